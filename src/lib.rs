@@ -1,0 +1,4 @@
+//! Placeholder.
+
+pub mod transport;
+pub mod wire;

@@ -1,0 +1,150 @@
+//! One live connection to one side: a stream of frames in, a sink of frames out, and whatever
+//! must be kept alive meanwhile.
+//!
+//! Every transport yields this and the relay knows nothing else about transports. The traits are
+//! poll-shaped because one task owns a whole conversation: nothing is in flight across an await,
+//! so cancelling loses nothing. Not here: what the frames mean, when a link is to be stopped.
+
+use std::fmt;
+use std::io;
+use std::task::{Context, Poll};
+
+use crate::wire::framing::Cut;
+use crate::wire::{Flaw, Frame};
+
+/// One live connection to one side.
+pub struct Link {
+    /// Who is there, for logs.
+    pub peer: Peer,
+    /// What the peer says.
+    pub rx: Box<dyn FrameStream>,
+    /// What is said to the peer.
+    pub tx: Box<dyn FrameSink>,
+    /// What lives as long as the link: a child process, a socket file.
+    pub hold: Box<dyn Hold>,
+}
+
+/// Who is at the other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Where it is, for a person: `ws://127.0.0.1:50122`, `process 4711 (goose)`.
+    pub name: String,
+    /// Whether it can still listen after it has ended its own stream (a half-closed connection).
+    pub half_close: bool,
+    /// Whether it is a process that shares our fate, so that its exit code is worth knowing.
+    pub process: bool,
+}
+
+/// What a peer says. Cancel-safe: a dropped poll loses nothing.
+pub trait FrameStream: Send {
+    /// The next thing heard; `None` when the peer has ended its stream.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>>;
+}
+
+/// What is said to a peer, in the order it was given.
+pub trait FrameSink: Send {
+    /// Ready when another frame may be given; pushes what waits towards the peer until then.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
+    /// Gives a frame. Only after `poll_ready` was ready; the sink may keep a bounded amount.
+    ///
+    /// # Errors
+    /// When the peer is gone.
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError>;
+    /// Ready when all that was given has left the process.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
+    /// Flushes, then ends our stream to the peer: end of file, a close frame that says `why`.
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>>;
+}
+
+/// What lives as long as a link. Dropping it ends that at once and leaves nothing behind.
+pub trait Hold: Send {
+    /// Ready when the process behind the link has exited. Other links are never ready.
+    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
+        let _ = cx;
+        Poll::Pending
+    }
+    /// Signals the whole process tree behind the link, if there is one.
+    fn signal(&mut self, step: StopStep) {
+        let _ = step;
+    }
+    /// The end of what the process wrote to stderr: at most 4 KiB, control characters escaped.
+    fn stderr_tail(&self) -> String {
+        String::new()
+    }
+}
+
+/// A link that keeps nothing alive.
+impl Hold for () {}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+}
+
+/// The steps of stopping a process whose stdin is already closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopStep {
+    /// SIGTERM.
+    Terminate,
+    /// SIGKILL.
+    Kill,
+}
+
+/// Why we end a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Farewell {
+    /// All is said.
+    Done,
+    /// The other side failed.
+    PeerFailed,
+    /// The relay is going away.
+    Shutdown,
+    /// The peer broke the protocol of its transport, or its limits.
+    Violation,
+}
+
+/// What went wrong on a link.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The operating system or the peer's transport said no.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was being done.
+        context: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The peer broke the transport's own protocol.
+    #[error("the peer broke the {protocol} protocol: {detail}")]
+    Protocol {
+        /// Which one.
+        protocol: &'static str,
+        /// What it did.
+        detail: String,
+    },
+    /// The byte stream cannot be cut into messages any more.
+    #[error("{0}")]
+    Framing(Flaw),
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("peer", &self.peer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How links come to be: the traits a transport implements, and what can keep one from opening.
+//!
+//! A transport is one file that implements [`Transport`] and one line in `registry`. Accepting is
+//! split in two so that a slow TLS or WebSocket handshake never holds up the next client. Not
+//! here: what is done with a link once it is open.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::{Endpoint, Link};
+use crate::wire::Limits;
+use crate::wire::framing::Framing;
+
+/// A future that owns what it needs, or borrows for `'a`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A way to move frames.
+pub trait Transport: Send + Sync {
+    /// The endpoint schemes it serves, without `:`.
+    fn schemes(&self) -> &'static [&'static str];
+    /// Opens a link to a peer that listens (or starts it).
+    fn connect<'a>(
+        &'a self,
+        to: &'a Endpoint,
+        setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Link, OpenError>>;
+    /// Binds `at` and waits for peers.
+    fn listen<'a>(
+        &'a self,
+        at: &'a Endpoint,
+        setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>>;
+}
+
+/// A bound endpoint.
+pub trait Listener: Send {
+    /// Waits for the next peer; `None` when there will be no more. Cancel-safe.
+    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>>;
+    /// Where it is bound, with the real port.
+    fn address(&self) -> Endpoint;
+}
+
+/// A peer that has arrived and may still have to shake hands.
+pub struct Arrival {
+    /// Who it is, for logs.
+    pub from: String,
+    /// The rest of the handshake, to be run in a task of its own.
+    pub finish: BoxFuture<'static, Result<Link, OpenError>>,
+}
+
+/// What opening a link needs to know besides the endpoint.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The bounds in force.
+    pub limits: Arc<Limits>,
+    /// The framing of byte streams; sniffed from the peer's first bytes when not given.
+    pub framing: Option<Framing>,
+    /// Certificates and keys.
+    pub tls: Tls,
+}
+
+/// Files for TLS, in PEM.
+#[derive(Clone, Debug, Default)]
+pub struct Tls {
+    /// Certificate chain of a `wss://` listener.
+    pub cert: Option<std::path::PathBuf>,
+    /// Private key of a `wss://` listener.
+    pub key: Option<std::path::PathBuf>,
+    /// Certificates a `wss://` connector trusts instead of the system's.
+    pub ca: Option<std::path::PathBuf>,
+}
+
+/// Why an endpoint could not be opened: what, where, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub struct OpenError {
+    /// What kind of failure it is, for the exit code.
+    pub kind: OpenErrorKind,
+    /// The endpoint, as given.
+    pub endpoint: String,
+    /// What happened, as a clause: `nothing listens there (connection refused)`.
+    pub what: String,
+    /// What to do about it, as a sentence, when we know.
+    pub remedy: Option<String>,
+}
+
+/// Kinds of [`OpenError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpenErrorKind {
+    /// The endpoint makes no sense here (sysexits 64).
+    Usage,
+    /// The host's name does not resolve (68).
+    NoHost,
+    /// The peer, program or port is not to be had (69).
+    Unavailable,
+    /// The operating system failed us (71).
+    System,
+    /// A socket file cannot be made (73).
+    CannotCreate,
+    /// The peer does not speak the transport's protocol (76).
+    Protocol,
+    /// Not permitted (77).
+    Forbidden,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.endpoint, self.what)?;
+        if let Some(remedy) = &self.remedy {
+            write!(f, ". {remedy}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arrival")
+            .field("from", &self.from)
+            .finish_non_exhaustive()
+    }
+}

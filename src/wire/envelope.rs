@@ -1,0 +1,110 @@
+//! Where the parts of one JSON-RPC message lie inside its frame.
+//!
+//! An envelope is a handful of offsets: it borrows nothing, costs nothing to copy, and is made
+//! by `scan` without an allocation. Not here: what the parts mean to ACP.
+
+use std::borrow::Cow;
+
+use super::{Frame, Id};
+
+/// A range of bytes inside a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// The first byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+/// What a message is, after JSON-RPC 2.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `method` and `id`: an answer is owed.
+    Request,
+    /// `method` alone.
+    Notification,
+    /// An answer with `result`.
+    Result,
+    /// An answer with `error`, or a complaint without an id.
+    Error,
+}
+
+/// The id's place; the four ways an id can be are told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdAt {
+    /// There is no `id` member.
+    #[default]
+    Absent,
+    /// `"id": null`.
+    Null,
+    /// A number.
+    Number(Span),
+    /// A string, quotes included.
+    String(Span),
+}
+
+/// Where the parts of one message lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// What the message is.
+    pub kind: Kind,
+    /// Where its id is.
+    pub id: IdAt,
+    /// The method's text between its quotes, still escaped. Requests and notifications have one.
+    pub method: Option<Span>,
+    /// The value of `params`, `result` or `error`; `None` when `params` is left out.
+    pub body: Option<Span>,
+}
+
+impl Span {
+    /// The bytes it covers.
+    ///
+    /// # Panics
+    /// When the span was made for another, shorter frame.
+    #[must_use]
+    pub fn of(self, text: &[u8]) -> &[u8] {
+        &text[self.start as usize..self.end as usize]
+    }
+}
+
+impl Envelope {
+    /// The id, in the frame this envelope was made from.
+    #[must_use]
+    pub fn id<'a>(&self, frame: &'a Frame) -> Id<'a> {
+        self.id.of(frame.as_bytes())
+    }
+
+    /// The method, unescaped (`session\/prompt` is what some encoders write), or `""`.
+    #[must_use]
+    pub fn method<'a>(&self, frame: &'a Frame) -> Cow<'a, str> {
+        let raw = self
+            .method
+            .map_or(&b""[..], |span| span.of(frame.as_bytes()));
+        if memchr::memchr(b'\\', raw).is_some() {
+            let quoted = [b"\"", raw, b"\""].concat();
+            if let Ok(text) = serde_json::from_slice::<String>(&quoted) {
+                return Cow::Owned(text);
+            }
+        }
+        String::from_utf8_lossy(raw)
+    }
+
+    /// The value of `params`, `result` or `error`, as spelled.
+    #[must_use]
+    pub fn body<'a>(&self, frame: &'a Frame) -> Option<&'a [u8]> {
+        self.body.map(|span| span.of(frame.as_bytes()))
+    }
+}
+
+impl IdAt {
+    /// The id, in the text this place was found in.
+    #[must_use]
+    pub fn of(self, text: &[u8]) -> Id<'_> {
+        match self {
+            Self::Absent => Id::Absent,
+            Self::Null => Id::Null,
+            Self::Number(span) => Id::Number(span.of(text)),
+            Self::String(span) => Id::String(span.of(text)),
+        }
+    }
+}

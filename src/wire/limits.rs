@@ -1,0 +1,72 @@
+//! Every bound of the program, in one place, each with the behaviour it causes.
+//!
+//! Nothing in the tree grows without one of these. Not here: how they are read from the command
+//! line (see `app::cli`).
+
+use std::time::Duration;
+
+/// The bounds of one relay process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest message from a process we started, in bytes.
+    /// Beyond it: discarded to its end in constant memory, error −32056, the link closed after
+    /// [`Limits::offences`].
+    pub frame_from_child: usize,
+    /// Longest message from the network, in bytes. Beyond it: as above.
+    pub frame_from_network: usize,
+    /// Deepest nesting of arrays and objects. Beyond it: error −32600, the message skipped.
+    pub nesting: usize,
+    /// Longest id, in bytes as spelled. Beyond it: error −32600, the message skipped.
+    pub id: usize,
+    /// Longest method name, in bytes. Beyond it: error −32600, the message skipped.
+    pub method: usize,
+    /// Largest header block of a `Content-Length` message, in bytes. Beyond it: the link is closed.
+    pub header_bytes: usize,
+    /// Most fields in such a header block. Beyond it: the link is closed.
+    pub header_fields: usize,
+    /// Messages that may wait for one side. At it: the other side is not read.
+    pub queue_frames: usize,
+    /// Bytes that may wait for one side; one message of any permitted size always fits.
+    /// At it: the other side is not read.
+    pub queue_bytes: usize,
+    /// Requests of one side that may await their answer. Beyond it: error −32053.
+    pub in_flight: usize,
+    /// Over-long messages of one link. At it: the link is closed.
+    pub offences: usize,
+    /// Lines in a row from an agent that are not JSON. At it: the agent is stopped, error −32051.
+    pub strays: usize,
+    /// Client connections served at a time. Beyond it: the connection is refused.
+    pub connections: usize,
+    /// Time a new connection has for TLS and the WebSocket handshake. After it: closed.
+    pub handshake: Duration,
+    /// Time each step of stopping an agent takes: stdin closed, then SIGTERM, then SIGKILL.
+    pub stop_grace: Duration,
+    /// Time an exited agent's pipes may still deliver, when other processes hold them open.
+    pub drain: Duration,
+    /// How much of an agent's stderr is kept, in bytes; older text is forgotten.
+    pub stderr_kept: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            frame_from_child: 64 << 20,
+            frame_from_network: 16 << 20,
+            nesting: 128,
+            id: 256,
+            method: 1024,
+            header_bytes: 32 << 10,
+            header_fields: 64,
+            queue_frames: 1024,
+            queue_bytes: 256 << 10,
+            in_flight: 1 << 17,
+            offences: 3,
+            strays: 100,
+            connections: 1024,
+            handshake: Duration::from_secs(10),
+            stop_grace: Duration::from_secs(5),
+            drain: Duration::from_millis(500),
+            stderr_kept: 64 << 10,
+        }
+    }
+}

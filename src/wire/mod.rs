@@ -1,0 +1,21 @@
+//! What a message is.
+//!
+//! Frames, the envelope inside them, the framings they travel in, the errors we make ourselves.
+//! No async, no policy, nothing about ACP's meaning.
+
+mod envelope;
+mod flaw;
+mod frame;
+pub mod framing;
+mod id;
+mod limits;
+mod scan;
+mod side;
+
+pub use envelope::{Envelope, IdAt, Kind, Span};
+pub use flaw::{Fault, Flaw, Role};
+pub use frame::Frame;
+pub use id::{Id, IdBuf};
+pub use limits::Limits;
+pub use scan::{Shape, scan};
+pub use side::Side;

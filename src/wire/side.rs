@@ -1,0 +1,41 @@
+//! The two sides of a conversation.
+//!
+//! *Client* is always the editor's side and *agent* the other one, whichever of them opened the
+//! connection and whichever way a message travels. Not here: anything about addresses.
+
+use std::fmt;
+
+/// One of the two sides of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The editor's side.
+    Client,
+    /// The coding agent's side.
+    Agent,
+}
+
+impl Side {
+    /// The side across the relay.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Agent,
+            Self::Agent => Self::Client,
+        }
+    }
+
+    /// The word used in logs and errors: `client` or `agent`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
