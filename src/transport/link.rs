@@ -10,7 +10,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use crate::wire::framing::Cut;
-use crate::wire::{Flaw, Frame};
+use crate::wire::{Exit, Flaw, Frame};
 
 /// One live connection to one side.
 pub struct Link {
@@ -76,15 +76,6 @@ pub trait Hold: Send {
 /// A link that keeps nothing alive.
 impl Hold for () {}
 
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// It exited with this code.
-    Code(i32),
-    /// A signal ended it.
-    Signal(i32),
-}
-
 /// The steps of stopping a process whose stdin is already closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopStep {
@@ -137,14 +128,5 @@ impl fmt::Debug for Link {
         f.debug_struct("Link")
             .field("peer", &self.peer)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(code) => write!(f, "exit code {code}"),
-            Self::Signal(signal) => write!(f, "signal {signal}"),
-        }
     }
 }

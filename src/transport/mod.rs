@@ -7,6 +7,7 @@ mod endpoint;
 mod link;
 mod open;
 
+pub use crate::wire::Exit;
 pub use endpoint::Endpoint;
-pub use link::{Exit, Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, StopStep};
+pub use link::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, StopStep};
 pub use open::{Arrival, BoxFuture, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport};

@@ -4,6 +4,7 @@
 //! No async, no policy, nothing about ACP's meaning.
 
 mod envelope;
+mod exit;
 mod flaw;
 mod frame;
 pub mod framing;
@@ -13,6 +14,7 @@ mod scan;
 mod side;
 
 pub use envelope::{Envelope, IdAt, Kind, Span};
+pub use exit::Exit;
 pub use flaw::{Fault, Flaw, Role};
 pub use frame::Frame;
 pub use id::{Id, IdBuf};
