@@ -57,6 +57,15 @@ pub struct Envelope {
 }
 
 impl Span {
+    /// From `start` to `end`, in a text that `scan` found short enough for 32 bits.
+    pub(super) fn new(start: usize, end: usize) -> Self {
+        let narrow = |at: usize| u32::try_from(at).expect("the text's length fits 32 bits");
+        Self {
+            start: narrow(start),
+            end: narrow(end),
+        }
+    }
+
     /// The bytes it covers.
     ///
     /// # Panics

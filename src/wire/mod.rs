@@ -9,7 +9,9 @@ mod flaw;
 mod frame;
 pub mod framing;
 mod id;
+mod json;
 mod limits;
+mod plain;
 mod scan;
 mod side;
 
@@ -18,6 +20,7 @@ pub use exit::Exit;
 pub use flaw::{Fault, Flaw, Role};
 pub use frame::Frame;
 pub use id::{Id, IdBuf};
+pub use json::is_json;
 pub use limits::Limits;
-pub use scan::{Shape, scan};
+pub use scan::{Shape, scan, scan_head};
 pub use side::Side;

@@ -1,6 +1,11 @@
 //! Finds the envelope of one JSON-RPC message, and proves that the message is JSON.
+//!
+//! Every message passes here once, so it costs no allocation unless the message is refused. What
+//! is refused, and no more: text that is not JSON, too deep, ambiguous (a member of the envelope
+//! twice) or no JSON-RPC. Not here: what a method means, and what is answered to a flaw.
 
-use super::{Envelope, Flaw, Frame, Limits};
+use super::json::{Key, Reader, Stop};
+use super::{Envelope, Fault, Flaw, Frame, IdAt, IdBuf, Kind, Limits, Role, Span};
 
 /// What a frame turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,9 +18,291 @@ pub enum Shape {
     Bad(Flaw),
 }
 
-/// Finds the envelope of `frame`.
+/// The members that make an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+}
+
+/// What was seen of an envelope so far.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The members whose names were seen, a bit each.
+    names: u8,
+    id: IdAt,
+    method: Option<Span>,
+    params: Option<Span>,
+    result: Option<Span>,
+    error: Option<Span>,
+    /// The first thing that is wrong although the text is JSON so far.
+    fault: Option<(Fault, usize)>,
+}
+
+/// Finds the envelope of `frame`, after JSON-RPC 2.0 and with patience for what is really sent:
+/// `jsonrpc` may be missing, an answer may carry both `result` and `error` if one of them is null,
+/// and an answer may lack its id (the core cannot match it, but can say so).
 #[must_use]
 pub fn scan(frame: &Frame, limits: &Limits) -> Shape {
-    let _ = (frame, limits);
-    Shape::Batch
+    let text = frame.as_bytes();
+    let mut seen = Seen::default();
+    let (fault, at) = match read(text, &mut seen, limits) {
+        Ok(shape) => return shape,
+        Err(flaw) => flaw,
+    };
+    Shape::Bad(Flaw {
+        fault,
+        at,
+        id: seen.id.of(text).to_owned(),
+        role: seen.role(),
+        json_like: json_like(text),
+    })
+}
+
+/// What the first bytes of a message tell of its envelope, when the rest is not to be had.
+#[must_use]
+pub fn scan_head(prefix: &[u8], limits: &Limits) -> (IdBuf, Option<Role>) {
+    let mut seen = Seen::default();
+    let mut reader = Reader::new(prefix, limits.nesting);
+    reader.space();
+    if reader.peek() == b'{' {
+        // That it stops somewhere is no news.
+        let _ = seen.object(&mut reader, limits);
+    }
+    (seen.id.of(prefix).to_owned(), seen.role())
+}
+
+/// Whether the first byte that is no white space opens an object or an array.
+pub(super) fn json_like(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
+}
+
+fn read(text: &[u8], seen: &mut Seen, limits: &Limits) -> Result<Shape, (Fault, usize)> {
+    if u32::try_from(text.len()).is_err() {
+        let limit = u32::MAX as usize;
+        return Err((Fault::TooLong { limit }, limit));
+    }
+    if simdutf8::basic::from_utf8(text).is_err() {
+        return Err(not_utf8(text, seen, limits));
+    }
+    let mut reader = Reader::new(text, limits.nesting);
+    reader.space();
+    let end = match reader.peek() {
+        b'{' => seen.object(&mut reader, limits),
+        _ => reader.document(),
+    };
+    if let Err(stop) = end {
+        return Err((stop.fault(limits.nesting), reader.at));
+    }
+    match text.trim_ascii_start().first() {
+        Some(b'{') => seen.envelope(text).map(Shape::One),
+        Some(b'[') => Ok(Shape::Batch),
+        _ => Err((
+            Fault::NotAMessage {
+                why: "it is not an object",
+            },
+            0,
+        )),
+    }
+}
+
+/// The first fault of a text that is not UTF-8 throughout.
+#[cold]
+fn not_utf8(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
+    let expected = "valid UTF-8";
+    let valid = std::str::from_utf8(text).map_or_else(|e| e.valid_up_to(), str::len);
+    let mut reader = Reader::new(&text[..valid], limits.nesting);
+    reader.space();
+    if reader.peek() == b'{' {
+        match seen.object(&mut reader, limits) {
+            Err(stop) if reader.at < valid => return (stop.fault(limits.nesting), reader.at),
+            _ => {}
+        }
+    }
+    (Fault::Malformed { expected }, valid)
+}
+
+impl Member {
+    const NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+    #[inline]
+    fn of(key: Key<'_>) -> Option<Self> {
+        match key.name(&mut [0; 16])? {
+            b"jsonrpc" => Some(Self::Jsonrpc),
+            b"id" => Some(Self::Id),
+            b"method" => Some(Self::Method),
+            b"params" => Some(Self::Params),
+            b"result" => Some(Self::Result),
+            b"error" => Some(Self::Error),
+            _ => None,
+        }
+    }
+
+    /// The member whose name and colon `text` begins with, when they are spelled as everybody
+    /// spells them, and their length. Comparing is quicker than looking for the closing quote.
+    #[inline]
+    fn at_hand(text: &[u8]) -> Option<(Self, usize)> {
+        let (member, spelled): (_, &[u8]) = match text.get(1)? {
+            b'j' => (Self::Jsonrpc, b"\"jsonrpc\":"),
+            b'i' => (Self::Id, b"\"id\":"),
+            b'm' => (Self::Method, b"\"method\":"),
+            b'p' => (Self::Params, b"\"params\":"),
+            b'r' => (Self::Result, b"\"result\":"),
+            b'e' => (Self::Error, b"\"error\":"),
+            _ => return None,
+        };
+        text.starts_with(spelled).then_some((member, spelled.len()))
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+impl Seen {
+    /// Reads the message, from its opening brace to the end of the text.
+    fn object(&mut self, reader: &mut Reader<'_>, limits: &Limits) -> Result<(), Stop> {
+        let depth = reader.deeper(0)?;
+        reader.at += 1;
+        reader.space();
+        if reader.peek() == b'}' {
+            reader.at += 1;
+            return reader.end();
+        }
+        loop {
+            let name_at = reader.at;
+            let member = match Member::at_hand(&reader.text[reader.at..]) {
+                Some((member, length)) => {
+                    reader.at += length;
+                    reader.space();
+                    Some(member)
+                }
+                None => Member::of(reader.key()?),
+            };
+            let new = member.is_some_and(|member| self.name(member, name_at));
+            let start = reader.at;
+            if matches!(member, Some(Member::Params | Member::Result)) {
+                let mut sessions = 0_u8;
+                reader.value(depth, |key| {
+                    let named = key.name(&mut [0; 16]) == Some(b"sessionId");
+                    sessions = sessions.saturating_add(u8::from(named));
+                })?;
+                if sessions > 1 {
+                    let member = "sessionId";
+                    self.note(Fault::Duplicate { member }, start);
+                }
+            } else {
+                reader.value(depth, |_| ())?;
+            }
+            // A number at the very end may have been cut short.
+            if let Some(member) = member.filter(|_| new && reader.at < reader.text.len()) {
+                self.take(member, reader.text, start, reader.at, limits);
+            }
+            reader.space();
+            match reader.peek() {
+                b',' => reader.at += 1,
+                b'}' => break,
+                _ => return Err(Stop::CommaOrBrace),
+            }
+            reader.space();
+        }
+        reader.at += 1;
+        reader.end()
+    }
+
+    /// Takes down that a member is there; `false` when it was there before.
+    #[inline]
+    fn name(&mut self, member: Member, at: usize) -> bool {
+        let new = self.names & member.bit() == 0;
+        if !new {
+            let member = Member::NAMES[member as usize];
+            self.note(Fault::Duplicate { member }, at);
+        }
+        self.names |= member.bit();
+        new
+    }
+
+    /// Takes down where a member's value lies.
+    #[inline]
+    fn take(&mut self, member: Member, text: &[u8], start: usize, end: usize, limits: &Limits) {
+        let span = Span::new(start, end);
+        let value = &text[start..end];
+        match member {
+            Member::Jsonrpc => {}
+            Member::Params => self.params = Some(span),
+            Member::Result => self.result = Some(span),
+            Member::Error => self.error = Some(span),
+            Member::Id if value.len() > limits.id => self.refuse("its id is too long", start),
+            Member::Id => match value[0] {
+                b'"' => self.id = IdAt::String(span),
+                b'n' => self.id = IdAt::Null,
+                b'-' | b'0'..=b'9' => self.id = IdAt::Number(span),
+                _ => self.refuse("its id is neither a string, a number nor null", start),
+            },
+            Member::Method if value[0] != b'"' => self.refuse("its method is not a string", start),
+            Member::Method if value.len() > limits.method.saturating_add(2) => {
+                self.refuse("its method is too long", start);
+            }
+            Member::Method => self.method = Some(Span::new(start + 1, end - 1)),
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, why: &'static str, at: usize) {
+        self.note(Fault::NotAMessage { why }, at);
+    }
+
+    #[cold]
+    fn note(&mut self, fault: Fault, at: usize) {
+        self.fault.get_or_insert((fault, at));
+    }
+
+    fn has(&self, member: Member) -> bool {
+        self.names & member.bit() != 0
+    }
+
+    fn role(&self) -> Option<Role> {
+        if self.has(Member::Method) {
+            Some(Role::Call)
+        } else if self.has(Member::Result) || self.has(Member::Error) {
+            Some(Role::Answer)
+        } else {
+            None
+        }
+    }
+
+    /// The envelope of a message that was read to its end.
+    fn envelope(&self, text: &[u8]) -> Result<Envelope, (Fault, usize)> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let null = |span: Span| span.of(text) == b"null";
+        let (kind, body) = match (self.method, self.result, self.error) {
+            (Some(_), None, None) if self.has(Member::Id) => (Kind::Request, self.params),
+            (Some(_), None, None) => (Kind::Notification, self.params),
+            (None, Some(result), None) => (Kind::Result, Some(result)),
+            (None, None, Some(error)) => (Kind::Error, Some(error)),
+            (None, Some(result), Some(error)) if null(error) => (Kind::Result, Some(result)),
+            (None, Some(result), Some(error)) if null(result) => (Kind::Error, Some(error)),
+            (None, None, None) => return not("it has neither method, result nor error"),
+            (None, Some(_), Some(_)) => return not("it has both a result and an error"),
+            (Some(_), ..) => return not("it has both a method and a result or an error"),
+        };
+        Ok(Envelope {
+            kind,
+            id: self.id,
+            method: self.method,
+            body,
+        })
+    }
+}
+
+#[cold]
+fn not(why: &'static str) -> Result<Envelope, (Fault, usize)> {
+    Err((Fault::NotAMessage { why }, 0))
 }

@@ -1,0 +1,387 @@
+//! A strict reader of JSON text (RFC 8259) that keeps nothing.
+//!
+//! It proves that a text is JSON and tells where its parts end; it never recurses and never
+//! allocates, so that hostile nesting costs neither stack nor memory. Not here: UTF-8, which is
+//! checked once over the whole text (see `scan`), and what the members of a message mean.
+
+use super::plain::plain;
+use super::{Fault, Limits};
+
+/// The deepest nesting that can be followed; a higher `Limits::nesting` means this one.
+const DEEPEST: usize = 1024;
+
+/// Walks over one text.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    /// The whole text.
+    pub(super) text: &'a [u8],
+    /// The next byte to look at.
+    pub(super) at: usize,
+    /// How many containers may stand inside each other.
+    nesting: usize,
+}
+
+/// A member's name, as it stands in the text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key<'a> {
+    /// The text between the quotes.
+    raw: &'a [u8],
+    /// Whether it holds escapes.
+    escaped: bool,
+}
+
+/// Why reading stopped: what was expected instead of the byte at hand. One byte wide, so that the
+/// good case stays in registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    Value,
+    Key,
+    Colon,
+    CommaOrBrace,
+    CommaOrBracket,
+    Digit,
+    Escape,
+    HexDigit,
+    NoControl,
+    Quote,
+    End,
+    Deep,
+}
+
+/// Which containers are open, one bit a level: set for an object, clear for an array.
+struct Levels([u64; DEEPEST / 64]);
+
+/// Whether `text` is one JSON value in UTF-8, nested no deeper than the limit.
+#[must_use]
+pub fn is_json(text: &[u8], limits: &Limits) -> bool {
+    let mut reader = Reader::new(text, limits.nesting);
+    simdutf8::basic::from_utf8(text).is_ok() && reader.document().is_ok()
+}
+
+impl Stop {
+    /// The fault this is, under a nesting limit of `limit`.
+    pub(super) fn fault(self, limit: usize) -> Fault {
+        let expected = match self {
+            Self::Deep => {
+                return Fault::TooDeep {
+                    limit: limit.min(DEEPEST),
+                };
+            }
+            Self::Value => "a value",
+            Self::Key => "a member name in quotes",
+            Self::Colon => "a colon",
+            Self::CommaOrBrace => "a comma or a closing brace",
+            Self::CommaOrBracket => "a comma or a closing bracket",
+            Self::Digit => "a digit",
+            Self::Escape => "a valid escape",
+            Self::HexDigit => "four hexadecimal digits",
+            Self::NoControl => "no raw control character in a string",
+            Self::Quote => "a closing quote",
+            Self::End => "the end of the message",
+        };
+        Fault::Malformed { expected }
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a [u8], nesting: usize) -> Self {
+        Self {
+            text,
+            at: 0,
+            nesting: nesting.min(DEEPEST),
+        }
+    }
+
+    /// The byte at hand. The end reads as NUL, which stands nowhere outside of strings.
+    #[inline]
+    pub(super) fn peek(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or(0)
+    }
+
+    /// Skips white space.
+    #[inline]
+    pub(super) fn space(&mut self) {
+        while matches!(self.peek(), b' ' | b'\n' | b'\r' | b'\t') {
+            self.at += 1;
+        }
+    }
+
+    /// One value with white space around it, and then nothing more.
+    pub(super) fn document(&mut self) -> Result<(), Stop> {
+        self.space();
+        self.value(0, |_| ())?;
+        self.end()
+    }
+
+    /// White space and the end of the text.
+    pub(super) fn end(&mut self) -> Result<(), Stop> {
+        self.space();
+        if self.at == self.text.len() {
+            Ok(())
+        } else {
+            Err(Stop::End)
+        }
+    }
+
+    /// The level below `depth`, if there may be one.
+    #[inline]
+    pub(super) fn deeper(&self, depth: usize) -> Result<usize, Stop> {
+        if depth < self.nesting {
+            Ok(depth + 1)
+        } else {
+            Err(Stop::Deep)
+        }
+    }
+
+    /// A member's name, its colon, and the white space up to the value.
+    #[inline]
+    pub(super) fn key(&mut self) -> Result<Key<'a>, Stop> {
+        if self.peek() != b'"' {
+            return Err(Stop::Key);
+        }
+        let start = self.at + 1;
+        let escaped = self.string()?;
+        let raw = &self.text[start..self.at - 1];
+        self.space();
+        if self.peek() != b':' {
+            return Err(Stop::Colon);
+        }
+        self.at += 1;
+        self.space();
+        Ok(Key { raw, escaped })
+    }
+
+    /// One value, which starts at the byte at hand and lies inside `outer` containers.
+    ///
+    /// When it is an object, `on_key` hears the names of its own members.
+    #[inline]
+    pub(super) fn value(&mut self, outer: usize, on_key: impl FnMut(Key<'a>)) -> Result<(), Stop> {
+        match self.peek() {
+            b'{' | b'[' => self.container(outer, on_key),
+            _ => self.scalar(),
+        }
+    }
+
+    fn container(&mut self, outer: usize, mut on_key: impl FnMut(Key<'a>)) -> Result<(), Stop> {
+        let mut levels = Levels([0; DEEPEST / 64]);
+        let mut depth = outer;
+        let mut in_object = false;
+        loop {
+            // A value starts here.
+            match self.peek() {
+                open @ (b'{' | b'[') => {
+                    depth = self.deeper(depth)?;
+                    in_object = open == b'{';
+                    levels.set(depth, in_object);
+                    self.at += 1;
+                    self.space();
+                    // `{` and `}`, `[` and `]` are two apart in ASCII.
+                    if self.peek() != open + 2 {
+                        if in_object {
+                            let key = self.key()?;
+                            if depth == outer + 1 {
+                                on_key(key);
+                            }
+                        }
+                        continue;
+                    }
+                    self.at += 1;
+                    depth -= 1;
+                    in_object = levels.get(depth);
+                }
+                _ => self.scalar()?,
+            }
+            // A value has ended here.
+            while depth > outer {
+                self.space();
+                match (self.peek(), in_object) {
+                    (b',', true) => {
+                        self.at += 1;
+                        self.space();
+                        let key = self.key()?;
+                        if depth == outer + 1 {
+                            on_key(key);
+                        }
+                        break;
+                    }
+                    (b',', false) => {
+                        self.at += 1;
+                        self.space();
+                        break;
+                    }
+                    (b'}', true) | (b']', false) => {
+                        self.at += 1;
+                        depth -= 1;
+                        in_object = levels.get(depth);
+                    }
+                    (_, true) => return Err(Stop::CommaOrBrace),
+                    (_, false) => return Err(Stop::CommaOrBracket),
+                }
+            }
+            if depth == outer {
+                return Ok(());
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn scalar(&mut self) -> Result<(), Stop> {
+        match self.peek() {
+            b'"' => self.string().map(|_| ()),
+            b'-' | b'0'..=b'9' => self.number(),
+            b't' => self.word(b"true"),
+            b'f' => self.word(b"false"),
+            b'n' => self.word(b"null"),
+            _ => Err(Stop::Value),
+        }
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<(), Stop> {
+        if self.text[self.at..].starts_with(word) {
+            self.at += word.len();
+            Ok(())
+        } else {
+            Err(Stop::Value)
+        }
+    }
+
+    fn number(&mut self) -> Result<(), Stop> {
+        if self.peek() == b'-' {
+            self.at += 1;
+        }
+        if self.peek() == b'0' {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == b'.' {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), b'e' | b'E') {
+            self.at += 1;
+            if matches!(self.peek(), b'+' | b'-') {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// One digit or more.
+    fn digits(&mut self) -> Result<(), Stop> {
+        let start = self.at;
+        while self.peek().is_ascii_digit() {
+            self.at += 1;
+        }
+        if self.at > start {
+            Ok(())
+        } else {
+            Err(Stop::Digit)
+        }
+    }
+
+    /// A string from its opening quote; says whether it holds escapes.
+    #[inline(always)]
+    fn string(&mut self) -> Result<bool, Stop> {
+        self.at += 1;
+        let mut escaped = false;
+        loop {
+            self.at += plain(&self.text[self.at..]);
+            match self.text.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(escaped);
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return Err(Stop::NoControl),
+                None => return Err(Stop::Quote),
+            }
+        }
+    }
+
+    /// An escape from its backslash. Lone surrogates are let through: encoders that cut a text in
+    /// two write them, and RFC 8259, section 8.2, allows them.
+    #[inline]
+    fn escape(&mut self) -> Result<(), Stop> {
+        self.at += 1;
+        match self.peek() {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
+                self.at += 1;
+                Ok(())
+            }
+            b'u' => {
+                self.at += 1;
+                for _ in 0..4 {
+                    if !self.peek().is_ascii_hexdigit() {
+                        return Err(Stop::HexDigit);
+                    }
+                    self.at += 1;
+                }
+                Ok(())
+            }
+            _ => Err(Stop::Escape),
+        }
+    }
+}
+
+impl Key<'_> {
+    /// The name, unescaped into `room`; `None` when it is none that fits there and is ASCII.
+    ///
+    /// A name may hide behind escapes (`"\u0069d"` is `id`), and the other reader will see it.
+    #[inline]
+    pub(super) fn name<'b>(&'b self, room: &'b mut [u8; 16]) -> Option<&'b [u8]> {
+        if !self.escaped {
+            return Some(self.raw);
+        }
+        let mut length = 0;
+        let mut rest = self.raw.iter().copied();
+        while let Some(byte) = rest.next() {
+            let plain = if byte == b'\\' {
+                match rest.next()? {
+                    b'b' => 8,
+                    b't' => b'\t',
+                    b'n' => b'\n',
+                    b'f' => 12,
+                    b'r' => b'\r',
+                    b'u' => {
+                        let mut code = 0;
+                        for _ in 0..4 {
+                            code = code * 16 + char::from(rest.next()?).to_digit(16)?;
+                        }
+                        u8::try_from(code).ok().filter(u8::is_ascii)?
+                    }
+                    itself => itself,
+                }
+            } else {
+                byte
+            };
+            *room.get_mut(length)? = plain;
+            length += 1;
+        }
+        Some(&room[..length])
+    }
+}
+
+impl Levels {
+    #[inline]
+    fn set(&mut self, depth: usize, object: bool) {
+        let (word, bit) = Self::place(depth);
+        self.0[word] = self.0[word] & !(1 << bit) | u64::from(object) << bit;
+    }
+
+    #[inline]
+    fn get(&self, depth: usize) -> bool {
+        let (word, bit) = Self::place(depth);
+        self.0[word] >> bit & 1 == 1
+    }
+
+    /// Levels count from 1, so the deepest one takes the place of level 0, which is never asked.
+    #[inline]
+    fn place(depth: usize) -> (usize, usize) {
+        (depth / 64 % (DEEPEST / 64), depth % 64)
+    }
+}
