@@ -1,0 +1,51 @@
+//! What is said of a message that could not be had whole.
+//!
+//! Only its first bytes are looked at, so that the cost does not grow with what the peer sends.
+
+use crate::wire::scan::json_like;
+use crate::wire::{Fault, Flaw, IdBuf, Limits, scan_head};
+
+/// How much of a message is looked at, in bytes.
+const KEPT: usize = 64 << 10;
+
+/// How many first bytes of an over-long message have to be there before it is discarded. It
+/// depends on nothing but the limit, or what is understood of a message would depend on how the
+/// network cut it.
+pub(super) fn wanted(max: usize) -> usize {
+    max.min(KEPT)
+}
+
+/// The flaw of a message longer than `max`; `head` begins with its first bytes.
+pub(super) fn too_long(head: &[u8], max: usize, limits: &Limits) -> Flaw {
+    let head = &head[..head.len().min(wanted(max))];
+    of(head, Fault::TooLong { limit: max }, max, limits)
+}
+
+/// The flaw of a message whose stream ended after `part`.
+pub(super) fn cut_short(part: &[u8], limits: &Limits) -> Flaw {
+    let expected = "the rest of the message";
+    let head = &part[..part.len().min(KEPT)];
+    of(head, Fault::Malformed { expected }, part.len(), limits)
+}
+
+/// A header block that ends the stream.
+pub(super) fn bad_header(why: &'static str) -> Flaw {
+    Flaw {
+        fault: Fault::BadHeader { why },
+        at: 0,
+        id: IdBuf::Absent,
+        role: None,
+        json_like: false,
+    }
+}
+
+fn of(head: &[u8], fault: Fault, at: usize, limits: &Limits) -> Flaw {
+    let (id, role) = scan_head(head, limits);
+    Flaw {
+        fault,
+        at,
+        id,
+        role,
+        json_like: json_like(head),
+    }
+}

@@ -1,0 +1,64 @@
+//! Finds out which framing a peer speaks, from the beginning of a line.
+//!
+//! A line that tells nothing (a greeting, a warning of the agent's runtime) decides nothing: it is
+//! passed on as a stray line and the next one is asked.
+
+use super::Framing;
+
+/// How far into a line is looked, in bytes. A message indented further passes as a stray line,
+/// which is the same bytes, and the next one decides.
+pub(super) const REACH: usize = 1024;
+
+/// The framing a line shows, as far as the line is there.
+pub(super) fn sniff(line: &[u8]) -> Option<Framing> {
+    let line = &line[..line.len().min(REACH)];
+    let first = line.iter().find(|byte| !matches!(byte, b' ' | b'\t'))?;
+    match first {
+        b'{' | b'[' => Some(Framing::Ndjson),
+        _ if names_a_header(line) => Some(Framing::ContentLength),
+        _ => None,
+    }
+}
+
+/// `^content-(length|type)[ \t]*:`, in any case.
+fn names_a_header(line: &[u8]) -> bool {
+    [&b"content-length"[..], b"content-type"]
+        .iter()
+        .any(|name| {
+            line.split_at_checked(name.len())
+                .is_some_and(|(start, rest)| {
+                    let next = rest.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+                    start.eq_ignore_ascii_case(name) && next == Some(&b':')
+                })
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_line_tells_its_framing() {
+        use Framing::{ContentLength, Ndjson};
+        let cases: &[(&str, Option<Framing>)] = &[
+            ("", None),
+            ("{", Some(Ndjson)),
+            ("[", Some(Ndjson)),
+            (" \t{\"id\":1}", Some(Ndjson)),
+            ("Content-Length: 5", Some(ContentLength)),
+            ("content-length:5", Some(ContentLength)),
+            ("CONTENT-TYPE \t: x", Some(ContentLength)),
+            ("Content-Length", None),
+            ("Content-Length\n: 5", None),
+            ("\n{", None),
+            ("Content-Lengthy: 5", None),
+            (" Content-Length: 5", None),
+            ("Content-Encoding: x", None),
+            ("starting {", None),
+            ("\"{\"", None),
+        ];
+        for (line, framing) in cases {
+            assert_eq!(sniff(line.as_bytes()), *framing, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Cutting streams into messages and laying messages into streams, however the bytes arrive.
+
+use acp_relay::wire::framing::{Cut, Cutter, Framing};
+use acp_relay::wire::{Fault, Flaw, Frame, Id, IdBuf, Limits, Role};
+use bytes::BytesMut;
+use proptest::prelude::*;
+
+const MAX: usize = 1 << 20;
+
+/// What a stream turned out to hold: a word for each thing cut out of it.
+#[derive(Debug, PartialEq)]
+struct Heard {
+    framing: Option<Framing>,
+    cuts: Vec<Cut>,
+    fatal: Option<Flaw>,
+}
+
+/// Feeds a stream in chunks that end at `ends` and at the end of the stream.
+fn hear(framing: Option<Framing>, max: usize, stream: &[u8], ends: &[usize]) -> Heard {
+    let mut cutter = Cutter::new(framing, max, &Limits::default());
+    let mut buffer = BytesMut::new();
+    let mut cuts = Vec::new();
+    let mut fatal = None;
+    let mut from = 0;
+    for &end in ends.iter().chain([&stream.len()]) {
+        buffer.extend_from_slice(&stream[from..end]);
+        from = end;
+        loop {
+            match cutter.cut(&mut buffer) {
+                Ok(Some(cut)) => cuts.push(cut),
+                Ok(None) => break,
+                Err(flaw) => {
+                    fatal = Some(flaw);
+                    let framing = cutter.framing();
+                    return Heard {
+                        framing,
+                        cuts,
+                        fatal,
+                    };
+                }
+            }
+        }
+    }
+    cuts.extend(cutter.finish(&mut buffer));
+    assert!(buffer.is_empty(), "bytes are left over: {buffer:?}");
+    assert_eq!(cutter.finish(&mut buffer), None, "a stream ends once");
+    Heard {
+        framing: cutter.framing(),
+        cuts,
+        fatal,
+    }
+}
+
+fn words(heard: &Heard) -> Vec<String> {
+    let cut = |cut: &Cut| match cut {
+        Cut::Frame(frame) => String::from_utf8_lossy(frame.as_bytes()).into_owned(),
+        Cut::Flaw(flaw) => format!("! {}", flaw.fault),
+    };
+    let fatal = heard.fatal.iter().map(|flaw| format!("!! {}", flaw.fault));
+    heard.cuts.iter().map(cut).chain(fatal).collect()
+}
+
+/// Streams, what they hold, and the framing they show. Every one is fed whole, byte by byte, and
+/// in two halves at every place.
+#[test]
+fn streams_hold_what_they_hold() {
+    use Framing::{ContentLength as Cl, Ndjson as Nd};
+    let n = None;
+    type Case<'a> = (Option<Framing>, &'a str, &'a [&'a str], Option<Framing>);
+    let cases: &[Case<'_>] = &[
+        // One message a line.
+        (n, "", &[], n),
+        (n, "{}\n", &["{}"], Some(Nd)),
+        (n, "{}", &["{}"], Some(Nd)),
+        (n, "{}\r\n[1]\r\n", &["{}", "[1]"], Some(Nd)),
+        (n, "{}\r", &["{}"], Some(Nd)),
+        (n, "\n\r\n \t\n{}\n\n\n[]\n \n", &["{}", "[]"], Some(Nd)),
+        (n, "  {}  \n", &["  {}  "], Some(Nd)),
+        (n, "\u{feff}{}\n", &["{}"], Some(Nd)),
+        (n, "\u{feff}\u{feff}{}\n", &["\u{feff}{}"], n),
+        (n, "{}\n\u{feff}{}\n", &["{}", "\u{feff}{}"], Some(Nd)),
+        (n, "\u{feff}", &[], n),
+        (
+            n,
+            "npm warn old\nready\n{}\noops\n",
+            &["npm warn old", "ready", "{}", "oops"],
+            Some(Nd),
+        ),
+        (n, "only words", &["only words"], n),
+        (
+            n,
+            "{}\nContent-Length: 2\n",
+            &["{}", "Content-Length: 2"],
+            Some(Nd),
+        ),
+        (
+            Some(Nd),
+            "Content-Length: 2\n\n{}\n",
+            &["Content-Length: 2", "{}"],
+            Some(Nd),
+        ),
+        // Header blocks.
+        (n, "Content-Length: 2\r\n\r\n{}", &["{}"], Some(Cl)),
+        (n, "\u{feff}content-LENGTH:2\n\n{}", &["{}"], Some(Cl)),
+        (
+            n,
+            "hello\nContent-Length : 2 \r\n\r\n{}",
+            &["hello", "{}"],
+            Some(Cl),
+        ),
+        (n, "Content-Length\n: 2\n", &["Content-Length", ": 2"], n),
+        (
+            n,
+            "Content-Type: application/x; charset=utf-8\r\nContent-Length: 2\r\n\r\n{}Content-Length: 4\r\n\r\n[\n1]",
+            &["{}", "[\n1]"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "Content-Length:2\nX-Other: y:z\nContent-Length: 2\n\n{}\r\n\r\nContent-Length: 2\n\n[]",
+            &["{}", "[]"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "Content-Length: 0\n\nContent-Length: 2\n\n{}",
+            &["{}"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "a stray line\nContent-Length: 2\n\n{}",
+            &["a stray line", "{}"],
+            Some(Cl),
+        ),
+        (Some(Cl), "", &[], Some(Cl)),
+        (Some(Cl), "\r\n", &[], Some(Cl)),
+        (
+            Some(Cl),
+            "Content-Length: 2\n\n{",
+            &["! not valid JSON: expected the rest of the message"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "Content-Length: 2\n\n",
+            &["! not valid JSON: expected the rest of the message"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "Content-Length: 2",
+            &["! not valid JSON: expected the rest of the message"],
+            Some(Cl),
+        ),
+        // Header blocks that end the stream.
+        (
+            Some(Cl),
+            "X: y\n\n{}",
+            &["!! bad header: there is no Content-Length"],
+            Some(Cl),
+        ),
+        (
+            n,
+            "Content-Type: x\n\n{}",
+            &["!! bad header: there is no Content-Length"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "Content-Length: 2\nContent-Length: 3\n\n{}",
+            &["!! bad header: two Content-Length fields disagree"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "Content-Length:\n\n",
+            &["!! bad header: Content-Length is not a number of bytes"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "Content-Length: +2\n\n",
+            &["!! bad header: Content-Length is not a number of bytes"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "Content-Length: 2x\n\n",
+            &["!! bad header: Content-Length is not a number of bytes"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "Content-Length: 18446744073709551616\n\n",
+            &["!! bad header: Content-Length is not a number of bytes"],
+            Some(Cl),
+        ),
+        (
+            Some(Cl),
+            "{\"id\":1}\n",
+            &["!! bad header: a message stands without one"],
+            Some(Cl),
+        ),
+    ];
+    for (framing, stream, holds, shown) in cases {
+        let stream = stream.as_bytes();
+        let whole = hear(*framing, MAX, stream, &[]);
+        let text = String::from_utf8_lossy(stream);
+        assert_eq!(words(&whole), *holds, "{text:?}");
+        assert_eq!(whole.framing, *shown, "{text:?}");
+        let bytes: Vec<_> = (0..stream.len()).collect();
+        assert_eq!(
+            hear(*framing, MAX, stream, &bytes),
+            whole,
+            "{text:?} by the byte"
+        );
+        for end in bytes {
+            assert_eq!(
+                hear(*framing, MAX, stream, &[end]),
+                whole,
+                "{text:?} cut at {end}"
+            );
+        }
+    }
+}
+
+#[test]
+fn header_blocks_are_bounded() {
+    let limits = Limits::default();
+    let many = "X: y\n".repeat(limits.header_fields + 1);
+    let long = format!("X: {}\n", "y".repeat(limits.header_bytes));
+    let endless = "y".repeat(limits.header_bytes + 1);
+    for stream in [many, long, endless] {
+        let heard = hear(Some(Framing::ContentLength), MAX, stream.as_bytes(), &[]);
+        let fault = heard.fatal.expect("the stream ends").fault;
+        assert!(matches!(fault, Fault::BadHeader { .. }), "{fault:?}");
+    }
+    let most = format!(
+        "{}Content-Length: 2\n\n{{}}",
+        "X: y\n".repeat(limits.header_fields - 1)
+    );
+    let heard = hear(Some(Framing::ContentLength), MAX, most.as_bytes(), &[]);
+    assert_eq!(words(&heard), ["{}"]);
+}
+
+#[test]
+fn over_long_messages_are_named_and_skipped() {
+    let max = 100;
+    let long = format!(r#"{{"id":7,"method":"m","params":"{}"}}"#, "x".repeat(200));
+    let fits = format!("{:<100}", r#"{"id":8,"method":"m"}"#);
+    let line = format!("{long}\n{fits}\n{fits}\r\n{fits} \n{long}");
+    let blocks = format!(
+        "Content-Length: {}\n\n{long}Content-Length: 100\n\n{fits}Content-Length: 101\n\n{fits} ",
+        long.len()
+    );
+    for (stream, kinds) in [(line, "!..!!"), (blocks, "!.!")] {
+        let stream = stream.as_bytes();
+        let whole = hear(None, max, stream, &[]);
+        let seen: String = whole
+            .cuts
+            .iter()
+            .map(|cut| {
+                if matches!(cut, Cut::Frame(_)) {
+                    '.'
+                } else {
+                    '!'
+                }
+            })
+            .collect();
+        assert_eq!(seen, kinds);
+        let Cut::Flaw(first) = &whole.cuts[0] else {
+            panic!("the first one is too long")
+        };
+        assert_eq!(
+            *first,
+            Flaw {
+                fault: Fault::TooLong { limit: max },
+                at: max,
+                id: Id::Number(b"7").to_owned(),
+                role: Some(Role::Call),
+                json_like: true,
+            }
+        );
+        for size in 1..60 {
+            let ends: Vec<_> = (0..stream.len()).step_by(size).collect();
+            assert_eq!(hear(None, max, stream, &ends), whole, "chunks of {size}");
+        }
+    }
+}
+
+/// An over-long message that never ends takes no more memory than one of the longest permitted.
+#[test]
+fn over_long_messages_are_skipped_in_constant_memory() {
+    let chunk = vec![b'x'; 32 << 10];
+    let length = 1_u64 << 40;
+    for (framing, start) in [
+        (Framing::Ndjson, "{\"id\":1,".to_owned()),
+        (
+            Framing::ContentLength,
+            format!("Content-Length: {length}\n\n"),
+        ),
+        (
+            Framing::ContentLength,
+            "Content-Length: 18446744073709551615\n\n".to_owned(),
+        ),
+    ] {
+        let mut cutter = Cutter::new(Some(framing), MAX, &Limits::default());
+        let mut buffer = BytesMut::from(start.as_bytes());
+        let mut most = 0;
+        for fed in 0..1000 {
+            buffer.extend_from_slice(&chunk);
+            assert_eq!(cutter.cut(&mut buffer), Ok(None));
+            if fed > MAX / chunk.len() {
+                most = most.max(buffer.capacity());
+            }
+        }
+        assert!(most <= 128 << 10, "{framing:?}: {most} bytes are held");
+    }
+}
+
+#[test]
+fn a_large_message_leaves_no_memory_behind() {
+    let text = format!("[{}]", "1,".repeat(400_000) + "1");
+    for framing in [Framing::Ndjson, Framing::ContentLength] {
+        let mut cutter = Cutter::new(None, MAX, &Limits::default());
+        let mut buffer = BytesMut::new();
+        framing.lay(&Frame::from(text.clone()), &mut buffer);
+        framing.lay(&Frame::from("[2]"), &mut buffer);
+        let end = buffer.split_off(buffer.len() - 1);
+        let large = cutter.cut(&mut buffer).unwrap();
+        assert_eq!(large, Some(Cut::Frame(Frame::from(text.clone()))));
+        drop(large);
+        assert_eq!(cutter.cut(&mut buffer), Ok(None));
+        // A buffer that had the large message's memory would win it back here.
+        buffer.reserve(60 << 10);
+        assert!(
+            buffer.capacity() <= 128 << 10,
+            "{} bytes are held",
+            buffer.capacity()
+        );
+        buffer.unsplit(end);
+        assert_eq!(
+            cutter.cut(&mut buffer),
+            Ok(Some(Cut::Frame(Frame::from("[2]"))))
+        );
+    }
+}
+
+#[test]
+fn a_line_is_cut_without_a_copy() {
+    let mut buffer = BytesMut::from(&b"{\"id\":1}\n{}\n"[..]);
+    let place = buffer.as_ptr();
+    let mut cutter = Cutter::new(None, MAX, &Limits::default());
+    let Ok(Some(Cut::Frame(frame))) = cutter.cut(&mut buffer) else {
+        panic!("a line is there")
+    };
+    assert_eq!(frame.as_bytes().as_ptr(), place);
+}
+
+#[test]
+fn a_pretty_printed_message_becomes_one_line() {
+    let pretty = "{\r\n  \"id\": 1,\n  \"method\": \"a\\nb\"\n}";
+    let mut out = BytesMut::new();
+    Framing::ContentLength.lay(&Frame::from(pretty), &mut out);
+    assert_eq!(
+        out,
+        format!("Content-Length: {}\r\n\r\n{pretty}", pretty.len())
+    );
+    let heard = hear(None, MAX, &out, &[]);
+    let Cut::Frame(frame) = &heard.cuts[0] else {
+        panic!("a message is there")
+    };
+    assert_eq!(frame.as_bytes(), pretty.as_bytes());
+    out.clear();
+    Framing::Ndjson.lay(frame, &mut out);
+    assert_eq!(&out[..], b"{    \"id\": 1,   \"method\": \"a\\nb\" }\n");
+}
+
+#[test]
+fn a_truncated_message_tells_what_it_was() {
+    let stream = b"Content-Length: 99\n\n{\"id\":\"x\",\"result\":[";
+    let heard = hear(None, MAX, stream, &[]);
+    let Some(Cut::Flaw(flaw)) = heard.cuts.last() else {
+        panic!("a flaw is there")
+    };
+    assert_eq!(flaw.id, Id::String(b"\"x\"").to_owned());
+    assert_eq!(flaw.role, Some(Role::Answer));
+    let stray = hear(None, 10, b"a long line of words", &[]);
+    let Some(Cut::Flaw(flaw)) = stray.cuts.last() else {
+        panic!("a flaw is there")
+    };
+    assert_eq!((flaw.json_like, &flaw.id), (false, &IdBuf::Absent));
+}
+
+/// Places to cut a stream of `length` bytes at.
+fn places(length: usize, picks: &[prop::sample::Index]) -> Vec<usize> {
+    let mut ends: Vec<_> = picks.iter().map(|pick| pick.index(length + 1)).collect();
+    ends.sort_unstable();
+    ends
+}
+
+proptest! {
+    #[test]
+    fn what_is_laid_is_heard(
+        texts in proptest::collection::vec("[{\\[]([a-z \u{e9}\r\n]{0,20}|[x]{0,300})[}\\]]", 1..8),
+        framing in prop::sample::select(vec![Framing::Ndjson, Framing::ContentLength]),
+        sniffed in any::<bool>(),
+        picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let mut stream = BytesMut::new();
+        for text in &texts {
+            framing.lay(&Frame::from(text.clone()), &mut stream);
+        }
+        let given = (!sniffed).then_some(framing);
+        let heard = hear(given, MAX, &stream, &places(stream.len(), &picks));
+        prop_assert_eq!(heard.framing, Some(framing));
+        prop_assert_eq!(&heard.fatal, &None);
+        let expected: Vec<_> = texts
+            .iter()
+            .map(|text| match framing {
+                Framing::Ndjson => text.replace(['\n', '\r'], " "),
+                Framing::ContentLength => text.clone(),
+            })
+            .collect();
+        prop_assert_eq!(words(&heard), expected);
+    }
+
+    #[test]
+    fn chunks_do_not_matter(
+        pieces in proptest::collection::vec(prop_oneof![
+            Just(&b"Content-Length: 2\r\n\r\n{}"[..]),
+            Just(&b"Content-Length: 40\n\n"[..]),
+            Just(&b"content-type:x\n"[..]),
+            Just(&b"{\"id\":1,\"method\":\"m\"}"[..]),
+            Just(&b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"[..]),
+            Just(&b"[1,"[..]),
+            Just(&b"\n"[..]),
+            Just(&b"\r\n"[..]),
+            Just(&b"\r"[..]),
+            Just(&b" "[..]),
+            Just(&b":"[..]),
+            Just(&b"\xEF\xBB\xBF"[..]),
+            Just(&b"\xEF\xBB"[..]),
+        ], 0..14),
+        given in prop::sample::select(vec![None, Some(Framing::Ndjson), Some(Framing::ContentLength)]),
+        max in prop::sample::select(vec![0, 1, 10, 30, 45, MAX]),
+        picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let stream = pieces.concat();
+        let whole = hear(given, max, &stream, &[]);
+        prop_assert_eq!(hear(given, max, &stream, &places(stream.len(), &picks)), whole);
+    }
+}
