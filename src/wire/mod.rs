@@ -12,6 +12,7 @@ mod id;
 mod json;
 mod limits;
 mod plain;
+pub mod reply;
 mod scan;
 mod side;
 

@@ -2,6 +2,7 @@
 
 mod envelope;
 mod laws;
+mod replies;
 mod syntax;
 
 use acp_relay::wire::{Envelope, Flaw, Frame, Id, IdBuf, Limits, Shape, scan};

@@ -1,0 +1,261 @@
+//! Every message the relay makes itself: errors, and the notice that an agent has exited.
+//!
+//! What went through the relay is the peers' own text; these few are ours, so they are made in one
+//! place and say in `error.data.relay` that they are. Not here: when each of them is due.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{Envelope, Exit, Fault, Flaw, Frame, Id, Kind, Role};
+
+/// Not JSON (JSON-RPC 2.0, section 5.1).
+pub const PARSE_ERROR: i32 = -32700;
+/// JSON, but no request that can be passed on (JSON-RPC 2.0, section 5.1).
+pub const INVALID_REQUEST: i32 = -32600;
+/// The other side is gone; what became of the request is not known.
+pub const PEER_LOST: i32 = -32050;
+/// The agent's process has ended.
+pub const AGENT_EXITED: i32 = -32051;
+/// A limit on requests, queues or connections is reached.
+pub const OVERLOADED: i32 = -32053;
+/// The relay is shutting down and takes no new requests.
+pub const DRAINING: i32 = -32054;
+/// A deadline of the relay has passed.
+pub const TIMEOUT: i32 = -32055;
+/// The message is longer than the limit.
+pub const TOO_LARGE: i32 = -32056;
+/// The relay's policy forbids the request.
+pub const POLICY_DENIED: i32 = -32057;
+/// The two sides' dialects differ here, and guessing was refused.
+pub const UNTRANSLATABLE: i32 = -32058;
+
+/// The method of the notice that an agent has exited. ACP keeps names with a leading underscore
+/// for extensions, and a peer that does not know a notification ignores it.
+pub const AGENT_EXITED_METHOD: &str = "_acp-relay/agent_exited";
+
+/// Why a request fails at the relay: one JSON-RPC error with `data.relay`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The error code, one of those above.
+    pub code: i32,
+    /// `error.message`: a clause for a person.
+    pub message: Cow<'static, str>,
+    /// `data.relay.source`: where it failed.
+    pub source: Source,
+    /// `data.relay.reason`: one word for a program.
+    pub reason: &'static str,
+    /// `data.relay.delivered`: whether the other side has had the request.
+    pub delivered: Delivered,
+    /// `data.relay.retryable`: whether the same request may succeed later.
+    pub retryable: bool,
+    /// `data.relay.retryAfterMs`, rounded down to milliseconds.
+    pub retry_after: Option<Duration>,
+    /// `data.relay.exit`: how the agent's process ended.
+    pub exit: Option<Exit>,
+    /// `data.relay.stderrTail`: the end of what the agent wrote to stderr.
+    pub stderr_tail: Option<String>,
+}
+
+/// Where a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// At the relay itself.
+    Relay,
+    /// At the client, or on the way there.
+    Client,
+    /// At the agent, or on the way there.
+    Agent,
+}
+
+/// Whether the other side has had a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    /// It never left the relay; repeating it is safe.
+    No,
+    /// The other side has shown that it had it.
+    Yes,
+    /// It was sent, and nothing is known of it.
+    Unknown,
+}
+
+/// That an agent has exited, as one relay tells another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// How it ended.
+    pub exit: Exit,
+    /// The end of what it wrote to stderr.
+    pub stderr_tail: String,
+}
+
+impl Reason {
+    /// A failure at the relay, of a request that was not delivered and need not be repeated.
+    /// The other fields are public and set where they differ.
+    #[must_use]
+    pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            source: Source::Relay,
+            reason: name(code),
+            delivered: Delivered::No,
+            retryable: false,
+            retry_after: None,
+            exit: None,
+            stderr_tail: None,
+        }
+    }
+
+    /// Why a message with this fault fails.
+    #[must_use]
+    pub fn of_fault(fault: &Fault) -> Self {
+        let code = match fault {
+            Fault::Malformed { .. } | Fault::BadHeader { .. } => PARSE_ERROR,
+            Fault::TooLong { .. } => TOO_LARGE,
+            Fault::TooDeep { .. } | Fault::Duplicate { .. } | Fault::NotAMessage { .. } => {
+                INVALID_REQUEST
+            }
+        };
+        Self::new(code, fault.to_string())
+    }
+
+    fn data(&self) -> Value {
+        let mut relay = Map::new();
+        let mut say = |name: &str, value: Value| relay.insert(name.to_owned(), value);
+        say("source", self.source.name().into());
+        say("reason", self.reason.into());
+        say("delivered", self.delivered.name().into());
+        say("retryable", self.retryable.into());
+        if let Some(after) = self.retry_after {
+            let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+            say("retryAfterMs", millis.into());
+        }
+        if let Some(exit) = self.exit {
+            say("exit", exit_value(exit));
+        }
+        if let Some(tail) = &self.stderr_tail {
+            say("stderrTail", tail.as_str().into());
+        }
+        json!({ "relay": relay })
+    }
+}
+
+/// The error that answers the request `id`.
+#[must_use]
+pub fn error(id: Id<'_>, reason: &Reason) -> Frame {
+    let error = json!({
+        "code": reason.code,
+        "message": reason.message,
+        "data": reason.data(),
+    });
+    // The id goes back as it was spelled, so it does not pass through a JSON library.
+    let mut text = br#"{"jsonrpc":"2.0","id":"#.to_vec();
+    text.extend_from_slice(id.json());
+    text.extend_from_slice(br#","error":"#);
+    text.extend_from_slice(error.to_string().as_bytes());
+    text.push(b'}');
+    Frame::new(text)
+}
+
+/// The error that answers a message that could not be passed on, to the side that sent it.
+///
+/// The id is null where the message was not JSON (JSON-RPC 2.0, section 5), and where it was an
+/// answer: its id is the other side's, and the sender may await something else under the same one.
+#[must_use]
+pub fn flaw(flaw: &Flaw) -> Frame {
+    let nameless = matches!(
+        flaw.fault,
+        Fault::Malformed { .. } | Fault::BadHeader { .. }
+    ) || flaw.role == Some(Role::Answer);
+    let id = if nameless { Id::Null } else { flaw.id.as_id() };
+    let mut reason = Reason::of_fault(&flaw.fault);
+    reason.message = flaw.to_string().into();
+    error(id, &reason)
+}
+
+/// The error that answers a batch, to the side that sent it.
+#[must_use]
+pub fn batch() -> Frame {
+    let message = "batches are not part of this protocol; send one message at a time";
+    error(Id::Null, &Reason::new(INVALID_REQUEST, message))
+}
+
+/// The notification that tells another relay how the agent has ended.
+#[must_use]
+pub fn agent_exited_notice(exit: Exit, stderr_tail: &str) -> Frame {
+    let notice = json!({
+        "jsonrpc": "2.0",
+        "method": AGENT_EXITED_METHOD,
+        "params": { "exit": exit_value(exit), "stderrTail": stderr_tail },
+    });
+    Frame::from(notice.to_string())
+}
+
+/// Reads the notification that an agent has ended; `None` for every other message.
+#[must_use]
+pub fn read_notice(frame: &Frame, at: &Envelope) -> Option<Notice> {
+    if at.kind != Kind::Notification || at.method(frame) != AGENT_EXITED_METHOD {
+        return None;
+    }
+    let params: Value = serde_json::from_slice(at.body(frame)?).ok()?;
+    let number = |name| i32::try_from(params.pointer(name)?.as_i64()?).ok();
+    let exit = match (number("/exit/code"), number("/exit/signal")) {
+        (Some(code), None) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        _ => return None,
+    };
+    let tail = params.get("stderrTail").and_then(Value::as_str);
+    Some(Notice {
+        exit,
+        stderr_tail: tail.unwrap_or_default().to_owned(),
+    })
+}
+
+impl Source {
+    /// The word used in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Relay => "relay",
+            Self::Client => "client",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+impl Delivered {
+    /// The word used in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Yes => "yes",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The name of one of our codes.
+const fn name(code: i32) -> &'static str {
+    match code {
+        PARSE_ERROR => "parse_error",
+        INVALID_REQUEST => "invalid_request",
+        PEER_LOST => "peer_lost",
+        AGENT_EXITED => "agent_exited",
+        OVERLOADED => "overloaded",
+        DRAINING => "draining",
+        TIMEOUT => "timeout",
+        TOO_LARGE => "too_large",
+        POLICY_DENIED => "policy_denied",
+        UNTRANSLATABLE => "untranslatable",
+        _ => "other",
+    }
+}
+
+fn exit_value(exit: Exit) -> Value {
+    match exit {
+        Exit::Code(code) => json!({ "code": code }),
+        Exit::Signal(signal) => json!({ "signal": signal }),
+    }
+}
