@@ -1,0 +1,46 @@
+//! Any bytes: the scanner agrees with serde_json on what is JSON, and its spans hold what they say.
+
+#![no_main]
+
+use acp_relay::wire::{Fault, Frame, Id, Kind, Limits, Shape, is_json, reply, scan, scan_head};
+use libfuzzer_sys::fuzz_target;
+use serde_json::value::RawValue;
+
+fuzz_target!(|text: &[u8]| {
+    let limits = Limits {
+        nesting: 1024,
+        ..Limits::default()
+    };
+    let oracle = serde_json::from_slice::<&RawValue>(text).is_ok();
+    let frame = Frame::new(text.to_vec());
+    let shape = scan(&frame, &limits);
+    let deep = matches!(&shape, Shape::Bad(flaw) if matches!(flaw.fault, Fault::TooDeep { .. }));
+    if !deep {
+        assert_eq!(is_json(text, &limits), oracle);
+    }
+    match shape {
+        Shape::One(envelope) => {
+            assert!(oracle);
+            let valid = |text| serde_json::from_slice::<&RawValue>(text).is_ok();
+            match envelope.id(&frame) {
+                Id::Number(id) | Id::String(id) => assert!(valid(id)),
+                Id::Absent | Id::Null => {}
+            }
+            assert!(envelope.body(&frame).is_none_or(valid));
+            let call = matches!(envelope.kind, Kind::Request | Kind::Notification);
+            assert_eq!(envelope.method.is_some(), call);
+            let _ = (
+                envelope.method(&frame),
+                reply::read_notice(&frame, &envelope),
+            );
+            let (id, _) = scan_head(text, &limits);
+            assert_eq!(id, envelope.id(&frame).to_owned());
+        }
+        Shape::Batch => assert!(oracle),
+        Shape::Bad(flaw) => {
+            let malformed = matches!(flaw.fault, Fault::Malformed { .. });
+            assert!(deep || malformed != oracle);
+            assert!(matches!(scan(&reply::flaw(&flaw), &limits), Shape::One(_)));
+        }
+    }
+});
