@@ -1,1 +1,5 @@
 //! The one integration binary, a module per capability.
+
+mod endpoint;
+mod support;
+mod transport;
