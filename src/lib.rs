@@ -1,5 +1,10 @@
-//! Placeholder.
+//! acp-relay: a bridge for the Agent Client Protocol (ACP).
+#![doc = include_str!("ARCHITECTURE.md")]
 
+pub mod wire;
 pub mod guard;
 pub mod transport;
-pub mod wire;
+pub mod core;
+pub mod tap;
+pub mod relay;
+pub mod app;

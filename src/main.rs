@@ -1,2 +1,7 @@
-//! Placeholder.
-fn main() {}
+//! The binary: everything is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    acp_relay::app::run()
+}

@@ -10,7 +10,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use crate::wire::framing::Cut;
-use crate::wire::{Exit, Flaw, Frame};
+use crate::wire::{Exit, Farewell, Flaw, Frame};
 
 /// One live connection to one side.
 pub struct Link {
@@ -29,10 +29,21 @@ pub struct Link {
 pub struct Peer {
     /// Where it is, for a person: `ws://127.0.0.1:50122`, `process 4711 (goose)`.
     pub name: String,
-    /// Whether it can still listen after it has ended its own stream (a half-closed connection).
+    /// Whether one direction can end while the other goes on.
     pub half_close: bool,
-    /// Whether it is a process that shares our fate, so that its exit code is worth knowing.
-    pub process: bool,
+    /// How it is related to us.
+    pub kind: PeerKind,
+}
+
+/// How a peer is related to this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerKind {
+    /// The program that started us; it sees our exit code.
+    Parent,
+    /// A process we started; we see its exit.
+    Child,
+    /// Anything else.
+    Remote,
 }
 
 /// What a peer says. Cancel-safe: a dropped poll loses nothing.
@@ -85,19 +96,6 @@ pub enum StopStep {
     Kill,
 }
 
-/// Why we end a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Farewell {
-    /// All is said.
-    Done,
-    /// The other side failed.
-    PeerFailed,
-    /// The relay is going away.
-    Shutdown,
-    /// The peer broke the protocol of its transport, or its limits.
-    Violation,
-}
-
 /// What went wrong on a link.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -121,6 +119,17 @@ pub enum LinkError {
     /// The byte stream cannot be cut into messages any more.
     #[error("{0}")]
     Framing(Flaw),
+}
+
+impl LinkError {
+    /// The flaw in what the peer sent, if that is what broke the link.
+    #[must_use]
+    pub fn into_flaw(self) -> Option<Flaw> {
+        match self {
+            Self::Framing(flaw) => Some(flaw),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Debug for Link {

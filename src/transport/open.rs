@@ -21,6 +21,14 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Transport: Send + Sync {
     /// The endpoint schemes it serves, without `:`.
     fn schemes(&self) -> &'static [&'static str];
+    /// Checks what can be checked about `to` before anybody needs it.
+    ///
+    /// # Errors
+    /// When connecting could not succeed.
+    fn check(&self, to: &Endpoint) -> Result<(), OpenError> {
+        let _ = to;
+        Ok(())
+    }
     /// Opens a link to a peer that listens (or starts it).
     fn connect<'a>(
         &'a self,
@@ -52,7 +60,7 @@ pub struct Arrival {
 }
 
 /// What opening a link needs to know besides the endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// The bounds in force.
     pub limits: Arc<Limits>,

@@ -98,6 +98,16 @@ impl Envelope {
         String::from_utf8_lossy(raw)
     }
 
+    /// The same message with another id and every other byte as it was.
+    #[must_use]
+    pub fn with_id(&self, frame: &Frame, id: Id<'_>) -> Frame {
+        let (IdAt::Number(at) | IdAt::String(at)) = self.id else {
+            return frame.clone();
+        };
+        let text = frame.as_bytes();
+        Frame::from([&text[..at.start as usize], id.json(), &text[at.end as usize..]].concat())
+    }
+
     /// The value of `params`, `result` or `error`, as spelled.
     #[must_use]
     pub fn body<'a>(&self, frame: &'a Frame) -> Option<&'a [u8]> {

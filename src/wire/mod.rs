@@ -5,6 +5,7 @@
 
 mod envelope;
 mod exit;
+mod farewell;
 mod flaw;
 mod frame;
 pub mod framing;
@@ -18,6 +19,7 @@ mod side;
 
 pub use envelope::{Envelope, IdAt, Kind, Span};
 pub use exit::Exit;
+pub use farewell::Farewell;
 pub use flaw::{Fault, Flaw, Role};
 pub use frame::Frame;
 pub use id::{Id, IdBuf};

@@ -1,7 +1,9 @@
 //! The one integration binary, a module per capability.
 
+mod core;
 mod endpoint;
 mod framing;
+mod house;
 mod support;
 mod transport;
 mod wire;

@@ -1,0 +1,201 @@
+//! The command line.
+//!
+//! Not here: what a subcommand does (each has its own file).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::{connect, demo, exit, household, limits, serve, telemetry};
+use crate::transport::{Endpoint, Setup, Tls};
+use crate::wire::Limits;
+use crate::wire::framing::Framing;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const ENDPOINTS: &str = "\
+Endpoints:
+  stdio:                    our own stdin and stdout
+  exec:COMMAND ARGS…        a child process on its stdin and stdout; never through a shell
+  -- COMMAND ARGS…          the same, as separate arguments
+  tcp://HOST:PORT           a TCP stream
+  unix:PATH                 a Unix socket
+  ws://HOST[:PORT][/PATH]   a WebSocket, one message a text frame; the path is /acp when left out
+  wss://HOST[:PORT][/PATH]  the same over TLS
+  Port 0 lets a listener choose; what it chose is said on stderr: `acp-relay: listening on ENDPOINT`.
+  Byte streams carry one message a line or Content-Length headers, whichever the peer uses first.";
+
+const EXAMPLES: &str = "\
+Examples:
+  acp-relay demo
+      Watch a whole turn between a small agent and a small client, through two relays.
+  acp-relay serve --listen ws://127.0.0.1:9000 -- goose acp
+      On the machine with the agent: one agent process for each client that connects.
+  acp-relay connect ws://127.0.0.1:9000
+      In the editor's settings, as the agent's command.
+
+Exit codes: 0 all well; 64 usage; 68 unknown host; 69 peer, program or port not available;
+71 system; 73 socket file; 75 forced to stop; 76 protocol; 77 not permitted.
+`connect` exits as the agent did (128 + n after signal n).";
+
+/// A bridge for the Agent Client Protocol (ACP): between any editor and any agent, over any
+/// transport, byte for byte.
+#[derive(Debug, Parser)]
+#[command(name = "acp-relay", version, styles = STYLES, after_help = EXAMPLES)]
+#[command(after_long_help = format!("{ENDPOINTS}\n\n{}\n\n{EXAMPLES}", limits::HELP))]
+struct Cli {
+    /// What is logged on stderr: error, warn, info, debug, trace, or a filter such as `agent=info`
+    #[arg(long, global = true, env = "ACP_RELAY_LOG", value_name = "LEVEL", default_value = "warn")]
+    log: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Listen for clients and give each an agent of its own
+    #[command(after_help = ENDPOINTS)]
+    Serve(Serve),
+    /// Speak stdio to the editor that started this, and carry it to an agent elsewhere
+    #[command(after_help = ENDPOINTS)]
+    Connect(Connect),
+    /// Show a whole turn through two relays, on embedded parts
+    Demo(demo::Demo),
+}
+
+/// What `serve` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// Where clients connect; may be given several times
+    #[arg(long, value_name = "ENDPOINT", default_value = "ws://127.0.0.1:0")]
+    pub(super) listen: Vec<Endpoint>,
+    /// The agent's endpoint, instead of a command
+    #[arg(long, value_name = "ENDPOINT", conflicts_with = "command", required_unless_present = "command")]
+    pub(super) agent: Option<Endpoint>,
+    /// The framing of clients on byte streams
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) client_framing: FramingChoice,
+    /// Listen beyond this machine although anybody who reaches the port can then run the agent
+    #[arg(long)]
+    pub(super) dangerously_no_auth: bool,
+    /// Certificate chain for wss:// listeners, PEM
+    #[arg(long, value_name = "FILE")]
+    pub(super) tls_cert: Option<PathBuf>,
+    /// Private key for wss:// listeners, PEM
+    #[arg(long, value_name = "FILE")]
+    pub(super) tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// The agent's command and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+}
+
+/// What `connect` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Connect {
+    /// Where the agent is
+    #[arg(value_name = "ENDPOINT", conflicts_with = "command", required_unless_present = "command")]
+    pub(super) endpoint: Option<Endpoint>,
+    /// The framing of the editor on our stdio
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) client_framing: FramingChoice,
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// The agent's command and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+}
+
+/// What all subcommands that carry messages understand.
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// The framing of the agent on byte streams
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) agent_framing: FramingChoice,
+    /// Certificates to trust for wss:// agents instead of the system's, PEM
+    #[arg(long, value_name = "FILE")]
+    pub(super) tls_ca: Option<PathBuf>,
+    /// Set a limit; the names are in `acp-relay --help`
+    #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
+    limits: Vec<limits::Setting>,
+}
+
+/// How a byte stream is cut into messages.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum FramingChoice {
+    /// As the peer's first bytes show; one message a line until then
+    #[default]
+    Auto,
+    /// One message a line
+    Ndjson,
+    /// Content-Length headers
+    ContentLength,
+}
+
+/// Runs the program with the arguments of this process.
+#[must_use]
+pub fn run() -> ExitCode {
+    if let Some(code) = household::keeper() {
+        return code;
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(exit::USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    if let Err(error) = telemetry::start(&cli.log) {
+        return fail(exit::USAGE, &error);
+    }
+    match cli.command {
+        Command::Serve(args) => household::keep(|| serve::run(args)),
+        Command::Connect(args) => household::keep(|| connect::run(args)),
+        Command::Demo(args) => demo::run(&args),
+    }
+}
+
+/// Says on stderr, in one line, why the program cannot go on.
+pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("acp-relay: {error}");
+    ExitCode::from(code)
+}
+
+impl FramingChoice {
+    pub(super) const fn fixed(self) -> Option<Framing> {
+        match self {
+            Self::Auto => None,
+            Self::Ndjson => Some(Framing::Ndjson),
+            Self::ContentLength => Some(Framing::ContentLength),
+        }
+    }
+}
+
+impl Common {
+    /// The bounds in force: the defaults and what was set.
+    pub(super) fn limits(&self) -> Arc<Limits> {
+        let mut all = Limits::default();
+        for setting in &self.limits {
+            setting.apply(&mut all);
+        }
+        Arc::new(all)
+    }
+
+    /// How links to agents are opened.
+    pub(super) fn agent_setup(&self, limits: &Arc<Limits>) -> Setup {
+        Setup {
+            limits: Arc::clone(limits),
+            framing: self.agent_framing.fixed(),
+            tls: Tls { ca: self.tls_ca.clone(), ..Tls::default() },
+        }
+    }
+}

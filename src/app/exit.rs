@@ -1,0 +1,50 @@
+//! Exit codes, after `sysexits.h`, and the agent's own.
+
+use std::process::ExitCode;
+
+use crate::core::Cause;
+use crate::relay::End;
+use crate::transport::{OpenError, OpenErrorKind};
+use crate::wire::Exit;
+
+/// The command line makes no sense (`EX_USAGE`).
+pub(super) const USAGE: u8 = 64;
+/// A host's name does not resolve (`EX_NOHOST`).
+const NO_HOST: u8 = 68;
+/// A peer, program or port is not to be had (`EX_UNAVAILABLE`).
+pub(super) const UNAVAILABLE: u8 = 69;
+/// The operating system failed us (`EX_OSERR`).
+pub(super) const SYSTEM: u8 = 71;
+/// A socket file cannot be made (`EX_CANTCREAT`).
+const CANNOT_CREATE: u8 = 73;
+/// Stopped before all was done (`EX_TEMPFAIL`).
+pub(super) const FORCED: u8 = 75;
+/// The peer does not speak the protocol (`EX_PROTOCOL`).
+const PROTOCOL: u8 = 76;
+/// Not permitted (`EX_NOPERM`).
+pub(super) const FORBIDDEN: u8 = 77;
+
+/// The code for an endpoint that could not be opened.
+pub(super) fn of_open_error(error: &OpenError) -> u8 {
+    match error.kind {
+        OpenErrorKind::Usage => USAGE,
+        OpenErrorKind::NoHost => NO_HOST,
+        OpenErrorKind::Unavailable => UNAVAILABLE,
+        OpenErrorKind::CannotCreate => CANNOT_CREATE,
+        OpenErrorKind::Protocol => PROTOCOL,
+        OpenErrorKind::Forbidden => FORBIDDEN,
+        _ => SYSTEM,
+    }
+}
+
+/// The code for a conversation on our stdio: the agent's own where it is known (128 + n for a
+/// signal, as shells have it), otherwise whether the agent was lost.
+pub(super) fn of_end(end: &End) -> ExitCode {
+    match (end.exit, &end.cause) {
+        (Some(Exit::Code(code)), _) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
+        (Some(Exit::Signal(signal)), _) => ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX)),
+        (None, Cause::Expelled(_)) => ExitCode::from(PROTOCOL),
+        (None, Cause::AgentLeft) if end.counts.note("answered_for_peer") > 0 => ExitCode::from(UNAVAILABLE),
+        (None, _) => ExitCode::SUCCESS,
+    }
+}

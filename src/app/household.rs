@@ -1,0 +1,35 @@
+//! What the program does about processes as a whole: none outlives it.
+//!
+//! Not here: how processes are found and ended (see `transport::process`).
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::{cli, exit};
+use crate::transport::process::{answer_for_orphans, keeper, settle};
+
+/// Time the remains of agents may take to go once the program is done. They have been killed by
+/// then; this is for the operating system.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Plays the keeper, if that is what this process was started for.
+pub(super) fn keeper() -> Option<ExitCode> {
+    (std::env::args_os().nth(1)? == keeper::WORD).then(|| match keeper::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+/// Makes this process answer for all that its agents start, runs `main`, and waits until nothing
+/// of them is left.
+pub(super) fn keep(main: impl FnOnce() -> ExitCode) -> ExitCode {
+    let program = std::env::current_exe();
+    if let Err(error) = program.and_then(|program| answer_for_orphans(&program)) {
+        return cli::fail(exit::SYSTEM, &format!("cannot answer for the processes that agents start: {error}"));
+    }
+    let code = main();
+    if !settle(PATIENCE) {
+        tracing::warn!("some process of an agent has not gone yet");
+    }
+    code
+}

@@ -1,0 +1,28 @@
+//! Logs, on stderr.
+//!
+//! stdout belongs to the protocol. Bodies of messages are never logged.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+/// Starts logging at `level` (an `env-filter` directive); colour only on a terminal and without
+/// `NO_COLOR`.
+///
+/// # Errors
+/// When `level` is not a directive.
+pub(super) fn start(level: &str) -> Result<(), String> {
+    let filter = EnvFilter::builder()
+        .with_default_directive(LevelFilter::WARN.into())
+        .parse(level)
+        .map_err(|error| format!("--log {level}: {error}. Use error, warn, info, debug or trace"))?;
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colour)
+        .with_target(false)
+        .init();
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Why we answer a request ourselves: the errors of a conversation, in words.
+//!
+//! Not here: how an error is laid out (see `wire::reply`), and when one is due.
+
+use crate::wire::reply::{self, Delivered, Reason, Source};
+use crate::wire::{Exit, Flaw, Side};
+
+/// The client is gone and cannot answer.
+pub(super) fn client_left(delivered: Delivered) -> Reason {
+    let mut reason = Reason::new(reply::PEER_LOST, "the client has left and cannot answer");
+    reason.source = Source::Client;
+    reason.delivered = delivered;
+    reason
+}
+
+/// The link to an agent we did not start has ended.
+pub(super) fn agent_lost(delivered: Delivered) -> Reason {
+    let mut reason = Reason::new(reply::PEER_LOST, "the connection to the agent has ended");
+    reason.source = Source::Agent;
+    reason.delivered = delivered;
+    reason
+}
+
+/// The agent's process is gone.
+pub(super) fn agent_exited(exit: Option<Exit>, stderr_tail: &str, delivered: Delivered) -> Reason {
+    let how = exit.map_or_else(|| "has closed its output".to_owned(), |exit| format!("ended with {exit}"));
+    agent_gone(format!("the agent {how}"), exit, stderr_tail, delivered)
+}
+
+/// We stopped the agent because of what it did.
+pub(super) fn agent_stopped(blame: &str, exit: Option<Exit>, stderr_tail: &str, delivered: Delivered) -> Reason {
+    agent_gone(format!("the agent was stopped: it {blame}"), exit, stderr_tail, delivered)
+}
+
+/// The relay is shutting down.
+pub(super) fn draining() -> Reason {
+    let mut reason = Reason::new(reply::DRAINING, "the relay is shutting down");
+    reason.retryable = true;
+    reason
+}
+
+/// Too many requests of one side are open.
+pub(super) fn overloaded(limit: usize) -> Reason {
+    let mut reason = Reason::new(reply::OVERLOADED, format!("too many requests are open (the limit is {limit})"));
+    reason.retryable = true;
+    reason
+}
+
+/// An answer came, but it cannot be passed on.
+pub(super) fn unusable_answer(from: Side, flaw: &Flaw) -> Reason {
+    let mut reason = Reason::of_fault(&flaw.fault);
+    reason.message = format!("the answer of the {from} cannot be passed on: {flaw}").into();
+    reason.delivered = Delivered::Yes;
+    reason.source = match from {
+        Side::Client => Source::Client,
+        Side::Agent => Source::Agent,
+    };
+    reason
+}
+
+fn agent_gone(message: String, exit: Option<Exit>, stderr_tail: &str, delivered: Delivered) -> Reason {
+    let mut reason = Reason::new(reply::AGENT_EXITED, message);
+    reason.source = Source::Agent;
+    reason.delivered = delivered;
+    reason.exit = exit;
+    reason.stderr_tail = (!stderr_tail.is_empty()).then(|| stderr_tail.to_owned());
+    reason
+}

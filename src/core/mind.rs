@@ -1,0 +1,187 @@
+//! What is done with each message heard.
+//!
+//! Not here: how a conversation ends (see `ending`), what is remembered of a request (`pending`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::ending::Ending;
+use super::pending::{Pending, Refusal};
+use super::{Note, Outbox, excuse};
+use crate::wire::reply::{self, Reason};
+use crate::wire::{Envelope, Fault, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Shape, Side, scan};
+
+/// One conversation: what each side may still do, and who owes whom an answer.
+#[derive(Debug)]
+pub struct Core {
+    pub(super) limits: Arc<Limits>,
+    pub(super) manners: Manners,
+    /// Open requests, by the side that asked.
+    pub(super) pending: [Pending; 2],
+    pub(super) ending: Ending,
+    /// Stray lines since the agent last spoke JSON.
+    strays: usize,
+    /// Over-long messages, by side.
+    offences: [usize; 2],
+    /// Answers that nobody waits for, since that side last made sense.
+    unknown: [usize; 2],
+}
+
+/// How the two links behave, which the core cannot know by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Manners {
+    /// The client can still listen after it has ended its stream.
+    pub client_half_close: bool,
+    /// We can end our stream to the agent and still listen to it.
+    pub agent_half_close: bool,
+    /// The agent is a process we started, whose exit we will see.
+    pub agent_is_child: bool,
+    /// The client cannot see the agent's exit in another way, so it is told with a notification.
+    pub announce_exit: bool,
+}
+
+impl Core {
+    /// A conversation that has just begun.
+    #[must_use]
+    pub fn new(limits: Arc<Limits>, manners: Manners) -> Self {
+        Self {
+            pending: [Pending::new(limits.in_flight), Pending::new(limits.in_flight)],
+            limits,
+            manners,
+            ending: Ending::default(),
+            strays: 0,
+            offences: [0; 2],
+            unknown: [0; 2],
+        }
+    }
+
+    /// Takes a frame that `from` has said.
+    pub fn handle_frame(&mut self, from: Side, frame: Frame, now: Instant, out: &mut Outbox) {
+        match scan(&frame, &self.limits) {
+            Shape::One(envelope) => self.message(from, frame, &envelope, now, out),
+            Shape::Batch => {
+                out.note(Note::Batch { from });
+                self.say(from, reply::batch(), out);
+            }
+            Shape::Bad(flaw) if from == Side::Agent && !flaw.json_like => self.stray(frame.len(), now, out),
+            Shape::Bad(flaw) => self.handle_flaw(from, flaw, now, out),
+        }
+    }
+
+    /// Takes note of a message of `from` that cannot be passed on, and tells whoever it concerns.
+    pub fn handle_flaw(&mut self, from: Side, flaw: Flaw, now: Instant, out: &mut Outbox) {
+        let asker = from.other();
+        let awaited = match flaw.role {
+            Some(Role::Answer) => self.pending[asker as usize].answer(flaw.id.as_id()),
+            _ => None,
+        };
+        match awaited {
+            // The asker would wait for ever; the sender of an answer is not answered.
+            Some(answered) => {
+                let id = answered.spelled.unwrap_or_else(|| flaw.id.clone());
+                self.answer_for_peer(asker, &id, &answered.method, &excuse::unusable_answer(from, &flaw), out);
+            }
+            None => self.say(from, reply::flaw(&flaw), out),
+        }
+        let too_long = matches!(flaw.fault, Fault::TooLong { .. });
+        out.note(Note::Refused { from, flaw });
+        if too_long {
+            self.offences[from as usize] += 1;
+            if self.offences[from as usize] >= self.limits.offences {
+                self.expel(from, "sent too many over-long messages", now, out);
+            }
+        }
+    }
+
+    /// Says `frame` to a side that still listens; otherwise drops it and notes that.
+    pub(super) fn say(&self, to: Side, frame: Frame, out: &mut Outbox) {
+        if self.ending.hears(to) {
+            out.say(to, frame);
+        } else {
+            out.note(Note::Undeliverable { from: to.other() });
+        }
+    }
+
+    /// Answers a request of `asker` in the place of the side it was for.
+    pub(super) fn answer_for_peer(&self, asker: Side, id: &IdBuf, method: &[u8], reason: &Reason, out: &mut Outbox) {
+        let method = String::from_utf8_lossy(method).into_owned();
+        out.note(Note::Answered { to: asker, id: id.clone(), method, code: reason.code });
+        self.say(asker, reply::error(id.as_id(), reason), out);
+    }
+
+    fn message(&mut self, from: Side, frame: Frame, envelope: &Envelope, now: Instant, out: &mut Outbox) {
+        let to = from.other();
+        if from == Side::Agent {
+            self.strays = 0;
+            self.heard_agent(now);
+        }
+        match envelope.kind {
+            Kind::Request => self.request(from, frame, envelope, out),
+            Kind::Notification => {
+                if from == Side::Agent && self.take_exit_notice(&frame, envelope) {
+                    return;
+                }
+                self.say(to, frame, out);
+            }
+            Kind::Result | Kind::Error => {
+                self.answer(from, frame, envelope, now, out);
+                self.settle(now, out);
+            }
+        }
+    }
+
+    fn request(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
+        let to = from.other();
+        let id = envelope.id(&frame);
+        let method = envelope.method.map_or(&b""[..], |span| span.of(frame.as_bytes()));
+        if let Some(reason) = self.unanswerable(from) {
+            self.answer_for_peer(from, &id.to_owned(), method, &reason, out);
+            return;
+        }
+        match self.pending[from as usize].ask(id, method) {
+            Ok(()) => out.say(to, frame),
+            Err(Refusal::Reused) => {
+                out.note(Note::ReusedId { from, id: id.to_owned() });
+                let reason = Reason::new(reply::INVALID_REQUEST, "a request with this id is still in flight");
+                self.say(from, reply::error(id, &reason), out);
+            }
+            Err(Refusal::Full) => {
+                out.note(Note::Overloaded { from });
+                self.say(from, reply::error(id, &excuse::overloaded(self.limits.in_flight)), out);
+            }
+        }
+    }
+
+    fn answer(&mut self, from: Side, frame: Frame, envelope: &Envelope, now: Instant, out: &mut Outbox) {
+        let to = from.other();
+        let id = envelope.id(&frame);
+        if let Some(answered) = self.pending[to as usize].answer(id) {
+            self.unknown[from as usize] = 0;
+            let frame = match answered.spelled {
+                Some(asked) => {
+                    out.note(Note::RestoredId { from });
+                    envelope.with_id(&frame, asked.as_id())
+                }
+                None => frame,
+            };
+            self.say(to, frame, out);
+        } else if envelope.kind == Kind::Error && matches!(id, Id::Absent | Id::Null) {
+            out.note(Note::Complaint { from });
+            self.say(to, frame, out);
+        } else {
+            out.note(Note::UnknownAnswer { from, id: id.to_owned() });
+            self.unknown[from as usize] += 1;
+            if self.unknown[from as usize] >= self.limits.strays {
+                self.expel(from, "sent too many answers that nobody waits for", now, out);
+            }
+        }
+    }
+
+    fn stray(&mut self, bytes: usize, now: Instant, out: &mut Outbox) {
+        out.note(Note::Stray { bytes });
+        self.strays += 1;
+        if self.strays >= self.limits.strays {
+            self.expel(Side::Agent, "printed too many lines that are not JSON; is it started in its ACP mode?", now, out);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! One conversation's mind.
+//!
+//! A state machine between two mouths: it hears frames, decides what is said to whom, and knows
+//! who still owes whom an answer. It does no I/O and reads no clock; time is an argument, and what
+//! is to be done waits in the [`Outbox`]. It does not know that transports exist.
+//!
+//! # Why
+//! *Answers are matched by side.* The two sides number their requests independently (all
+//! JavaScript and Python agents start at 0), so there is one table of open requests for each side
+//! that asks.
+//!
+//! *A second request with an id still in flight is refused* rather than forwarded: two answers
+//! with one id cannot be told apart by anybody.
+//!
+//! *An answer whose id differs only by how doubles are spelled is taken*, and leaves with the id
+//! the asker used: half of the agents are JavaScript and cannot keep 9007199254740993.
+//!
+//! *Complaints without an id are passed on.* Programs built on the Rust SDK answer notifications
+//! and broken lines with an error that has no id. It answers nothing, but it is for the peer.
+//!
+//! *A half-closed client may wait for what it asked.* When a client has ended its stream but still
+//! listens, the time an agent has before SIGTERM is counted from its last word as long as it owes
+//! an answer, so `printf … | acp-relay connect …` gets one.
+
+mod ending;
+mod excuse;
+mod mind;
+mod note;
+mod outbox;
+mod pending;
+
+pub use ending::Cause;
+pub use mind::{Core, Manners};
+pub use note::Note;
+pub use outbox::{Order, Outbox};

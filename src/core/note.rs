@@ -1,0 +1,168 @@
+//! What happened that is not simply a frame passed on.
+//!
+//! Nothing the core drops, refuses or makes up goes unnoted: each note is counted under its name
+//! and logged. Not here: how they are logged (see `tap`).
+
+use std::fmt;
+
+use crate::wire::{Exit, Flaw, IdBuf, Side};
+
+/// Something worth counting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// The agent printed a line that is not JSON. It was not forwarded.
+    Stray {
+        /// Its length in bytes.
+        bytes: usize,
+    },
+    /// A message could not be passed on; its sender, or who waited for it, was told.
+    Refused {
+        /// Who sent it.
+        from: Side,
+        /// What is wrong with it.
+        flaw: Flaw,
+    },
+    /// A JSON-RPC batch was refused: many agents die of one.
+    Batch {
+        /// Who sent it.
+        from: Side,
+    },
+    /// An answer that nobody waits for was dropped.
+    UnknownAnswer {
+        /// Who sent it.
+        from: Side,
+        /// Its id.
+        id: IdBuf,
+    },
+    /// A request was refused because its id is still in flight.
+    ReusedId {
+        /// Who sent it.
+        from: Side,
+        /// The id.
+        id: IdBuf,
+    },
+    /// A request was refused because too many of that side are open.
+    Overloaded {
+        /// Who sent it.
+        from: Side,
+    },
+    /// An error without an id was passed on.
+    Complaint {
+        /// Who sent it.
+        from: Side,
+    },
+    /// An answer's id had been changed as doubles are, and was put right.
+    RestoredId {
+        /// Who sent it.
+        from: Side,
+    },
+    /// A request could not be answered by the side it was for; we answered it.
+    Answered {
+        /// Who asked.
+        to: Side,
+        /// The id.
+        id: IdBuf,
+        /// The method, as spelled.
+        method: String,
+        /// The error code said.
+        code: i32,
+    },
+    /// A message could not be delivered to a side that is gone, and was dropped.
+    Undeliverable {
+        /// Who sent it.
+        from: Side,
+    },
+    /// A side has ended its stream, or its link failed.
+    Ended {
+        /// Which one.
+        side: Side,
+        /// What happened, for a person.
+        how: String,
+    },
+    /// The agent's process has ended.
+    AgentExited {
+        /// How.
+        exit: Exit,
+    },
+    /// The agent is being stopped, by this signal.
+    Stopping {
+        /// `SIGTERM` or `SIGKILL`.
+        signal: &'static str,
+    },
+}
+
+impl Note {
+    /// The name it is counted under; one of [`Note::NAMES`].
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        Self::NAMES[self.index()]
+    }
+
+    /// All names, in the order of [`Note::index`].
+    pub const NAMES: [&'static str; 13] = [
+        "stray_line",
+        "refused",
+        "batch",
+        "unknown_answer",
+        "reused_id",
+        "overloaded",
+        "complaint",
+        "restored_id",
+        "answered_for_peer",
+        "undeliverable",
+        "ended",
+        "agent_exited",
+        "stopping",
+    ];
+
+    /// The place of its name in [`Note::NAMES`].
+    #[must_use]
+    pub const fn index(&self) -> usize {
+        match self {
+            Self::Stray { .. } => 0,
+            Self::Refused { .. } => 1,
+            Self::Batch { .. } => 2,
+            Self::UnknownAnswer { .. } => 3,
+            Self::ReusedId { .. } => 4,
+            Self::Overloaded { .. } => 5,
+            Self::Complaint { .. } => 6,
+            Self::RestoredId { .. } => 7,
+            Self::Answered { .. } => 8,
+            Self::Undeliverable { .. } => 9,
+            Self::Ended { .. } => 10,
+            Self::AgentExited { .. } => 11,
+            Self::Stopping { .. } => 12,
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stray { bytes } => {
+                write!(f, "the agent printed a line of {bytes} bytes that is not JSON; not forwarded")
+            }
+            Self::Refused { from, flaw } => write!(f, "refused a message from the {from}: {flaw}"),
+            Self::Batch { from } => write!(f, "refused a JSON-RPC batch from the {from}"),
+            Self::UnknownAnswer { from, id } => {
+                write!(f, "dropped an answer from the {from} that nobody waits for (id {})", id.as_id())
+            }
+            Self::ReusedId { from, id } => {
+                write!(f, "refused a request from the {from}: id {} is still in flight", id.as_id())
+            }
+            Self::Overloaded { from } => write!(f, "refused a request from the {from}: too many are open"),
+            Self::Complaint { from } => write!(f, "passed on an error without an id from the {from}"),
+            Self::RestoredId { from } => write!(f, "put right the id of an answer from the {from}"),
+            Self::Answered { to, id, method, code } => {
+                write!(f, "answered {method} of the {to} (id {}) with error {code}", id.as_id())
+            }
+            Self::Undeliverable { from } => {
+                write!(f, "dropped a message from the {from}: the other side is gone")
+            }
+            Self::Ended { side, how } => write!(f, "the {side} {how}"),
+            Self::AgentExited { exit } => write!(f, "the agent ended with {exit}"),
+            Self::Stopping { signal } => write!(f, "the agent did not end by itself; sending {signal}"),
+        }
+    }
+}

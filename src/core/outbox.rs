@@ -1,0 +1,131 @@
+//! What the core wants done: frames for each side, orders for the relay, notes for the taps.
+//!
+//! The relay empties it. A lane counts frames and bytes, and the relay stops reading a side while
+//! the lane towards the other one is full. Not here: any deciding.
+
+use std::collections::VecDeque;
+
+use super::Note;
+use crate::wire::{Farewell, Frame, Limits, Side};
+
+/// What waits to be done.
+#[derive(Debug)]
+pub struct Outbox {
+    lanes: [Lane; 2],
+    orders: VecDeque<Order>,
+    notes: VecDeque<Note>,
+    frames: usize,
+    bytes: usize,
+}
+
+/// Something to do to the agent's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Ask the agent's process tree to end (SIGTERM).
+    Terminate,
+    /// End the agent's process tree (SIGKILL).
+    Kill,
+}
+
+/// What waits for one side.
+#[derive(Debug, Default)]
+struct Lane {
+    frames: VecDeque<Frame>,
+    bytes: usize,
+    farewell: Option<Farewell>,
+}
+
+impl Outbox {
+    /// An empty outbox with the bounds of `limits`.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            lanes: Default::default(),
+            orders: VecDeque::new(),
+            notes: VecDeque::new(),
+            frames: limits.queue_frames,
+            bytes: limits.queue_bytes,
+        }
+    }
+
+    /// Whether `from` may be read: there is room for what it says to the other side, and our own
+    /// error replies to it have not piled up.
+    ///
+    /// A side is never held up by what the other side says to it, or two peers that both write
+    /// before they read would wait for each other. Its own lane can only pass twice the bound
+    /// when it sends what has to be refused and does not read the refusals.
+    #[must_use]
+    pub fn may_read(&self, from: Side) -> bool {
+        let ahead = self.lane(from.other());
+        let own = self.lane(from);
+        ahead.frames.len() < self.frames && ahead.bytes < self.bytes && own.frames.len() < 2 * self.frames
+    }
+
+    /// The next frame for `to`.
+    pub fn pop(&mut self, to: Side) -> Option<Frame> {
+        let lane = self.lane_mut(to);
+        let frame = lane.frames.pop_front()?;
+        lane.bytes -= frame.len();
+        if lane.frames.is_empty() && lane.frames.capacity() > 64 {
+            // A burst must not cost an idle connection its memory for ever, nor a steady stream an
+            // allocation for each batch.
+            lane.frames.shrink_to(lane.frames.capacity() / 2);
+        }
+        Some(frame)
+    }
+
+    /// Whether frames wait for `to`.
+    #[must_use]
+    pub fn has_frames(&self, to: Side) -> bool {
+        !self.lane(to).frames.is_empty()
+    }
+
+    /// How `to` is to be closed once its frames are out; `None` while it stays open.
+    #[must_use]
+    pub fn farewell(&self, to: Side) -> Option<Farewell> {
+        self.lane(to).farewell
+    }
+
+    /// The next order.
+    pub fn pop_order(&mut self) -> Option<Order> {
+        self.orders.pop_front()
+    }
+
+    /// The next note.
+    pub fn pop_note(&mut self) -> Option<Note> {
+        self.notes.pop_front()
+    }
+
+    pub(super) fn say(&mut self, to: Side, frame: Frame) {
+        let lane = self.lane_mut(to);
+        lane.bytes += frame.len();
+        lane.frames.push_back(frame);
+    }
+
+    pub(super) fn close(&mut self, to: Side, why: Farewell) {
+        self.lane_mut(to).farewell.get_or_insert(why);
+    }
+
+    pub(super) fn order(&mut self, order: Order) {
+        self.orders.push_back(order);
+    }
+
+    pub(super) fn note(&mut self, note: Note) {
+        self.notes.push_back(note);
+    }
+
+    /// Takes back what never left for `to`.
+    pub(super) fn take_back(&mut self, to: Side) -> VecDeque<Frame> {
+        let lane = self.lane_mut(to);
+        lane.bytes = 0;
+        std::mem::take(&mut lane.frames)
+    }
+
+    fn lane(&self, side: Side) -> &Lane {
+        &self.lanes[side as usize]
+    }
+
+    fn lane_mut(&mut self, side: Side) -> &mut Lane {
+        &mut self.lanes[side as usize]
+    }
+}

@@ -1,0 +1,16 @@
+//! How a conversation ended. An outcome, not an error: all conversations end.
+
+use crate::core::Cause;
+use crate::tap::Counts;
+use crate::wire::Exit;
+
+/// The outcome of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Who or what ended it first.
+    pub cause: Cause,
+    /// How the agent's process ended, when that is known.
+    pub exit: Option<Exit>,
+    /// What passed.
+    pub counts: Counts,
+}

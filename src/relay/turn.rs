@@ -1,0 +1,225 @@
+//! The loop: reads both sides, lets the core decide, writes both sides.
+//!
+//! Not here: any deciding (see `core`), and how a side is written (see `writer`).
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::End;
+use super::writer::{Writer, Written};
+use crate::core::{Core, Manners, Order, Outbox};
+use crate::tap::{Sight, Taps};
+use crate::transport::{FrameStream, Hold, Link, PeerKind, StopStep};
+use crate::wire::framing::Cut;
+use crate::wire::{Limits, Side};
+
+/// Turns a conversation may take before others get theirs.
+const TURNS: usize = 16;
+
+/// Time a client may take over each message once the conversation is over.
+const LINGER: Duration = Duration::from_secs(30);
+
+/// How conversations are told to end.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    /// End gracefully: agents get their grace.
+    pub asked: CancellationToken,
+    /// Do not wait.
+    pub forced: CancellationToken,
+}
+
+/// Carries a conversation between two links until it is over.
+///
+/// Dropping the future ends it at once: both links are closed and the agent's processes killed.
+pub async fn run(client: Link, agent: Link, limits: Arc<Limits>, taps: Taps, stop: &Stop) -> End {
+    let manners = Manners {
+        client_half_close: client.peer.half_close,
+        agent_half_close: agent.peer.half_close,
+        agent_is_child: agent.peer.kind == PeerKind::Child,
+        announce_exit: client.peer.kind == PeerKind::Remote,
+    };
+    let mut conversation = Conversation {
+        outbox: Outbox::new(&limits),
+        core: Core::new(limits, manners),
+        taps,
+        readers: [client.rx, agent.rx],
+        writers: [Writer::new(Side::Client, client.tx), Writer::new(Side::Agent, agent.tx)],
+        holds: [client.hold, agent.hold],
+        exited: false,
+        alarm: Alarm { sleep: Box::pin(sleep_until(Instant::now())), at: None },
+        linger: None,
+        stops: [Box::pin(stop.asked.clone().cancelled_owned()), Box::pin(stop.forced.clone().cancelled_owned())],
+        stopped: [false; 2],
+    };
+    poll_fn(|cx| conversation.poll(cx)).await
+}
+
+struct Conversation {
+    core: Core,
+    outbox: Outbox,
+    taps: Taps,
+    readers: [Box<dyn FrameStream>; 2],
+    writers: [Writer; 2],
+    holds: [Box<dyn Hold>; 2],
+    exited: bool,
+    alarm: Alarm,
+    /// When to give up on a client that does not take what is left for it.
+    linger: Option<Instant>,
+    stops: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
+    stopped: [bool; 2],
+}
+
+/// A timer that is only touched when its time changes.
+struct Alarm {
+    sleep: Pin<Box<Sleep>>,
+    at: Option<Instant>,
+}
+
+impl Conversation {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        for _ in 0..TURNS {
+            let mut moved = self.hear_stop(cx);
+            moved |= self.hear_exit(cx);
+            moved |= self.hear_time(cx);
+            moved |= self.read(Side::Agent, cx);
+            moved |= self.read(Side::Client, cx);
+            moved |= self.write(Side::Client, cx);
+            moved |= self.write(Side::Agent, cx);
+            self.obey();
+            if let Some(end) = self.ended() {
+                return Poll::Ready(end);
+            }
+            if !moved && !self.alarm_is_stale() {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads `side` until it has nothing more or there is no room for it.
+    fn read(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        let now = Instant::now().into_std();
+        while self.core.listens_to(side) && self.outbox.may_read(side) {
+            let Poll::Ready(heard) = self.readers[side as usize].poll_next(cx) else { break };
+            moved = true;
+            match heard {
+                Some(Ok(Cut::Frame(frame))) => {
+                    self.taps.see(&Sight::Heard(side, &frame));
+                    self.core.handle_frame(side, frame, now, &mut self.outbox);
+                }
+                Some(Ok(Cut::Flaw(flaw))) => self.core.handle_flaw(side, flaw, now, &mut self.outbox),
+                Some(Err(error)) => {
+                    let how = format!("broke off: {error}");
+                    self.core.handle_broken(side, how, error.into_flaw(), now, &mut self.outbox);
+                }
+                None => self.core.handle_eof(side, "ended its stream".to_owned(), now, &mut self.outbox),
+            }
+        }
+        moved
+    }
+
+    fn write(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
+        match self.writers[side as usize].poll(cx, &mut self.outbox, &mut self.taps) {
+            Written::Nothing => false,
+            Written::Some => {
+                self.linger = None;
+                true
+            }
+            Written::Failed(error) => {
+                let now = Instant::now().into_std();
+                self.core.handle_deaf(side, format!("cannot be reached: {error}"), now, &mut self.outbox);
+                true
+            }
+        }
+    }
+
+    fn hear_exit(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.exited {
+            return false;
+        }
+        let hold = &mut self.holds[Side::Agent as usize];
+        let Poll::Ready(exit) = hold.poll_exit(cx) else { return false };
+        self.exited = true;
+        let tail = hold.stderr_tail();
+        self.core.handle_exit(exit, tail, Instant::now().into_std(), &mut self.outbox);
+        true
+    }
+
+    fn hear_stop(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        for (stop, stopped) in self.stops.iter_mut().zip(&mut self.stopped) {
+            if !*stopped && stop.as_mut().poll(cx).is_ready() {
+                *stopped = true;
+                moved = true;
+                self.core.handle_stop(Instant::now().into_std(), &mut self.outbox);
+            }
+        }
+        moved
+    }
+
+    fn hear_time(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.core.over().is_some() {
+            self.linger.get_or_insert_with(|| Instant::now() + LINGER);
+        }
+        self.alarm.set(self.due());
+        if !self.alarm.poll(cx) {
+            return false;
+        }
+        self.core.handle_timeout(Instant::now().into_std(), &mut self.outbox);
+        true
+    }
+
+    /// Does what the core ordered and shows the taps what it noted.
+    fn obey(&mut self) {
+        while let Some(order) = self.outbox.pop_order() {
+            self.holds[Side::Agent as usize].signal(match order {
+                Order::Terminate => StopStep::Terminate,
+                Order::Kill => StopStep::Kill,
+            });
+        }
+        while let Some(note) = self.outbox.pop_note() {
+            self.taps.see(&Sight::Note(&note));
+        }
+    }
+
+    fn ended(&self) -> Option<End> {
+        let cause = self.core.over()?.clone();
+        let delivered = self.writers[Side::Client as usize].is_closed();
+        let given_up = self.linger.is_some_and(|until| Instant::now() >= until);
+        (delivered || given_up).then(|| End { cause, exit: self.core.exit(), counts: self.taps.counts().clone() })
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let core = self.core.poll_timeout().map(Instant::from_std);
+        [core, self.linger].into_iter().flatten().min()
+    }
+
+    /// The core wants to be woken at another time than the alarm is set to.
+    fn alarm_is_stale(&self) -> bool {
+        self.due() != self.alarm.at || (self.core.over().is_some() && self.linger.is_none())
+    }
+}
+
+impl Alarm {
+    fn set(&mut self, at: Option<Instant>) {
+        if let Some(at) = at
+            && self.at != Some(at)
+        {
+            self.sleep.as_mut().reset(at);
+        }
+        self.at = at;
+    }
+
+    /// Whether the time has come.
+    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
+        self.at.is_some() && self.sleep.as_mut().poll(cx).is_ready()
+    }
+}

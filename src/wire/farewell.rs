@@ -1,0 +1,17 @@
+//! Why we end our stream to a peer.
+//!
+//! The core decides it and each transport says it in its own way: a WebSocket with a close code,
+//! a byte stream with its end alone. Not here: those codes.
+
+/// Why a stream is ended by us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Farewell {
+    /// All is said.
+    Done,
+    /// The other side failed.
+    PeerFailed,
+    /// The relay is going away.
+    Shutdown,
+    /// The peer broke the protocol of its transport, or a limit.
+    Violation,
+}
