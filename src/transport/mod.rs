@@ -6,6 +6,7 @@
 mod endpoint;
 mod link;
 mod open;
+pub mod process;
 
 pub use endpoint::Endpoint;
 pub use link::{Exit, Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, StopStep};
