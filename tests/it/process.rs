@@ -217,22 +217,20 @@ async fn a_kill_reaches_the_tree_and_who_ignores_requests() {
 #[tokio::test]
 async fn a_tree_that_keeps_forking_is_ended() {
     let notes = Notes::new();
+    // Each child is told by how long it sleeps, for those born last are seen by nobody.
     let script = r#"
         echo $$ >>"$1"
-        setsid sh -c 'echo $$ >>"$1"; while :; do setsid sleep 1000 & sleep 0.001; done' sh "$1"
-        wait"#;
+        for i in 1 2 3 4 5 6; do
+            setsid sh -c 'while :; do setsid sleep "$1" & done' sh 1000.$$ &
+        done
+        wait; wait"#;
     let child = start(&notes.script(script));
-    let [leader, forker] = notes.processes(2).await.try_into().unwrap();
-    let born = |parent: &Proc| all().iter().filter(|p| p.parent() == parent.pid).count();
-    until("it has forked", || born(&forker) > 20).await;
-    let family: Vec<Proc> = (all().into_iter())
-        .filter(|process| process.parent() == forker.pid)
-        .collect();
+    let leader = notes.processes(1).await.remove(0);
+    let sleep = format!("1000.{}", leader.pid);
+    let born = || all().iter().filter(|p| p.words().contains(&sleep)).count();
+    until("it has forked", || born() > 50).await;
     drop(child);
-    until("all are gone", || {
-        leader.is_reaped() && forker.is_gone() && family.iter().all(Proc::is_gone)
-    })
-    .await;
+    until("all are gone", || leader.is_reaped() && born() == 0).await;
 }
 
 #[test]

@@ -98,10 +98,16 @@ impl Proc {
     }
 
     pub(crate) fn is_keeper(&self) -> bool {
+        self.words().iter().any(|word| word == "__keeper")
+    }
+
+    /// Its command line; nothing when it is a zombie.
+    pub(crate) fn words(&self) -> Vec<String> {
         let words = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let words = words.split(|&byte| byte == 0);
         words
-            .split(|&byte| byte == 0)
-            .any(|word| word == b"__keeper")
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect()
     }
 
     /// What its descriptors stand for, the lowest first.
