@@ -4,6 +4,7 @@ mod core;
 mod endpoint;
 mod framing;
 mod house;
+mod process;
 mod support;
 mod transport;
 mod wire;

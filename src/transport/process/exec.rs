@@ -1,0 +1,48 @@
+//! `exec:` and the words after `--`: a child process as a transport.
+//!
+//! It can only be connected to: a process that we start is always the agent. Not here: starting
+//! it (see `child`).
+
+use super::{find_program, spawn};
+use crate::transport::{
+    BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport, stream,
+};
+
+/// The transport behind `exec:`.
+#[derive(Debug)]
+pub(in crate::transport) struct Exec;
+
+impl Transport for Exec {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["exec"]
+    }
+
+    fn check(&self, to: &Endpoint) -> Result<(), OpenError> {
+        let Endpoint::Exec(argv) = to else {
+            return Err(OpenError::misplaced(to));
+        };
+        find_program(argv, None)
+    }
+
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> BoxFuture<'a, Result<Link, OpenError>> {
+        Box::pin(async move {
+            let Endpoint::Exec(argv) = to else {
+                return Err(OpenError::misplaced(to));
+            };
+            let child = spawn(argv, None, &setup.limits)?;
+            let (rx, tx) = stream::halves(child.stdout, child.stdin, setup.limits.frame_from_child, setup);
+            Ok(Link { peer: child.peer, rx: Box::new(rx), tx: Box::new(tx), hold: Box::new(child.hold) })
+        })
+    }
+
+    fn listen<'a>(
+        &'a self,
+        at: &'a Endpoint,
+        _setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+        Box::pin(async move {
+            let error = OpenError::new(OpenErrorKind::Usage, at, "a process that we start cannot be listened for");
+            Err(error.with_remedy("Name the agent's command after `--`, and listen on stdio:, tcp:, unix: or ws:"))
+        })
+    }
+}

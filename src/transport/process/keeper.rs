@@ -1,0 +1,347 @@
+//! The small process that ends our agents when we were killed.
+//!
+//! Nothing runs in a process that gets SIGKILL, so another one has to be there. It is started
+//! before the first agent, has a session of its own, and reads from a pipe which agents come and
+//! go; nobody else holds the pipe's other end. When the pipe ends, however we ended, it asks what is
+//! left of our agents to end, and kills what does not.
+//!
+//! It also looks now and then at the whole tree below us: by the time it hears of our death, the
+//! daemons of agents have other parents and are not to be found from there. A daemon that was
+//! started and orphaned since the last look, and an agent started microseconds before our death,
+//! escape. It does not stop anybody before looking: stopped processes get SIGHUP when we vanish.
+//!
+//! Not here: our orderly end, in which it finds nothing to do (see `household`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::family::{self, Census, Kin};
+
+/// The first argument that makes our executable the keeper.
+pub const WORD: &str = "__keeper";
+
+/// Time between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// Time after SIGKILL in which the system is to end what was killed.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Pause between looks at whether they have gone.
+const PACE: Duration = Duration::from_millis(20);
+/// Pause before the first look at the tree after an agent came, and the longest. They double.
+const LOOK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+
+/// The relay's end.
+#[derive(Debug, Default)]
+pub(super) struct Keeper {
+    program: Option<PathBuf>,
+    post: Option<Post>,
+}
+
+#[derive(Debug)]
+struct Post {
+    child: std::process::Child,
+    pipe: ChildStdin,
+}
+
+/// What the keeper knows.
+struct Watch {
+    relay: Kin,
+    agents: BTreeMap<u32, Kin>,
+    /// All that was below the relay at the last look.
+    seen: BTreeSet<Kin>,
+}
+
+/// Runs the keeper, until the relay is gone and nothing is left of its agents. To be called by
+/// `main` before all else when the first argument is [`WORD`].
+///
+/// # Errors
+/// When the arguments are not those the relay gives, or the pipe cannot be read.
+pub fn run() -> io::Result<()> {
+    let mut numbers = std::env::args()
+        .skip(2)
+        .map_while(|word| word.parse::<u64>().ok());
+    let (Some(pid), Some(start)) = (numbers.next(), numbers.next()) else {
+        return Err(io::Error::other(
+            "this is a part of acp-relay that only acp-relay starts",
+        ));
+    };
+    // What is meant for the relay's terminal, group or working directory is not meant for us.
+    let _ = rustix::process::setsid();
+    let _ = rustix::process::chdir("/");
+    ignore_signals()?;
+
+    let pid = u32::try_from(pid).map_err(io::Error::other)?;
+    let mut watch = Watch {
+        relay: Kin { pid, start },
+        agents: BTreeMap::new(),
+        seen: BTreeSet::new(),
+    };
+    watch.until_the_relay_is_gone()?;
+    end(watch.left()?)
+}
+
+impl Keeper {
+    /// Says what to run; without it there is no keeper.
+    pub(super) fn set_program(&mut self, program: &Path) {
+        self.program = Some(program.to_owned());
+    }
+
+    /// Its process number.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.post.as_ref().map(|post| post.child.id())
+    }
+
+    /// Whether there should be one and is none; reaps one that died.
+    pub(super) fn is_gone(&mut self) -> bool {
+        let dead = |post: &mut Post| !matches!(post.child.try_wait(), Ok(None));
+        if self.post.as_mut().is_some_and(dead) {
+            self.post = None;
+        }
+        self.program.is_some() && self.post.is_none()
+    }
+
+    /// Starts one, if there is none, and tells it of `agents`.
+    pub(super) fn staff(&mut self, agents: impl Iterator<Item = Kin>) {
+        if !self.is_gone() {
+            return;
+        }
+        let Some(program) = &self.program else {
+            return;
+        };
+        match Post::start(program) {
+            Ok(post) => {
+                self.post = Some(post);
+                for agent in agents {
+                    self.announce(agent);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "agents will outlive us if we are killed: no keeper");
+            }
+        }
+    }
+
+    /// Tells it of an agent that has come.
+    pub(super) fn announce(&mut self, agent: Kin) {
+        self.say('+', agent);
+    }
+
+    /// Tells it of an agent that has gone.
+    pub(super) fn dismiss(&mut self, agent: Kin) {
+        self.say('-', agent);
+    }
+
+    fn say(&mut self, what: char, Kin { pid, start }: Kin) {
+        let Some(post) = &mut self.post else {
+            return;
+        };
+        // Shorter than PIPE_BUF, so written whole or not at all.
+        let line = format!("{what}{pid} {start}\n");
+        if let Err(error) = post.pipe.write_all(line.as_bytes()) {
+            tracing::warn!(%error, "the keeper does not listen; another one takes its place");
+            // First of all it must not take the end of the pipe for our death.
+            let _ = post.child.kill();
+            let _ = post.child.wait();
+            self.post = None;
+        }
+    }
+}
+
+impl Post {
+    fn start(program: &Path) -> io::Result<Self> {
+        let me = Kin::of(std::process::id()).ok_or_else(|| io::Error::other("no /proc"))?;
+        let arguments = [WORD.to_owned(), me.pid.to_string(), me.start.to_string()];
+        let mut child = Command::new(program)
+            .arg0(OsString::from("acp-relay"))
+            .args(arguments)
+            // It needs none of our secrets.
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pipe = child.stdin.take().expect("stdin was asked for");
+        // A keeper that somebody stopped must not stop us.
+        if let Err(errno) = rustix::io::ioctl_fionbio(&pipe, true) {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(errno.into());
+        }
+        Ok(Self { child, pipe })
+    }
+}
+
+impl Watch {
+    /// Reads the pipe to its end, looking at the tree meanwhile.
+    fn until_the_relay_is_gone(&mut self) -> io::Result<()> {
+        let stdin = io::stdin();
+        let mut text = Vec::new();
+        let mut buffer = [0; 4096];
+        let mut pause = LOOK.0;
+        let mut next_look = Instant::now() + pause;
+        loop {
+            let left = next_look.saturating_duration_since(Instant::now());
+            // With no agent there is nothing to look at, and nothing to wake up for.
+            let timeout = (!self.agents.is_empty())
+                .then(|| Timespec::try_from(left))
+                .transpose()
+                .map_err(io::Error::other)?;
+            let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+            match rustix::event::poll(&mut fds, timeout.as_ref()) {
+                Ok(0) => {
+                    self.look()?;
+                    pause = (pause * 2).min(LOOK.1);
+                    next_look = Instant::now() + pause;
+                    continue;
+                }
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(errno.into()),
+            }
+            match rustix::io::read(stdin.as_fd(), &mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(length) => text.extend_from_slice(&buffer[..length]),
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(errno.into()),
+            }
+            while let Some(end) = text.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = text.drain(..=end).collect();
+                if self.hear(&String::from_utf8_lossy(&line)) {
+                    pause = LOOK.0;
+                    next_look = Instant::now() + pause;
+                }
+            }
+        }
+    }
+
+    /// Takes in one line; whether it told of a new agent.
+    fn hear(&mut self, line: &str) -> bool {
+        let Some((what, rest)) = line.split_at_checked(1) else {
+            return false;
+        };
+        let mut numbers = rest.split_whitespace();
+        let (Some(Ok(pid)), Some(Ok(start))) = (
+            numbers.next().map(str::parse),
+            numbers.next().map(str::parse),
+        ) else {
+            return false;
+        };
+        match what {
+            "+" => self.agents.insert(pid, Kin { pid, start }).is_none(),
+            "-" => {
+                self.agents.remove(&pid);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    fn look(&mut self) -> io::Result<()> {
+        self.seen = self.below_the_relay(&Census::take()?);
+        Ok(())
+    }
+
+    /// All that is below the relay, but not its own process group, in which others may be.
+    fn below_the_relay(&self, census: &Census) -> BTreeSet<Kin> {
+        if (census.get(self.relay.pid)).is_none_or(|entry| entry.who != self.relay) {
+            return BTreeSet::new();
+        }
+        let me = std::process::id();
+        let children = census.children(self.relay.pid).map(|entry| entry.who);
+        census.below(children.filter(|child| child.pid != me))
+    }
+
+    /// Those to be ended.
+    fn left(&self) -> io::Result<BTreeSet<Kin>> {
+        let census = Census::take()?;
+        // The relay's files are closed before its children get another parent.
+        let below = self.below_the_relay(&census);
+        Ok(census.below(
+            (self.agents.values())
+                .chain(&self.seen)
+                .chain(&below)
+                .copied(),
+        ))
+    }
+}
+
+/// Ends `left` and all below, and waits until they are gone.
+fn end(mut left: BTreeSet<Kin>) -> io::Result<()> {
+    for kin in &left {
+        // One that is gone already is what we want.
+        let _ = kin.signal(Signal::TERM);
+    }
+    let asked = Instant::now();
+    while asked.elapsed() < GRACE && !left.is_empty() {
+        std::thread::sleep(PACE);
+        left = Census::take()?.below(left);
+    }
+    let told = Instant::now();
+    while told.elapsed() < PATIENCE && !left.is_empty() {
+        let roots: Vec<Kin> = left.iter().copied().collect();
+        left.extend(family::fell(&roots)?);
+        std::thread::sleep(PACE);
+        left = Census::take()?.below(left);
+    }
+    Ok(())
+}
+
+/// Makes the signals that end a relay mean nothing to us: our signal is the end of the pipe.
+fn ignore_signals() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let _inside = runtime.enter();
+    // Tokio's handlers stay when the runtime has gone, and then do nothing.
+    for kind in [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+        SignalKind::quit(),
+    ] {
+        drop(signal(kind)?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_come_and_go() {
+        let mut watch = Watch {
+            relay: Kin { pid: 1, start: 0 },
+            agents: BTreeMap::new(),
+            seen: BTreeSet::new(),
+        };
+        for (line, new, known) in [
+            ("+7 100\n", true, 1),
+            ("+7 100\n", false, 1),
+            ("+8 200\n", true, 2),
+            ("-7 100\n", false, 1),
+            ("", false, 1),
+            ("+\n", false, 1),
+            ("é\n", false, 1),
+            ("+x y\n", false, 1),
+            ("-9 1\n", false, 1),
+        ] {
+            assert_eq!(
+                (watch.hear(line), watch.agents.len()),
+                (new, known),
+                "{line}"
+            );
+        }
+        assert_eq!(watch.agents[&8], Kin { pid: 8, start: 200 });
+    }
+}

@@ -1,0 +1,197 @@
+//! Whether there is a program to start, and words for it when there is not.
+//!
+//! The operating system says `ENOENT` for a missing program, a missing interpreter and a missing
+//! working directory alike, and says it only when it is asked to start one. Not here: starting it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use crate::transport::{OpenError, OpenErrorKind};
+
+/// Where `execvp` looks when there is no `PATH`.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Whether the program that `argv` names could be started from `dir` (ours, when not given).
+///
+/// # Errors
+/// `Usage` when there are no words, `Unavailable` when there is no such program, `Forbidden` when
+/// we may not execute it.
+pub fn find_program(argv: &[OsString], dir: Option<&Path>) -> Result<(), OpenError> {
+    let Some(program) = argv.first().filter(|word| !word.is_empty()) else {
+        return Err(OpenError {
+            kind: OpenErrorKind::Usage,
+            endpoint: "exec:".to_owned(),
+            what: "there is no program to start".to_owned(),
+            remedy: Some("Put the agent's command after `--`.".to_owned()),
+        });
+    };
+    let name = printable(program);
+    if let Some(dir) = dir.filter(|dir| !dir.is_dir()) {
+        return Err(OpenError {
+            kind: OpenErrorKind::Unavailable,
+            endpoint: words(argv),
+            what: format!(
+                "the working directory `{}` does not exist",
+                printable(dir.as_os_str())
+            ),
+            remedy: None,
+        });
+    }
+
+    let on_path = !program.as_bytes().contains(&b'/');
+    let mut forbidden = None;
+    for place in places(program, dir) {
+        match rustix::fs::access(&place, Access::EXEC_OK) {
+            Ok(()) if place.is_file() => return Ok(()),
+            Err(rustix::io::Errno::ACCESS) if place.is_file() => forbidden = Some(place),
+            _ => {}
+        }
+    }
+    if let Some(place) = forbidden {
+        return Err(OpenError {
+            kind: OpenErrorKind::Forbidden,
+            endpoint: words(argv),
+            what: format!("`{}` is not executable", printable(place.as_os_str())),
+            remedy: Some("If it is a program, `chmod +x` makes it one that may run.".to_owned()),
+        });
+    }
+    Err(OpenError {
+        kind: OpenErrorKind::Unavailable,
+        endpoint: words(argv),
+        what: if on_path {
+            format!("`{name}` is not an executable on PATH")
+        } else {
+            format!("`{name}` is not an executable file")
+        },
+        remedy: Some(if on_path {
+            format!("Install `{name}`, or name it with its full path.")
+        } else {
+            "Check the path.".to_owned()
+        }),
+    })
+}
+
+/// What the operating system said when it was asked to start a program that [`find_program`] found.
+pub(super) fn refused(argv: &[OsString], source: &io::Error) -> OpenError {
+    let name = argv
+        .first()
+        .map_or_else(String::new, |word| printable(word));
+    let (kind, what, remedy) = match source.kind() {
+        io::ErrorKind::NotFound => (
+            OpenErrorKind::Unavailable,
+            format!("the interpreter of `{name}` is missing"),
+            Some("See the first line of that file, or the loader `file` shows for it.".to_owned()),
+        ),
+        io::ErrorKind::PermissionDenied => (
+            OpenErrorKind::Forbidden,
+            format!("`{name}` may not be executed ({source})"),
+            None,
+        ),
+        _ if source.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => (
+            OpenErrorKind::Unavailable,
+            format!("`{name}` is not a program this system can run"),
+            Some("A script needs a first line such as `#!/bin/sh`.".to_owned()),
+        ),
+        _ => (
+            OpenErrorKind::System,
+            format!("`{name}` could not be started ({source})"),
+            None,
+        ),
+    };
+    OpenError {
+        kind,
+        endpoint: words(argv),
+        what,
+        remedy,
+    }
+}
+
+/// The endpoint as a person would write it.
+pub(super) fn words(argv: &[OsString]) -> String {
+    let words: Vec<String> = argv.iter().map(|word| printable(word)).collect();
+    format!("exec:{}", shell_words::join(words))
+}
+
+/// Text for a terminal, whatever the bytes are.
+pub(super) fn printable(text: &OsStr) -> String {
+    super::stderr::escaped(text.as_bytes())
+}
+
+/// The files that `execvp` would try, in its order.
+fn places(program: &OsStr, dir: Option<&Path>) -> Vec<PathBuf> {
+    let here = dir.unwrap_or_else(|| Path::new(""));
+    if program.as_bytes().contains(&b'/') {
+        return vec![here.join(program)];
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    std::env::split_paths(&path)
+        // An empty entry is the current directory.
+        .map(|entry| here.join(entry).join(program))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_program_is_found_or_its_absence_explained() {
+        let dir = tempfile::tempdir().unwrap();
+        let plain = dir.path().join("plain");
+        std::fs::write(&plain, "").unwrap();
+        let plain = plain.to_str().unwrap();
+
+        let cases: &[(&[&str], Option<OpenErrorKind>, &str)] = &[
+            (&["sh", "-c", "exit"], None, ""),
+            (&["/bin/sh"], None, ""),
+            (&[], Some(OpenErrorKind::Usage), "no program"),
+            (&[""], Some(OpenErrorKind::Usage), "no program"),
+            (
+                &["no-such-agent"],
+                Some(OpenErrorKind::Unavailable),
+                "`no-such-agent` is not an executable on PATH",
+            ),
+            (
+                &["/no/such/agent"],
+                Some(OpenErrorKind::Unavailable),
+                "not an executable file",
+            ),
+            (&["/"], Some(OpenErrorKind::Unavailable), "executable file"),
+        ];
+        for (words, kind, says) in cases {
+            let found = find_program(&argv(words), None);
+            assert_eq!(found.as_ref().err().map(|e| e.kind), *kind, "{words:?}");
+            if let Err(error) = found {
+                assert!(error.to_string().contains(says), "{error}");
+            }
+        }
+        // The superuser may read anything, but may not execute what nobody may.
+        let error = find_program(&argv(&[plain]), None).unwrap_err();
+        assert_eq!(error.kind, OpenErrorKind::Forbidden, "{error}");
+    }
+
+    #[test]
+    fn a_relative_program_is_looked_for_in_the_working_directory() {
+        assert!(find_program(&argv(&["./sh"]), Some(Path::new("/bin"))).is_ok());
+        assert!(find_program(&argv(&["./sh"]), None).is_err());
+        let error = find_program(&argv(&["sh"]), Some(Path::new("/no/dir"))).unwrap_err();
+        assert!(
+            error.what.contains("working directory `/no/dir`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn hostile_names_reach_the_terminal_escaped() {
+        let error = find_program(&argv(&["evil\x1b[2Jname"]), None).unwrap_err();
+        assert!(!error.to_string().contains('\x1b'), "{error}");
+    }
+}

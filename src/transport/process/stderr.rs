@@ -1,0 +1,379 @@
+//! What an agent says on stderr.
+//!
+//! A task reads it, so that the agent never waits for us; the last part is kept to explain a
+//! failure, and each line goes to our log. All of it is another program's text: it is escaped
+//! before a terminal sees it, bounded in length, in rate and in memory, and never reaches stdout.
+//! Not here: what a failure is.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::ChildStderr;
+use tokio::task::AbortHandle;
+
+/// Longest line that is logged, in bytes; the rest of it is counted.
+const LINE: usize = 8 << 10;
+/// Most lines logged in a [`WINDOW`]; the rest is counted.
+const LINES: u32 = 100;
+/// The time over which [`LINES`] are counted.
+const WINDOW: Duration = Duration::from_secs(1);
+/// Longest tail, in bytes as escaped.
+const TAIL: usize = 4 << 10;
+/// Most that is read to complete a tail; a pipe holds 64 KiB unless its owner asked for more.
+const LATE: usize = 1 << 20;
+
+/// The reader of one agent's stderr. Ends with the pipe, or when it is dropped: processes the
+/// agent left behind may hold the pipe open for ever.
+#[derive(Debug)]
+pub(super) struct Stderr {
+    shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pipe: Receiver,
+    /// Read and kept under one lock, so that the task and [`Stderr::tail`] keep the order.
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    ring: Ring,
+    lines: Lines,
+}
+
+/// The last bytes of a stream.
+#[derive(Debug)]
+struct Ring {
+    bytes: VecDeque<u8>,
+    bound: usize,
+}
+
+/// Cuts lines for the log.
+#[derive(Debug)]
+struct Lines {
+    line: Vec<u8>,
+    /// Bytes of this line beyond [`LINE`].
+    beyond: usize,
+    rate: Rate,
+}
+
+/// A window of time and what may still be logged in it.
+#[derive(Debug)]
+struct Rate {
+    pid: u32,
+    since: Instant,
+    logged: u32,
+    suppressed: u64,
+}
+
+impl Stderr {
+    /// Starts reading.
+    ///
+    /// # Errors
+    /// When the pipe cannot be given to the runtime.
+    pub(super) fn read(pipe: ChildStderr, pid: u32, bound: usize) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            pipe: Receiver::from_owned_fd(pipe.into_owned_fd()?)?,
+            kept: Mutex::new(Kept {
+                ring: Ring::new(bound),
+                lines: Lines::new(pid),
+            }),
+        });
+        let task = tokio::spawn(pump(Arc::clone(&shared))).abort_handle();
+        Ok(Self { shared, task })
+    }
+
+    /// The last lines: at most 4 KiB, escaped. Complete when the agent has exited, for what is
+    /// still in the pipe is read first.
+    pub(super) fn tail(&self) -> String {
+        let mut kept = self.shared.lock();
+        let mut buffer = [0; 8 << 10];
+        let mut late = 0;
+        // The descriptor is asked, not tokio, which knows only what epoll has told it so far.
+        while late < LATE
+            && let Ok(length @ 1..) = rustix::io::read(&self.shared.pipe, &mut buffer)
+        {
+            kept.take(&buffer[..length], Instant::now());
+            late += length;
+        }
+        kept.ring.tail()
+    }
+}
+
+impl Drop for Stderr {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Reads until the pipe ends.
+async fn pump(shared: Arc<Shared>) {
+    let mut buffer = vec![0; 8 << 10];
+    while shared.pipe.readable().await.is_ok() && shared.read_some(&mut buffer) {
+        // A flood is read at the runtime's pace: `readable` never yields while there is more.
+        tokio::task::coop::consume_budget().await;
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what is there; whether there may be more.
+    fn read_some(&self, buffer: &mut [u8]) -> bool {
+        let mut kept = self.lock();
+        match self.pipe.try_read(buffer) {
+            Ok(0) => {
+                kept.lines.finish(Instant::now());
+                false
+            }
+            Ok(length) => {
+                kept.take(&buffer[..length], Instant::now());
+                true
+            }
+            Err(error) => matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+            ),
+        }
+    }
+}
+
+impl Kept {
+    fn take(&mut self, bytes: &[u8], now: Instant) {
+        self.ring.push(bytes);
+        self.lines.push(bytes, now);
+    }
+}
+
+impl Ring {
+    fn new(bound: usize) -> Self {
+        Self {
+            bytes: VecDeque::new(),
+            bound,
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(self.bound)..];
+        let over = (self.bytes.len() + bytes.len()).saturating_sub(self.bound);
+        self.bytes.drain(..over);
+        self.bytes.extend(bytes);
+    }
+
+    /// As many of the last lines as fit in [`TAIL`]; of a longer last line, its end.
+    fn tail(&self) -> String {
+        let skip = self.bytes.len().saturating_sub(TAIL);
+        let last: Vec<u8> = self.bytes.iter().skip(skip).copied().collect();
+        let last = last.trim_ascii_end();
+        let mut kept: Vec<String> = Vec::new();
+        let mut room = TAIL;
+        for (back, line) in last.rsplit(|&byte| byte == b'\n').enumerate() {
+            let line = escaped(line.strip_suffix(b"\r").unwrap_or(line));
+            let need = line.len() + usize::from(back > 0);
+            if need > room {
+                if back == 0 {
+                    let cut = (line.len() - room..=line.len())
+                        .find(|&at| line.is_char_boundary(at))
+                        .unwrap_or(line.len());
+                    kept.push(line[cut..].to_owned());
+                }
+                break;
+            }
+            room -= need;
+            kept.push(line);
+        }
+        kept.reverse();
+        // A first line whose beginning the window cut off is kept: half a line explains more.
+        kept.join("\n")
+    }
+}
+
+impl Lines {
+    fn new(pid: u32) -> Self {
+        Self {
+            line: Vec::new(),
+            beyond: 0,
+            rate: Rate::new(pid),
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8], now: Instant) {
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let text = part.strip_suffix(b"\n").unwrap_or(part);
+            let fits = text.len().min(LINE - self.line.len());
+            self.line.extend_from_slice(&text[..fits]);
+            self.beyond += text.len() - fits;
+            if text.len() < part.len() {
+                self.finish(now);
+            }
+        }
+    }
+
+    /// Logs the line, if it is not empty and the rate allows.
+    fn finish(&mut self, now: Instant) {
+        let line = self.line.trim_ascii_end();
+        if !line.is_empty() && self.rate.allows(now) {
+            let text = escaped(line);
+            match self.beyond {
+                0 => tracing::info!(target: "agent", pid = self.rate.pid, "{text}"),
+                more => {
+                    let pid = self.rate.pid;
+                    tracing::info!(target: "agent", pid, "{text} ({more} bytes more)");
+                }
+            }
+        }
+        self.line.clear();
+        self.beyond = 0;
+    }
+}
+
+impl Rate {
+    fn new(pid: u32) -> Self {
+        Self {
+            pid,
+            since: Instant::now(),
+            logged: 0,
+            suppressed: 0,
+        }
+    }
+
+    fn allows(&mut self, now: Instant) -> bool {
+        if now.duration_since(self.since) >= WINDOW {
+            self.tell();
+            self.since = now;
+            self.logged = 0;
+        }
+        if self.logged < LINES {
+            self.logged += 1;
+            return true;
+        }
+        self.suppressed += 1;
+        false
+    }
+
+    fn tell(&mut self) {
+        if self.suppressed > 0 {
+            let (pid, lines) = (self.pid, self.suppressed);
+            tracing::info!(target: "agent", pid, "{lines} more lines on stderr were not logged");
+            self.suppressed = 0;
+        }
+    }
+}
+
+impl Drop for Rate {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
+
+/// Text that a terminal only shows: no control characters, no change of writing direction
+/// (Unicode's bidirectional formatting), and bytes that are not UTF-8 as `\xNN`.
+pub(super) fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                    text.extend(character.escape_unicode());
+                }
+                _ if character.is_control() => text.extend(character.escape_default()),
+                _ => text.push(character),
+            }
+        }
+        for byte in chunk.invalid() {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_escaped() {
+        for (bytes, text) in [
+            (&b"plain \xc3\xa9"[..], "plain é"),
+            (b"\x1b[31mred\x07", "\\u{1b}[31mred\\u{7}"),
+            (b"tab\there", "tab\\there"),
+            (b"bad \xff\xfe", "bad \\xff\\xfe"),
+            ("a\u{202e}b\u{9b}".as_bytes(), "a\\u{202e}b\\u{9b}"),
+        ] {
+            assert_eq!(escaped(bytes), text);
+        }
+    }
+
+    #[test]
+    fn the_tail_is_the_last_lines() {
+        let mut ring = Ring::new(64 << 10);
+        ring.push(b"one\ntwo\r\nthree\n\n");
+        assert_eq!(ring.tail(), "one\ntwo\nthree");
+        for line in 0..10_000 {
+            ring.push(format!("line {line}\n").as_bytes());
+        }
+        let tail = ring.tail();
+        assert!(tail.ends_with("line 9998\nline 9999"));
+        assert!(tail.len() <= TAIL && tail.len() > TAIL - 16);
+    }
+
+    #[test]
+    fn a_flood_keeps_its_end_and_nothing_else() {
+        let bound = 64 << 10;
+        let mut kept = Kept {
+            ring: Ring::new(bound),
+            lines: Lines::new(1),
+        };
+        let now = Instant::now();
+        for _ in 0..1024 {
+            kept.take(&[b'x'; 8 << 10], now);
+        }
+        assert_eq!(kept.ring.bytes.len(), bound);
+        assert!(kept.ring.bytes.capacity() <= 2 * bound);
+        assert_eq!(kept.lines.line.len(), LINE);
+        assert_eq!(kept.lines.beyond, (8 << 20) - LINE);
+        assert_eq!(kept.ring.tail(), "x".repeat(TAIL));
+    }
+
+    #[test]
+    fn the_rate_is_bounded_and_what_is_left_out_counted() {
+        let mut rate = Rate::new(1);
+        let start = rate.since;
+        let allowed = (0..1000).filter(|_| rate.allows(start)).count();
+        assert_eq!((allowed, rate.suppressed), (100, 900));
+        assert!(rate.allows(start + WINDOW));
+        assert_eq!(rate.suppressed, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_make_a_bounded_harmless_tail(
+            parts in proptest::collection::vec(
+                proptest::collection::vec(any::<u8>(), 0..3000), 0..8),
+            bound in 0_usize..9000,
+        ) {
+            let mut ring = Ring::new(bound);
+            let mut all: Vec<u8> = Vec::new();
+            for part in &parts {
+                ring.push(part);
+                all.extend(part);
+            }
+            let kept: Vec<u8> = ring.bytes.iter().copied().collect();
+            prop_assert_eq!(&kept[..], &all[all.len().saturating_sub(bound)..]);
+            let tail = ring.tail();
+            prop_assert!(tail.len() <= TAIL);
+            prop_assert!(!tail.chars().any(|c| c.is_control() && c != '\n'));
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! A child process as an agent: what it is given, what is kept of it, and that nothing of it
+//! stays, whoever dies first. Real programs: `sh`, `sleep`, `setsid`, `env`, and this binary.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod notes;
+mod relay;
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::future::poll_fn;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+use acp_relay::transport::process::{Child, spawn};
+use acp_relay::transport::{Exit, Hold as _, OpenErrorKind, StopStep};
+use acp_relay::wire::Limits;
+use rustix::process::Signal;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use notes::{DEADLINE, Notes, Proc, all, ticks, until, wait_until, words};
+use relay::Relay;
+
+/// Writes its number, and those of a child, of one in a session of its own and of a grandchild to
+/// the file `$1`, and stays.
+const TREE: &str = r#"
+    echo $$ >>"$1"
+    sleep 1000 & echo $! >>"$1"
+    setsid sleep 1000 & echo $! >>"$1"
+    sh -c 'sleep 1000 & echo $! >>"$1"; wait' sh "$1" &
+    wait; wait"#;
+/// Leaves a daemon: in a session of its own, its parent gone.
+const DAEMON: &str = r#"
+    (setsid sh -c 'echo $$ >>"$1"; exec sleep 1000' sh "$1" &)
+    sleep 1000"#;
+
+#[tokio::test]
+async fn the_words_arrive_as_they_are() {
+    let given: Vec<OsString> = [
+        "",
+        "a b",
+        "$HOME",
+        "$(exit 3)",
+        "*",
+        "'\"\\",
+        "é\n",
+        "--",
+        "-x",
+    ]
+    .iter()
+    .map(OsString::from)
+    .chain([OsString::from_vec(vec![b'x', 0xff])])
+    .collect();
+    let mut argv = words(&["sh", "-c", r#"for a; do printf '%s\0' "$a"; done"#, "sh"]);
+    argv.extend(given.iter().cloned());
+    let mut child = start(&argv);
+    assert_eq!(said(&mut child).await, given);
+    assert_eq!(exit(&mut child).await, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn the_environment_is_ours_and_nothing_else() {
+    let mut child = start(&words(&["env", "-0"]));
+    let theirs: BTreeSet<OsString> = said(&mut child).await.into_iter().collect();
+    let ours = std::env::vars_os().map(|(mut name, value)| {
+        name.push("=");
+        name.push(value);
+        name
+    });
+    assert_eq!(theirs, ours.collect());
+}
+
+#[tokio::test]
+async fn it_runs_where_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let argv = words(&["sh", "-c", r#"printf '%s\0' "$(pwd -P)""#]);
+    let mut child = spawn(&argv, Some(dir.path()), &Limits::default()).unwrap();
+    let here = dir.path().canonicalize().unwrap();
+    assert_eq!(said(&mut child).await, [here.into_os_string()]);
+}
+
+#[tokio::test]
+async fn what_is_written_is_read() {
+    let mut child = start(&words(&["cat"]));
+    child.stdin.write_all(b"hello\n").await.unwrap();
+    drop(child.stdin);
+    let mut text = String::new();
+    child.stdout.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "hello\n");
+}
+
+#[tokio::test]
+async fn how_it_ended_is_told() {
+    for (script, exit_is) in [
+        ("exit 0", Exit::Code(0)),
+        ("exit 42", Exit::Code(42)),
+        ("kill -TERM $$", Exit::Signal(15)),
+        ("kill -KILL $$", Exit::Signal(9)),
+    ] {
+        let mut child = start(&words(&["sh", "-c", script]));
+        assert_eq!(exit(&mut child).await, exit_is, "{script}");
+        // And again, for who asks twice.
+        assert_eq!(exit(&mut child).await, exit_is, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_explained() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = |name: &str, text: &str| {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.into_os_string()
+    };
+    for (program, kind, says) in [
+        (
+            OsString::from("no-such-agent"),
+            OpenErrorKind::Unavailable,
+            "`no-such-agent` is not an executable on PATH",
+        ),
+        (
+            script("orphan", "#!/no/such/interpreter\n"),
+            OpenErrorKind::Unavailable,
+            "interpreter",
+        ),
+        (
+            script("text", "no program at all\n"),
+            OpenErrorKind::Unavailable,
+            "not a program",
+        ),
+    ] {
+        let error = spawn(&[program], None, &Limits::default()).unwrap_err();
+        assert_eq!(error.kind, kind, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_stderr_is_kept_and_harmless() {
+    let script = r#"
+        head -c 8388608 /dev/zero | tr '\0' x >&2
+        printf '\nlast \033[31mwords\a \377\n' >&2"#;
+    let mut child = start(&words(&["sh", "-c", script]));
+    assert_eq!(exit(&mut child).await, Exit::Code(0));
+    let tail = child.hold.stderr_tail();
+    assert!(tail.ends_with(r"last \u{1b}[31mwords\u{7} \xff"), "{tail}");
+    assert!(tail.len() <= 4096);
+}
+
+#[tokio::test]
+async fn last_words_are_never_late() {
+    for _ in 0..50 {
+        let mut child = start(&words(&["sh", "-c", "echo the reason >&2; exit 1"]));
+        assert_eq!(exit(&mut child).await, Exit::Code(1));
+        assert_eq!(child.hold.stderr_tail(), "the reason");
+    }
+}
+
+#[tokio::test]
+async fn dropping_it_ends_the_tree() {
+    let notes = Notes::new();
+    let child = start(&notes.script(TREE));
+    let tree = notes.processes(4).await;
+    drop(child);
+    until("the tree is gone", || tree.iter().all(Proc::is_gone)).await;
+    let leader = &tree[0];
+    until("the leader is reaped", || leader.is_reaped()).await;
+}
+
+#[tokio::test]
+async fn dropping_it_after_its_end_ends_what_it_left() {
+    let notes = Notes::new();
+    let script = format!("{{ {TREE}; }} & sleep 1000 & echo $! >>\"$1\"; read line; kill -KILL $$");
+    let mut child = start(&notes.script(&script));
+    // The leader of the inner tree is a mere child here; all of its group stay behind.
+    let all = notes.processes(5).await;
+    let (left, strays): (Vec<_>, Vec<_>) =
+        (all.into_iter()).partition(|process| process.group() == child.hold.id());
+    child.stdin.write_all(b"now\n").await.unwrap();
+    assert_eq!(exit(&mut child).await, Exit::Signal(9));
+    assert!(left.iter().any(|process| !process.is_gone()));
+    drop(child);
+    until("its group is gone", || left.iter().all(Proc::is_gone)).await;
+    // What has left the group and lost its parent is found only by a program that adopts it.
+    for stray in strays {
+        stray.kill(Signal::KILL);
+    }
+}
+
+#[tokio::test]
+async fn a_kill_reaches_the_tree_and_who_ignores_requests() {
+    let notes = Notes::new();
+    let script = format!(
+        r#"trap 'echo asked >>"$1.asked"' TERM; {TREE}; while :; do wait; sleep 1000; done"#
+    );
+    let mut child = start(&notes.script(&script));
+    let tree = notes.processes(4).await;
+    let (leader, others) = tree.split_first().unwrap();
+
+    child.hold.signal(StopStep::Terminate);
+    until("the others have obeyed", || {
+        others.iter().all(Proc::is_gone)
+    })
+    .await;
+    let asked = notes.0.path().join("notes.asked");
+    until("it has been asked", || asked.exists()).await;
+    assert!(!leader.is_gone());
+
+    child.hold.signal(StopStep::Kill);
+    assert_eq!(exit(&mut child).await, Exit::Signal(9));
+    // Once: many programs take a second signal for impatience.
+    assert_eq!(std::fs::read_to_string(asked).unwrap(), "asked\n");
+}
+
+#[tokio::test]
+async fn a_tree_that_keeps_forking_is_ended() {
+    let notes = Notes::new();
+    // Each child is told by how long it sleeps, for those born last are seen by nobody.
+    let script = r#"
+        echo $$ >>"$1"
+        for i in 1 2 3 4 5 6; do
+            setsid sh -c 'while :; do setsid sleep "$1" & done' sh 1000.$$ &
+        done
+        wait; wait"#;
+    let child = start(&notes.script(script));
+    let leader = notes.processes(1).await.remove(0);
+    let sleep = format!("1000.{}", leader.pid);
+    let born = || all().iter().filter(|p| p.words().contains(&sleep)).count();
+    until("it has forked", || born() > 50).await;
+    drop(child);
+    until("all are gone", || leader.is_reaped() && born() == 0).await;
+}
+
+#[test]
+fn an_agent_outlives_no_runtime() {
+    let notes = Notes::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (child, tree) = runtime.block_on(async {
+        let child = start(&notes.script(TREE));
+        (child, notes.processes(4).await)
+    });
+    drop(runtime);
+    drop(child);
+    wait_until("the tree is gone", || tree.iter().all(Proc::is_gone));
+    wait_until("the leader is reaped", || tree[0].is_reaped());
+}
+
+#[test]
+fn daemons_end_with_the_last_agent_that_may_have_made_them() {
+    let mut relay = Relay::start();
+    let (first, second) = (Notes::new(), Notes::new());
+    relay.spawn(&first, DAEMON);
+    let old = first.wait_for(1).remove(0);
+    // Start times are in hundredths of a second.
+    wait_until("the clock has moved on", || ticks() > old.start + 1);
+    relay.spawn(&second, DAEMON);
+    let young = second.wait_for(1).remove(0);
+    wait_until("both are orphans", || {
+        [&old, &young]
+            .iter()
+            .all(|p| p.parent() == relay.process.pid)
+    });
+
+    relay.tell("drop 0");
+    wait_until("the old daemon is reaped", || old.is_reaped());
+    assert!(!young.is_gone());
+    relay.tell("drop 1");
+    // Nothing is waited for here: that is what settling is.
+    assert_eq!(relay.tell("settle"), "true");
+    assert!(young.is_reaped());
+    assert_eq!(relay.children().len(), 1, "only the keeper is left");
+}
+
+#[test]
+fn daemons_end_with_an_agent_that_crashed() {
+    let mut relay = Relay::start();
+    let notes = Notes::new();
+    relay.spawn(
+        &notes,
+        &format!("echo $$ >>\"$1\"; setsid sleep 1000 & echo $! >>\"$1\"; {DAEMON}"),
+    );
+    let processes = notes.wait_for(3);
+    processes[0].kill(Signal::KILL);
+    wait_until("its exit is known", || relay.tell("exited 0") == "true");
+    relay.tell("drop 0");
+    assert_eq!(relay.tell("settle"), "true");
+    assert!(processes.iter().all(Proc::is_reaped), "{processes:?}");
+}
+
+#[test]
+fn adopted_zombies_are_reaped_while_the_agent_lives() {
+    let mut relay = Relay::start();
+    let notes = Notes::new();
+    let script = r#"
+        for i in 1 2 3 4 5; do (sh -c 'echo $$ >>"$1"; exec sleep 0.1' sh "$1" &); done
+        sleep 1000"#;
+    relay.spawn(&notes, script);
+    let orphans = notes.wait_for(5);
+    wait_until("all are reaped", || orphans.iter().all(Proc::is_reaped));
+    assert_eq!(relay.children().len(), 2, "the agent and the keeper");
+}
+
+#[test]
+fn an_agent_costs_four_descriptors_and_inherits_none() {
+    let mut relay = Relay::start();
+    let notes = Notes::new();
+    let script = "echo $$ >>\"$1\"; sleep 1000";
+    relay.spawn(&notes, script);
+    notes.wait_for(1);
+    let before = relay.process.descriptors().len();
+    relay.spawn(&notes, script);
+    let agent = notes.wait_for(2).pop().unwrap();
+    // Its three pipes and its pidfd; the socket is the client's.
+    assert_eq!(relay.process.descriptors().len() - before, 4);
+
+    // Above all not the pipe that tells the keeper of our death.
+    let ours: BTreeSet<PathBuf> = relay.process.descriptors().into_iter().collect();
+    // What we and all before us were given open is no secret of the relay.
+    let given: Vec<PathBuf> = Proc::of(std::process::id()).unwrap().descriptors();
+    let shared = agent.descriptors();
+    let shared: Vec<_> = (shared.iter())
+        .filter(|link| ours.contains(*link) && !given.contains(link))
+        .collect();
+    assert_eq!(shared.len(), 3, "{shared:?}");
+    let pipe = relay.keeper().descriptors().remove(0);
+    assert!(pipe.to_string_lossy().starts_with("pipe:"), "{pipe:?}");
+    assert!(ours.contains(&pipe));
+    assert!(!agent.descriptors().contains(&pipe));
+}
+
+#[test]
+fn when_the_relay_is_killed_its_agents_end() {
+    let mut relay = Relay::start();
+    let (tree, stubborn) = (Notes::new(), Notes::new());
+    relay.spawn(&tree, TREE);
+    // The shell has words on stderr for a child that was killed, and nobody to read them.
+    let script = r#"
+        exec 2>/dev/null
+        trap 'echo asked >>"$1.asked"' TERM
+        echo $$ >>"$1"
+        while :; do sleep 1000; done"#;
+    relay.spawn(&stubborn, script);
+    let mut processes = tree.wait_for(4);
+    processes.extend(stubborn.wait_for(1));
+
+    relay.kill();
+    wait_until("all agents are gone", || {
+        processes.iter().all(Proc::is_gone)
+    });
+    let asked = stubborn.0.path().join("notes.asked");
+    assert_eq!(std::fs::read_to_string(asked).unwrap(), "asked\n");
+}
+
+#[test]
+fn when_the_relay_is_killed_the_daemons_of_its_agents_end() {
+    let mut relay = Relay::start();
+    let notes = Notes::new();
+    relay.spawn(&notes, DAEMON);
+    let daemon = notes.wait_for(1).remove(0);
+    wait_until("it is an orphan", || daemon.parent() == relay.process.pid);
+    // The second time it goes to sleep from now on, it has looked.
+    let keeper = relay.keeper();
+    let slept = keeper.switches();
+    wait_until("the keeper has looked", || keeper.switches() >= slept + 2);
+
+    relay.kill();
+    wait_until("the daemon is gone", || daemon.is_gone());
+    wait_until("the keeper is gone", || keeper.is_gone());
+}
+
+#[test]
+fn the_keeper_heeds_no_signal_and_is_replaced_when_killed() {
+    let mut relay = Relay::start();
+    let notes = Notes::new();
+    relay.spawn(&notes, TREE);
+    let tree = notes.wait_for(4);
+    let first = relay.keeper();
+    assert_eq!(first.group(), first.pid, "it has a group of its own");
+    wait_until("it catches signals", || first.catches(15));
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        first.kill(signal);
+    }
+    wait_until("the signals were taken", || !first.is_pending(15));
+    assert!(!first.is_gone());
+
+    first.kill(Signal::KILL);
+    wait_until("there is another one", || {
+        (relay.children().iter()).any(|p| p.is_keeper() && p.pid != first.pid)
+    });
+    assert!(tree.iter().all(|process| !process.is_gone()));
+    relay.kill();
+    wait_until("the tree is gone", || tree.iter().all(Proc::is_gone));
+}
+
+#[test]
+fn a_relay_that_ends_leaves_no_keeper() {
+    let mut relay = Relay::start();
+    let notes = Notes::new();
+    relay.spawn(&notes, TREE);
+    let tree = notes.wait_for(4);
+    let keeper = relay.keeper();
+    // Without dropping its agents, as a program does that calls `exit`.
+    relay.tell("exit");
+    wait_until("the tree is gone", || tree.iter().all(Proc::is_gone));
+    wait_until("the keeper is gone", || keeper.is_gone());
+}
+
+fn start(argv: &[OsString]) -> Child {
+    spawn(argv, None, &Limits::default()).unwrap()
+}
+
+/// All it writes, cut at NUL.
+async fn said(child: &mut Child) -> Vec<OsString> {
+    let mut bytes = Vec::new();
+    child.stdout.read_to_end(&mut bytes).await.unwrap();
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+    bytes
+        .split(|&byte| byte == 0)
+        .map(|word| OsStr::from_bytes(word).to_owned())
+        .collect()
+}
+
+async fn exit(child: &mut Child) -> Exit {
+    let exit = poll_fn(|cx| child.hold.poll_exit(cx));
+    tokio::time::timeout(DEADLINE, exit).await.expect("it ends")
+}

@@ -1,0 +1,200 @@
+//! Processes seen from outside: which they are, how they are related, whether they are gone.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Longest time anything here may take. Nothing waits for it to pass.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A file in which an agent notes the numbers of its processes.
+pub(crate) struct Notes(pub(crate) tempfile::TempDir);
+
+impl Notes {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("notes")
+    }
+
+    /// The words that run `script` with the file as `$1`.
+    pub(crate) fn script(&self, script: &str) -> Vec<OsString> {
+        let mut argv = words(&["sh", "-c", script, "sh"]);
+        argv.push(self.path().into_os_string());
+        argv
+    }
+
+    fn read(&self, count: usize) -> Option<Vec<Proc>> {
+        let text = std::fs::read_to_string(self.path()).ok()?;
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let found: Vec<Proc> = (whole.lines())
+            .map(|line| Proc::of(line.parse().unwrap()).expect("it has not ended"))
+            .collect();
+        (found.len() >= count).then_some(found)
+    }
+
+    pub(crate) async fn processes(&self, count: usize) -> Vec<Proc> {
+        until("the agent has noted its processes", || {
+            self.read(count).is_some()
+        })
+        .await;
+        self.read(count).unwrap()
+    }
+
+    pub(crate) fn wait_for(&self, count: usize) -> Vec<Proc> {
+        wait_until("the agent has noted its processes", || {
+            self.read(count).is_some()
+        });
+        self.read(count).unwrap()
+    }
+}
+
+/// A process, told apart from later ones of its number.
+#[derive(Debug)]
+pub(crate) struct Proc {
+    pub(crate) pid: u32,
+    pub(crate) start: u64,
+}
+
+impl Proc {
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        let start = stat(pid)?[19].parse().unwrap();
+        Some(Self { pid, start })
+    }
+
+    fn stat(&self) -> Option<Vec<String>> {
+        stat(self.pid).filter(|stat| stat[19] == self.start.to_string())
+    }
+
+    /// Not running; maybe a zombie.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.stat()
+            .is_none_or(|stat| stat[0] == "Z" || stat[0] == "X")
+    }
+
+    pub(crate) fn is_reaped(&self) -> bool {
+        self.stat().is_none()
+    }
+
+    pub(crate) fn parent(&self) -> u32 {
+        self.stat().map_or(0, |stat| stat[1].parse().unwrap())
+    }
+
+    pub(crate) fn group(&self) -> u32 {
+        self.stat().map_or(0, |stat| stat[2].parse().unwrap())
+    }
+
+    pub(crate) fn kill(&self, signal: Signal) {
+        if !self.is_gone() {
+            let pid = Pid::from_raw(self.pid.try_into().unwrap()).unwrap();
+            kill_process(pid, signal).unwrap();
+        }
+    }
+
+    pub(crate) fn is_keeper(&self) -> bool {
+        self.words().iter().any(|word| word == "__keeper")
+    }
+
+    /// Its command line; nothing when it is a zombie.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let words = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let words = words.split(|&byte| byte == 0);
+        words
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect()
+    }
+
+    /// What its descriptors stand for, the lowest first.
+    pub(crate) fn descriptors(&self) -> Vec<PathBuf> {
+        let directory = PathBuf::from(format!("/proc/{}/fd", self.pid));
+        let mut numbers: Vec<u32> = (std::fs::read_dir(&directory).unwrap())
+            .map(|entry| {
+                entry
+                    .unwrap()
+                    .file_name()
+                    .to_str()
+                    .unwrap()
+                    .parse()
+                    .unwrap()
+            })
+            .collect();
+        numbers.sort_unstable();
+        (numbers.iter())
+            .filter_map(|number| std::fs::read_link(directory.join(number.to_string())).ok())
+            .collect()
+    }
+
+    fn status(&self, field: &str) -> String {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(field));
+        line.unwrap().trim_start_matches(':').trim().to_owned()
+    }
+
+    /// How often it went to sleep.
+    pub(crate) fn switches(&self) -> u64 {
+        self.status("voluntary_ctxt_switches").parse().unwrap()
+    }
+
+    pub(crate) fn catches(&self, signal: u32) -> bool {
+        u64::from_str_radix(&self.status("SigCgt"), 16).unwrap() & (1 << (signal - 1)) != 0
+    }
+
+    pub(crate) fn is_pending(&self, signal: u32) -> bool {
+        u64::from_str_radix(&self.status("ShdPnd"), 16).unwrap() & (1 << (signal - 1)) != 0
+    }
+}
+
+/// The fields of proc(5)'s `stat` from the state on.
+fn stat(pid: u32) -> Option<Vec<String>> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let (_, rest) = text.rsplit_once(')')?;
+    Some(rest.split_whitespace().map(str::to_owned).collect())
+}
+
+pub(crate) fn all() -> Vec<Proc> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name());
+    names
+        .filter_map(|name| Proc::of(name.to_str()?.parse().ok()?))
+        .collect()
+}
+
+/// Time since boot as start times count it.
+pub(crate) fn ticks() -> u64 {
+    let text = std::fs::read_to_string("/proc/uptime").unwrap();
+    let seconds: f64 = text.split(' ').next().unwrap().parse().unwrap();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a small positive number"
+    )]
+    let ticks = (seconds * 100.0) as u64;
+    ticks
+}
+
+pub(crate) fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < DEADLINE, "not in time: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < DEADLINE, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,130 @@
+//! A relay of few words, in a process of its own, for tests that kill it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use acp_relay::transport::Hold as _;
+use acp_relay::transport::process::{Child, answer_for_orphans, settle, spawn};
+use acp_relay::wire::Limits;
+
+use super::notes::{DEADLINE, Notes, Proc, all};
+
+/// Makes this binary play a relay instead of testing one.
+const ROLE: &str = "ACP_RELAY_TEST_ROLE";
+
+/// This binary in another process, as a relay.
+pub(crate) struct Relay {
+    child: std::process::Child,
+    answers: BufReader<std::process::ChildStdout>,
+    pub(crate) process: Proc,
+}
+
+impl Relay {
+    pub(crate) fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "process::relay::role", "--nocapture"])
+            .env(ROLE, "relay")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        let process = Proc::of(child.id()).unwrap();
+        Self {
+            child,
+            answers,
+            process,
+        }
+    }
+
+    /// Has it start an agent that notes its processes.
+    pub(crate) fn spawn(&mut self, notes: &Notes, script: &str) {
+        let words: Vec<String> = (notes.script(script).iter())
+            .map(|word| word.to_str().unwrap().replace('\n', "\x02"))
+            .collect();
+        self.tell(&format!("spawn {}", words.join("\x01")));
+    }
+
+    /// Gives it a line and waits for its answer, or its end.
+    pub(crate) fn tell(&mut self, line: &str) -> String {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        writeln!(stdin, "{line}").unwrap();
+        loop {
+            let mut answer = String::new();
+            if self.answers.read_line(&mut answer).unwrap() == 0 {
+                return String::new();
+            }
+            // The test harness has things to say, too, and not always whole lines.
+            if let Some((_, answer)) = answer.split_once('@') {
+                return answer.trim_end().to_owned();
+            }
+        }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn children(&self) -> Vec<Proc> {
+        let mut found = all();
+        found.retain(|process| process.parent() == self.process.pid);
+        found
+    }
+
+    pub(crate) fn keeper(&self) -> Proc {
+        self.children().into_iter().find(Proc::is_keeper).unwrap()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Not a test of its own: what `Relay` runs. A relay of few words: it does what each line of
+/// its stdin says and answers with a line that begins with `@`.
+#[test]
+fn role() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    answer_for_orphans(Path::new(env!("CARGO_BIN_EXE_acp-relay"))).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _inside = runtime.enter();
+    let mut agents: Vec<Option<Child>> = Vec::new();
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let answer = match verb {
+            "spawn" => {
+                let argv: Vec<OsString> = rest.split('\x01').map(OsString::from).collect();
+                // A newline would end the command.
+                let argv: Vec<OsString> = (argv.iter())
+                    .map(|word| word.to_str().unwrap().replace('\x02', "\n").into())
+                    .collect();
+                agents.push(Some(spawn(&argv, None, &Limits::default()).unwrap()));
+                String::new()
+            }
+            "drop" => {
+                agents[rest.parse::<usize>().unwrap()] = None;
+                String::new()
+            }
+            "exited" => {
+                let agent = agents[rest.parse::<usize>().unwrap()].as_mut().unwrap();
+                let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+                agent.hold.poll_exit(&mut cx).is_ready().to_string()
+            }
+            "settle" => settle(DEADLINE).to_string(),
+            "exit" => std::process::exit(0),
+            _ => panic!("{line}"),
+        };
+        println!("@{answer}");
+    }
+}
