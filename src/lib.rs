@@ -1,4 +1,5 @@
 //! Placeholder.
 
+pub mod guard;
 pub mod transport;
 pub mod wire;

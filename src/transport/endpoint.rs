@@ -1,6 +1,15 @@
-//! The grammar of addresses.
+//! The grammar of addresses: what `--listen` and `connect` take, and what is printed.
+//!
+//! An [`Endpoint`] prints as it is read, so the address a listener reports can be given to a
+//! connector as it stands. Names are not resolved here and nothing is opened; see `registry`.
 
+use std::ffi::OsString;
+use std::fmt;
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::guard::origin::is_loopback_host;
 
 /// Where a peer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +18,7 @@ pub enum Endpoint {
     /// Our own stdin and stdout: `stdio:`.
     Stdio,
     /// A child process: `exec:WORDS`, or the words after `--`.
-    Exec(Vec<std::ffi::OsString>),
+    Exec(Vec<OsString>),
     /// `tcp://HOST:PORT`.
     Tcp {
         /// Name or address, without brackets.
@@ -32,4 +41,320 @@ pub enum Endpoint {
     },
     /// A pair of links in this process, for tests.
     Memory(String),
+}
+
+/// Why a text is no endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is no endpoint: {what}{}", hint(.suggestion.as_deref()))]
+pub struct EndpointError {
+    /// The text, as given.
+    pub given: String,
+    /// What is wrong with it and what was expected, as a clause.
+    pub what: String,
+    /// What was probably meant.
+    pub suggestion: Option<String>,
+}
+
+/// Path of a WebSocket endpoint that names none.
+pub const DEFAULT_PATH: &str = "/acp";
+
+impl Endpoint {
+    /// The forms of an endpoint, each with a phrase for `--help`.
+    pub const FORMS: &[(&str, &str)] = &[
+        ("stdio:", "our own stdin and stdout"),
+        ("exec:WORDS", "a program to start, without a shell"),
+        ("tcp://HOST:PORT", "a TCP socket"),
+        ("unix:PATH", "a Unix socket"),
+        ("ws://HOST[:PORT][/PATH]", "a WebSocket; path /acp"),
+        (
+            "wss://HOST[:PORT][/PATH]",
+            "a WebSocket over TLS; path /acp",
+        ),
+    ];
+
+    /// Its scheme, without `:`.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Exec(_) => "exec",
+            Self::Tcp { .. } => "tcp",
+            Self::Unix(_) => "unix",
+            Self::WebSocket { tls: false, .. } => "ws",
+            Self::WebSocket { tls: true, .. } => "wss",
+            Self::Memory(_) => "memory",
+        }
+    }
+
+    /// Whether only this machine can be at the other end: 127.0.0.0/8, `::1`, `localhost`, and
+    /// everything that is not a network.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Stdio | Self::Exec(_) | Self::Unix(_) | Self::Memory(_) => true,
+            Self::Tcp { host, .. } | Self::WebSocket { host, .. } => is_loopback_host(host),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio => f.write_str("stdio:"),
+            Self::Exec(words) => {
+                let words = words.iter().map(|word| word.to_string_lossy());
+                write!(f, "exec:{}", shell_words::join(words))
+            }
+            Self::Tcp { host, port } => write!(f, "tcp://{}:{port}", Bracketed(host)),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::WebSocket {
+                tls,
+                host,
+                port,
+                path,
+            } => {
+                write!(f, "{}://{}", self.scheme(), Bracketed(host))?;
+                if *port != default_port(*tls) {
+                    write!(f, ":{port}")?;
+                }
+                f.write_str(path)
+            }
+            Self::Memory(name) => write!(f, "memory:{name}"),
+        }
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+
+    fn from_str(given: &str) -> Result<Self, EndpointError> {
+        let fault = |what: String| EndpointError {
+            given: given.to_owned(),
+            what,
+            suggestion: None,
+        };
+        let Some((scheme, rest)) = split_scheme(given) else {
+            return Err(without_scheme(given));
+        };
+        let read = match scheme.to_ascii_lowercase().as_str() {
+            "stdio" if rest.is_empty() => Ok(Self::Stdio),
+            "stdio" => Err("nothing may follow \"stdio:\"".to_owned()),
+            "exec" => exec(rest),
+            "tcp" => tcp(rest),
+            "unix" => unix(rest),
+            "ws" => websocket(false, rest),
+            "wss" => websocket(true, rest),
+            "memory" => Ok(Self::Memory(rest.to_owned())),
+            _ => return Err(unknown_scheme(given, scheme, rest)),
+        };
+        read.map_err(fault)
+    }
+}
+
+/// `SCHEME:REST`, if the text before the first colon can be a scheme (RFC 3986, 3.1).
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let mut bytes = scheme.bytes();
+    let begins = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    let goes_on = bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-".contains(&byte));
+    (begins && goes_on).then_some((scheme, rest))
+}
+
+fn exec(rest: &str) -> Result<Endpoint, String> {
+    let words = shell_words::split(rest)
+        .map_err(|_| "a quote in the command is not closed; expected exec:WORDS".to_owned())?;
+    if words.first().is_none_or(String::is_empty) {
+        return Err("it names no program; expected exec:WORDS".to_owned());
+    }
+    if rest.contains('\0') {
+        return Err("a command cannot hold a NUL character".to_owned());
+    }
+    Ok(Endpoint::Exec(
+        words.into_iter().map(OsString::from).collect(),
+    ))
+}
+
+fn unix(rest: &str) -> Result<Endpoint, String> {
+    if rest.is_empty() {
+        return Err("it names no path; expected unix:PATH".to_owned());
+    }
+    if rest.contains('\0') {
+        return Err("a path cannot hold a NUL character".to_owned());
+    }
+    Ok(Endpoint::Unix(PathBuf::from(rest)))
+}
+
+fn tcp(rest: &str) -> Result<Endpoint, String> {
+    const FORM: &str = "expected tcp://HOST:PORT";
+    let authority = rest.strip_prefix("//").ok_or(FORM)?;
+    if let Some(at) = authority.find(['/', '?', '#']) {
+        let extra = &authority[at..];
+        return Err(format!("{extra:?} has no meaning here; {FORM}"));
+    }
+    let (host, port) = authority_parts(authority, FORM)?;
+    let port = port.ok_or_else(|| format!("the port is missing; {FORM}"))?;
+    Ok(Endpoint::Tcp { host, port })
+}
+
+fn websocket(tls: bool, rest: &str) -> Result<Endpoint, String> {
+    let form = if tls {
+        "expected wss://HOST[:PORT][/PATH]"
+    } else {
+        "expected ws://HOST[:PORT][/PATH]"
+    };
+    let rest = rest.strip_prefix("//").ok_or(form)?;
+    if rest.contains('?') {
+        return Err(format!("a query (\"?\") is not taken; {form}"));
+    }
+    if rest.contains('#') {
+        return Err(format!("a fragment (\"#\") is not taken; {form}"));
+    }
+    let (authority, path) = match rest.find('/') {
+        Some(slash) => rest.split_at(slash),
+        None => (rest, DEFAULT_PATH),
+    };
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("the path holds a character that has to be percent-encoded".to_owned());
+    }
+    let (host, port) = authority_parts(authority, form)?;
+    Ok(Endpoint::WebSocket {
+        tls,
+        host,
+        port: port.unwrap_or_else(|| default_port(tls)),
+        path: path.to_owned(),
+    })
+}
+
+/// `HOST` or `HOST:PORT`, the host without its brackets.
+fn authority_parts(authority: &str, form: &str) -> Result<(String, Option<u16>), String> {
+    if authority.contains('@') {
+        return Err(format!("a user name (\"@\") is not taken; {form}"));
+    }
+    let (host, port) = if let Some(inner) = authority.strip_prefix('[') {
+        let (address, after) = inner
+            .split_once(']')
+            .ok_or_else(|| format!("the bracket is not closed; {form}"))?;
+        if address.parse::<Ipv6Addr>().is_err() {
+            return Err(format!("[{address}] is not an IPv6 address"));
+        }
+        match after.strip_prefix(':') {
+            None if after.is_empty() => (address, None),
+            None => return Err(format!("{after:?} follows the bracket; {form}")),
+            port => (address, port),
+        }
+    } else {
+        if authority.matches(':').count() > 1 {
+            return Err(format!("an IPv6 address stands in brackets; {form}"));
+        }
+        match authority.split_once(':') {
+            Some((host, port)) => (named_host(host, form)?, Some(port)),
+            None => (named_host(authority, form)?, None),
+        }
+    };
+    let port = port.map(port_number).transpose()?;
+    Ok((host.to_owned(), port))
+}
+
+fn named_host<'a>(host: &'a str, form: &str) -> Result<&'a str, String> {
+    if host.is_empty() {
+        return Err(format!("the host is missing; {form}"));
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if !host.bytes().all(plain) {
+        return Err(format!("{host:?} is not a host name; {form}"));
+    }
+    Ok(host)
+}
+
+fn port_number(port: &str) -> Result<u16, String> {
+    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    port.parse()
+        .ok()
+        .filter(|_| digits)
+        .ok_or_else(|| format!("{port:?} is not a port; expected a number from 0 to 65535"))
+}
+
+pub(super) const fn default_port(tls: bool) -> u16 {
+    if tls { 443 } else { 80 }
+}
+
+/// All forms on one line, for an error.
+fn forms() -> String {
+    let forms: Vec<&str> = Endpoint::FORMS.iter().map(|(form, _)| *form).collect();
+    forms.join(", ")
+}
+
+fn without_scheme(given: &str) -> EndpointError {
+    let suggestion = if given.starts_with(['/', '.', '~']) {
+        Some(format!("unix:{given}"))
+    } else {
+        let tcp = format!("tcp://{given}");
+        tcp.parse::<Endpoint>().is_ok().then_some(tcp)
+    };
+    EndpointError {
+        given: given.to_owned(),
+        what: format!("it has no scheme; expected one of {}", forms()),
+        suggestion,
+    }
+}
+
+fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> EndpointError {
+    let lower = scheme.to_ascii_lowercase();
+    let nearest = match lower.as_str() {
+        "http" => Some("ws"),
+        "https" => Some("wss"),
+        _ => ["stdio", "exec", "tcp", "unix", "ws", "wss"]
+            .into_iter()
+            .map(|known| (distance(&lower, known), known))
+            .min()
+            .filter(|(far, known)| *far <= 2 && *far < known.len())
+            .map(|(_, known)| known),
+    };
+    // `localhost:8080` looks like a scheme and a rest.
+    let suggestion = match nearest {
+        Some(near) => Some(format!("{near}:{rest}")),
+        None => Some(format!("tcp://{given}")).filter(|tcp| tcp.parse::<Endpoint>().is_ok()),
+    };
+    EndpointError {
+        given: given.to_owned(),
+        what: format!(
+            "the scheme {scheme:?} is not known; expected one of {}",
+            forms()
+        ),
+        suggestion,
+    }
+}
+
+/// Levenshtein's distance.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, right) in b.bytes().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = (diagonal + usize::from(left != right))
+                .min(above + 1)
+                .min(row[j] + 1);
+            diagonal = above;
+        }
+    }
+    row[b.len()]
+}
+
+fn hint(suggestion: Option<&str>) -> String {
+    suggestion.map_or_else(String::new, |text| format!("; did you mean {text:?}?"))
+}
+
+/// A host as it stands in an address.
+pub(super) struct Bracketed<'a>(pub(super) &'a str);
+
+impl fmt::Display for Bracketed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.contains(':') {
+            write!(f, "[{}]", self.0)
+        } else {
+            f.write_str(self.0)
+        }
+    }
 }

@@ -1,0 +1,211 @@
+//! What a WebSocket client says of where it comes from and whom it wants.
+//!
+//! A web page may open a WebSocket to any address, this machine's loopback included, and no
+//! same-origin rule stops it. Two headers give it away that a page cannot forge: `Origin` says
+//! which page it is, and `Host` which name was resolved to us (a page whose name was re-bound to
+//! 127.0.0.1 sends its own). Not here: tokens.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// Whom a listener lets in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Door {
+    /// Origins that may come in, exactly as browsers spell them: `https://example.org`. Programs
+    /// that are no browsers send none.
+    pub origins: Vec<String>,
+    /// The names under which the listener is to be asked for.
+    pub names: Names,
+}
+
+/// The names under which a listener is to be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// Any; the listener is on the network, and so is whoever knows its name.
+    Any,
+    /// A loopback address or `localhost`, at this port.
+    Loopback {
+        /// The port it is bound to.
+        port: u16,
+        /// The port that is meant when none is said.
+        default_port: u16,
+    },
+}
+
+/// Why somebody may not come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A web page that is not in the list.
+    Origin,
+    /// The `Host` header is missing, stands twice, or names somebody else.
+    Host,
+}
+
+impl Door {
+    /// Judges the values of all `Origin` and `Host` headers of a request.
+    ///
+    /// # Errors
+    /// When the request is to be answered with 403.
+    pub fn admit<'a>(
+        &self,
+        origins: impl IntoIterator<Item = &'a [u8]>,
+        hosts: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<(), Refusal> {
+        let listed = |given: &[u8]| self.origins.iter().any(|one| one.as_bytes() == given);
+        if !origins.into_iter().all(listed) {
+            return Err(Refusal::Origin);
+        }
+        let Names::Loopback { port, default_port } = self.names else {
+            return Ok(());
+        };
+        let mut hosts = hosts.into_iter();
+        let host = hosts.next().ok_or(Refusal::Host)?;
+        if hosts.next().is_some() || !is_loopback_at(host, port, default_port) {
+            return Err(Refusal::Host);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Origin => "web pages of this origin may not come in",
+            Self::Host => "the Host header does not name this listener",
+        })
+    }
+}
+
+/// Whether `host`, without brackets, is a loopback address or `localhost`.
+#[must_use]
+pub fn is_loopback_host(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<IpAddr>()
+            // ::ffff:127.0.0.1 is the same host as 127.0.0.1.
+            .is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// Whether `host` is `NAME`, `NAME:PORT` or `[ADDRESS]:PORT`, and this listener.
+fn is_loopback_at(host: &[u8], port: u16, default_port: u16) -> bool {
+    let Ok(host) = std::str::from_utf8(host) else {
+        return false;
+    };
+    let (name, said) = match host.strip_prefix('[') {
+        Some(inner) => match inner.split_once(']') {
+            Some((address, "")) => (address, None),
+            Some((address, after)) => match after.strip_prefix(':') {
+                Some(said) => (address, Some(said)),
+                None => return false,
+            },
+            None => return false,
+        },
+        None => match host.split_once(':') {
+            Some((name, said)) => (name, Some(said)),
+            None => (host, None),
+        },
+    };
+    let said = match said {
+        None => Some(default_port),
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok(),
+        Some(_) => None,
+    };
+    said == Some(port) && is_loopback_host(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admit(origins: &[&str], hosts: &[&str]) -> Result<(), Refusal> {
+        let door = Door {
+            origins: vec!["https://editor.example".to_owned()],
+            names: Names::Loopback {
+                port: 8080,
+                default_port: 80,
+            },
+        };
+        let bytes = |list: &[&str]| {
+            list.iter()
+                .map(|s| s.as_bytes().to_vec())
+                .collect::<Vec<_>>()
+        };
+        let (origins, hosts) = (bytes(origins), bytes(hosts));
+        door.admit(
+            origins.iter().map(Vec::as_slice),
+            hosts.iter().map(Vec::as_slice),
+        )
+    }
+
+    #[test]
+    fn only_listed_pages_come_in() {
+        let host = &["localhost:8080"];
+        assert_eq!(admit(&[], host), Ok(()));
+        assert_eq!(admit(&["https://editor.example"], host), Ok(()));
+        for other in [
+            "null",
+            "",
+            "https://editor.example:443",
+            "https://editor.example.evil",
+            "http://editor.example",
+            "https://EDITOR.example",
+            "http://localhost:8080",
+        ] {
+            assert_eq!(admit(&[other], host), Err(Refusal::Origin), "{other}");
+            let both = ["https://editor.example", other];
+            assert_eq!(admit(&both, host), Err(Refusal::Origin), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_our_own_names_are_answered_on_loopback() {
+        for ours in [
+            "localhost:8080",
+            "LocalHost:8080",
+            "127.0.0.1:8080",
+            "127.1.2.3:8080",
+            "[::1]:8080",
+        ] {
+            assert_eq!(admit(&[], &[ours]), Ok(()), "{ours}");
+        }
+        for other in [
+            "localhost",
+            "localhost:80",
+            "localhost:",
+            "localhost:+8080",
+            "localhost.:8080",
+            "evil.example:8080",
+            "127.0.0.1.evil.example:8080",
+            "0.0.0.0:8080",
+            "[::]:8080",
+            "[::1]8080",
+            "[::1",
+            "::1:8080",
+            "",
+        ] {
+            assert_eq!(admit(&[], &[other]), Err(Refusal::Host), "{other}");
+        }
+        assert_eq!(admit(&[], &[]), Err(Refusal::Host));
+        let twice = ["localhost:8080", "localhost:8080"];
+        assert_eq!(admit(&[], &twice), Err(Refusal::Host));
+    }
+
+    #[test]
+    fn the_default_port_may_be_left_out() {
+        assert!(is_loopback_at(b"localhost", 443, 443));
+        assert!(is_loopback_at(b"[::1]", 80, 80));
+        assert!(!is_loopback_at(b"localhost", 80, 443));
+        assert!(!is_loopback_at(b"\xff", 80, 80));
+    }
+
+    #[test]
+    fn on_the_network_any_name_will_do() {
+        let door = Door {
+            origins: Vec::new(),
+            names: Names::Any,
+        };
+        assert_eq!(door.admit([], [&b"agents.example"[..]]), Ok(()));
+        let page = [&b"https://agents.example"[..]];
+        assert_eq!(door.admit(page, []), Err(Refusal::Origin));
+    }
+}

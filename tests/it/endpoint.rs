@@ -1,0 +1,196 @@
+//! The grammar of addresses: what is read, what is printed, what is said about the rest.
+
+use acp_relay::transport::Endpoint;
+use proptest::prelude::*;
+
+fn tcp(host: &str, port: u16) -> Endpoint {
+    Endpoint::Tcp {
+        host: host.to_owned(),
+        port,
+    }
+}
+
+fn ws(tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
+    Endpoint::WebSocket {
+        tls,
+        host: host.to_owned(),
+        port,
+        path: path.to_owned(),
+    }
+}
+
+fn exec(words: &[&str]) -> Endpoint {
+    Endpoint::Exec(words.iter().map(Into::into).collect())
+}
+
+#[test]
+fn every_form_is_read_and_printed() {
+    // given, meaning, printed
+    let cases = [
+        ("stdio:", Endpoint::Stdio, "stdio:"),
+        ("exec:agent", exec(&["agent"]), "exec:agent"),
+        (
+            "exec:'my agent' --flag \"a b\" $HOME *",
+            exec(&["my agent", "--flag", "a b", "$HOME", "*"]),
+            "exec:'my agent' --flag 'a b' '$HOME' '*'",
+        ),
+        (
+            "tcp://localhost:0",
+            tcp("localhost", 0),
+            "tcp://localhost:0",
+        ),
+        ("TCP://[::1]:7", tcp("::1", 7), "tcp://[::1]:7"),
+        (
+            "unix:/a b/ü",
+            Endpoint::Unix("/a b/ü".into()),
+            "unix:/a b/ü",
+        ),
+        ("unix:x?y#z", Endpoint::Unix("x?y#z".into()), "unix:x?y#z"),
+        ("ws://h", ws(false, "h", 80, "/acp"), "ws://h/acp"),
+        ("ws://h/", ws(false, "h", 80, "/"), "ws://h/"),
+        ("wss://h", ws(true, "h", 443, "/acp"), "wss://h/acp"),
+        (
+            "wss://h:80/a/b",
+            ws(true, "h", 80, "/a/b"),
+            "wss://h:80/a/b",
+        ),
+        ("ws://[::1]", ws(false, "::1", 80, "/acp"), "ws://[::1]/acp"),
+        (
+            "ws://[::1]:0",
+            ws(false, "::1", 0, "/acp"),
+            "ws://[::1]:0/acp",
+        ),
+        ("memory:x", Endpoint::Memory("x".to_owned()), "memory:x"),
+    ];
+    for (given, meaning, printed) in cases {
+        let read: Endpoint = given.parse().unwrap_or_else(|fault| panic!("{fault}"));
+        assert_eq!(read, meaning, "{given}");
+        assert_eq!(read.to_string(), printed, "{given}");
+    }
+}
+
+#[test]
+fn each_fault_says_what_is_expected() {
+    // given, words of the message
+    let cases: &[(&str, &[&str])] = &[
+        ("", &["no scheme", "tcp://HOST:PORT", "unix:PATH"]),
+        ("agent", &["no scheme"]),
+        (
+            "127.0.0.1:80",
+            &["no scheme", "mean \"tcp://127.0.0.1:80\""],
+        ),
+        ("[::1]:80", &["no scheme", "mean \"tcp://[::1]:80\""]),
+        ("localhost:80", &["scheme", "mean \"tcp://localhost:80\""]),
+        ("/run/a.sock", &["no scheme", "mean \"unix:/run/a.sock\""]),
+        ("tpc://h:1", &["\"tpc\"", "mean \"tcp://h:1\"", "stdio:"]),
+        ("http://h/acp", &["\"http\"", "mean \"ws://h/acp\""]),
+        ("https://h/acp", &["\"https\"", "mean \"wss://h/acp\""]),
+        ("quux:1x", &["\"quux\"", "expected one of"]),
+        ("stdio:x", &["nothing may follow"]),
+        ("exec:", &["names no program", "exec:WORDS"]),
+        ("exec:a 'b", &["not closed"]),
+        ("exec:a\0b", &["NUL"]),
+        ("unix:", &["names no path"]),
+        ("unix:a\0b", &["NUL"]),
+        ("tcp:h:1", &["expected tcp://HOST:PORT"]),
+        ("tcp://h", &["port is missing"]),
+        ("tcp://:1", &["host is missing"]),
+        ("tcp://h:", &["\"\" is not a port"]),
+        ("tcp://h:+1", &["\"+1\" is not a port"]),
+        ("tcp://h:65536", &["65536", "0 to 65535"]),
+        ("tcp://h:1/x", &["\"/x\" has no meaning"]),
+        ("tcp://::1:1", &["brackets"]),
+        ("tcp://[::1:1", &["not closed"]),
+        ("tcp://[nope]:1", &["not an IPv6 address"]),
+        ("tcp://[::1]1", &["follows the bracket"]),
+        ("tcp://u@h:1", &["user name"]),
+        ("ws:h", &["expected ws://HOST"]),
+        ("ws://", &["host is missing"]),
+        ("ws:///acp", &["host is missing"]),
+        ("ws://u:p@h/acp", &["user name"]),
+        ("ws://h/acp?token=1", &["query"]),
+        ("ws://h/acp#x", &["fragment"]),
+        ("ws://h/a b", &["percent-encoded"]),
+        ("ws://h ost", &["not a host name"]),
+    ];
+    for (given, words) in cases {
+        let fault = given.parse::<Endpoint>().expect_err(given).to_string();
+        for word in *words {
+            assert!(
+                fault.contains(word),
+                "{given:?}: {word:?} is not in: {fault}"
+            );
+        }
+        assert!(!fault.contains('\n'), "{fault}");
+    }
+}
+
+#[test]
+fn loopback_is_told_from_the_network() {
+    let near = [
+        "stdio:",
+        "exec:a",
+        "unix:/x",
+        "memory:x",
+        "tcp://localhost:1",
+        "tcp://127.9.9.9:1",
+        "ws://[::1]/",
+        "wss://LOCALHOST",
+        "tcp://[::ffff:127.0.0.1]:1",
+    ];
+    let far = [
+        "tcp://0.0.0.0:1",
+        "tcp://[::]:1",
+        "ws://example.org",
+        "wss://localhost.example.org",
+        "tcp://10.0.0.1:1",
+        "tcp://127.0.0.1.nip.io:1",
+    ];
+    for (list, expected) in [(&near[..], true), (&far[..], false)] {
+        for given in list {
+            let endpoint: Endpoint = given.parse().unwrap();
+            assert_eq!(endpoint.is_loopback(), expected, "{given}");
+        }
+    }
+}
+
+fn host() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-zA-Z0-9_][a-zA-Z0-9._-]{0,20}",
+        any::<std::net::Ipv4Addr>().prop_map(|address| address.to_string()),
+        any::<std::net::Ipv6Addr>().prop_map(|address| address.to_string()),
+    ]
+}
+
+fn endpoint() -> impl Strategy<Value = Endpoint> {
+    let word = "[^\0]{0,12}";
+    prop_oneof![
+        Just(Endpoint::Stdio),
+        ("[^\0]{1,12}", prop::collection::vec(word, 0..4)).prop_map(|(program, mut words)| {
+            words.insert(0, program);
+            Endpoint::Exec(words.into_iter().map(Into::into).collect())
+        }),
+        (host(), any::<u16>()).prop_map(|(host, port)| Endpoint::Tcp { host, port }),
+        "[^\0]{1,40}".prop_map(|path| Endpoint::Unix(path.into())),
+        (any::<bool>(), host(), any::<u16>(), "/[!-\"$->@-~]{0,20}").prop_map(
+            |(tls, host, port, path)| Endpoint::WebSocket {
+                tls,
+                host,
+                port,
+                path,
+            }
+        ),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_printed_is_read_back(endpoint in endpoint()) {
+        prop_assert_eq!(endpoint.to_string().parse::<Endpoint>(), Ok(endpoint));
+    }
+
+    #[test]
+    fn no_text_is_fatal(text in "\\PC{0,40}") {
+        let _ = text.parse::<Endpoint>();
+    }
+}
