@@ -1,13 +1,22 @@
 //! Bytes in and out.
 //!
-//! Each transport makes [`Link`]s; the registry knows them all. Transports do not know that
+//! Each transport makes [`Link`]s; the [`registry`] knows them all. Transports do not know that
 //! dialects, sessions or the core exist.
 
 mod endpoint;
+mod failure;
 mod link;
+pub mod memory;
 mod open;
+pub mod registry;
+mod stdio;
+pub mod stream;
+mod tcp;
+mod tls;
+mod unix;
+pub mod websocket;
 
 pub use crate::wire::Exit;
-pub use endpoint::Endpoint;
+pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError};
 pub use link::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, StopStep};
 pub use open::{Arrival, BoxFuture, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport};

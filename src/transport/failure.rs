@@ -1,0 +1,115 @@
+//! Why an endpoint could not be opened, in words for a person: what, where, what to do.
+//!
+//! The operating system's errors are turned into [`OpenError`]s here, once for all transports.
+
+use std::fmt;
+use std::io;
+
+use super::{Endpoint, OpenError, OpenErrorKind};
+
+impl OpenError {
+    /// An error about `endpoint`; `what` is a clause.
+    pub(crate) fn new(
+        kind: OpenErrorKind,
+        endpoint: impl fmt::Display,
+        what: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            endpoint: endpoint.to_string(),
+            what: what.into(),
+            remedy: None,
+        }
+    }
+
+    /// Adds what to do about it, as a sentence without its full stop.
+    #[must_use]
+    pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// The transport was handed an endpoint of another one.
+    pub(crate) fn misplaced(endpoint: &Endpoint) -> Self {
+        let what = "this transport does not serve that scheme";
+        Self::new(OpenErrorKind::Usage, endpoint, what)
+    }
+}
+
+/// Nobody could be reached at `endpoint`.
+pub(super) fn not_connected(endpoint: &Endpoint, source: &io::Error) -> OpenError {
+    use io::ErrorKind::{
+        AddrNotAvailable, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable,
+        NotFound, PermissionDenied, TimedOut,
+    };
+    let fault = |kind, what: String| OpenError::new(kind, endpoint, what);
+    match source.kind() {
+        ConnectionRefused => fault(
+            OpenErrorKind::Unavailable,
+            "nothing listens there (connection refused)".to_owned(),
+        )
+        .with_remedy("Start the peer first, or check the address"),
+        NotFound => fault(
+            OpenErrorKind::Unavailable,
+            "there is no such socket file".to_owned(),
+        )
+        .with_remedy("Start the peer first, or check the path"),
+        PermissionDenied => fault(
+            OpenErrorKind::Forbidden,
+            format!("connecting is not permitted ({source})"),
+        ),
+        TimedOut => fault(
+            OpenErrorKind::Unavailable,
+            "nothing answers there (timed out)".to_owned(),
+        )
+        .with_remedy("Check the address, and that no firewall is in between"),
+        ConnectionReset | HostUnreachable | NetworkUnreachable | AddrNotAvailable => fault(
+            OpenErrorKind::Unavailable,
+            format!("it cannot be reached ({source})"),
+        ),
+        _ => fault(
+            OpenErrorKind::System,
+            format!("connecting failed ({source})"),
+        ),
+    }
+}
+
+/// A host and port could not be bound.
+pub(super) fn not_bound(endpoint: &Endpoint, source: &io::Error) -> OpenError {
+    use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+    let fault = |kind, what: String| OpenError::new(kind, endpoint, what);
+    match source.kind() {
+        AddrInUse => fault(OpenErrorKind::Unavailable, "the port is in use".to_owned())
+            .with_remedy("Stop what listens there, or choose another port; 0 picks a free one"),
+        AddrNotAvailable => fault(
+            OpenErrorKind::Unavailable,
+            "this machine has no such address".to_owned(),
+        )
+        .with_remedy("Listen on 127.0.0.1, or on an address of this machine"),
+        PermissionDenied => fault(
+            OpenErrorKind::Forbidden,
+            "listening on that port is not permitted".to_owned(),
+        )
+        .with_remedy("Choose a port above 1023"),
+        _ => fault(
+            OpenErrorKind::System,
+            format!("listening failed ({source})"),
+        ),
+    }
+}
+
+/// A host's name means nothing here.
+pub(super) fn not_resolved(endpoint: &Endpoint, host: &str, source: &io::Error) -> OpenError {
+    let what = format!("the host {host:?} is not known ({source})");
+    OpenError::new(OpenErrorKind::NoHost, endpoint, what).with_remedy("Check the name")
+}
+
+/// The peer did not finish in time.
+pub(super) fn too_slow(
+    endpoint: impl fmt::Display,
+    doing: &str,
+    within: std::time::Duration,
+) -> OpenError {
+    let what = format!("{doing} was not done within {within:?}");
+    OpenError::new(OpenErrorKind::Unavailable, endpoint, what)
+}

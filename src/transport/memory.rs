@@ -1,0 +1,260 @@
+//! Two ends of one link in this process: `memory:NAME`, for tests of what uses links.
+//!
+//! It behaves as the others do: bounded, ordered, half-closable, and with a limit on the length
+//! of a message. Not here: any bytes; frames cross as they are.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::mpsc;
+
+use super::{Arrival, BoxFuture, Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError};
+use super::{Listener, OpenError, OpenErrorKind, Peer, Setup, Transport};
+use crate::wire::framing::Cut;
+use crate::wire::{Fault, Flaw, Frame, IdBuf, Limits};
+
+/// Bytes that may be on their way, beyond one frame.
+const BYTES: usize = 64 << 10;
+/// Frames that may be on their way.
+const FRAMES: usize = 256;
+/// Links that may wait to be accepted.
+const BACKLOG: usize = 16;
+
+/// The transport behind `memory:`.
+#[derive(Debug)]
+pub(super) struct Memory {
+    rooms: Mutex<BTreeMap<String, mpsc::Sender<Link>>>,
+}
+
+/// A bound `memory:` endpoint.
+struct Bound {
+    name: String,
+    rx: mpsc::Receiver<Link>,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Lane {
+    frames: VecDeque<Frame>,
+    bytes: usize,
+    /// The sender has ended the stream, or is gone.
+    ended: bool,
+    /// The receiver is gone.
+    deaf: bool,
+    receiver: Option<Waker>,
+    sender: Option<Waker>,
+}
+
+type Shared = Arc<Mutex<Lane>>;
+
+struct Ear {
+    lane: Shared,
+    max: usize,
+}
+
+struct Mouth {
+    lane: Shared,
+}
+
+/// Two linked ends.
+#[must_use]
+pub fn pair(limits: &Limits) -> (Link, Link) {
+    let (there, back) = (Shared::default(), Shared::default());
+    let end = |rx: &Shared, tx: &Shared, name: &str| Link {
+        peer: Peer {
+            name: format!("memory:{name}"),
+            half_close: true,
+            process: false,
+        },
+        rx: Box::new(Ear {
+            lane: rx.clone(),
+            max: limits.frame_from_network,
+        }),
+        tx: Box::new(Mouth { lane: tx.clone() }),
+        hold: Box::new(()),
+    };
+    (end(&back, &there, "left"), end(&there, &back, "right"))
+}
+
+impl Memory {
+    pub(super) const fn new() -> Self {
+        Self {
+            rooms: Mutex::new(BTreeMap::new()),
+        }
+    }
+}
+
+impl Transport for Memory {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["memory"]
+    }
+
+    fn connect<'a>(
+        &'a self,
+        to: &'a Endpoint,
+        setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+        Box::pin(async move {
+            let Endpoint::Memory(name) = to else {
+                return Err(OpenError::misplaced(to));
+            };
+            let room = lock(&self.rooms).get(name).cloned();
+            let nobody = || OpenError::new(OpenErrorKind::Unavailable, to, "nothing listens there");
+            let (near, far) = pair(&setup.limits);
+            let room = room.ok_or_else(nobody)?;
+            room.send(far).await.map_err(|_| nobody())?;
+            Ok(near)
+        })
+    }
+
+    fn listen<'a>(
+        &'a self,
+        at: &'a Endpoint,
+        _setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+        Box::pin(async move {
+            let Endpoint::Memory(name) = at else {
+                return Err(OpenError::misplaced(at));
+            };
+            let name = name.clone();
+            let mut rooms = lock(&self.rooms);
+            rooms.retain(|_, room| !room.is_closed());
+            if rooms.contains_key(&name) {
+                let what = "the name is in use";
+                return Err(OpenError::new(OpenErrorKind::Unavailable, at, what));
+            }
+            let (tx, rx) = mpsc::channel(BACKLOG);
+            rooms.insert(name.clone(), tx);
+            Ok(Box::new(Bound { name, rx }) as Box<dyn Listener>)
+        })
+    }
+}
+
+impl Listener for Bound {
+    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
+        Box::pin(async move {
+            let link = self.rx.recv().await?;
+            let from = link.peer.name.clone();
+            let finish = Box::pin(async move { Ok(link) });
+            Some(Ok(Arrival { from, finish }))
+        })
+    }
+
+    fn address(&self) -> Endpoint {
+        Endpoint::Memory(self.name.clone())
+    }
+}
+
+impl Lane {
+    fn wake_receiver(&mut self) {
+        if let Some(waker) = self.receiver.take() {
+            waker.wake();
+        }
+    }
+
+    fn wake_sender(&mut self) {
+        if let Some(waker) = self.sender.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl FrameStream for Ear {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        let mut lane = lock(&self.lane);
+        let Some(frame) = lane.frames.pop_front() else {
+            if lane.ended {
+                return Poll::Ready(None);
+            }
+            lane.receiver = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+        lane.bytes -= frame.len();
+        lane.wake_sender();
+        let cut = if frame.len() > self.max {
+            Cut::Flaw(Flaw {
+                fault: Fault::TooLong { limit: self.max },
+                at: self.max,
+                id: IdBuf::Absent,
+                role: None,
+                json_like: frame.as_bytes().first().is_some_and(|b| b"{[".contains(b)),
+            })
+        } else {
+            Cut::Frame(frame)
+        };
+        Poll::Ready(Some(Ok(cut)))
+    }
+}
+
+impl FrameSink for Mouth {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        let mut lane = lock(&self.lane);
+        if lane.deaf {
+            return Poll::Ready(Err(gone()));
+        }
+        if lane.frames.len() >= FRAMES || lane.bytes >= BYTES {
+            lane.sender = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        let mut lane = lock(&self.lane);
+        if lane.deaf || lane.ended {
+            return Err(gone());
+        }
+        lane.bytes += frame.len();
+        lane.frames.push_back(frame);
+        lane.wake_receiver();
+        Ok(())
+    }
+
+    /// What was given is where the peer can take it, which is all the others promise, too.
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        let lane = lock(&self.lane);
+        if lane.deaf && !lane.frames.is_empty() {
+            return Poll::Ready(Err(gone()));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
+        {
+            let mut lane = lock(&self.lane);
+            lane.ended = true;
+            lane.wake_receiver();
+        }
+        self.poll_flush(cx)
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        let mut lane = lock(&self.lane);
+        lane.deaf = true;
+        lane.wake_sender();
+    }
+}
+
+impl Drop for Mouth {
+    fn drop(&mut self) {
+        let mut lane = lock(&self.lane);
+        lane.ended = true;
+        lane.wake_receiver();
+    }
+}
+
+fn gone() -> LinkError {
+    LinkError::Io {
+        context: "writing to the peer",
+        source: io::ErrorKind::BrokenPipe.into(),
+    }
+}
+
+/// A panic in another test must not become one here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,51 @@
+//! The one list of transports.
+//!
+//! A new transport is a file and a line in [`all`]; what is listed here is enrolled in the
+//! conformance suite.
+
+use super::memory::Memory;
+use super::stdio::Stdio;
+use super::tcp::Tcp;
+use super::unix::Unix;
+use super::websocket::WebSocket;
+use super::{Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport};
+
+/// Every transport there is. Some keep state for the process (there is one stdin), so they are
+/// made once.
+#[must_use]
+pub fn all() -> &'static [&'static dyn Transport] {
+    static STDIO: Stdio = Stdio::new();
+    static MEMORY: Memory = Memory::new();
+    static ALL: &[&dyn Transport] = &[&STDIO, &Tcp, &Unix, &WebSocket, &MEMORY];
+    ALL
+}
+
+/// The transport that serves `scheme`, given without `:`.
+#[must_use]
+pub fn lookup(scheme: &str) -> Option<&'static dyn Transport> {
+    let mut all = all().iter().copied();
+    all.find(|transport| transport.schemes().contains(&scheme))
+}
+
+/// Opens a link to a peer that listens (or starts it).
+///
+/// # Errors
+/// When the peer is not to be had; the error says why and what to do.
+pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
+    serving(to)?.connect(to, setup).await
+}
+
+/// Binds `at` and waits for peers.
+///
+/// # Errors
+/// When it cannot be bound; the error says why and what to do.
+pub async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
+    serving(at)?.listen(at, setup).await
+}
+
+fn serving(endpoint: &Endpoint) -> Result<&'static dyn Transport, OpenError> {
+    lookup(endpoint.scheme()).ok_or_else(|| {
+        let what = format!("\"{}:\" is not built in yet", endpoint.scheme());
+        OpenError::new(OpenErrorKind::Usage, endpoint, what)
+    })
+}

@@ -1,0 +1,182 @@
+//! Frames over TCP: `tcp://HOST:PORT`.
+//!
+//! Also where WebSockets get their sockets from, so that every socket is set up alike: no delay
+//! for small messages, and keepalive, so that a peer whose machine has vanished is noticed.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::time::timeout;
+
+use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Peer, Setup, Transport};
+use super::{failure, stream};
+
+/// The transport behind `tcp://`.
+#[derive(Debug)]
+pub(super) struct Tcp;
+
+/// A bound `tcp://` endpoint.
+struct Bound {
+    socket: TcpListener,
+    at: Endpoint,
+    setup: Setup,
+}
+
+impl Transport for Tcp {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["tcp"]
+    }
+
+    fn connect<'a>(
+        &'a self,
+        to: &'a Endpoint,
+        setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+        Box::pin(async move {
+            let Endpoint::Tcp { host, port } = to else {
+                return Err(OpenError::misplaced(to));
+            };
+            let stream = dial(to, host, *port, setup).await?;
+            Ok(link(stream, to.to_string(), setup))
+        })
+    }
+
+    fn listen<'a>(
+        &'a self,
+        at: &'a Endpoint,
+        setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+        Box::pin(async move {
+            let Endpoint::Tcp { host, port } = at else {
+                return Err(OpenError::misplaced(at));
+            };
+            let (socket, port) = bind(at, host, *port).await?;
+            let at = Endpoint::Tcp {
+                host: host.clone(),
+                port,
+            };
+            let setup = setup.clone();
+            Ok(Box::new(Bound { socket, at, setup }) as Box<dyn Listener>)
+        })
+    }
+}
+
+impl Listener for Bound {
+    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
+        Box::pin(async move {
+            let (stream, address) = match accept(&self.socket).await {
+                Ok(accepted) => accepted,
+                Err(fault) => return Some(Err(fault)),
+            };
+            let from = format!("tcp://{address}");
+            let link = link(stream, from.clone(), &self.setup);
+            let finish = Box::pin(async move { Ok(link) });
+            Some(Ok(Arrival { from, finish }))
+        })
+    }
+
+    fn address(&self) -> Endpoint {
+        self.at.clone()
+    }
+}
+
+fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
+    let (reader, writer) = stream.into_split();
+    let max = setup.limits.frame_from_network;
+    let (rx, tx) = stream::halves(reader, writer, max, setup);
+    Link {
+        peer: Peer {
+            name,
+            half_close: true,
+            process: false,
+        },
+        rx: Box::new(rx),
+        tx: Box::new(tx),
+        hold: Box::new(()),
+    }
+}
+
+/// Connects a socket, trying each address of the host's name.
+pub(super) async fn dial(
+    to: &Endpoint,
+    host: &str,
+    port: u16,
+    setup: &Setup,
+) -> Result<TcpStream, OpenError> {
+    if port == 0 {
+        let what = "port 0 is for listening; nothing can be reached at it";
+        return Err(OpenError::new(super::OpenErrorKind::Usage, to, what));
+    }
+    let within = setup.limits.handshake;
+    timeout(within, async {
+        let addresses: Vec<SocketAddr> = resolve(to, host, port).await?;
+        let stream = TcpStream::connect(&addresses[..])
+            .await
+            .map_err(|source| failure::not_connected(to, &source))?;
+        tune(&stream);
+        Ok(stream)
+    })
+    .await
+    .unwrap_or_else(|_| Err(failure::too_slow(to, "connecting", within)))
+}
+
+/// Binds a listening socket and says which port it got.
+pub(super) async fn bind(
+    at: &Endpoint,
+    host: &str,
+    port: u16,
+) -> Result<(TcpListener, u16), OpenError> {
+    let addresses = resolve(at, host, port).await?;
+    let not_bound = |source| failure::not_bound(at, &source);
+    let socket = TcpListener::bind(&addresses[..]).await.map_err(not_bound)?;
+    let port = socket.local_addr().map_err(not_bound)?.port();
+    Ok((socket, port))
+}
+
+/// Accepts a socket; peers that have gone before they were accepted are passed over.
+pub(super) async fn accept(socket: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    loop {
+        match socket.accept().await {
+            Ok((stream, address)) => {
+                tune(&stream);
+                return Ok((stream, address));
+            }
+            Err(fault) if gone_already(&fault) => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+}
+
+fn gone_already(fault: &io::Error) -> bool {
+    matches!(
+        fault.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+    )
+}
+
+async fn resolve(endpoint: &Endpoint, host: &str, port: u16) -> Result<Vec<SocketAddr>, OpenError> {
+    let not_resolved = |source: &io::Error| failure::not_resolved(endpoint, host, source);
+    let found = lookup_host((host, port)).await;
+    let addresses: Vec<SocketAddr> = found.map_err(|source| not_resolved(&source))?.collect();
+    if addresses.is_empty() {
+        return Err(not_resolved(&io::Error::other("it has no address")));
+    }
+    Ok(addresses)
+}
+
+/// Sets what every socket gets. A system that lacks an option serves us without it.
+fn tune(stream: &TcpStream) {
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(30))
+        .with_interval(Duration::from_secs(10))
+        .with_retries(3);
+    let set = stream
+        .set_nodelay(true)
+        .and_then(|()| SockRef::from(stream).set_tcp_keepalive(&keepalive));
+    if let Err(fault) = set {
+        tracing::debug!(%fault, "a socket option could not be set");
+    }
+}

@@ -1,0 +1,128 @@
+//! TLS under `wss://`: which certificates we show and which we trust.
+//!
+//! The provider is named here and nowhere else, so no process-wide default is needed and another
+//! library that sets one cannot change ours. There is no way to skip the verification: a
+//! certificate of one's own is trusted by naming it.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::{Endpoint, OpenError, OpenErrorKind, Tls};
+
+/// What a listener shows.
+pub(super) fn acceptor(at: &Endpoint, tls: &Tls) -> Result<TlsAcceptor, OpenError> {
+    let (Some(cert), Some(key)) = (&tls.cert, &tls.key) else {
+        let what = "a wss:// listener needs a certificate and its key";
+        return Err(OpenError::new(OpenErrorKind::Usage, at, what)
+            .with_remedy("Give both with --tls-cert and --tls-key, in PEM"));
+    };
+    let chain = certificates(at, cert)?;
+    let private = PrivateKeyDer::from_pem_file(key)
+        .map_err(|fault| unreadable(at, "private key", key, &fault))?;
+    let config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|fault| broken(at, &fault))?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|fault| {
+            let (cert, key) = (cert.display(), key.display());
+            let what = format!("the certificate {cert} and the key {key} do not work ({fault})");
+            OpenError::new(OpenErrorKind::Usage, at, what)
+                .with_remedy("Check that the key belongs to the first certificate of the file")
+        })?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// What a connector trusts.
+pub(super) fn connector(to: &Endpoint, tls: &Tls) -> Result<TlsConnector, OpenError> {
+    let roots = Arc::new(roots(to, tls)?);
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider())
+        .build()
+        .map_err(|fault| broken(to, &fault))?;
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|fault| broken(to, &fault))?
+        .with_webpki_verifier(verifier)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn roots(to: &Endpoint, tls: &Tls) -> Result<RootCertStore, OpenError> {
+    let mut roots = RootCertStore::empty();
+    if let Some(path) = &tls.ca {
+        for certificate in certificates(to, path)? {
+            roots.add(certificate).map_err(|fault| {
+                let path = path.display();
+                let what = format!("a certificate in {path} cannot be trusted ({fault})");
+                OpenError::new(OpenErrorKind::Usage, to, what)
+            })?;
+        }
+        return Ok(roots);
+    }
+    let found = rustls_native_certs::load_native_certs();
+    for fault in &found.errors {
+        tracing::debug!(%fault, "a certificate of the system was passed over");
+    }
+    // A store may hold certificates that cannot be used; the others still count.
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let what = "this system has no certificates to trust";
+        return Err(OpenError::new(OpenErrorKind::System, to, what)
+            .with_remedy("Install ca-certificates, or name a file with --tls-ca"));
+    }
+    Ok(roots)
+}
+
+fn certificates(
+    endpoint: &Endpoint,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, OpenError> {
+    let found: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<_, _>>)
+        .map_err(|fault| unreadable(endpoint, "certificate", path, &fault))?;
+    if found.is_empty() {
+        return Err(unreadable(
+            endpoint,
+            "certificate",
+            path,
+            &pem::Error::NoItemsFound,
+        ));
+    }
+    Ok(found)
+}
+
+fn unreadable(endpoint: &Endpoint, thing: &str, path: &Path, fault: &pem::Error) -> OpenError {
+    let path = path.display();
+    let (what, remedy) = match fault {
+        pem::Error::Io(fault) => (
+            format!("the {thing} file {path} cannot be read ({fault})"),
+            "Check the path and its permissions",
+        ),
+        pem::Error::NoItemsFound => (
+            format!("the file {path} holds no {thing} in PEM"),
+            "A PEM file holds lines such as -----BEGIN CERTIFICATE-----",
+        ),
+        fault => (
+            format!("the {thing} file {path} is not valid PEM ({fault})"),
+            "A PEM file holds lines such as -----BEGIN CERTIFICATE-----",
+        ),
+    };
+    OpenError::new(OpenErrorKind::Usage, endpoint, what).with_remedy(remedy)
+}
+
+fn broken(endpoint: &Endpoint, fault: impl fmt::Display) -> OpenError {
+    let what = format!("TLS cannot be set up ({fault})");
+    OpenError::new(OpenErrorKind::System, endpoint, what)
+}

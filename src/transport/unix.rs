@@ -1,0 +1,239 @@
+//! Frames over Unix sockets: `unix:PATH`.
+//!
+//! The socket file is the lock on the door, so it is open to its owner alone from its first
+//! moment. A file left behind by a relay that was killed is replaced; one that is in use, or is
+//! no socket, is left alone.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixListener as StdListener;
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::timeout;
+
+use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer};
+use super::{Setup, Transport, failure, stream};
+
+/// Connections the system keeps for us until we accept them.
+const BACKLOG: i32 = 1024;
+
+/// The transport behind `unix:`.
+#[derive(Debug)]
+pub(super) struct Unix;
+
+/// A bound `unix:` endpoint.
+struct Bound {
+    socket: UnixListener,
+    file: SocketFile,
+    setup: Setup,
+}
+
+/// The file of a bound socket, removed with it unless somebody has put another one there.
+struct SocketFile {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl Transport for Unix {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["unix"]
+    }
+
+    fn connect<'a>(
+        &'a self,
+        to: &'a Endpoint,
+        setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+        Box::pin(async move {
+            let Endpoint::Unix(path) = to else {
+                return Err(OpenError::misplaced(to));
+            };
+            address(to, path)?;
+            let within = setup.limits.handshake;
+            let stream = timeout(within, UnixStream::connect(path))
+                .await
+                .map_err(|_| failure::too_slow(to, "connecting", within))?
+                .map_err(|source| failure::not_connected(to, &source))?;
+            Ok(link(stream, to.to_string(), setup))
+        })
+    }
+
+    fn listen<'a>(
+        &'a self,
+        at: &'a Endpoint,
+        setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+        Box::pin(async move {
+            let Endpoint::Unix(path) = at else {
+                return Err(OpenError::misplaced(at));
+            };
+            let address = address(at, path)?;
+            clear_away(at, path).await?;
+            let socket = bind(&address).map_err(|source| not_bound(at, &source))?;
+            let file = SocketFile::new(path);
+            let socket = UnixListener::from_std(socket).map_err(|source| not_bound(at, &source))?;
+            let setup = setup.clone();
+            Ok(Box::new(Bound {
+                socket,
+                file,
+                setup,
+            }) as Box<dyn Listener>)
+        })
+    }
+}
+
+impl Listener for Bound {
+    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
+        Box::pin(async move {
+            let stream = match self.socket.accept().await {
+                Ok((stream, _)) => stream,
+                Err(fault) => return Some(Err(fault)),
+            };
+            let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
+            let mut from = self.address().to_string();
+            if let Some(process) = process {
+                from = format!("{from} (process {process})");
+            }
+            let link = link(stream, from.clone(), &self.setup);
+            let finish = Box::pin(async move { Ok(link) });
+            Some(Ok(Arrival { from, finish }))
+        })
+    }
+
+    fn address(&self) -> Endpoint {
+        Endpoint::Unix(self.file.path.clone())
+    }
+}
+
+impl SocketFile {
+    fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            identity: identity(path),
+        }
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if self.identity.is_some() && self.identity == identity(&self.path) {
+            // Whoever removed it before us has done our work.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Device and inode of the file itself, not of what a link points to.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let file = fs::symlink_metadata(path).ok()?;
+    Some((file.dev(), file.ino()))
+}
+
+fn link(stream: UnixStream, name: String, setup: &Setup) -> Link {
+    let (reader, writer) = stream.into_split();
+    let max = setup.limits.frame_from_network;
+    let (rx, tx) = stream::halves(reader, writer, max, setup);
+    Link {
+        peer: Peer {
+            name,
+            half_close: true,
+            process: false,
+        },
+        rx: Box::new(rx),
+        tx: Box::new(tx),
+        hold: Box::new(()),
+    }
+}
+
+fn address(endpoint: &Endpoint, path: &Path) -> Result<SockAddr, OpenError> {
+    SockAddr::unix(path).map_err(|_| {
+        let what = "the path is too long for a socket (about 100 bytes)";
+        OpenError::new(OpenErrorKind::Usage, endpoint, what).with_remedy("Choose a shorter path")
+    })
+}
+
+/// Removes a socket file that nobody listens at any more.
+async fn clear_away(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
+    let file = match fs::symlink_metadata(path) {
+        Ok(file) => file,
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(fault) => return Err(not_bound(at, &fault)),
+    };
+    if !file.file_type().is_socket() {
+        let what = "a file that is no socket stands there";
+        return Err(OpenError::new(OpenErrorKind::CannotCreate, at, what)
+            .with_remedy("Choose another path; nothing was deleted"));
+    }
+    match UnixStream::connect(path).await {
+        Err(fault) if fault.kind() == io::ErrorKind::ConnectionRefused => {
+            tracing::debug!(path = %path.display(), "replacing a socket file nobody listens at");
+            match fs::remove_file(path) {
+                Err(fault) if fault.kind() != io::ErrorKind::NotFound => Err(not_bound(at, &fault)),
+                _ => Ok(()),
+            }
+        }
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
+        // Somebody answers, or is too busy to, or will not talk to us.
+        _ => {
+            let what = "the socket is in use";
+            Err(OpenError::new(OpenErrorKind::Unavailable, at, what)
+                .with_remedy("Stop what listens there, or choose another path"))
+        }
+    }
+}
+
+/// Binds with mode 0600, and without a moment in which the file has another one.
+fn bind(address: &SockAddr) -> io::Result<StdListener> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    bind_private(&socket, address)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Linux gives the file the mode of the socket it is bound to (less the umask), so nothing of the
+/// process is changed and no other thread can notice.
+#[cfg(target_os = "linux")]
+fn bind_private(socket: &Socket, address: &SockAddr) -> io::Result<()> {
+    rustix::fs::fchmod(socket, rustix::fs::Mode::from_raw_mode(0o600))?;
+    socket.bind(address)
+}
+
+/// Elsewhere the umask does it. It belongs to the whole process: a file that another thread makes
+/// in this moment is closed to others as well, which is the safe way to be wrong.
+#[cfg(not(target_os = "linux"))]
+fn bind_private(socket: &Socket, address: &SockAddr) -> io::Result<()> {
+    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+    let bound = socket.bind(address);
+    rustix::process::umask(before);
+    bound
+}
+
+fn not_bound(at: &Endpoint, source: &io::Error) -> OpenError {
+    use io::ErrorKind::{AddrInUse, NotADirectory, NotFound, PermissionDenied};
+    let (kind, what, remedy) = match source.kind() {
+        AddrInUse => (
+            OpenErrorKind::Unavailable,
+            "the socket is in use",
+            "Stop what listens there, or choose another path",
+        ),
+        NotFound | NotADirectory => (
+            OpenErrorKind::CannotCreate,
+            "the directory of the socket file does not exist",
+            "Create it first",
+        ),
+        PermissionDenied => (
+            OpenErrorKind::CannotCreate,
+            "making the socket file is not permitted",
+            "Choose a directory that you may write to",
+        ),
+        _ => {
+            let what = format!("the socket file cannot be made ({source})");
+            return OpenError::new(OpenErrorKind::CannotCreate, at, what);
+        }
+    };
+    OpenError::new(kind, at, what).with_remedy(remedy)
+}
