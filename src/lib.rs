@@ -1,6 +1,8 @@
 //! acp-relay: a bridge for the Agent Client Protocol (ACP).
 #![doc = include_str!("ARCHITECTURE.md")]
 
+pub mod guard;
+pub mod transport;
 pub mod wire;
 pub mod guard;
 pub mod transport;

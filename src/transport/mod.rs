@@ -8,7 +8,6 @@ mod failure;
 mod link;
 pub mod memory;
 mod open;
-pub mod process;
 pub mod registry;
 mod stdio;
 pub mod stream;
@@ -19,6 +18,5 @@ pub mod websocket;
 
 pub use crate::wire::Exit;
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError};
-pub use link::{FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
-pub use crate::wire::Farewell;
+pub use link::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, StopStep};
 pub use open::{Arrival, BoxFuture, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport};

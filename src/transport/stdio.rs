@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::Handle;
 
-use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind};
+use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer};
 use super::{Setup, Transport, stream};
 
 /// Bytes that wait between a thread and the runtime, each way.
@@ -129,7 +129,7 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
         peer: Peer {
             name: Endpoint::Stdio.to_string(),
             half_close: true,
-            kind: PeerKind::Parent,
+            process: false,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -11,7 +11,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Peer, PeerKind, Setup, Transport};
+use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Peer, Setup, Transport};
 use super::{failure, stream};
 
 /// The transport behind `tcp://`.
@@ -91,7 +91,7 @@ fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            kind: PeerKind::Remote,
+            process: false,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -14,7 +14,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
-use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind};
+use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer};
 use super::{Setup, Transport, failure, stream};
 
 /// Connections the system keeps for us until we accept them.
@@ -140,7 +140,7 @@ fn link(stream: UnixStream, name: String, setup: &Setup) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            kind: PeerKind::Remote,
+            process: false,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -19,8 +19,8 @@ use crate::wire::framing::{Cut, Cutter};
 
 /// The buffer of a link that has little to say.
 const SMALL: usize = 8 << 10;
-/// The most that is asked of one read.
-const LARGE: usize = 128 << 10;
+/// The most that is asked of one read; the cutter gives larger buffers up.
+const LARGE: usize = 64 << 10;
 /// A read with less room than this is not worth its system call.
 const ROOM: usize = 2 << 10;
 /// How long a larger buffer is kept for a peer that says nothing.
@@ -161,5 +161,46 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::transport::Tls;
+
+    /// A burst makes the buffer large; a second of silence makes it small again.
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_link_gives_its_memory_back() {
+        let (near, mut far) = tokio::io::duplex(1 << 20);
+        let setup = Setup {
+            limits: std::sync::Arc::default(),
+            framing: None,
+            tls: Tls::default(),
+        };
+        let mut reader = Reader::new(near, Spoken::new(None), 1 << 24, &setup);
+        let line = format!("{{\"x\":\"{}\"}}\n", "x".repeat(5000));
+        let burst = line.repeat(100);
+        far.write_all(burst.as_bytes()).await.expect("it has room");
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut heard = 0;
+        while reader.poll_next(&mut cx).is_ready() {
+            heard += 1;
+        }
+        assert_eq!(heard, 100);
+        assert!(reader.held >= LARGE, "{}", reader.held);
+        advance(KEPT / 2).await;
+        assert!(reader.poll_next(&mut cx).is_pending());
+        assert!(reader.held >= LARGE, "it was kept for no time at all");
+        advance(KEPT).await;
+        assert!(reader.poll_next(&mut cx).is_pending());
+        assert_eq!((reader.held, reader.buffer.capacity()), (0, 0));
+        // And it goes on.
+        far.write_all(line.as_bytes()).await.expect("it has room");
+        assert!(reader.poll_next(&mut cx).is_ready());
+        assert!(reader.held <= 2 * SMALL, "{}", reader.held);
     }
 }

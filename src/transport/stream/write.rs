@@ -29,8 +29,7 @@ const SLICES: usize = 16;
 /// The sending half of a link over a byte stream.
 #[derive(Debug)]
 pub struct Writer<W> {
-    /// `None` once it is closed: a pipe ends only when its descriptor is gone.
-    io: Option<W>,
+    io: W,
     spoken: Spoken,
     /// What goes out first.
     pieces: VecDeque<Bytes>,
@@ -46,7 +45,7 @@ pub struct Writer<W> {
 impl<W> Writer<W> {
     pub(super) fn new(io: W, spoken: Spoken) -> Self {
         Self {
-            io: Some(io),
+            io,
             spoken,
             pieces: VecDeque::new(),
             in_pieces: 0,
@@ -123,9 +122,7 @@ impl<W> Writer<W> {
 impl<W: AsyncWrite + Unpin> Writer<W> {
     /// Writes once what waits.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(io) = self.io.as_mut().map(Pin::new) else {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        };
+        let io = Pin::new(&mut self.io);
         let written = match self.pieces.front() {
             None => ready!(io.poll_write(cx, &self.tail))?,
             Some(first) if !io.is_write_vectored() => ready!(io.poll_write(cx, first))?,
@@ -183,20 +180,39 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         ready!(self.poll_write_down(cx, 0)).map_err(failed)?;
         self.shrink();
-        match &mut self.io {
-            Some(io) => Pin::new(io).poll_flush(cx).map_err(failed),
-            None => Poll::Ready(Ok(())),
-        }
+        Pin::new(&mut self.io).poll_flush(cx).map_err(failed)
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
         ready!(self.poll_flush(cx))?;
-        if let Some(io) = &mut self.io {
-            let shut = ready!(Pin::new(io).poll_shutdown(cx)).map_err(failed);
-            self.io = None;
-            self.tail = BytesMut::new();
-            return Poll::Ready(shut);
+        self.tail = BytesMut::new();
+        Pin::new(&mut self.io).poll_shutdown(cx).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends `frame` and returns the memory that is kept.
+    fn kept(writer: &mut Writer<tokio::io::Sink>, frame: &Frame) -> usize {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(writer.poll_ready(&mut cx).is_ready());
+        writer.start_send(frame.clone()).expect("a sink takes all");
+        assert!(writer.poll_flush(&mut cx).is_ready());
+        writer.tail.capacity()
+    }
+
+    #[test]
+    fn memory_goes_when_the_burst_is_over() {
+        let mut writer = Writer::new(tokio::io::sink(), Spoken::new(None));
+        let small = Frame::from("{}");
+        // With a line break it has to be copied, and is not kept.
+        let large = Frame::from("x\n".repeat(1 << 20));
+        assert!(kept(&mut writer, &large) <= 2 * BOUND);
+        for _ in 0..100 {
+            kept(&mut writer, &small);
         }
-        Poll::Ready(Ok(()))
+        assert!(kept(&mut writer, &small) <= SMALL);
     }
 }

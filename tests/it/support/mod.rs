@@ -1,1 +1,3 @@
 //! What several modules of the suite share.
+
+pub(crate) mod link;

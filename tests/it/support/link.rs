@@ -1,0 +1,92 @@
+//! Links, spoken to in sentences instead of polls.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
+)]
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_relay::transport::{
+    Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError, Listener, Setup, Tls, registry,
+};
+use acp_relay::wire::framing::Cut;
+use acp_relay::wire::{Frame, Limits};
+use tokio::time::timeout;
+
+/// A test that takes longer hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs `test` in a runtime of its own and fails when it hangs.
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { timeout(PATIENCE, test).await.expect("the test hangs") })
+}
+
+pub(crate) fn setup() -> Setup {
+    setup_with(Limits::default())
+}
+
+pub(crate) fn setup_with(limits: Limits) -> Setup {
+    Setup {
+        limits: Arc::new(limits),
+        framing: None,
+        tls: Tls::default(),
+    }
+}
+
+pub(crate) async fn next(rx: &mut dyn FrameStream) -> Option<Result<Cut, LinkError>> {
+    poll_fn(|cx| rx.poll_next(cx)).await
+}
+
+/// The next message, which has to be whole.
+pub(crate) async fn heard(rx: &mut dyn FrameStream) -> Frame {
+    match next(rx).await {
+        Some(Ok(Cut::Frame(frame))) => frame,
+        other => panic!("expected a message, heard {other:?}"),
+    }
+}
+
+pub(crate) async fn ready(tx: &mut dyn FrameSink) -> Result<(), LinkError> {
+    poll_fn(|cx| tx.poll_ready(cx)).await
+}
+
+/// Gives a frame without flushing.
+pub(crate) async fn feed(tx: &mut dyn FrameSink, frame: impl Into<Frame>) -> Result<(), LinkError> {
+    ready(tx).await?;
+    tx.start_send(frame.into())
+}
+
+pub(crate) async fn flush(tx: &mut dyn FrameSink) -> Result<(), LinkError> {
+    poll_fn(|cx| tx.poll_flush(cx)).await
+}
+
+pub(crate) async fn say(tx: &mut dyn FrameSink, frame: impl Into<Frame>) -> Result<(), LinkError> {
+    feed(tx, frame).await?;
+    flush(tx).await
+}
+
+pub(crate) async fn close(tx: &mut dyn FrameSink, why: Farewell) -> Result<(), LinkError> {
+    poll_fn(|cx| tx.poll_close(cx, why)).await
+}
+
+pub(crate) async fn listen(at: &Endpoint, setup: &Setup) -> Box<dyn Listener> {
+    match registry::listen(at, setup).await {
+        Ok(listener) => listener,
+        Err(fault) => panic!("{fault}"),
+    }
+}
+
+pub(crate) async fn accept(listener: &mut dyn Listener) -> Link {
+    let arrival = listener.accept().await.unwrap().unwrap();
+    match arrival.finish.await {
+        Ok(link) => link,
+        Err(fault) => panic!("{fault}"),
+    }
+}

@@ -1,0 +1,8 @@
+//! Transports: what every one of them promises, and what each of them does besides.
+
+mod place;
+mod sockets;
+mod streams;
+mod suite;
+mod tls;
+mod websocket;

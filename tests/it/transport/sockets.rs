@@ -1,0 +1,182 @@
+//! TCP and Unix sockets: the socket file's manners, and faults that explain themselves.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
+)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use acp_relay::transport::{Endpoint, OpenError, OpenErrorKind, registry};
+use acp_relay::wire::Frame;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::support::link::{accept, heard, listen, next, run, setup};
+
+fn unix(path: &Path) -> Endpoint {
+    Endpoint::Unix(path.to_owned())
+}
+
+async fn refused_to_listen(at: &Endpoint) -> OpenError {
+    match registry::listen(at, &setup()).await {
+        Ok(_) => panic!("{at} could be bound"),
+        Err(fault) => fault,
+    }
+}
+
+async fn refused_to_connect(to: &str) -> OpenError {
+    let to: Endpoint = to.parse().unwrap();
+    registry::connect(&to, &setup())
+        .await
+        .expect_err("it is open")
+}
+
+#[test]
+fn a_socket_file_is_for_its_owner_and_goes_with_us() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let listener = listen(&unix(&path), &setup()).await;
+        let file = fs::metadata(&path).unwrap();
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
+        drop(listener);
+        assert!(!path.exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn a_stale_socket_file_is_replaced() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        drop(UnixListener::bind(&path).unwrap());
+        let mut listener = listen(&unix(&path), &setup()).await;
+        let address = listener.address();
+        let setup = setup();
+        let connecting = registry::connect(&address, &setup);
+        let (client, server) = tokio::join!(connecting, accept(&mut *listener));
+        client.unwrap();
+        let pid = std::process::id().to_string();
+        assert!(server.peer.name.contains(&pid), "{}", server.peer.name);
+    });
+}
+
+#[test]
+fn a_socket_in_use_is_left_alone() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let first = listen(&unix(&path), &setup()).await;
+        let fault = refused_to_listen(&unix(&path)).await;
+        assert_eq!(fault.kind, OpenErrorKind::Unavailable);
+        assert!(fault.to_string().contains("in use"), "{fault}");
+        assert!(path.exists());
+        drop(first);
+    });
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_never_deleted() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("f"), dir.path().join("l"));
+        fs::write(&path, "precious").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for path in [&path, &link, &dir.path().to_owned()] {
+            let fault = refused_to_listen(&unix(path)).await;
+            assert_eq!(fault.kind, OpenErrorKind::CannotCreate, "{fault}");
+        }
+        assert_eq!(fs::read_to_string(&link).unwrap(), "precious");
+    });
+}
+
+#[test]
+fn somebody_elses_socket_file_is_not_removed() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let ours = listen(&unix(&path), &setup()).await;
+        // Another inode, whatever the file system does with freed ones.
+        fs::rename(&path, dir.path().join("moved")).unwrap();
+        let theirs = UnixListener::bind(&path).unwrap();
+        drop(ours);
+        assert!(path.exists());
+        drop(theirs);
+    });
+}
+
+#[test]
+fn faults_say_what_where_and_what_to_do() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| unix(&dir.path().join(name));
+        let fault = refused_to_listen(&at("missing/s")).await;
+        assert_eq!(fault.kind, OpenErrorKind::CannotCreate);
+        assert!(fault.to_string().contains("directory"), "{fault}");
+        let fault = refused_to_listen(&at(&"x".repeat(200))).await;
+        assert_eq!(fault.kind, OpenErrorKind::Usage);
+        assert!(fault.to_string().contains("too long"), "{fault}");
+
+        let tcp: Endpoint = "tcp://127.0.0.1:0".parse().unwrap();
+        let taken = listen(&tcp, &setup()).await;
+        let address = taken.address();
+        let fault = refused_to_listen(&address).await;
+        assert_eq!(fault.kind, OpenErrorKind::Unavailable);
+        let said = fault.to_string();
+        assert!(
+            said.starts_with(&format!("{address}: the port is in use. ")),
+            "{said}"
+        );
+
+        // Nobody listens where somebody has just stopped to.
+        drop(taken);
+        let fault = refused_to_connect(&address.to_string()).await;
+        assert_eq!(fault.kind, OpenErrorKind::Unavailable);
+        assert!(
+            fault.to_string().contains("nothing listens there"),
+            "{fault}"
+        );
+        let fault = refused_to_connect(&at("none").to_string()).await;
+        assert_eq!(fault.kind, OpenErrorKind::Unavailable);
+        assert!(fault.to_string().contains("no such socket file"), "{fault}");
+
+        let fault = refused_to_listen(&"tcp://192.0.2.1:0".parse().unwrap()).await;
+        assert!(fault.to_string().contains("no such address"), "{fault}");
+        let fault = refused_to_connect("tcp://host.invalid:1").await;
+        assert_eq!(fault.kind, OpenErrorKind::NoHost, "{fault}");
+        let fault = refused_to_connect("tcp://127.0.0.1:0").await;
+        assert_eq!(fault.kind, OpenErrorKind::Usage, "{fault}");
+    });
+}
+
+#[test]
+fn a_plain_program_can_speak_to_us_byte_by_byte() {
+    run(async {
+        let tcp: Endpoint = "tcp://127.0.0.1:0".parse().unwrap();
+        let mut listener = listen(&tcp, &setup()).await;
+        let Endpoint::Tcp { host, port } = listener.address() else {
+            panic!("{}", listener.address());
+        };
+        let mut client = TcpStream::connect((host, port)).await.unwrap();
+        client.set_nodelay(true).unwrap();
+        let mut server = accept(&mut *listener).await;
+        let speak = async {
+            for byte in b"hello?\n{\"id\":1}\r\n{\"id\":2" {
+                client.write_all(&[*byte]).await.unwrap();
+            }
+            client.shutdown().await.unwrap();
+        };
+        let listen = async {
+            for line in ["hello?", r#"{"id":1}"#, r#"{"id":2"#] {
+                assert_eq!(heard(&mut *server.rx).await, Frame::from(line));
+            }
+            assert!(next(&mut *server.rx).await.is_none());
+        };
+        tokio::join!(speak, listen);
+    });
+}

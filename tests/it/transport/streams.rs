@@ -1,0 +1,214 @@
+//! Byte streams: torn reads and writes, framings, and the memory a quiet link keeps.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use acp_relay::transport::{Farewell, FrameStream, Setup, stream};
+use acp_relay::wire::framing::{Cut, Framing};
+use acp_relay::wire::{Frame, Limits};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
+
+use crate::support::link::{close, feed, flush, heard, next, ready, run, say, setup};
+
+const MAX: usize = 16 << 20;
+
+/// Takes one byte of each write, and stops after it every third time.
+struct Torn {
+    written: Vec<u8>,
+    calls: usize,
+    vectored: bool,
+}
+
+impl AsyncWrite for Torn {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.calls += 1;
+        if self.calls.is_multiple_of(3) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let taken = bytes.len().min(1);
+        self.written.extend_from_slice(&bytes[..taken]);
+        Poll::Ready(Ok(taken))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        // Ends in the middle of the second slice, if there are two.
+        let first = slices[0].len();
+        let second = slices.get(1).map_or(0, |slice| slice.len() / 2);
+        self.written.extend_from_slice(&slices[0]);
+        if second > 0 {
+            self.written.extend_from_slice(&slices[1][..second]);
+        }
+        Poll::Ready(Ok(first + second))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.vectored
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn with(framing: Framing) -> Setup {
+    Setup {
+        framing: Some(framing),
+        ..setup()
+    }
+}
+
+/// A reader of ours and the other end of its pipe.
+fn reading(pipe: usize, limits: Limits) -> (impl FrameStream, DuplexStream) {
+    let (near, far) = duplex(pipe);
+    let setup = crate::support::link::setup_with(limits);
+    let (reader, _writer) = stream::halves(near, tokio::io::sink(), MAX, &setup);
+    (reader, far)
+}
+
+#[test]
+fn torn_writes_leave_whole_messages() {
+    let frames: Vec<Frame> = [3, 100, 20_000, 5, 40_000, 16_384, 16_383, 1]
+        .into_iter()
+        .map(|size| Frame::from("y".repeat(size)))
+        .collect();
+    for framing in [Framing::Ndjson, Framing::ContentLength] {
+        let mut expected = bytes::BytesMut::new();
+        for frame in &frames {
+            framing.lay(frame, &mut expected);
+        }
+        for vectored in [false, true] {
+            let mut torn = Torn {
+                written: Vec::new(),
+                calls: 0,
+                vectored,
+            };
+            run(async {
+                let empty = tokio::io::empty();
+                let (_, mut writer) = stream::halves(empty, &mut torn, MAX, &with(framing));
+                for frame in &frames {
+                    feed(&mut writer, frame.clone()).await.unwrap();
+                }
+                close(&mut writer, Farewell::Done).await.unwrap();
+            });
+            assert!(torn.written == expected, "{framing:?} {vectored}");
+        }
+    }
+}
+
+#[test]
+fn a_writer_holds_a_bounded_amount() {
+    run(async {
+        let (near, far) = duplex(1);
+        let (_, mut writer) = stream::halves(tokio::io::empty(), near, MAX, &setup());
+        let mut given = 0;
+        let line = "z".repeat(999);
+        let stalled = std::time::Duration::ZERO;
+        while let Ok(ready) = tokio::time::timeout(stalled, ready(&mut writer)).await {
+            ready.unwrap();
+            acp_relay::transport::FrameSink::start_send(&mut writer, line.clone().into()).unwrap();
+            given += 1000;
+            assert!(given <= 67_000, "it takes without end");
+        }
+        assert!(given >= 64_000, "it pauses too early: {given}");
+        drop(far);
+        flush(&mut writer).await.unwrap_err();
+    });
+}
+
+#[test]
+fn messages_are_cut_wherever_the_bytes_are_torn() {
+    let text = "{\"id\":1,\"method\":\"ü\"}\nstray line\r\n\n{\"id\":2}\n{\"last\":3}";
+    let expected = [
+        r#"{"id":1,"method":"ü"}"#,
+        "stray line",
+        r#"{"id":2}"#,
+        r#"{"last":3}"#,
+    ];
+    for pipe in [1, 2, 3, 7, 64, 4096] {
+        run(async {
+            let (mut reader, mut far) = reading(pipe, Limits::default());
+            let speak = async {
+                far.write_all(text.as_bytes()).await.unwrap();
+                far.shutdown().await.unwrap();
+            };
+            let listen = async {
+                for line in expected {
+                    assert_eq!(heard(&mut reader).await, Frame::from(line), "{pipe}");
+                }
+                assert!(next(&mut reader).await.is_none());
+            };
+            tokio::join!(speak, listen);
+        });
+    }
+}
+
+#[test]
+fn we_answer_in_the_framing_the_peer_uses() {
+    run(async {
+        let (near, mut far) = duplex(4096);
+        let (reading, writing) = tokio::io::split(near);
+        let (mut reader, mut writer) = stream::halves(reading, writing, MAX, &setup());
+        let mut buffer = vec![0; 4096];
+        // It has not spoken yet.
+        say(&mut writer, r#"{"id":0}"#).await.unwrap();
+        let count = far.read(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..count], b"{\"id\":0}\n");
+        let pretty = "{\n  \"id\": 1\n}";
+        let head = format!("Content-Length: {}\r\n\r\n", pretty.len());
+        far.write_all(head.as_bytes()).await.unwrap();
+        far.write_all(pretty.as_bytes()).await.unwrap();
+        assert_eq!(heard(&mut reader).await.as_bytes(), pretty.as_bytes());
+        say(&mut writer, r#"{"id":2}"#).await.unwrap();
+        let count = far.read(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..count], b"Content-Length: 8\r\n\r\n{\"id\":2}");
+    });
+}
+
+#[test]
+fn a_stream_that_cannot_be_followed_ends() {
+    run(async {
+        let (mut reader, mut far) = reading(4096, Limits::default());
+        far.write_all(b"Content-Length: nine\r\n\r\n{}{}{}")
+            .await
+            .unwrap();
+        next(&mut reader).await.unwrap().unwrap_err();
+        assert!(next(&mut reader).await.is_none());
+        // The peer's stream is still open; nothing more is taken from it.
+        far.write_all(b"{\"id\":1}\n").await.unwrap();
+        assert!(next(&mut reader).await.is_none());
+    });
+}
+
+#[test]
+fn an_over_long_line_is_passed_over_in_pieces() {
+    run(async {
+        let (near, mut far) = duplex(1 << 16);
+        let (mut reader, _) = stream::halves(near, tokio::io::sink(), 1000, &setup());
+        let speak = async {
+            for _ in 0..100 {
+                far.write_all(&[b'x'; 10_000]).await.unwrap();
+            }
+            far.write_all(b"\n{\"id\":1}\n").await.unwrap();
+        };
+        let listen = async {
+            let first = next(&mut reader).await;
+            assert!(matches!(first, Some(Ok(Cut::Flaw(_)))), "{first:?}");
+            assert_eq!(heard(&mut reader).await, Frame::from(r#"{"id":1}"#));
+        };
+        tokio::join!(speak, listen);
+    });
+}

@@ -1,0 +1,354 @@
+//! What every transport promises. The registry decides who is asked.
+
+use std::time::Duration;
+
+use acp_relay::transport::{Endpoint, Farewell, LinkError, registry};
+use acp_relay::wire::framing::Cut;
+use acp_relay::wire::{Fault, Frame, Limits};
+use tokio::time::timeout;
+
+use super::place::{Pair, pair, place, schemes};
+use crate::support::link::{accept, close, feed, flush, heard, listen, next, ready, run, say};
+
+/// Runs `test` over a fresh pair of each transport.
+fn each(test: impl AsyncFn(Pair)) {
+    each_within(&Limits::default(), test);
+}
+
+fn each_within(limits: &Limits, test: impl AsyncFn(Pair)) {
+    for scheme in schemes() {
+        run(async { test(pair(scheme, limits).await).await });
+    }
+}
+
+fn numbered(number: usize) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"n","params":{{"number":{number}}}}}"#)
+}
+
+/// A request of about `bytes` bytes.
+fn large(bytes: usize) -> Frame {
+    format!(
+        r#"{{"id":1,"method":"m","params":"{}"}}"#,
+        "x".repeat(bytes)
+    )
+    .into()
+}
+
+#[test]
+fn messages_go_both_ways_at_once_and_in_order() {
+    each(async |mut pair| {
+        let count = 2000;
+        let talk = async |link: &mut acp_relay::transport::Link| {
+            let (rx, tx) = (&mut link.rx, &mut link.tx);
+            let speak = async {
+                for number in 0..count {
+                    feed(&mut **tx, numbered(number)).await.unwrap();
+                    if number % 7 == 0 {
+                        flush(&mut **tx).await.unwrap();
+                    }
+                }
+                flush(&mut **tx).await.unwrap();
+            };
+            let listen = async {
+                for number in 0..count {
+                    assert_eq!(heard(&mut **rx).await, Frame::from(numbered(number)));
+                }
+            };
+            tokio::join!(speak, listen);
+        };
+        tokio::join!(talk(&mut pair.client), talk(&mut pair.server));
+    });
+}
+
+#[test]
+fn eight_mebibytes_cross_as_one_message() {
+    each(async |mut pair| {
+        let message = large(8 << 20);
+        let (client, server) = (&mut pair.client, &mut pair.server);
+        let (sent, got) = tokio::join!(
+            say(&mut *client.tx, message.clone()),
+            heard(&mut *server.rx)
+        );
+        sent.unwrap();
+        assert!(got == message, "{}: {got:?}", pair.scheme);
+        // Straight back, in the memory it came in.
+        let (sent, got) = tokio::join!(say(&mut *server.tx, got), heard(&mut *client.rx));
+        sent.unwrap();
+        assert!(got == message, "{}: {got:?}", pair.scheme);
+    });
+}
+
+#[test]
+fn small_and_large_messages_keep_their_order() {
+    each(async |mut pair| {
+        let sizes = [
+            10,
+            16 << 10,
+            20,
+            200_000,
+            30,
+            131_000,
+            17_000,
+            40,
+            1 << 20,
+            50,
+        ];
+        let (tx, rx) = (&mut pair.client.tx, &mut pair.server.rx);
+        let speak = async {
+            for size in sizes {
+                feed(&mut **tx, large(size)).await.unwrap();
+            }
+            flush(&mut **tx).await.unwrap();
+        };
+        let listen = async {
+            for size in sizes {
+                assert!(heard(&mut **rx).await == large(size), "{size}");
+            }
+        };
+        tokio::join!(speak, listen);
+    });
+}
+
+#[test]
+fn a_message_beyond_the_limit_has_a_defined_outcome() {
+    let limit = 40_000;
+    let limits = Limits {
+        frame_from_network: limit,
+        ..Limits::default()
+    };
+    each_within(&limits, async |mut pair| {
+        let scheme = pair.scheme;
+        let (client, server) = (&mut pair.client, &mut pair.server);
+        say(&mut *client.tx, numbered(1)).await.unwrap();
+        assert_eq!(heard(&mut *server.rx).await, Frame::from(numbered(1)));
+        let speak = async {
+            // The peer may hang up in the middle of it.
+            let _ = say(&mut *client.tx, large(400_000)).await;
+            let _ = say(&mut *client.tx, numbered(2)).await;
+        };
+        let listen = async {
+            match next(&mut *server.rx).await {
+                Some(Ok(Cut::Flaw(flaw))) => {
+                    assert!(!scheme.starts_with("ws"));
+                    assert_eq!(flaw.fault, Fault::TooLong { limit });
+                    // The stream goes on behind it.
+                    assert_eq!(heard(&mut *server.rx).await, Frame::from(numbered(2)));
+                }
+                Some(Err(LinkError::Protocol { detail, .. })) => {
+                    assert!(scheme.starts_with("ws"), "{scheme}");
+                    assert!(detail.contains("40000"), "{detail}");
+                    assert!(next(&mut *server.rx).await.is_none());
+                    close(&mut *server.tx, Farewell::Violation).await.unwrap();
+                }
+                other => panic!("{scheme}: {other:?}"),
+            }
+        };
+        tokio::join!(speak, listen);
+    });
+}
+
+#[test]
+fn a_reader_that_stalls_pauses_its_writer_and_misses_nothing() {
+    each(async |mut pair| {
+        const COUNT: usize = 10_000;
+        let message = |number: usize| Frame::from(format!("{:8}{}", number, "x".repeat(12_000)));
+        let (tx, rx) = (&mut pair.client.tx, &mut pair.server.rx);
+        let mut given = 0;
+        // Until nothing moves any more. A wait that is cut short makes the test weaker, not wrong.
+        while given < COUNT {
+            match timeout(Duration::from_millis(200), ready(&mut **tx)).await {
+                Ok(ready) => ready.unwrap(),
+                Err(_) => break,
+            }
+            tx.start_send(message(given)).unwrap();
+            given += 1;
+        }
+        assert!(given < COUNT / 2, "{}: it never paused", pair.scheme);
+        let speak = async {
+            for number in given..COUNT {
+                feed(&mut **tx, message(number)).await.unwrap();
+            }
+            flush(&mut **tx).await.unwrap();
+        };
+        let listen = async {
+            for number in 0..COUNT {
+                let got = heard(&mut **rx).await;
+                assert!(got == message(number), "{number}: {got:?}");
+            }
+        };
+        tokio::join!(speak, listen);
+    });
+}
+
+#[test]
+fn one_way_may_end_before_the_other() {
+    each(async |pair| {
+        let (mut client, mut server) = (pair.client, pair.server);
+        assert_eq!(client.peer.half_close, server.peer.half_close);
+        if !client.peer.half_close {
+            return;
+        }
+        say(&mut *client.tx, numbered(1)).await.unwrap();
+        close(&mut *client.tx, Farewell::Done).await.unwrap();
+        assert_eq!(heard(&mut *server.rx).await, Frame::from(numbered(1)));
+        assert!(next(&mut *server.rx).await.is_none());
+        assert!(next(&mut *server.rx).await.is_none(), "it stays ended");
+        for number in 2..5 {
+            say(&mut *server.tx, numbered(number)).await.unwrap();
+        }
+        close(&mut *server.tx, Farewell::Done).await.unwrap();
+        for number in 2..5 {
+            assert_eq!(heard(&mut *client.rx).await, Frame::from(numbered(number)));
+        }
+        assert!(next(&mut *client.rx).await.is_none());
+    });
+}
+
+#[test]
+fn what_was_said_before_the_end_arrives() {
+    each(async |mut pair| {
+        let (client, server) = (&mut pair.client, &mut pair.server);
+        let speak = async {
+            for number in 0..500 {
+                feed(&mut *client.tx, numbered(number)).await.unwrap();
+            }
+            // Closing flushes.
+            close(&mut *client.tx, Farewell::Done).await.unwrap();
+        };
+        let listen = async {
+            for number in 0..500 {
+                assert_eq!(heard(&mut *server.rx).await, Frame::from(numbered(number)));
+            }
+            assert!(next(&mut *server.rx).await.is_none());
+        };
+        tokio::join!(speak, listen);
+    });
+}
+
+#[test]
+fn a_peer_that_vanishes_ends_the_stream() {
+    each(async |mut pair| {
+        say(&mut *pair.client.tx, numbered(1)).await.unwrap();
+        drop(pair.client);
+        assert_eq!(heard(&mut *pair.server.rx).await, Frame::from(numbered(1)));
+        assert!(!matches!(next(&mut *pair.server.rx).await, Some(Ok(_))));
+        assert!(next(&mut *pair.server.rx).await.is_none());
+        // Writing to nobody fails, sooner or later, and does not hang.
+        let speak = async { while say(&mut *pair.server.tx, large(100_000)).await.is_ok() {} };
+        speak.await;
+        let _ = close(&mut *pair.server.tx, Farewell::PeerFailed).await;
+    });
+}
+
+#[test]
+fn a_wait_that_is_given_up_loses_nothing() {
+    each(async |mut pair| {
+        let message = large(3 << 20);
+        let (tx, rx) = (&mut pair.client.tx, &mut pair.server.rx);
+        let speak = async {
+            for _ in 0..4 {
+                say(&mut **tx, message.clone()).await.unwrap();
+            }
+        };
+        let listen = async {
+            let mut got = 0;
+            while got < 4 {
+                // Given up after one poll, again and again in mid-message.
+                let once = timeout(Duration::ZERO, next(&mut **rx)).await;
+                match once {
+                    Ok(Some(Ok(Cut::Frame(frame)))) => {
+                        assert!(frame == message);
+                        got += 1;
+                    }
+                    Ok(other) => panic!("{other:?}"),
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            }
+        };
+        tokio::join!(speak, listen);
+    });
+}
+
+#[test]
+fn every_byte_arrives_as_it_was_written() {
+    let texts = [
+        r#"{"id":"ü-😀-\u00fc","method":"m","params":"日本語"}"#,
+        r#"{"id":1,"method":"session\/prompt","params":"\"\\\/\b\f\n\r\t\u0000"}"#,
+        r#"{"method":"lone","params":["\ud83d","\udc00\ud800"]}"#,
+        r#"{"id":12345678901234567890123,"result":1e400}"#,
+        r#"{ "id" : 1.50 , "result" : -0 }"#,
+        "not JSON at all",
+        "\u{7f}\u{85}\u{2028}",
+    ];
+    each(async |mut pair| {
+        for text in texts {
+            say(&mut *pair.client.tx, text).await.unwrap();
+            assert_eq!(
+                heard(&mut *pair.server.rx).await.as_bytes(),
+                text.as_bytes()
+            );
+            say(&mut *pair.server.tx, text).await.unwrap();
+            assert_eq!(
+                heard(&mut *pair.client.rx).await.as_bytes(),
+                text.as_bytes()
+            );
+        }
+    });
+}
+
+#[test]
+fn a_pretty_printed_message_stays_one_message() {
+    each(async |mut pair| {
+        for padding in ["", &" ".repeat(20_000)] {
+            let pretty = format!("{{\r\n  \"id\": 1,\n{padding}\t\"result\": [\n]\n}}");
+            say(&mut *pair.client.tx, pretty.clone()).await.unwrap();
+            let got = heard(&mut *pair.server.rx).await;
+            let flat = pretty.replace(['\r', '\n'], " ");
+            let as_it_was = got.as_bytes() == pretty.as_bytes();
+            assert!(as_it_was || got.as_bytes() == flat.as_bytes(), "{got:?}");
+        }
+    });
+}
+
+#[test]
+fn a_port_that_was_left_open_is_reported() {
+    for scheme in schemes() {
+        run(async {
+            let dir = tempfile::tempdir().unwrap();
+            let (at, setup) = place(scheme, &Limits::default(), &dir);
+            let listener = listen(&at, &setup).await;
+            let address = listener.address();
+            match address {
+                Endpoint::Tcp { port, .. } | Endpoint::WebSocket { port, .. } => {
+                    assert_ne!(port, 0, "{scheme}");
+                }
+                _ => assert_eq!(address, at),
+            }
+            // What is printed can be connected to as it stands.
+            assert_eq!(address.to_string().parse::<Endpoint>(), Ok(address));
+        });
+    }
+}
+
+#[test]
+fn a_client_that_dawdles_holds_up_nobody() {
+    for scheme in schemes() {
+        run(async {
+            let dir = tempfile::tempdir().unwrap();
+            let (at, setup) = place(scheme, &Limits::default(), &dir);
+            let mut listener = listen(&at, &setup).await;
+            let address = listener.address();
+            // The first connection's handshake is never run.
+            let first = tokio::spawn({
+                let (address, setup) = (address.clone(), setup.clone());
+                async move { registry::connect(&address, &setup).await.map(drop) }
+            });
+            let dawdling = listener.accept().await.unwrap().unwrap();
+            let connecting = registry::connect(&address, &setup);
+            let (client, _server) = tokio::join!(connecting, accept(&mut *listener));
+            client.unwrap();
+            drop(dawdling);
+            let _ = first.await.unwrap();
+        });
+    }
+}
