@@ -53,7 +53,13 @@ Exit codes: 0 all well; 64 usage; 68 unknown host; 69 peer, program or port not 
 #[command(after_long_help = format!("{ENDPOINTS}\n\n{}\n\n{EXAMPLES}", limits::HELP))]
 struct Cli {
     /// What is logged on stderr: error, warn, info, debug, trace, or a filter such as `agent=info`
-    #[arg(long, global = true, env = "ACP_RELAY_LOG", value_name = "LEVEL", default_value = "warn")]
+    #[arg(
+        long,
+        global = true,
+        env = "ACP_RELAY_LOG",
+        value_name = "LEVEL",
+        default_value = "warn"
+    )]
     log: String,
     #[command(subcommand)]
     command: Command,
@@ -78,7 +84,12 @@ pub(super) struct Serve {
     #[arg(long, value_name = "ENDPOINT", default_value = "ws://127.0.0.1:0")]
     pub(super) listen: Vec<Endpoint>,
     /// The agent's endpoint, instead of a command
-    #[arg(long, value_name = "ENDPOINT", conflicts_with = "command", required_unless_present = "command")]
+    #[arg(
+        long,
+        value_name = "ENDPOINT",
+        conflicts_with = "command",
+        required_unless_present = "command"
+    )]
     pub(super) agent: Option<Endpoint>,
     /// The framing of clients on byte streams
     #[arg(long, value_enum, default_value_t)]
@@ -103,7 +114,11 @@ pub(super) struct Serve {
 #[derive(Debug, Args)]
 pub(super) struct Connect {
     /// Where the agent is
-    #[arg(value_name = "ENDPOINT", conflicts_with = "command", required_unless_present = "command")]
+    #[arg(
+        value_name = "ENDPOINT",
+        conflicts_with = "command",
+        required_unless_present = "command"
+    )]
     pub(super) endpoint: Option<Endpoint>,
     /// The framing of the editor on our stdio
     #[arg(long, value_enum, default_value_t)]
@@ -151,7 +166,11 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(exit::USAGE) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() {
+                ExitCode::from(exit::USAGE)
+            } else {
+                ExitCode::SUCCESS
+            };
         }
     };
     if let Err(error) = telemetry::start(&cli.log) {
@@ -195,7 +214,10 @@ impl Common {
         Setup {
             limits: Arc::clone(limits),
             framing: self.agent_framing.fixed(),
-            tls: Tls { ca: self.tls_ca.clone(), ..Tls::default() },
+            tls: Tls {
+                ca: self.tls_ca.clone(),
+                ..Tls::default()
+            },
         }
     }
 }

@@ -13,9 +13,14 @@ use crate::transport::{Endpoint, OpenError, Setup};
 /// Runs the subcommand.
 pub(super) fn run(args: Connect) -> ExitCode {
     // One conversation: a second thread could only cost wake-ups.
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
-        Err(error) => return cli::fail(exit::SYSTEM, &format!("cannot start the runtime: {error}")),
+        Err(error) => {
+            return cli::fail(exit::SYSTEM, &format!("cannot start the runtime: {error}"));
+        }
     };
     let code = runtime.block_on(async {
         match carry(args).await {
@@ -31,15 +36,25 @@ pub(super) fn run(args: Connect) -> ExitCode {
 async fn carry(args: Connect) -> Result<ExitCode, OpenError> {
     let stop = Stop::default();
     if let Err(error) = shutdown::watch(stop.clone()) {
-        return Ok(cli::fail(exit::SYSTEM, &format!("cannot listen for signals: {error}")));
+        return Ok(cli::fail(
+            exit::SYSTEM,
+            &format!("cannot listen for signals: {error}"),
+        ));
     }
     let limits = args.common.limits();
     let setup = args.common.agent_setup(&limits);
     let endpoint = args.endpoint.unwrap_or(Endpoint::Exec(args.command));
     let agent = registry::connect(&endpoint, &setup).await?;
-    let ours = Setup { framing: args.client_framing.fixed(), ..setup };
+    let ours = Setup {
+        framing: args.client_framing.fixed(),
+        ..setup
+    };
     let client = registry::connect(&Endpoint::Stdio, &ours).await?;
-    tracing::info!(client = client.peer.name, agent = agent.peer.name, "connected");
+    tracing::info!(
+        client = client.peer.name,
+        agent = agent.peer.name,
+        "connected"
+    );
     let taps = Taps::default().with(Journal::default());
     let end = relay::run(client, agent, Arc::clone(&limits), taps, &stop).await;
     tracing::info!(cause = ?end.cause, "over");

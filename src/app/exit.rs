@@ -42,9 +42,13 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
 pub(super) fn of_end(end: &End) -> ExitCode {
     match (end.exit, &end.cause) {
         (Some(Exit::Code(code)), _) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
-        (Some(Exit::Signal(signal)), _) => ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX)),
+        (Some(Exit::Signal(signal)), _) => {
+            ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+        }
         (None, Cause::Expelled(_)) => ExitCode::from(PROTOCOL),
-        (None, Cause::AgentLeft) if end.counts.note("answered_for_peer") > 0 => ExitCode::from(UNAVAILABLE),
+        (None, Cause::AgentLeft) if end.counts.note("answered_for_peer") > 0 => {
+            ExitCode::from(UNAVAILABLE)
+        }
         (None, _) => ExitCode::SUCCESS,
     }
 }

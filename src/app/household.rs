@@ -25,7 +25,10 @@ pub(super) fn keeper() -> Option<ExitCode> {
 pub(super) fn keep(main: impl FnOnce() -> ExitCode) -> ExitCode {
     let program = std::env::current_exe();
     if let Err(error) = program.and_then(|program| answer_for_orphans(&program)) {
-        return cli::fail(exit::SYSTEM, &format!("cannot answer for the processes that agents start: {error}"));
+        return cli::fail(
+            exit::SYSTEM,
+            &format!("cannot answer for the processes that agents start: {error}"),
+        );
     }
     let code = main();
     if !settle(PATIENCE) {

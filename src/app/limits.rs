@@ -48,7 +48,9 @@ enum Bound {
 
 /// Reads `NAME=VALUE`.
 pub(super) fn parse(text: &str) -> Result<Setting, String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE, such as connections=100")?;
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("expected NAME=VALUE, such as connections=100")?;
     let bound = match name {
         "frame-from-child" => Bound::FrameFromChild,
         "frame-from-network" => Bound::FrameFromNetwork,
@@ -62,13 +64,25 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
         "handshake" => Bound::Handshake,
         "stop-grace" => Bound::StopGrace,
         "stderr-kept" => Bound::StderrKept,
-        _ => return Err(format!("there is no limit called `{name}`; `acp-relay --help` lists them")),
+        _ => {
+            return Err(format!(
+                "there is no limit called `{name}`; `acp-relay --help` lists them"
+            ));
+        }
     };
-    let value = if bound.is_time() { milliseconds(value) } else { size(value) };
+    let value = if bound.is_time() {
+        milliseconds(value)
+    } else {
+        size(value)
+    };
     let value = value.ok_or_else(|| format!("`{name}` takes {}", bound.form()))?;
     let range = bound.range();
     if !range.contains(&value) {
-        return Err(format!("`{name}` must be between {} and {}", range.start(), range.end()));
+        return Err(format!(
+            "`{name}` must be between {} and {}",
+            range.start(),
+            range.end()
+        ));
     }
     Ok(Setting { bound, value })
 }
@@ -100,7 +114,11 @@ impl Bound {
     }
 
     const fn form(self) -> &'static str {
-        if self.is_time() { "seconds, such as 5, or milliseconds, such as 500ms" } else { "a number, such as 1024 or 16MiB" }
+        if self.is_time() {
+            "seconds, such as 5, or milliseconds, such as 500ms"
+        } else {
+            "a number, such as 1024 or 16MiB"
+        }
     }
 
     /// What makes sense; offsets in a message are kept in 32 bits.
@@ -109,7 +127,11 @@ impl Bound {
             Self::FrameFromChild | Self::FrameFromNetwork => 1024..=(2 << 30),
             Self::Nesting => 8..=128,
             Self::HeaderBytes => 64..=(1 << 20),
-            Self::QueueFrames | Self::QueueBytes | Self::InFlight | Self::Strays | Self::Connections => 1..=(1 << 30),
+            Self::QueueFrames
+            | Self::QueueBytes
+            | Self::InFlight
+            | Self::Strays
+            | Self::Connections => 1..=(1 << 30),
             Self::Handshake | Self::StopGrace => 0..=86_400_000,
             Self::StderrKept => 256..=(64 << 20),
         }
@@ -134,5 +156,6 @@ fn milliseconds(text: &str) -> Option<u64> {
         return number.parse().ok();
     }
     let seconds: f64 = text.strip_suffix('s').unwrap_or(text).parse().ok()?;
-    (seconds.is_finite() && (0.0..=86_400.0).contains(&seconds)).then(|| Duration::from_secs_f64(seconds).as_millis() as u64)
+    (seconds.is_finite() && (0.0..=86_400.0).contains(&seconds))
+        .then(|| Duration::from_secs_f64(seconds).as_millis() as u64)
 }

@@ -32,9 +32,14 @@ struct House {
 
 /// Runs the subcommand.
 pub(super) fn run(args: Serve) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
-        Err(error) => return cli::fail(exit::SYSTEM, &format!("cannot start the runtime: {error}")),
+        Err(error) => {
+            return cli::fail(exit::SYSTEM, &format!("cannot start the runtime: {error}"));
+        }
     };
     let code = runtime.block_on(async {
         match serve(args).await {
@@ -50,13 +55,20 @@ pub(super) fn run(args: Serve) -> ExitCode {
 async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
     let stop = Stop::default();
     if let Err(error) = shutdown::watch(stop.clone()) {
-        return Ok(cli::fail(exit::SYSTEM, &format!("cannot listen for signals: {error}")));
+        return Ok(cli::fail(
+            exit::SYSTEM,
+            &format!("cannot listen for signals: {error}"),
+        ));
     }
     let limits = args.common.limits();
     let agent_setup = args.common.agent_setup(&limits);
     let client_setup = Setup {
         framing: args.client_framing.fixed(),
-        tls: Tls { cert: args.tls_cert, key: args.tls_key, ca: None },
+        tls: Tls {
+            cert: args.tls_cert,
+            key: args.tls_key,
+            ca: None,
+        },
         ..agent_setup.clone()
     };
     let agent = args.agent.unwrap_or(Endpoint::Exec(args.command));
@@ -127,13 +139,21 @@ async fn receive(house: Arc<House>, mut listener: Box<dyn Listener>, report: mps
 /// Finishes a client's handshake and carries its conversation.
 async fn welcome(house: Arc<House>, arrival: Arrival, report: Option<mpsc::Sender<End>>) {
     let Ok(_seat) = Arc::clone(&house.seats).try_acquire_owned() else {
-        tracing::warn!("refused: {} clients are connected already (--limit connections=N)", house.limits.connections);
+        tracing::warn!(
+            "refused: {} clients are connected already (--limit connections=N)",
+            house.limits.connections
+        );
         return;
     };
     let client = match tokio::time::timeout(house.limits.handshake, arrival.finish).await {
         Ok(Ok(client)) => client,
         Ok(Err(error)) => return tracing::warn!("turned away: {error}"),
-        Err(_) => return tracing::warn!("turned away: the handshake took longer than {:?}", house.limits.handshake),
+        Err(_) => {
+            return tracing::warn!(
+                "turned away: the handshake took longer than {:?}",
+                house.limits.handshake
+            );
+        }
     };
     match registry::connect(&house.agent, &house.agent_setup).await {
         Ok(agent) => {
@@ -144,7 +164,10 @@ async fn welcome(house: Arc<House>, arrival: Arrival, report: Option<mpsc::Sende
         }
         Err(error) => {
             tracing::error!("no agent: {error}");
-            let mut reason = Reason::new(reply::PEER_LOST, format!("there is no agent: {}", error.what));
+            let mut reason = Reason::new(
+                reply::PEER_LOST,
+                format!("there is no agent: {}", error.what),
+            );
             reason.source = Source::Agent;
             if let Err(error) = relay::turn_away(client, &reason, &house.limits).await {
                 tracing::debug!("the client could not be told: {error}");

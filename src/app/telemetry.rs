@@ -16,8 +16,11 @@ pub(super) fn start(level: &str) -> Result<(), String> {
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::WARN.into())
         .parse(level)
-        .map_err(|error| format!("--log {level}: {error}. Use error, warn, info, debug or trace"))?;
-    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        .map_err(|error| {
+            format!("--log {level}: {error}. Use error, warn, info, debug or trace")
+        })?;
+    let colour = std::io::stderr().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -95,7 +95,10 @@ impl Core {
     /// Why the conversation is over: nothing more will be said, only what waits is to be delivered.
     #[must_use]
     pub fn over(&self) -> Option<&Cause> {
-        self.ending.cause.as_ref().filter(|_| self.ending.step == Step::Over)
+        self.ending
+            .cause
+            .as_ref()
+            .filter(|_| self.ending.step == Step::Over)
     }
 
     /// How the agent's process ended, if that is known.
@@ -115,8 +118,12 @@ impl Core {
         out.note(Note::Ended { side, how });
         self.ending.speaks[side as usize] = false;
         match side {
-            Side::Client => self.client_left(self.manners.client_half_close, Cause::ClientLeft, now, out),
-            Side::Agent if self.ending.exit.is_some() || !self.manners.agent_is_child => self.finish(Cause::AgentLeft, out),
+            Side::Client => {
+                self.client_left(self.manners.client_half_close, Cause::ClientLeft, now, out)
+            }
+            Side::Agent if self.ending.exit.is_some() || !self.manners.agent_is_child => {
+                self.finish(Cause::AgentLeft, out)
+            }
             Side::Agent => {
                 self.ending.cause.get_or_insert(Cause::AgentExited);
                 self.close_agent(Farewell::Done, now, out);
@@ -125,7 +132,14 @@ impl Core {
     }
 
     /// What `side` sends cannot be followed any more; `flaw` is what it is told about it.
-    pub fn handle_broken(&mut self, side: Side, how: String, flaw: Option<Flaw>, now: Instant, out: &mut Outbox) {
+    pub fn handle_broken(
+        &mut self,
+        side: Side,
+        how: String,
+        flaw: Option<Flaw>,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
         if let Some(flaw) = flaw {
             self.say(side, reply::flaw(&flaw), out);
             out.close(side, Farewell::Violation);
@@ -134,7 +148,9 @@ impl Core {
         self.ending.speaks[side as usize] = false;
         match side {
             Side::Client => self.client_left(false, Cause::ClientLeft, now, out),
-            Side::Agent if self.manners.agent_is_child => self.close_agent(Farewell::Violation, now, out),
+            Side::Agent if self.manners.agent_is_child => {
+                self.close_agent(Farewell::Violation, now, out)
+            }
             Side::Agent => self.finish(Cause::AgentLeft, out),
         }
     }
@@ -210,16 +226,27 @@ impl Core {
                 out.note(Note::Stopping { signal: "SIGKILL" });
                 out.order(Order::Kill);
             }
-            Step::Closed | Step::Terminated | Step::Killed | Step::Exited => self.finish(Cause::AgentLeft, out),
+            Step::Closed | Step::Terminated | Step::Killed | Step::Exited => {
+                self.finish(Cause::AgentLeft, out)
+            }
         }
     }
 
     /// Ends the conversation because `side` broke the rules once too often.
-    pub(super) fn expel(&mut self, side: Side, blame: &'static str, now: Instant, out: &mut Outbox) {
+    pub(super) fn expel(
+        &mut self,
+        side: Side,
+        blame: &'static str,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
         if !self.ending.speaks[side as usize] {
             return;
         }
-        out.note(Note::Ended { side, how: blame.to_owned() });
+        out.note(Note::Ended {
+            side,
+            how: blame.to_owned(),
+        });
         self.ending.speaks[side as usize] = false;
         match side {
             Side::Client => {
@@ -285,7 +312,13 @@ impl Core {
         }
         self.ending.cause.get_or_insert(cause);
         for (id, method) in self.pending[Side::Agent as usize].take_all() {
-            self.answer_for_peer(Side::Agent, &id, &method, &excuse::client_left(Delivered::Unknown), out);
+            self.answer_for_peer(
+                Side::Agent,
+                &id,
+                &method,
+                &excuse::client_left(Delivered::Unknown),
+                out,
+            );
         }
         if !self.manners.agent_half_close && self.owes_answers() {
             self.ending.step = Step::Finishing;
@@ -307,7 +340,9 @@ impl Core {
 
     fn owes_answers(&self) -> bool {
         let stopped = self.ending.cause == Some(Cause::Stopped);
-        !stopped && self.ending.hears(Side::Client) && !self.pending[Side::Client as usize].is_empty()
+        !stopped
+            && self.ending.hears(Side::Client)
+            && !self.pending[Side::Client as usize].is_empty()
     }
 
     /// Answers what is still open and closes both sides.
@@ -321,7 +356,11 @@ impl Core {
         self.ending.hears[Side::Agent as usize] = false;
         let unsent = self.unsent_requests(out);
         for (id, method) in self.pending[Side::Client as usize].take_all() {
-            let delivered = if unsent.contains(&id) { Delivered::No } else { Delivered::Unknown };
+            let delivered = if unsent.contains(&id) {
+                Delivered::No
+            } else {
+                Delivered::Unknown
+            };
             self.answer_for_peer(Side::Client, &id, &method, &self.agent_gone(delivered), out);
         }
         self.pending[Side::Agent as usize].take_all();
@@ -330,7 +369,10 @@ impl Core {
             && self.ending.hears(Side::Client)
             && exit != Exit::Code(0)
         {
-            out.say(Side::Client, reply::agent_exited_notice(exit, &self.ending.stderr_tail));
+            out.say(
+                Side::Client,
+                reply::agent_exited_notice(exit, &self.ending.stderr_tail),
+            );
         }
         out.close(Side::Agent, Farewell::Done);
         out.close(Side::Client, self.farewell());

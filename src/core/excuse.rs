@@ -23,13 +23,26 @@ pub(super) fn agent_lost(delivered: Delivered) -> Reason {
 
 /// The agent's process is gone.
 pub(super) fn agent_exited(exit: Option<Exit>, stderr_tail: &str, delivered: Delivered) -> Reason {
-    let how = exit.map_or_else(|| "has closed its output".to_owned(), |exit| format!("ended with {exit}"));
+    let how = exit.map_or_else(
+        || "has closed its output".to_owned(),
+        |exit| format!("ended with {exit}"),
+    );
     agent_gone(format!("the agent {how}"), exit, stderr_tail, delivered)
 }
 
 /// We stopped the agent because of what it did.
-pub(super) fn agent_stopped(blame: &str, exit: Option<Exit>, stderr_tail: &str, delivered: Delivered) -> Reason {
-    agent_gone(format!("the agent was stopped: it {blame}"), exit, stderr_tail, delivered)
+pub(super) fn agent_stopped(
+    blame: &str,
+    exit: Option<Exit>,
+    stderr_tail: &str,
+    delivered: Delivered,
+) -> Reason {
+    agent_gone(
+        format!("the agent was stopped: it {blame}"),
+        exit,
+        stderr_tail,
+        delivered,
+    )
 }
 
 /// The relay is shutting down.
@@ -41,7 +54,10 @@ pub(super) fn draining() -> Reason {
 
 /// Too many requests of one side are open.
 pub(super) fn overloaded(limit: usize) -> Reason {
-    let mut reason = Reason::new(reply::OVERLOADED, format!("too many requests are open (the limit is {limit})"));
+    let mut reason = Reason::new(
+        reply::OVERLOADED,
+        format!("too many requests are open (the limit is {limit})"),
+    );
     reason.retryable = true;
     reason
 }
@@ -58,7 +74,12 @@ pub(super) fn unusable_answer(from: Side, flaw: &Flaw) -> Reason {
     reason
 }
 
-fn agent_gone(message: String, exit: Option<Exit>, stderr_tail: &str, delivered: Delivered) -> Reason {
+fn agent_gone(
+    message: String,
+    exit: Option<Exit>,
+    stderr_tail: &str,
+    delivered: Delivered,
+) -> Reason {
     let mut reason = Reason::new(reply::AGENT_EXITED, message);
     reason.source = Source::Agent;
     reason.delivered = delivered;

@@ -45,7 +45,10 @@ impl Core {
     #[must_use]
     pub fn new(limits: Arc<Limits>, manners: Manners) -> Self {
         Self {
-            pending: [Pending::new(limits.in_flight), Pending::new(limits.in_flight)],
+            pending: [
+                Pending::new(limits.in_flight),
+                Pending::new(limits.in_flight),
+            ],
             limits,
             manners,
             ending: Ending::default(),
@@ -63,7 +66,9 @@ impl Core {
                 out.note(Note::Batch { from });
                 self.say(from, reply::batch(), out);
             }
-            Shape::Bad(flaw) if from == Side::Agent && !flaw.json_like => self.stray(frame.len(), now, out),
+            Shape::Bad(flaw) if from == Side::Agent && !flaw.json_like => {
+                self.stray(frame.len(), now, out)
+            }
             Shape::Bad(flaw) => self.handle_flaw(from, flaw, now, out),
         }
     }
@@ -79,7 +84,13 @@ impl Core {
             // The asker would wait for ever; the sender of an answer is not answered.
             Some(answered) => {
                 let id = answered.spelled.unwrap_or_else(|| flaw.id.clone());
-                self.answer_for_peer(asker, &id, &answered.method, &excuse::unusable_answer(from, &flaw), out);
+                self.answer_for_peer(
+                    asker,
+                    &id,
+                    &answered.method,
+                    &excuse::unusable_answer(from, &flaw),
+                    out,
+                );
             }
             None => self.say(from, reply::flaw(&flaw), out),
         }
@@ -103,13 +114,32 @@ impl Core {
     }
 
     /// Answers a request of `asker` in the place of the side it was for.
-    pub(super) fn answer_for_peer(&self, asker: Side, id: &IdBuf, method: &[u8], reason: &Reason, out: &mut Outbox) {
+    pub(super) fn answer_for_peer(
+        &self,
+        asker: Side,
+        id: &IdBuf,
+        method: &[u8],
+        reason: &Reason,
+        out: &mut Outbox,
+    ) {
         let method = String::from_utf8_lossy(method).into_owned();
-        out.note(Note::Answered { to: asker, id: id.clone(), method, code: reason.code });
+        out.note(Note::Answered {
+            to: asker,
+            id: id.clone(),
+            method,
+            code: reason.code,
+        });
         self.say(asker, reply::error(id.as_id(), reason), out);
     }
 
-    fn message(&mut self, from: Side, frame: Frame, envelope: &Envelope, now: Instant, out: &mut Outbox) {
+    fn message(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
         let to = from.other();
         if from == Side::Agent {
             self.strays = 0;
@@ -133,7 +163,9 @@ impl Core {
     fn request(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
         let to = from.other();
         let id = envelope.id(&frame);
-        let method = envelope.method.map_or(&b""[..], |span| span.of(frame.as_bytes()));
+        let method = envelope
+            .method
+            .map_or(&b""[..], |span| span.of(frame.as_bytes()));
         if let Some(reason) = self.unanswerable(from) {
             self.answer_for_peer(from, &id.to_owned(), method, &reason, out);
             return;
@@ -141,18 +173,35 @@ impl Core {
         match self.pending[from as usize].ask(id, method) {
             Ok(()) => out.say(to, frame),
             Err(Refusal::Reused) => {
-                out.note(Note::ReusedId { from, id: id.to_owned() });
-                let reason = Reason::new(reply::INVALID_REQUEST, "a request with this id is still in flight");
+                out.note(Note::ReusedId {
+                    from,
+                    id: id.to_owned(),
+                });
+                let reason = Reason::new(
+                    reply::INVALID_REQUEST,
+                    "a request with this id is still in flight",
+                );
                 self.say(from, reply::error(id, &reason), out);
             }
             Err(Refusal::Full) => {
                 out.note(Note::Overloaded { from });
-                self.say(from, reply::error(id, &excuse::overloaded(self.limits.in_flight)), out);
+                self.say(
+                    from,
+                    reply::error(id, &excuse::overloaded(self.limits.in_flight)),
+                    out,
+                );
             }
         }
     }
 
-    fn answer(&mut self, from: Side, frame: Frame, envelope: &Envelope, now: Instant, out: &mut Outbox) {
+    fn answer(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
         let to = from.other();
         let id = envelope.id(&frame);
         if let Some(answered) = self.pending[to as usize].answer(id) {
@@ -169,10 +218,18 @@ impl Core {
             out.note(Note::Complaint { from });
             self.say(to, frame, out);
         } else {
-            out.note(Note::UnknownAnswer { from, id: id.to_owned() });
+            out.note(Note::UnknownAnswer {
+                from,
+                id: id.to_owned(),
+            });
             self.unknown[from as usize] += 1;
             if self.unknown[from as usize] >= self.limits.strays {
-                self.expel(from, "sent too many answers that nobody waits for", now, out);
+                self.expel(
+                    from,
+                    "sent too many answers that nobody waits for",
+                    now,
+                    out,
+                );
             }
         }
     }
@@ -181,7 +238,12 @@ impl Core {
         out.note(Note::Stray { bytes });
         self.strays += 1;
         if self.strays >= self.limits.strays {
-            self.expel(Side::Agent, "printed too many lines that are not JSON; is it started in its ACP mode?", now, out);
+            self.expel(
+                Side::Agent,
+                "printed too many lines that are not JSON; is it started in its ACP mode?",
+                now,
+                out,
+            );
         }
     }
 }

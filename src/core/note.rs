@@ -141,28 +141,57 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stray { bytes } => {
-                write!(f, "the agent printed a line of {bytes} bytes that is not JSON; not forwarded")
+                write!(
+                    f,
+                    "the agent printed a line of {bytes} bytes that is not JSON; not forwarded"
+                )
             }
             Self::Refused { from, flaw } => write!(f, "refused a message from the {from}: {flaw}"),
             Self::Batch { from } => write!(f, "refused a JSON-RPC batch from the {from}"),
             Self::UnknownAnswer { from, id } => {
-                write!(f, "dropped an answer from the {from} that nobody waits for (id {})", id.as_id())
+                write!(
+                    f,
+                    "dropped an answer from the {from} that nobody waits for (id {})",
+                    id.as_id()
+                )
             }
             Self::ReusedId { from, id } => {
-                write!(f, "refused a request from the {from}: id {} is still in flight", id.as_id())
+                write!(
+                    f,
+                    "refused a request from the {from}: id {} is still in flight",
+                    id.as_id()
+                )
             }
-            Self::Overloaded { from } => write!(f, "refused a request from the {from}: too many are open"),
-            Self::Complaint { from } => write!(f, "passed on an error without an id from the {from}"),
+            Self::Overloaded { from } => {
+                write!(f, "refused a request from the {from}: too many are open")
+            }
+            Self::Complaint { from } => {
+                write!(f, "passed on an error without an id from the {from}")
+            }
             Self::RestoredId { from } => write!(f, "put right the id of an answer from the {from}"),
-            Self::Answered { to, id, method, code } => {
-                write!(f, "answered {method} of the {to} (id {}) with error {code}", id.as_id())
+            Self::Answered {
+                to,
+                id,
+                method,
+                code,
+            } => {
+                write!(
+                    f,
+                    "answered {method} of the {to} (id {}) with error {code}",
+                    id.as_id()
+                )
             }
             Self::Undeliverable { from } => {
-                write!(f, "dropped a message from the {from}: the other side is gone")
+                write!(
+                    f,
+                    "dropped a message from the {from}: the other side is gone"
+                )
             }
             Self::Ended { side, how } => write!(f, "the {side} {how}"),
             Self::AgentExited { exit } => write!(f, "the agent ended with {exit}"),
-            Self::Stopping { signal } => write!(f, "the agent did not end by itself; sending {signal}"),
+            Self::Stopping { signal } => {
+                write!(f, "the agent did not end by itself; sending {signal}")
+            }
         }
     }
 }

@@ -58,7 +58,9 @@ impl Outbox {
     pub fn may_read(&self, from: Side) -> bool {
         let ahead = self.lane(from.other());
         let own = self.lane(from);
-        ahead.frames.len() < self.frames && ahead.bytes < self.bytes && own.frames.len() < 2 * self.frames
+        ahead.frames.len() < self.frames
+            && ahead.bytes < self.bytes
+            && own.frames.len() < 2 * self.frames
     }
 
     /// The next frame for `to`.

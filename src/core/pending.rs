@@ -48,7 +48,12 @@ pub(super) struct Answered {
 
 impl Pending {
     pub(super) fn new(limit: usize) -> Self {
-        Self { open: HashMap::new(), fragile: 0, next: 0, limit }
+        Self {
+            open: HashMap::new(),
+            fragile: 0,
+            next: 0,
+            limit,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -63,7 +68,10 @@ impl Pending {
         match self.open.entry(id.to_owned()) {
             Entry::Occupied(_) => Err(Refusal::Reused),
             Entry::Vacant(place) => {
-                place.insert(Ask { method: SmallVec::from_slice(method), order: self.next });
+                place.insert(Ask {
+                    method: SmallVec::from_slice(method),
+                    order: self.next,
+                });
                 self.next += 1;
                 self.fragile += usize::from(is_fragile(id));
                 Ok(())
@@ -76,20 +84,29 @@ impl Pending {
         let id = id.to_owned();
         if let Some(ask) = self.open.remove(&id) {
             self.fragile -= usize::from(is_fragile(id.as_id()));
-            return Some(Answered { method: ask.method, spelled: None });
+            return Some(Answered {
+                method: ask.method,
+                spelled: None,
+            });
         }
         if self.fragile == 0 {
             return None;
         }
         // Two candidates cannot be told apart, and a wrong answer is worse than none.
-        let mut twins = self.open.keys().filter(|open| open.as_id().same_double(&id.as_id()));
+        let mut twins = self
+            .open
+            .keys()
+            .filter(|open| open.as_id().same_double(&id.as_id()));
         let spelled = match (twins.next(), twins.next()) {
             (Some(only), None) => only.clone(),
             _ => return None,
         };
         let ask = self.open.remove(&spelled)?;
         self.fragile -= usize::from(is_fragile(spelled.as_id()));
-        Some(Answered { method: ask.method, spelled: Some(spelled) })
+        Some(Answered {
+            method: ask.method,
+            spelled: Some(spelled),
+        })
     }
 
     /// Forgets all requests and tells them, oldest first.

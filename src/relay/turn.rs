@@ -49,12 +49,21 @@ pub async fn run(client: Link, agent: Link, limits: Arc<Limits>, taps: Taps, sto
         core: Core::new(limits, manners),
         taps,
         readers: [client.rx, agent.rx],
-        writers: [Writer::new(Side::Client, client.tx), Writer::new(Side::Agent, agent.tx)],
+        writers: [
+            Writer::new(Side::Client, client.tx),
+            Writer::new(Side::Agent, agent.tx),
+        ],
         holds: [client.hold, agent.hold],
         exited: false,
-        alarm: Alarm { sleep: Box::pin(sleep_until(Instant::now())), at: None },
+        alarm: Alarm {
+            sleep: Box::pin(sleep_until(Instant::now())),
+            at: None,
+        },
         linger: None,
-        stops: [Box::pin(stop.asked.clone().cancelled_owned()), Box::pin(stop.forced.clone().cancelled_owned())],
+        stops: [
+            Box::pin(stop.asked.clone().cancelled_owned()),
+            Box::pin(stop.forced.clone().cancelled_owned()),
+        ],
         stopped: [false; 2],
     };
     poll_fn(|cx| conversation.poll(cx)).await
@@ -108,19 +117,27 @@ impl Conversation {
         let mut moved = false;
         let now = Instant::now().into_std();
         while self.core.listens_to(side) && self.outbox.may_read(side) {
-            let Poll::Ready(heard) = self.readers[side as usize].poll_next(cx) else { break };
+            let Poll::Ready(heard) = self.readers[side as usize].poll_next(cx) else {
+                break;
+            };
             moved = true;
             match heard {
                 Some(Ok(Cut::Frame(frame))) => {
                     self.taps.see(&Sight::Heard(side, &frame));
                     self.core.handle_frame(side, frame, now, &mut self.outbox);
                 }
-                Some(Ok(Cut::Flaw(flaw))) => self.core.handle_flaw(side, flaw, now, &mut self.outbox),
+                Some(Ok(Cut::Flaw(flaw))) => {
+                    self.core.handle_flaw(side, flaw, now, &mut self.outbox)
+                }
                 Some(Err(error)) => {
                     let how = format!("broke off: {error}");
-                    self.core.handle_broken(side, how, error.into_flaw(), now, &mut self.outbox);
+                    self.core
+                        .handle_broken(side, how, error.into_flaw(), now, &mut self.outbox);
                 }
-                None => self.core.handle_eof(side, "ended its stream".to_owned(), now, &mut self.outbox),
+                None => {
+                    self.core
+                        .handle_eof(side, "ended its stream".to_owned(), now, &mut self.outbox)
+                }
             }
         }
         moved
@@ -135,7 +152,12 @@ impl Conversation {
             }
             Written::Failed(error) => {
                 let now = Instant::now().into_std();
-                self.core.handle_deaf(side, format!("cannot be reached: {error}"), now, &mut self.outbox);
+                self.core.handle_deaf(
+                    side,
+                    format!("cannot be reached: {error}"),
+                    now,
+                    &mut self.outbox,
+                );
                 true
             }
         }
@@ -146,10 +168,13 @@ impl Conversation {
             return false;
         }
         let hold = &mut self.holds[Side::Agent as usize];
-        let Poll::Ready(exit) = hold.poll_exit(cx) else { return false };
+        let Poll::Ready(exit) = hold.poll_exit(cx) else {
+            return false;
+        };
         self.exited = true;
         let tail = hold.stderr_tail();
-        self.core.handle_exit(exit, tail, Instant::now().into_std(), &mut self.outbox);
+        self.core
+            .handle_exit(exit, tail, Instant::now().into_std(), &mut self.outbox);
         true
     }
 
@@ -159,7 +184,8 @@ impl Conversation {
             if !*stopped && stop.as_mut().poll(cx).is_ready() {
                 *stopped = true;
                 moved = true;
-                self.core.handle_stop(Instant::now().into_std(), &mut self.outbox);
+                self.core
+                    .handle_stop(Instant::now().into_std(), &mut self.outbox);
             }
         }
         moved
@@ -173,7 +199,8 @@ impl Conversation {
         if !self.alarm.poll(cx) {
             return false;
         }
-        self.core.handle_timeout(Instant::now().into_std(), &mut self.outbox);
+        self.core
+            .handle_timeout(Instant::now().into_std(), &mut self.outbox);
         true
     }
 
@@ -194,7 +221,11 @@ impl Conversation {
         let cause = self.core.over()?.clone();
         let delivered = self.writers[Side::Client as usize].is_closed();
         let given_up = self.linger.is_some_and(|until| Instant::now() >= until);
-        (delivered || given_up).then(|| End { cause, exit: self.core.exit(), counts: self.taps.counts().clone() })
+        (delivered || given_up).then(|| End {
+            cause,
+            exit: self.core.exit(),
+            counts: self.taps.counts().clone(),
+        })
     }
 
     fn due(&self) -> Option<Instant> {

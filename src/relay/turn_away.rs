@@ -20,8 +20,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When the client could not be told.
-pub async fn turn_away(mut client: Link, reason: &Reason, limits: &Limits) -> Result<(), LinkError> {
-    let request = tokio::time::timeout(PATIENCE, poll_fn(|cx| first_request(&mut client, limits, cx))).await;
+pub async fn turn_away(
+    mut client: Link,
+    reason: &Reason,
+    limits: &Limits,
+) -> Result<(), LinkError> {
+    let request = tokio::time::timeout(
+        PATIENCE,
+        poll_fn(|cx| first_request(&mut client, limits, cx)),
+    )
+    .await;
     let mut answer = match request {
         Ok(Some((frame, envelope))) => Some(reply::error(envelope.id(&frame), reason)),
         _ => None,
@@ -31,7 +39,11 @@ pub async fn turn_away(mut client: Link, reason: &Reason, limits: &Limits) -> Re
     tokio::time::timeout(PATIENCE, told).await.unwrap_or(Ok(()))
 }
 
-fn first_request(client: &mut Link, limits: &Limits, cx: &mut Context<'_>) -> Poll<Option<(Frame, crate::wire::Envelope)>> {
+fn first_request(
+    client: &mut Link,
+    limits: &Limits,
+    cx: &mut Context<'_>,
+) -> Poll<Option<(Frame, crate::wire::Envelope)>> {
     loop {
         match client.rx.poll_next(cx) {
             Poll::Pending => return Poll::Pending,
@@ -48,7 +60,11 @@ fn first_request(client: &mut Link, limits: &Limits, cx: &mut Context<'_>) -> Po
     }
 }
 
-fn tell(sink: &mut dyn FrameSink, answer: &mut Option<Frame>, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+fn tell(
+    sink: &mut dyn FrameSink,
+    answer: &mut Option<Frame>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), LinkError>> {
     if answer.is_some() {
         match sink.poll_ready(cx) {
             Poll::Ready(Ok(())) => {}

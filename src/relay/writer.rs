@@ -30,7 +30,12 @@ pub(super) enum Written {
 
 impl Writer {
     pub(super) fn new(side: Side, sink: Box<dyn FrameSink>) -> Self {
-        Self { side, sink, unflushed: false, closed: false }
+        Self {
+            side,
+            sink,
+            unflushed: false,
+            closed: false,
+        }
     }
 
     /// Whether leave has been taken, or the link has failed.
@@ -39,7 +44,12 @@ impl Writer {
     }
 
     /// Gives the sink all that waits and flushes once; closes it when that is due.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox, taps: &mut Taps) -> Written {
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        outbox: &mut Outbox,
+        taps: &mut Taps,
+    ) -> Written {
         if self.closed {
             return Written::Nothing;
         }
@@ -55,18 +65,30 @@ impl Writer {
         }
     }
 
-    fn drain(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox, taps: &mut Taps, moved: &mut bool) -> Result<(), LinkError> {
+    fn drain(
+        &mut self,
+        cx: &mut Context<'_>,
+        outbox: &mut Outbox,
+        taps: &mut Taps,
+        moved: &mut bool,
+    ) -> Result<(), LinkError> {
         while outbox.has_frames(self.side) {
-            let Poll::Ready(ready) = self.sink.poll_ready(cx) else { return Ok(()) };
+            let Poll::Ready(ready) = self.sink.poll_ready(cx) else {
+                return Ok(());
+            };
             ready?;
-            let Some(frame) = outbox.pop(self.side) else { break };
+            let Some(frame) = outbox.pop(self.side) else {
+                break;
+            };
             taps.see(&Sight::Said(self.side, &frame));
             self.sink.start_send(frame)?;
             self.unflushed = true;
             *moved = true;
         }
         if self.unflushed {
-            let Poll::Ready(flushed) = self.sink.poll_flush(cx) else { return Ok(()) };
+            let Poll::Ready(flushed) = self.sink.poll_flush(cx) else {
+                return Ok(());
+            };
             flushed?;
             self.unflushed = false;
             *moved = true;

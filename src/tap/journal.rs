@@ -24,13 +24,19 @@ impl Tap for Journal {
             return;
         }
         match note {
-            Note::Ended { .. } | Note::AgentExited { .. } | Note::Complaint { .. } | Note::RestoredId { .. } => {
+            Note::Ended { .. }
+            | Note::AgentExited { .. }
+            | Note::Complaint { .. }
+            | Note::RestoredId { .. } => {
                 tracing::info!(note = note.name(), "{note}");
             }
             _ => tracing::warn!(note = note.name(), "{note}"),
         }
         if *seen == LOGGED {
-            tracing::warn!(note = note.name(), "further notes of this kind are counted, not logged");
+            tracing::warn!(
+                note = note.name(),
+                "further notes of this kind are counted, not logged"
+            );
         }
     }
 }

@@ -42,13 +42,18 @@ impl Counts {
 
     /// The notes that occurred, by name.
     pub fn notes(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        Note::NAMES.into_iter().zip(self.notes).filter(|(_, count)| *count > 0)
+        Note::NAMES
+            .into_iter()
+            .zip(self.notes)
+            .filter(|(_, count)| *count > 0)
     }
 
     /// How often the note called `name` occurred.
     #[must_use]
     pub fn note(&self, name: &str) -> u64 {
-        self.notes().find_map(|(known, count)| (known == name).then_some(count)).unwrap_or(0)
+        self.notes()
+            .find_map(|(known, count)| (known == name).then_some(count))
+            .unwrap_or(0)
     }
 }
 

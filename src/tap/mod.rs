@@ -5,63 +5,8 @@
 
 mod journal;
 mod meter;
+mod watch;
 
 pub use journal::Journal;
-pub use meter::{Counts, Meter};
-
-use crate::core::Note;
-use crate::wire::{Frame, Side};
-
-/// Something that happened in a conversation.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Sight<'a> {
-    /// A side said this.
-    Heard(Side, &'a Frame),
-    /// This was handed to a side's link.
-    Said(Side, &'a Frame),
-    /// Something that is not simply a frame passed on.
-    Note(&'a Note),
-}
-
-/// A watcher of one conversation.
-pub trait Tap: Send {
-    /// Sees one thing. Must return quickly.
-    fn see(&mut self, sight: &Sight<'_>);
-}
-
-/// The watchers of one conversation.
-#[derive(Default)]
-pub struct Taps {
-    meter: Meter,
-    others: Vec<Box<dyn Tap>>,
-}
-
-impl Taps {
-    /// Adds a watcher.
-    #[must_use]
-    pub fn with(mut self, tap: impl Tap + 'static) -> Self {
-        self.others.push(Box::new(tap));
-        self
-    }
-
-    /// Shows one thing to all.
-    pub fn see(&mut self, sight: &Sight<'_>) {
-        self.meter.see(sight);
-        for tap in &mut self.others {
-            tap.see(sight);
-        }
-    }
-
-    /// What has been counted so far.
-    #[must_use]
-    pub fn counts(&self) -> &Counts {
-        self.meter.counts()
-    }
-}
-
-impl std::fmt::Debug for Taps {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Taps").field("meter", &self.meter).finish_non_exhaustive()
-    }
-}
+pub use meter::{Counts, Flow, Meter};
+pub use watch::{Sight, Tap, Taps};

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
 
 use super::{Arrival, BoxFuture, Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError};
-use super::{Listener, OpenError, OpenErrorKind, Peer, Setup, Transport};
+use super::{Listener, OpenError, OpenErrorKind, Peer, PeerKind, Setup, Transport};
 use crate::wire::framing::Cut;
 use crate::wire::{Fault, Flaw, Frame, IdBuf, Limits};
 
@@ -66,7 +66,7 @@ pub fn pair(limits: &Limits) -> (Link, Link) {
         peer: Peer {
             name: format!("memory:{name}"),
             half_close: true,
-            process: false,
+            kind: PeerKind::Remote,
         },
         rx: Box::new(Ear {
             lane: rx.clone(),

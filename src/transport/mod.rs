@@ -8,6 +8,7 @@ mod failure;
 mod link;
 pub mod memory;
 mod open;
+pub mod process;
 pub mod registry;
 mod stdio;
 pub mod stream;
@@ -16,7 +17,7 @@ mod tls;
 mod unix;
 pub mod websocket;
 
-pub use crate::wire::Exit;
+pub use crate::wire::{Exit, Farewell};
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError};
-pub use link::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, StopStep};
+pub use link::{FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
 pub use open::{Arrival, BoxFuture, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport};

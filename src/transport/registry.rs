@@ -4,6 +4,7 @@
 //! conformance suite.
 
 use super::memory::Memory;
+use super::process::Exec;
 use super::stdio::Stdio;
 use super::tcp::Tcp;
 use super::unix::Unix;
@@ -16,7 +17,7 @@ use super::{Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport
 pub fn all() -> &'static [&'static dyn Transport] {
     static STDIO: Stdio = Stdio::new();
     static MEMORY: Memory = Memory::new();
-    static ALL: &[&dyn Transport] = &[&STDIO, &Tcp, &Unix, &WebSocket, &MEMORY];
+    static ALL: &[&dyn Transport] = &[&STDIO, &Exec, &Tcp, &Unix, &WebSocket, &MEMORY];
     ALL
 }
 
@@ -25,6 +26,14 @@ pub fn all() -> &'static [&'static dyn Transport] {
 pub fn lookup(scheme: &str) -> Option<&'static dyn Transport> {
     let mut all = all().iter().copied();
     all.find(|transport| transport.schemes().contains(&scheme))
+}
+
+/// Checks what can be checked about `to` before anybody needs it.
+///
+/// # Errors
+/// When connecting could not succeed.
+pub fn check(to: &Endpoint) -> Result<(), OpenError> {
+    serving(to)?.check(to)
 }
 
 /// Opens a link to a peer that listens (or starts it).

@@ -18,7 +18,9 @@ use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::Handle;
 
-use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer};
+use super::{
+    Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
+};
 use super::{Setup, Transport, stream};
 
 /// Bytes that wait between a thread and the runtime, each way.
@@ -129,7 +131,7 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
         peer: Peer {
             name: Endpoint::Stdio.to_string(),
             half_close: true,
-            process: false,
+            kind: PeerKind::Parent,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -11,7 +11,9 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Peer, Setup, Transport};
+use super::{
+    Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Peer, PeerKind, Setup, Transport,
+};
 use super::{failure, stream};
 
 /// The transport behind `tcp://`.
@@ -91,7 +93,7 @@ fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            process: false,
+            kind: PeerKind::Remote,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -14,7 +14,9 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
-use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer};
+use super::{
+    Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
+};
 use super::{Setup, Transport, failure, stream};
 
 /// Connections the system keeps for us until we accept them.
@@ -140,7 +142,7 @@ fn link(stream: UnixStream, name: String, setup: &Setup) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            process: false,
+            kind: PeerKind::Remote,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

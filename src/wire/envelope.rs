@@ -105,7 +105,14 @@ impl Envelope {
             return frame.clone();
         };
         let text = frame.as_bytes();
-        Frame::from([&text[..at.start as usize], id.json(), &text[at.end as usize..]].concat())
+        Frame::from(
+            [
+                &text[..at.start as usize],
+                id.json(),
+                &text[at.end as usize..],
+            ]
+            .concat(),
+        )
     }
 
     /// The value of `params`, `result` or `error`, as spelled.

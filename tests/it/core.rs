@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acp_relay::core::{Core, Manners, Order, Outbox};
-use acp_relay::wire::framing::{Cutter, Cut, Framing};
+use acp_relay::wire::framing::{Cut, Cutter, Framing};
 use acp_relay::wire::{Exit, Farewell, Frame, Limits, Side};
 use bytes::BytesMut;
 use serde_json::Value;
@@ -27,7 +27,10 @@ struct Stage {
 #[test]
 fn playbooks() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/playbooks");
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     assert!(files.len() >= 20, "only {} playbooks found", files.len());
     let faults: Vec<String> = files.iter().filter_map(|file| play(file).err()).collect();
@@ -45,7 +48,10 @@ fn play(file: &Path) -> Result<(), String> {
     let mut stage = Stage::new(&lines);
     let mut said: Vec<String> = Vec::new();
     let mut last = 0;
-    for (at, line) in lines.into_iter().filter(|(_, line)| !line.starts_with("with ")) {
+    for (at, line) in lines
+        .into_iter()
+        .filter(|(_, line)| !line.starts_with("with "))
+    {
         let fault = |what: String| format!("{}:{at}: {what}\n  {line}", file.display());
         if let Some(event) = line.strip_prefix("> ") {
             if let Some(extra) = said.first() {
@@ -54,7 +60,9 @@ fn play(file: &Path) -> Result<(), String> {
             stage.hear(event).map_err(fault)?;
             said = stage.said();
         } else {
-            let expected = line.strip_prefix("< ").ok_or_else(|| fault("expected `>`, `<`, `with` or `#`".into()))?;
+            let expected = line
+                .strip_prefix("< ")
+                .ok_or_else(|| fault("expected `>`, `<`, `with` or `#`".into()))?;
             if said.is_empty() {
                 return Err(fault("expected, but nothing was said".into()));
             }
@@ -73,11 +81,24 @@ fn play(file: &Path) -> Result<(), String> {
 
 impl Stage {
     fn new(lines: &[(usize, &str)]) -> Self {
-        let given = |name: &str| lines.iter().any(|(_, line)| line.strip_prefix("with ") == Some(name));
-        let number = |name: &str| {
-            lines.iter().find_map(|(_, line)| line.strip_prefix("with ")?.strip_prefix(name)?.trim().parse::<usize>().ok())
+        let given = |name: &str| {
+            lines
+                .iter()
+                .any(|(_, line)| line.strip_prefix("with ") == Some(name))
         };
-        let mut limits = Limits { stop_grace: Duration::from_secs(5), ..Limits::default() };
+        let number = |name: &str| {
+            lines.iter().find_map(|(_, line)| {
+                line.strip_prefix("with ")?
+                    .strip_prefix(name)?
+                    .trim()
+                    .parse::<usize>()
+                    .ok()
+            })
+        };
+        let mut limits = Limits {
+            stop_grace: Duration::from_secs(5),
+            ..Limits::default()
+        };
         limits.frame_from_network = number("frame").unwrap_or(limits.frame_from_network);
         limits.in_flight = number("in-flight").unwrap_or(limits.in_flight);
         limits.strays = number("strays").unwrap_or(limits.strays);
@@ -104,7 +125,11 @@ impl Stage {
             "client" => Side::Client,
             "agent" => Side::Agent,
             "wait" => {
-                self.now += rest.strip_suffix('s').and_then(|n| n.parse().ok()).map(Duration::from_secs).ok_or("wait Ns")?;
+                self.now += rest
+                    .strip_suffix('s')
+                    .and_then(|n| n.parse().ok())
+                    .map(Duration::from_secs)
+                    .ok_or("wait Ns")?;
                 if self.core.poll_timeout().is_some_and(|at| at <= self.now) {
                     self.core.handle_timeout(self.now, &mut self.out);
                 }
@@ -117,9 +142,15 @@ impl Stage {
             _ => return Err(format!("unknown event `{word}`")),
         };
         match rest.split_whitespace().collect::<Vec<_>>()[..] {
-            ["ends"] => self.core.handle_eof(side, "ended its stream".into(), self.now, &mut self.out),
+            ["ends"] => {
+                self.core
+                    .handle_eof(side, "ended its stream".into(), self.now, &mut self.out)
+            }
             ["stuck"] => self.stuck[side as usize] = true,
-            ["deaf"] => self.core.handle_deaf(side, "cannot be reached".into(), self.now, &mut self.out),
+            ["deaf"] => {
+                self.core
+                    .handle_deaf(side, "cannot be reached".into(), self.now, &mut self.out)
+            }
             ["exits", "code", code] => self.exit(Exit::Code(code.parse().unwrap())),
             ["exits", "signal", signal] => self.exit(Exit::Signal(signal.parse().unwrap())),
             _ => self.hear_text(side, rest),
@@ -130,7 +161,11 @@ impl Stage {
     /// Hears a line as a transport would: a long one is cut off by the framing already.
     fn hear_text(&mut self, side: Side, text: &str) {
         let mut buffer = BytesMut::from(format!("{text}\n").as_str());
-        let mut cutter = Cutter::new(Some(Framing::Ndjson), self.limits.frame_from_network, &self.limits);
+        let mut cutter = Cutter::new(
+            Some(Framing::Ndjson),
+            self.limits.frame_from_network,
+            &self.limits,
+        );
         match cutter.cut(&mut buffer).unwrap() {
             Some(Cut::Frame(frame)) => self.core.handle_frame(side, frame, self.now, &mut self.out),
             Some(Cut::Flaw(flaw)) => self.core.handle_flaw(side, flaw, self.now, &mut self.out),
@@ -139,7 +174,8 @@ impl Stage {
     }
 
     fn exit(&mut self, exit: Exit) {
-        self.core.handle_exit(exit, "last words".into(), self.now, &mut self.out);
+        self.core
+            .handle_exit(exit, "last words".into(), self.now, &mut self.out);
     }
 
     /// What was said since the last time: notes, frames to the client, frames to the agent, orders,
@@ -157,7 +193,11 @@ impl Stage {
             }
         }
         while let Some(order) = self.out.pop_order() {
-            said.push(if order == Order::Kill { "SIGKILL".into() } else { "SIGTERM".into() });
+            said.push(if order == Order::Kill {
+                "SIGKILL".into()
+            } else {
+                "SIGTERM".into()
+            });
         }
         for side in [Side::Client, Side::Agent] {
             if let Some(why) = self.out.farewell(side)
@@ -186,17 +226,21 @@ fn text(frame: &Frame) -> String {
 
 /// `client ~{…}` matches a message that has at least those members; anything else is exact.
 fn matches(expected: &str, got: &str) -> bool {
-    let Some((side, part)) = expected.split_once(" ~") else { return expected == got };
-    let Some(whole) = got.strip_prefix(side) else { return false };
+    let Some((side, part)) = expected.split_once(" ~") else {
+        return expected == got;
+    };
+    let Some(whole) = got.strip_prefix(side) else {
+        return false;
+    };
     let part: Value = serde_json::from_str(part).unwrap();
     serde_json::from_str(whole).is_ok_and(|whole: Value| has(&whole, &part))
 }
 
 fn has(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => {
-            part.iter().all(|(name, value)| whole.get(name).is_some_and(|inner| has(inner, value)))
-        }
+        (Value::Object(whole), Value::Object(part)) => part
+            .iter()
+            .all(|(name, value)| whole.get(name).is_some_and(|inner| has(inner, value))),
         _ => whole == part,
     }
 }

@@ -16,18 +16,54 @@ const FLOORS: [(&str, &[&str]); 9] = [
     ("core", &["wire", "dialect"]),
     ("tap", &["wire", "recording", "core"]),
     ("relay", &["wire", "transport", "core", "tap"]),
-    ("app", &["wire", "dialect", "recording", "guard", "transport", "core", "tap", "relay"]),
+    (
+        "app",
+        &[
+            "wire",
+            "dialect",
+            "recording",
+            "guard",
+            "transport",
+            "core",
+            "tap",
+            "relay",
+        ],
+    ),
 ];
 
 /// Words that only some files may use, and why.
 const KEPT_TO: [(&str, &[&str], &str); 7] = [
-    ("io::stdin", &["transport/stdio.rs"], "only transport::stdio touches our stdin"),
-    ("io::stdout", &["transport/stdio.rs"], "only transport::stdio touches our stdout"),
+    (
+        "io::stdin",
+        &["transport/stdio.rs"],
+        "only transport::stdio touches our stdin",
+    ),
+    (
+        "io::stdout",
+        &["transport/stdio.rs"],
+        "only transport::stdio touches our stdout",
+    ),
     ("unbounded", &[], "every queue has a limit"),
-    ("tokio::", &["transport/", "relay/", "app/"], "the floors below are pure"),
-    ("Instant::now", &["relay/", "transport/"], "time is an argument below the relay"),
-    ("crate::dialect", &["dialect/", "core/", "app/"], "transports do not know that dialects exist"),
-    ("serde_json::Value", &["wire/reply.rs", "app/", "core/"], "no JSON tree on the message path"),
+    (
+        "tokio::",
+        &["transport/", "relay/", "app/"],
+        "the floors below are pure",
+    ),
+    (
+        "Instant::now",
+        &["relay/", "transport/"],
+        "time is an argument below the relay",
+    ),
+    (
+        "crate::dialect",
+        &["dialect/", "core/", "app/"],
+        "transports do not know that dialects exist",
+    ),
+    (
+        "serde_json::Value",
+        &["wire/reply.rs", "app/", "core/"],
+        "no JSON tree on the message path",
+    ),
 ];
 
 struct Source {
@@ -45,7 +81,12 @@ fn sources() -> Vec<Source> {
     found
         .into_iter()
         .map(|path| Source {
-            name: path.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/"),
+            name: path
+                .strip_prefix(&root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .replace('\\', "/"),
             text: fs::read_to_string(path).unwrap(),
         })
         .collect()
@@ -69,7 +110,11 @@ fn check(faults: &[String]) {
 /// The rooms that a line of code names with `crate::…`, one level of braces included.
 fn rooms_named(line: &str) -> Vec<String> {
     let code = line.split("//").next().unwrap_or_default();
-    let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let word = |text: &str| {
+        text.chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect::<String>()
+    };
     code.match_indices("crate::")
         .flat_map(|(at, _)| {
             let rest = &code[at + "crate::".len()..];
@@ -86,16 +131,23 @@ fn rooms_named(line: &str) -> Vec<String> {
 fn rooms_import_only_downward() {
     let mut faults = Vec::new();
     for Source { name, text } in sources() {
-        let Some((room, _)) = name.split_once('/') else { continue };
+        let Some((room, _)) = name.split_once('/') else {
+            continue;
+        };
         let Some((_, allowed)) = FLOORS.iter().find(|(known, _)| *known == room) else {
-            faults.push(format!("src/{name}: the room `{room}` has no floor; give it one in tests/it/house.rs"));
+            faults.push(format!(
+                "src/{name}: the room `{room}` has no floor; give it one in tests/it/house.rs"
+            ));
             continue;
         };
         for (at, line) in text.lines().enumerate() {
             for named in rooms_named(line) {
                 let known = FLOORS.iter().any(|(known, _)| *known == named);
                 if known && named != room && !allowed.contains(&named.as_str()) {
-                    faults.push(format!("src/{name}:{}: `{room}` may not import `{named}`", at + 1));
+                    faults.push(format!(
+                        "src/{name}:{}: `{room}` may not import `{named}`",
+                        at + 1
+                    ));
                 }
             }
         }
@@ -109,14 +161,27 @@ fn files_are_one_idea() {
     for Source { name, text } in sources() {
         let lines = text.lines().count();
         if lines > 500 {
-            faults.push(format!("src/{name}: {lines} lines; 500 is the wall, 400 the aim"));
+            faults.push(format!(
+                "src/{name}: {lines} lines; 500 is the wall, 400 the aim"
+            ));
         }
         if !text.starts_with("//! ") {
-            faults.push(format!("src/{name}: does not open with `//!`: what it is, why, what is not here"));
+            faults.push(format!(
+                "src/{name}: does not open with `//!`: what it is, why, what is not here"
+            ));
         }
-        let work = text.lines().any(|line| line.trim_start().starts_with("fn ") || line.starts_with("pub fn ") || line.starts_with("impl"));
-        if name.ends_with("/mod.rs") && work && !["app/demo/mod.rs", "tap/mod.rs"].contains(&name.as_str()) {
-            faults.push(format!("src/{name}: a mod.rs introduces its room and holds no work"));
+        let work = text.lines().any(|line| {
+            line.trim_start().starts_with("fn ")
+                || line.starts_with("pub fn ")
+                || line.starts_with("impl")
+        });
+        if name.ends_with("/mod.rs")
+            && work
+            && !["app/demo/mod.rs", "tap/mod.rs"].contains(&name.as_str())
+        {
+            faults.push(format!(
+                "src/{name}: a mod.rs introduces its room and holds no work"
+            ));
         }
     }
     check(&faults);
@@ -129,7 +194,9 @@ fn things_stay_where_they_belong() {
         for (at, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
             for (word, homes, why) in KEPT_TO {
-                let home = homes.iter().any(|home| name == *home || (home.ends_with('/') && name.starts_with(home)));
+                let home = homes
+                    .iter()
+                    .any(|home| name == *home || (home.ends_with('/') && name.starts_with(home)));
                 if code.contains(word) && !home {
                     faults.push(format!("src/{name}:{}: `{word}`: {why}", at + 1));
                 }
@@ -141,11 +208,23 @@ fn things_stay_where_they_belong() {
 
 #[test]
 fn the_visible_top_level_is_fixed() {
-    let expected = ["CHANGELOG.md", "Cargo.lock", "Cargo.toml", "Dockerfile", "LICENSE", "README.md", "mappings", "src", "tests"];
+    let expected = [
+        "CHANGELOG.md",
+        "Cargo.lock",
+        "Cargo.toml",
+        "Dockerfile",
+        "LICENSE",
+        "README.md",
+        "mappings",
+        "src",
+        "tests",
+    ];
     let faults: Vec<String> = fs::read_dir(env!("CARGO_MANIFEST_DIR"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| !name.starts_with('.') && name != "target" && !expected.contains(&name.as_str()))
+        .filter(|name| {
+            !name.starts_with('.') && name != "target" && !expected.contains(&name.as_str())
+        })
         .map(|name| format!("{name}: does not belong at the top level"))
         .collect();
     check(&faults);
@@ -154,7 +233,13 @@ fn the_visible_top_level_is_fixed() {
 #[test]
 fn the_rules_can_fail() {
     assert_eq!(rooms_named("use crate::relay::End;"), ["relay"]);
-    assert_eq!(rooms_named("use crate::{core::Core, wire::Frame};"), ["core", "wire"]);
-    assert_eq!(rooms_named("    let x = crate::app::run(); // crate::tap"), ["app"]);
+    assert_eq!(
+        rooms_named("use crate::{core::Core, wire::Frame};"),
+        ["core", "wire"]
+    );
+    assert_eq!(
+        rooms_named("    let x = crate::app::run(); // crate::tap"),
+        ["app"]
+    );
     assert!(rooms_named("// use crate::relay::End;").is_empty());
 }

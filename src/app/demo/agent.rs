@@ -14,7 +14,9 @@ pub(super) async fn play() -> Result<(), Failure> {
     let mut talk = Talk::over(registry::connect(&Endpoint::Stdio, &Setup::default()).await?);
     let mut folder = String::new();
     while let Some(message) = talk.hear().await? {
-        let Some(id) = message.get("id") else { continue };
+        let Some(id) = message.get("id") else {
+            continue;
+        };
         match message["method"].as_str() {
             Some("initialize") => {
                 let about = json!({
@@ -26,14 +28,20 @@ pub(super) async fn play() -> Result<(), Failure> {
                 talk.answer(id, about).await?;
             }
             Some("session/new") => {
-                message["params"]["cwd"].as_str().unwrap_or_default().clone_into(&mut folder);
+                message["params"]["cwd"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .clone_into(&mut folder);
                 talk.answer(id, json!({ "sessionId": "demo" })).await?;
             }
             Some("session/prompt") => {
                 turn(&mut talk, &folder).await?;
                 talk.answer(id, json!({ "stopReason": "end_turn" })).await?;
             }
-            Some(other) => talk.refuse(id, &format!("the demo agent does not know {other}")).await?,
+            Some(other) => {
+                talk.refuse(id, &format!("the demo agent does not know {other}"))
+                    .await?
+            }
             None => {}
         }
     }
@@ -42,14 +50,22 @@ pub(super) async fn play() -> Result<(), Failure> {
 
 async fn turn(talk: &mut Talk, folder: &str) -> Result<(), Failure> {
     let path = format!("{folder}/greeting.txt");
-    let plan = [("Read the greeting", "in_progress"), ("Make it warmer", "pending")];
+    let plan = [
+        ("Read the greeting", "in_progress"),
+        ("Make it warmer", "pending"),
+    ];
     let entries: Vec<Value> =
         plan.iter().map(|(content, status)| json!({ "content": content, "priority": "medium", "status": status })).collect();
     update(talk, json!({ "sessionUpdate": "plan", "entries": entries })).await?;
     for text in ["Let me see ", "what the greeting says."] {
         update(talk, json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })).await?;
     }
-    let read = request(talk, "fs/read_text_file", json!({ "sessionId": "demo", "path": path })).await?;
+    let read = request(
+        talk,
+        "fs/read_text_file",
+        json!({ "sessionId": "demo", "path": path }),
+    )
+    .await?;
     let old = read["content"].as_str().unwrap_or_default().to_owned();
     let new = old.replace("hello", "a very warm welcome");
 
@@ -70,24 +86,40 @@ async fn turn(talk: &mut Talk, folder: &str) -> Result<(), Failure> {
 
     let allowed = decision["outcome"]["optionId"] == "yes";
     let (status, farewell) = if allowed {
-        request(talk, "fs/write_text_file", json!({ "sessionId": "demo", "path": path, "content": new })).await?;
+        request(
+            talk,
+            "fs/write_text_file",
+            json!({ "sessionId": "demo", "path": path, "content": new }),
+        )
+        .await?;
         ("completed", "Done: the greeting is warmer now.")
     } else {
         ("failed", "Then the greeting stays as it is.")
     };
-    update(talk, json!({ "sessionUpdate": "tool_call_update", "toolCallId": "edit-1", "status": status })).await?;
+    update(
+        talk,
+        json!({ "sessionUpdate": "tool_call_update", "toolCallId": "edit-1", "status": status }),
+    )
+    .await?;
     update(talk, json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": farewell } })).await
 }
 
 async fn update(talk: &mut Talk, update: Value) -> Result<(), Failure> {
-    talk.tell("session/update", json!({ "sessionId": "demo", "update": update })).await
+    talk.tell(
+        "session/update",
+        json!({ "sessionId": "demo", "update": update }),
+    )
+    .await
 }
 
 /// Asks the client and waits; the demo's client says nothing else meanwhile.
 async fn request(talk: &mut Talk, method: &str, params: Value) -> Result<Value, Failure> {
     let id = talk.ask(method, params).await?;
     loop {
-        let message = talk.hear().await?.ok_or("the client left in the middle of a turn")?;
+        let message = talk
+            .hear()
+            .await?
+            .ok_or("the client left in the middle of a turn")?;
         if message["id"] == id && message.get("method").is_none() {
             return match message.get("result") {
                 Some(result) => Ok(result.clone()),

@@ -26,14 +26,34 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     fs::write(&file, BEFORE)?;
 
     let (mut serve, address) = start_serve(&program).await?;
-    show(&format!("editor ─ stdio ─▶ acp-relay connect ─ {address} ─▶ acp-relay serve ─ stdio ─▶ agent\n"));
+    show(&format!(
+        "editor ─ stdio ─▶ acp-relay connect ─ {address} ─▶ acp-relay serve ─ stdio ─▶ agent\n"
+    ));
     let words = vec![program, "connect".into(), OsString::from(&address)];
     let mut talk = Talk::over(registry::connect(&Endpoint::Exec(words), &Setup::default()).await?);
 
     let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
-    let about = ask(&mut talk, &folder.0, deny, "initialize", json!({ "protocolVersion": 1, "clientCapabilities": capabilities })).await?;
-    show(&format!("    ◀ {} {}", text(&about["agentInfo"]["name"]), text(&about["agentInfo"]["version"])));
-    let session = ask(&mut talk, &folder.0, deny, "session/new", json!({ "cwd": folder.0, "mcpServers": [] })).await?;
+    let about = ask(
+        &mut talk,
+        &folder.0,
+        deny,
+        "initialize",
+        json!({ "protocolVersion": 1, "clientCapabilities": capabilities }),
+    )
+    .await?;
+    show(&format!(
+        "    ◀ {} {}",
+        text(&about["agentInfo"]["name"]),
+        text(&about["agentInfo"]["version"])
+    ));
+    let session = ask(
+        &mut talk,
+        &folder.0,
+        deny,
+        "session/new",
+        json!({ "cwd": folder.0, "mcpServers": [] }),
+    )
+    .await?;
     let prompt = json!([{ "type": "text", "text": "Make the greeting warmer." }]);
     let turn = json!({ "sessionId": session["sessionId"], "prompt": prompt });
     let done = ask(&mut talk, &folder.0, deny, "session/prompt", turn).await?;
@@ -41,13 +61,17 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
 
     let exit = talk.leave().await?;
     let after = fs::read_to_string(&file)?;
-    show(&format!("\ngreeting.txt was   {BEFORE:?}\ngreeting.txt is    {after:?}"));
+    show(&format!(
+        "\ngreeting.txt was   {BEFORE:?}\ngreeting.txt is    {after:?}"
+    ));
     show(&format!("the connecting relay ended with {exit}"));
     stop(&mut serve).await?;
     if (after == BEFORE) != deny {
         return Err("the file is not what the turn should have left".into());
     }
-    show("\nYours now:  acp-relay serve -- YOUR-AGENT   and, as the editor's agent,   acp-relay connect ENDPOINT");
+    show(
+        "\nYours now:  acp-relay serve -- YOUR-AGENT   and, as the editor's agent,   acp-relay connect ENDPOINT",
+    );
     Ok(())
 }
 
@@ -73,7 +97,10 @@ async fn start_serve(program: &OsString) -> Result<(Child, String), Failure> {
 }
 
 async fn stop(serve: &mut Child) -> Result<(), Failure> {
-    if let Some(pid) = serve.id().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed())) {
+    if let Some(pid) = serve
+        .id()
+        .and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()))
+    {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
     }
     let status = serve.wait().await?;
@@ -82,12 +109,24 @@ async fn stop(serve: &mut Child) -> Result<(), Failure> {
 }
 
 /// Asks the agent, serving what it asks meanwhile.
-async fn ask(talk: &mut Talk, folder: &Path, deny: bool, method: &str, params: Value) -> Result<Value, Failure> {
+async fn ask(
+    talk: &mut Talk,
+    folder: &Path,
+    deny: bool,
+    method: &str,
+    params: Value,
+) -> Result<Value, Failure> {
     show(&format!("▶ {method}"));
     let id = talk.ask(method, params).await?;
     loop {
-        let message = talk.hear().await?.ok_or("the agent left in the middle of a turn")?;
-        match (message.get("method").and_then(Value::as_str), message.get("id")) {
+        let message = talk
+            .hear()
+            .await?
+            .ok_or("the agent left in the middle of a turn")?;
+        match (
+            message.get("method").and_then(Value::as_str),
+            message.get("id"),
+        ) {
             (Some("session/update"), None) => show_update(&message["params"]["update"]),
             (Some(method), Some(id)) => {
                 let result = serve_agent(folder, deny, method, &message["params"])?;
@@ -123,11 +162,22 @@ fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Resul
         "session/request_permission" => {
             let call = &params["toolCall"];
             show(&format!("    ◀ {method}  {}?", text(&call["title"])));
-            show(&format!("        - {}", text(&call["content"][0]["oldText"]).trim_end()));
-            show(&format!("        + {}", text(&call["content"][0]["newText"]).trim_end()));
+            show(&format!(
+                "        - {}",
+                text(&call["content"][0]["oldText"]).trim_end()
+            ));
+            show(&format!(
+                "        + {}",
+                text(&call["content"][0]["newText"]).trim_end()
+            ));
             let kind = if deny { "reject_once" } else { "allow_once" };
-            let options = params["options"].as_array().ok_or("a permission without options")?;
-            let chosen = options.iter().find(|option| option["kind"] == kind).ok_or("no such option")?;
+            let options = params["options"]
+                .as_array()
+                .ok_or("a permission without options")?;
+            let chosen = options
+                .iter()
+                .find(|option| option["kind"] == kind)
+                .ok_or("no such option")?;
             show(&format!("    ▶ {}", text(&chosen["name"])));
             Ok(json!({ "outcome": { "outcome": "selected", "optionId": chosen["optionId"] } }))
         }
@@ -139,16 +189,25 @@ fn show_update(update: &Value) {
     match update["sessionUpdate"].as_str() {
         Some("plan") => {
             for entry in update["entries"].as_array().into_iter().flatten() {
-                show(&format!("    ◀ plan: {} ({})", text(&entry["content"]), text(&entry["status"])));
+                show(&format!(
+                    "    ◀ plan: {} ({})",
+                    text(&entry["content"]),
+                    text(&entry["status"])
+                ));
             }
         }
-        Some("agent_message_chunk") => show(&format!("    ◀ “{}”", text(&update["content"]["text"]))),
+        Some("agent_message_chunk") => {
+            show(&format!("    ◀ “{}”", text(&update["content"]["text"])))
+        }
         Some(kind) => show(&format!("    ◀ {kind}: {}", text(&update["status"]))),
         None => {}
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the demo is for the person at the terminal; its protocol runs in child processes")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the demo is for the person at the terminal; its protocol runs in child processes"
+)]
 fn show(line: &str) {
     println!("{line}");
 }

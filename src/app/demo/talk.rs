@@ -36,21 +36,25 @@ impl Talk {
     pub(super) async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
         let id = json!(self.next_id);
         self.next_id += 1;
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await?;
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await?;
         Ok(id)
     }
 
     pub(super) async fn tell(&mut self, method: &str, params: Value) -> Result<(), Failure> {
-        self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await
+        self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+            .await
     }
 
     pub(super) async fn answer(&mut self, id: &Value, result: Value) -> Result<(), Failure> {
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result })).await
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+            .await
     }
 
     pub(super) async fn refuse(&mut self, id: &Value, message: &str) -> Result<(), Failure> {
         let error = json!({ "code": -32601, "message": message });
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "error": error })).await
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+            .await
     }
 
     /// Ends our stream and waits until the other end has exited.

@@ -24,14 +24,28 @@ impl Transport for Exec {
         find_program(argv, None)
     }
 
-    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> BoxFuture<'a, Result<Link, OpenError>> {
+    fn connect<'a>(
+        &'a self,
+        to: &'a Endpoint,
+        setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Link, OpenError>> {
         Box::pin(async move {
             let Endpoint::Exec(argv) = to else {
                 return Err(OpenError::misplaced(to));
             };
             let child = spawn(argv, None, &setup.limits)?;
-            let (rx, tx) = stream::halves(child.stdout, child.stdin, setup.limits.frame_from_child, setup);
-            Ok(Link { peer: child.peer, rx: Box::new(rx), tx: Box::new(tx), hold: Box::new(child.hold) })
+            let (rx, tx) = stream::halves(
+                child.stdout,
+                child.stdin,
+                setup.limits.frame_from_child,
+                setup,
+            );
+            Ok(Link {
+                peer: child.peer,
+                rx: Box::new(rx),
+                tx: Box::new(tx),
+                hold: Box::new(child.hold),
+            })
         })
     }
 
@@ -41,8 +55,14 @@ impl Transport for Exec {
         _setup: &'a Setup,
     ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
         Box::pin(async move {
-            let error = OpenError::new(OpenErrorKind::Usage, at, "a process that we start cannot be listened for");
-            Err(error.with_remedy("Name the agent's command after `--`, and listen on stdio:, tcp:, unix: or ws:"))
+            let error = OpenError::new(
+                OpenErrorKind::Usage,
+                at,
+                "a process that we start cannot be listened for",
+            );
+            Err(error.with_remedy(
+                "Name the agent's command after `--`, and listen on stdio:, tcp:, unix: or ws:",
+            ))
         })
     }
 }

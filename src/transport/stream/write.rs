@@ -29,7 +29,8 @@ const SLICES: usize = 16;
 /// The sending half of a link over a byte stream.
 #[derive(Debug)]
 pub struct Writer<W> {
-    io: W,
+    /// `None` once it is closed: a pipe ends only when its descriptor is gone.
+    io: Option<W>,
     spoken: Spoken,
     /// What goes out first.
     pieces: VecDeque<Bytes>,
@@ -45,7 +46,7 @@ pub struct Writer<W> {
 impl<W> Writer<W> {
     pub(super) fn new(io: W, spoken: Spoken) -> Self {
         Self {
-            io,
+            io: Some(io),
             spoken,
             pieces: VecDeque::new(),
             in_pieces: 0,
@@ -122,7 +123,9 @@ impl<W> Writer<W> {
 impl<W: AsyncWrite + Unpin> Writer<W> {
     /// Writes once what waits.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let io = Pin::new(&mut self.io);
+        let Some(io) = self.io.as_mut().map(Pin::new) else {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        };
         let written = match self.pieces.front() {
             None => ready!(io.poll_write(cx, &self.tail))?,
             Some(first) if !io.is_write_vectored() => ready!(io.poll_write(cx, first))?,
@@ -180,13 +183,21 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         ready!(self.poll_write_down(cx, 0)).map_err(failed)?;
         self.shrink();
-        Pin::new(&mut self.io).poll_flush(cx).map_err(failed)
+        match &mut self.io {
+            Some(io) => Pin::new(io).poll_flush(cx).map_err(failed),
+            None => Poll::Ready(Ok(())),
+        }
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
         ready!(self.poll_flush(cx))?;
-        self.tail = BytesMut::new();
-        Pin::new(&mut self.io).poll_shutdown(cx).map_err(failed)
+        if let Some(io) = &mut self.io {
+            let shut = ready!(Pin::new(io).poll_shutdown(cx)).map_err(failed);
+            self.io = None;
+            self.tail = BytesMut::new();
+            return Poll::Ready(shut);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -20,7 +20,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame as Part;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-use crate::transport::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, Setup};
+use crate::transport::{
+    Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, Setup,
+};
 use crate::wire::Frame;
 use crate::wire::framing::Cut;
 
@@ -49,7 +51,7 @@ where
         peer: Peer {
             name,
             half_close: false,
-            process: false,
+            kind: PeerKind::Remote,
         },
         rx: Box::new(Ear {
             shared: shared.clone(),

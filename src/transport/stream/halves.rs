@@ -1,0 +1,60 @@
+//! The two halves of a link, and what they share: the framing the peer was heard to speak.
+//!
+//! Not here: reading and writing (see `read`, `write`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Reader, Writer};
+use crate::transport::Setup;
+use crate::wire::framing::Framing;
+
+/// Makes the two halves of a link. `max` is the longest message the peer may send, in bytes.
+pub fn halves<R, W>(reader: R, writer: W, max: usize, setup: &Setup) -> (Reader<R>, Writer<W>)
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin,
+{
+    let spoken = Spoken::new(setup.framing);
+    (
+        Reader::new(reader, spoken.clone(), max, setup),
+        Writer::new(writer, spoken),
+    )
+}
+
+/// The framing a peer speaks, told by the reader of a link to its writer.
+#[derive(Clone, Debug)]
+pub(super) struct Spoken(Arc<AtomicU8>);
+
+impl Spoken {
+    const UNKNOWN: u8 = 0;
+    const NDJSON: u8 = 1;
+    const CONTENT_LENGTH: u8 = 2;
+
+    pub(super) fn new(known: Option<Framing>) -> Self {
+        let spoken = Self(Arc::new(AtomicU8::new(Self::UNKNOWN)));
+        if let Some(framing) = known {
+            spoken.tell(framing);
+        }
+        spoken
+    }
+
+    pub(super) fn tell(&self, framing: Framing) {
+        let code = match framing {
+            Framing::Ndjson => Self::NDJSON,
+            Framing::ContentLength => Self::CONTENT_LENGTH,
+        };
+        // Nothing else is published with it, so no ordering is needed.
+        self.0.store(code, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> Option<Framing> {
+        match self.0.load(Ordering::Relaxed) {
+            Self::NDJSON => Some(Framing::Ndjson),
+            Self::CONTENT_LENGTH => Some(Framing::ContentLength),
+            _ => None,
+        }
+    }
+}
