@@ -19,7 +19,7 @@ WAYS = ("c2a", "a2c")
 # Texts that differ between any two runs of the same agent, and what stands for them. The
 # directory of the run and the session id are replaced first, by value.
 WASH = [
-    # Session and prompt ids of Gemini CLI.
+    # Session ids of Gemini CLI, request ids of goose.
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"),
     # Session ids of the TypeScript example.
     (r"\b[0-9a-f]{32}\b", "HEX"),
@@ -81,27 +81,28 @@ def same_bytes(client, agent):
     return wrong
 
 
-def same_talk(direct, other, cancel_after):
+def same_talk(direct, other, agent):
     """`other` went as `direct` did."""
     wrong = []
-    first, second = settled(direct, cancel_after), settled(other, cancel_after)
+    first, second = settled(direct, agent), settled(other, agent)
     for way in WAYS:
         a, b = ([text for one, _, text in talk if one == way] for talk in (first, second))
         if a != b:
             wrong.append("%s, against direct: %s" % (way, first_difference(a, b, "direct", other.name)))
     # Notifications of one direction may cross a message of the other on the wire, so only
     # requests and answers, which cause one another, have one order for both directions.
-    a, b = ([(way, kind) for way, kind, _ in talk if not kind.startswith("~")] for talk in (first, second))
+    a, b = ([(way, washed(kind)) for way, kind, _ in talk if not kind.startswith("~")] for talk in (first, second))
     if a != b:
         wrong.append("order, against direct: %s" % first_difference(a, b, "direct", other.name))
     return wrong
 
 
-def settled(capture, cancel_after):
-    """(way, kind, washed text) of each message, without those that a cancel may or may not meet.
+def settled(capture, agent):
+    """(way, kind, washed text) of each message, without those on which an agent races itself.
 
-    How many updates an agent still sends after `session/cancel` is a race in the agent itself,
-    so updates of the cancelled turn count up to the one that triggered the cancel.
+    How many updates an agent still sends after `session/cancel` is such a race, so updates of
+    the cancelled turn count up to the one that triggered the cancel (`agent.cancel_after`).
+    `agent.side_jobs` are updates that the agent sends whenever a job beside the turn is done.
     """
     session = next((json.loads(body)["result"]["sessionId"] for way, body in capture.order
                     if way == "a2c" and b'"sessionId"' in body and b'"result"' in body), None)
@@ -114,17 +115,24 @@ def settled(capture, cancel_after):
         prompts += kind == "session/prompt"
         if prompts == 2 and kind == "~session/update agent_message_chunk":
             updates += 1
-            if updates > cancel_after:
+            if updates > agent.cancel_after:
                 continue
         # Parsed and printed again: here the words count, their bytes are same_bytes' business.
         text = json.dumps(message, ensure_ascii=False)
         for value, name in ((cwd, "CWD"), (session, "SESSION")):
             if value and len(value) > 3:
                 text = text.replace(value, name)
-        for pattern, name in WASH:
-            text = re.sub(pattern, name, text)
+        text = washed(text)
+        if any(re.search(job, text) for job in agent.side_jobs):
+            continue
         talk.append((way, kind, text))
     return talk
+
+
+def washed(text):
+    for pattern, name in WASH:
+        text = re.sub(pattern, name, text)
+    return text
 
 
 def kind_of(message):

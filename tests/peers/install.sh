@@ -13,6 +13,7 @@ sdk_js=1.9.0
 ws_js=8.23.0
 gemini=0.61.0
 sdk_py=0.12.1
+goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
 autobahn=25.10.1
 virtualenv=20.21.1 # the last that makes environments for Python 2.7
 
@@ -39,6 +40,19 @@ if ! is_there npm "$want"; then
     npm install --prefix "$peers/npm" --ignore-scripts --no-audit --no-fund --loglevel=error \
         "@agentclientprotocol/sdk@$sdk_js" "ws@$ws_js" "@google/gemini-cli@$gemini"
     complete npm "$want"
+fi
+
+# goose, one binary. Left out where there is none for this machine.
+want="goose $goose"
+if ! is_there goose "$want"; then
+    if [ "$(uname -sm)" = "Linux x86_64" ]; then
+        begin goose "$want"
+        npm install --prefix "$peers/goose" --ignore-scripts --no-audit --no-fund --loglevel=error \
+            "@aaif/goose-binary-linux-x64@$goose"
+        complete goose "$want"
+    else
+        echo "peers: skipped: goose, for there is no package for $(uname -sm)" >&2
+    fi
 fi
 
 # The official Python SDK; its examples come with the source distribution alone.

@@ -40,6 +40,7 @@ from stand_in import FAULTS
 HERE = Path(__file__).resolve().parent
 PEERS = Path(os.environ.get("ACP_RELAY_PEERS") or HERE.parent.parent / "target" / "peers")
 SDK = PEERS / "npm/node_modules/@agentclientprotocol/sdk"
+GOOSE = PEERS / "goose/node_modules/@aaif/goose-binary-linux-x64/bin/goose"
 TEE = [sys.executable, str(HERE / "tee.py")]
 STAND_IN = [sys.executable, str(HERE / "stand_in.py")]
 
@@ -63,6 +64,7 @@ class Agent:
     cancel_after: int = 1
     auth: str | None = None
     llm: bool = False
+    side_jobs: tuple = ()
     env: dict = field(default_factory=dict)
     home: dict = field(default_factory=dict)
 
@@ -85,6 +87,16 @@ AGENTS = [
           home={".gemini/settings.json": {"security": {"folderTrust": {"enabled": False}},
                                           "privacy": {"usageStatisticsEnabled": False},
                                           "general": {"enableAutoUpdate": False}}}),
+    # Another family: Rust. Updates before the answer to session/new, ids that are UUIDs, fs in
+    # both directions, end_turn for a cancelled prompt, and it ignores the end of its input.
+    Agent("goose", [str(GOOSE), "acp", "--with-builtin", "developer"],
+          prompt="[[edit]] " + WORDS, cancel_prompt="[[slow]] " + WORDS, cancel_after=2, llm=True,
+          expect="text,tool_call,permission,read,write,end_turn,answered",
+          # It asks the model for titles beside the turn and tells them when they are there.
+          side_jobs=("session_info_update", '"title": "Hello from the mock model."'),
+          env={"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "mock-model", "OPENAI_HOST": "{llm}",
+               "OPENAI_API_KEY": "mock", "GOOSE_DISABLE_KEYRING": "1", "GOOSE_MODE": "approve",
+               "GOOSE_TELEMETRY_ENABLED": "false"}),
 ]
 
 
@@ -117,6 +129,8 @@ class Run:
     def __init__(self, agent, way, relay, root, patience=PATIENCE):
         self.agent, self.way, self.relay, self.patience = agent, way, relay, patience
         self.dir = Path(root) / ("%s-%s" % (agent.name, way.name))
+        # One length in every run: goose cuts long paths in what it shows.
+        self.workspace = Path(root) / ("w%d%d" % (AGENTS.index(agent), WAYS.index(way)))
         self.mark = isolation.Mark()
         self.wrong = []
         self.summary = {}
@@ -125,8 +139,9 @@ class Run:
 
     def go(self):
         started = time.monotonic()
-        (self.dir / "workspace").mkdir(parents=True)
-        (self.dir / "workspace/seed.txt").write_text("hello seed\n")
+        self.dir.mkdir(parents=True)
+        self.workspace.mkdir()
+        (self.workspace / "seed.txt").write_text("hello seed\n")
         llm = serve = None
         try:
             env = self.environment()
@@ -170,7 +185,7 @@ class Run:
 
     def start_llm(self):
         process = subprocess.Popen(
-            [sys.executable, str(HERE / "mock_llm.py"), "--port", "0", "--cwd", str(self.dir / "workspace")],
+            [sys.executable, str(HERE / "mock_llm.py"), "--port", "0", "--cwd", str(self.workspace)],
             stdout=subprocess.PIPE, text=True)
         return process, "http://" + process.stdout.readline().split()[-1]
 
@@ -199,7 +214,7 @@ class Run:
         return process, endpoint[0]
 
     def converse(self, env, command):
-        options = ["--sdk", SDK, "--cwd", self.dir / "workspace", "--prompt", self.agent.prompt,
+        options = ["--sdk", SDK, "--cwd", self.workspace, "--prompt", self.agent.prompt,
                    "--cancel-prompt", self.agent.cancel_prompt, "--cancel-after", self.agent.cancel_after,
                    "--expect", self.agent.expect, "--file", "seed.txt"]
         if self.agent.auth:
@@ -240,12 +255,17 @@ class Run:
         except FileNotFoundError as error:
             raise RunError("nothing was recorded: %s" % error) from None
         self.wrong += same_bytes(self.client, self.behind)
-        if self.client.exit != self.behind.exit:
+        allowed = {self.behind.exit}
+        if self.way.listen and (self.behind.exit or 0) > 128:
+            # Ended by a signal because the client left: `serve` did that, and no word of it
+            # needs to reach the client over a network.
+            allowed.add(0)
+        if self.client.exit not in allowed:
             self.wrong.append("exit: the agent's is %s, the client saw %s" % (self.behind.exit, self.client.exit))
 
     def against(self, direct):
         if self.client and direct.client:
-            self.wrong += same_talk(direct.client, self.client, self.agent.cancel_after)
+            self.wrong += same_talk(direct.client, self.client, self.agent)
         return self
 
     def report(self):

@@ -75,8 +75,14 @@ def bridge(near, far, far_framing):
 
 
 def of_process(child):
+    def close():
+        child.stdin.close()
+        # Some agents ignore the end of their input.
+        stop = threading.Timer(2, child.terminate)
+        stop.daemon = True
+        stop.start()
     out = child.stdin.fileno()
-    return (lambda n: os.read(child.stdout.fileno(), n), lambda data: os.write(out, data), child.stdin.close)
+    return lambda n: os.read(child.stdout.fileno(), n), lambda data: os.write(out, data), close
 
 
 def of_socket(sock):
