@@ -21,18 +21,18 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import isolation
+from peers import PEERS
 
 HERE = Path(__file__).resolve().parent
-PEERS = Path(os.environ.get("ACP_RELAY_PEERS") or HERE.parent.parent / "target" / "peers")
 PYTHON2 = PEERS / "autobahn/python2/bin/python"
 WSTEST = [str(PYTHON2), str(PYTHON2.parent / "wstest")]
 ECHO_MJS = ["node", str(HERE / "echo.mjs"), str(PEERS / "npm/node_modules/ws/wrapper.mjs")]
@@ -50,7 +50,7 @@ VERDICTS = ("OK", "NON-STRICT", "INFORMATIONAL", "UNIMPLEMENTED", "FAILED")
 def as_server(echo, cases, out):
     """wstest is the client that fuzzes `ECHO server`."""
     server = subprocess.Popen([*echo, "server"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
+                              stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
         url = next((found[1] for line in server.stdout
                     if (found := re.search(r"listening on (ws://\S+)", line))), None)
@@ -65,7 +65,8 @@ def as_server(echo, cases, out):
         if fuzzer.returncode:
             sys.exit("autobahn: wstest failed: %s" % fuzzer.stdout.decode(errors="replace")[-2000:])
     finally:
-        server.kill()
+        # The group, for ECHO may be a `cargo test` with the echo behind it.
+        os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
 
@@ -79,7 +80,8 @@ def as_client(echo, cases, out):
         [*WSTEST, "--mode", "fuzzingserver", "--webport", "0", "--spec", written(out, spec)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
     try:
-        wait_for(port, fuzzer)
+        if not isolation.wait_for_port(port, fuzzer, 30):
+            sys.exit("autobahn: the fuzzing server did not start")
         client = subprocess.run([*echo, "client", url], timeout=DEADLINE)
         if client.returncode:
             sys.exit("autobahn: `%s client` ended with %d" % (" ".join(echo), client.returncode))
@@ -92,17 +94,6 @@ def written(out, spec):
     path = out.parent / (out.name + ".json")
     path.write_text(json.dumps(spec))
     return str(path)
-
-
-def wait_for(port, process):
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    sys.exit("autobahn: the fuzzing server did not start")
 
 
 def verdict(role, out, expected):

@@ -2,11 +2,13 @@
 // A real ACP client: the official TypeScript SDK, driving one whole conversation.
 //
 //   client.mjs --sdk DIR --cwd DIR --prompt TEXT --cancel-prompt TEXT [options] -- COMMAND...
+//   client.mjs ... --url ws://HOST:PORT/acp
 //
-// COMMAND is started as the agent, over stdio. The conversation: initialize, authenticate (when
+// COMMAND is started as the agent, over stdio; with --url the agent is reached over the SDK's own
+// WebSocket instead. The conversation: initialize, authenticate (when
 // asked to), session/new, one prompt to its end (permissions are allowed, fs/* is served from
 // --cwd, terminal/* runs real processes), one prompt that is cancelled, then stdin is closed and
-// the exit awaited. A JSON summary goes to stdout. Exit 1 when something of --expect is missing
+// the exit awaited (or the WebSocket closed). A JSON summary goes to stdout. Exit 1 when something of --expect is missing
 // or anything failed; the summary then says so under `missing` and `error`.
 //
 // Nothing of ours speaks the protocol here; this file only holds the script of the conversation.
@@ -19,10 +21,11 @@ import { parseArgs } from "node:util";
 
 const cut = process.argv.indexOf("--");
 const { values: options } = parseArgs({
-  args: process.argv.slice(2, cut),
+  args: process.argv.slice(2, cut < 0 ? undefined : cut),
   options: {
     sdk: { type: "string" }, // the directory of @agentclientprotocol/sdk
     cwd: { type: "string" },
+    url: { type: "string" },
     auth: { type: "string" }, // a methodId; without it `authenticate` is not sent
     prompt: { type: "string" },
     "cancel-prompt": { type: "string" },
@@ -32,7 +35,6 @@ const { values: options } = parseArgs({
     timeout: { type: "string", default: "60" }, // seconds, for the whole conversation
   },
 });
-const command = process.argv.slice(cut + 1);
 const acp = await import(pathToFileURL(join(options.sdk, "dist/acp.js")));
 const cwd = resolve(options.cwd);
 
@@ -50,12 +52,37 @@ const proofs = {
   answered: () => summary.stops.length === 2, // for agents that do not know how to cancel
 };
 
-const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"], cwd });
-const exited = new Promise((done) => {
-  child.on("error", (error) => done({ error: error.message }));
-  child.on("exit", (code, signal) => done({ code, signal }));
-});
+const peer = options.url ? await reach(options.url) : start(process.argv.slice(cut + 1));
 const deadline = setTimeout(() => finish(new Error("timed out")), Number(options.timeout) * 1000);
+
+/** The agent as a child: its stream, how to leave it, its exit. */
+function start(command) {
+  const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"], cwd });
+  const exited = new Promise((done) => {
+    child.on("error", (error) => done({ error: error.message }));
+    child.on("exit", (code, signal) => done({ code, signal }));
+  });
+  async function leave() {
+    child.stdin.end();
+    // An agent that ignores the end of its input is the starter's to stop: here, a signal.
+    const stop = setTimeout(() => child.kill("SIGTERM"), 15_000);
+    const kill = setTimeout(() => child.kill("SIGKILL"), 20_000);
+    const exit = await exited;
+    clearTimeout(stop);
+    clearTimeout(kill);
+    return exit;
+  }
+  return { stream: acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout)), leave };
+}
+
+/** The agent behind a WebSocket. It has no exit that we could see. */
+async function reach(url) {
+  const module = (name) => import(pathToFileURL(join(options.sdk, name)));
+  const { createWebSocketStream } = await module("dist/ws-stream.js");
+  const { WebSocket } = await module("../../ws/wrapper.mjs");
+  const stream = createWebSocketStream(url, { WebSocket });
+  return { stream, leave: async () => (connection.close(), null) };
+}
 
 /** Files outside the directory are refused, as an editor would. */
 function inside(path) {
@@ -131,7 +158,7 @@ const connection = acp
     terminals.delete(params.terminalId);
     return {};
   })
-  .connect(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout)));
+  .connect(peer.stream);
 const agent = connection.agent;
 
 async function converse() {
@@ -159,13 +186,7 @@ async function finish(error) {
   if (finished) return;
   finished = true;
   clearTimeout(deadline);
-  child.stdin.end();
-  // An agent that ignores the end of its input is the starter's to stop: here, a signal.
-  const stop = setTimeout(() => child.kill("SIGTERM"), 15_000);
-  const kill = setTimeout(() => child.kill("SIGKILL"), 20_000);
-  summary.exit = await exited;
-  clearTimeout(stop);
-  clearTimeout(kill);
+  summary.exit = await peer.leave();
   if (options.file) summary.file = await readFile(join(cwd, options.file), "utf8").catch(() => null);
   summary.missing = options.expect.split(",").filter((name) => name && !proofs[name]?.());
   if (error) summary.error = String(error.message ?? error) + (error.data ? ` ${JSON.stringify(error.data)}` : "");

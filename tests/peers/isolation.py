@@ -87,6 +87,18 @@ def zombies():
             yield int(pid), int(parent)
 
 
+def wait_for_port(port, process, seconds):
+    """True once `process` listens on the loopback port; false when it ended or took too long."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return True
+        except OSError:
+            time.sleep(0.05)
+    return False
+
+
 def leave_network():
     """Moves this process, and so its children, into a network with loopback alone. False when
     the kernel refuses, as it does in some containers. Call it before any thread is started."""

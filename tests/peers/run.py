@@ -4,7 +4,7 @@
     run.py [--relay BINARY] [--agent NAME]... [--way NAME]... [--jobs N] [--keep]
     run.py --prove        the harness against a stand-in with known faults, without a relay
 
-Every agent of AGENTS is driven through every way of WAYS by client.mjs, the official SDK's
+Every agent is driven through every way by client.mjs, the official SDK's
 client. A tee stands before and behind the relay. A run passes when
   - the conversation is complete: nothing the agent is known to do is missing,
   - both tees hold the same messages byte for byte, in both directions,
@@ -14,8 +14,8 @@ client. A tee stands before and behind the relay. A run passes when
 One line per run, `N passed, N failed` at the end, exit 1 when one failed.
 
 Peers are installed by install.sh; a run needs no network, and has none where the kernel lets
-us take it away. What is not here: how to speak ACP (client.mjs, the agents), how captures are
-judged (capture.py).
+us take it away. What is not here: which agents and ways there are (peers.py), how to speak ACP
+(client.mjs, the agents), how captures are judged (capture.py).
 """
 import argparse
 import json
@@ -23,104 +23,27 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import isolation
 from capture import Capture, same_bytes, same_talk
-from framing import CONTENT_LENGTH, NDJSON
+from framing import NDJSON
+from peers import AGENTS, PEERS, SDK, WAYS
 from stand_in import FAULTS
 
 HERE = Path(__file__).resolve().parent
-PEERS = Path(os.environ.get("ACP_RELAY_PEERS") or HERE.parent.parent / "target" / "peers")
-SDK = PEERS / "npm/node_modules/@agentclientprotocol/sdk"
-GOOSE = PEERS / "goose/node_modules/@aaif/goose-binary-linux-x64/bin/goose"
 TEE = [sys.executable, str(HERE / "tee.py")]
 STAND_IN = [sys.executable, str(HERE / "stand_in.py")]
 
-# Non-ASCII, an astral character, escapes, and a line separator that is legal inside a JSON
-# string and a trap for whoever splits lines by Unicode's rules.
-WORDS = "za\u017c\u00f3\u0142\u0107 \U0001f980 \"quoted\" \\ tab\there\nline \u2028 end"
-
 # Until the agent and all it started must be gone: the relay's ladder of close, TERM and KILL.
 PATIENCE = 15.0
-
-
-@dataclass
-class Agent:
-    """A real agent, and the conversation it is known to hold."""
-
-    name: str
-    command: list
-    expect: str
-    prompt: str = WORDS
-    cancel_prompt: str = "again " + WORDS
-    cancel_after: int = 1
-    auth: str | None = None
-    llm: bool = False
-    side_jobs: tuple = ()
-    env: dict = field(default_factory=dict)
-    home: dict = field(default_factory=dict)
-
-
-AGENTS = [
-    # Streams, reports tool calls, asks permission, cancels. Touches no file.
-    Agent("ts-sdk", ["node", str(SDK / "dist/examples/agent.js")],
-          expect="text,tool_call,permission,end_turn,cancelled"),
-    # Echoes the prompt in three updates; has no tools, and answers a cancelled prompt end_turn.
-    Agent("python-sdk", [str(PEERS / "python/bin/python"), str(PEERS / "python/examples/agent.py")],
-          expect="text,end_turn,answered"),
-    # A product: authenticate, a tool call that reads, asks and writes through the client.
-    Agent("gemini-cli",
-          ["node", str(PEERS / "npm/node_modules/@google/gemini-cli/bundle/gemini.js"),
-           "--acp", "--model", "gemini-2.5-flash"],
-          prompt="[[edit]] " + WORDS, cancel_prompt="[[slow]] " + WORDS, cancel_after=2,
-          auth="gemini-api-key", llm=True,
-          expect="text,tool_call,permission,read,write,end_turn,cancelled",
-          env={"GEMINI_API_KEY": "mock-key", "GOOGLE_GEMINI_BASE_URL": "{llm}"},
-          home={".gemini/settings.json": {"security": {"folderTrust": {"enabled": False}},
-                                          "privacy": {"usageStatisticsEnabled": False},
-                                          "general": {"enableAutoUpdate": False}}}),
-    # Another family: Rust. Updates before the answer to session/new, ids that are UUIDs, fs in
-    # both directions, end_turn for a cancelled prompt, and it ignores the end of its input.
-    Agent("goose", [str(GOOSE), "acp", "--with-builtin", "developer"],
-          prompt="[[edit]] " + WORDS, cancel_prompt="[[slow]] " + WORDS, cancel_after=2, llm=True,
-          expect="text,tool_call,permission,read,write,end_turn,answered",
-          # It asks the model for titles beside the turn and tells them when they are there.
-          side_jobs=("session_info_update", '"title": "Hello from the mock model."'),
-          env={"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "mock-model", "OPENAI_HOST": "{llm}",
-               "OPENAI_API_KEY": "mock", "GOOSE_DISABLE_KEYRING": "1", "GOOSE_MODE": "approve",
-               "GOOSE_TELEMETRY_ENABLED": "false"}),
-]
-
-
-@dataclass
-class Way:
-    """How client and agent are joined. `listen` stands between `connect` and `serve`; without
-    it one `connect` starts the agent itself, and `direct` has no relay at all."""
-
-    name: str
-    listen: str | None = None
-    agent_framing: str = NDJSON
-    client_framing: str = NDJSON
-
-
-WAYS = [
-    Way("direct"),
-    Way("connect"),
-    Way("ws", "ws://127.0.0.1:0/acp"),
-    Way("tcp", "tcp://127.0.0.1:0"),
-    Way("unix", "unix:{dir}/relay.sock"),
-    # Bodies of these two are printed over many lines on the side that frames by length.
-    Way("agent-content-length", "ws://127.0.0.1:0/acp", agent_framing=CONTENT_LENGTH),
-    Way("client-content-length", "tcp://127.0.0.1:0", client_framing=CONTENT_LENGTH),
-]
 
 
 class Run:
@@ -151,13 +74,19 @@ class Run:
             behind = [*TEE, "--out", str(self.dir / "agent"), *self.framed("outside", self.way.agent_framing),
                       "--", *self.agent.command]
             command = behind
-            if self.way.listen:
+            if self.way.theirs == "server":
+                serve, endpoint = self.start_their_server(env)
+                command = [*self.relay, "connect", endpoint]
+            elif self.way.listen:
                 serve, endpoint = self.start_serve(env, behind)
                 command = [*self.relay, "connect", endpoint]
             elif self.way.name != "direct":
                 command = [*self.relay, "connect", "--", *behind]
-            self.converse(env, [*TEE, "--out", str(self.dir / "client"),
-                                *self.framed("inside", self.way.client_framing), "--", *command])
+            if self.way.theirs == "client":
+                self.converse(env, ["--url", endpoint])
+            else:
+                self.converse(env, ["--", *TEE, "--out", str(self.dir / "client"),
+                                    *self.framed("inside", self.way.client_framing), "--", *command])
             self.no_process_left(serve)
             self.stop(serve)
             self.judge()
@@ -213,14 +142,27 @@ class Run:
             raise RunError("serve did not say where it listens, see %s" % said.name)
         return process, endpoint[0]
 
-    def converse(self, env, command):
+    def start_their_server(self, env):
+        """The agent's own WebSocket server, once its port is open."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        with open(self.dir / "server.stderr", "wb") as said:
+            process = subprocess.Popen([word.format(port=port) for word in self.agent.server], env=env,
+                                       stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        if not isolation.wait_for_port(port, process, 20):
+            process.kill()
+            process.wait()
+            raise RunError("the agent's server did not start, see %s" % said.name)
+        return process, "ws://127.0.0.1:%d/acp" % port
+
+    def converse(self, env, peer):
         options = ["--sdk", SDK, "--cwd", self.workspace, "--prompt", self.agent.prompt,
                    "--cancel-prompt", self.agent.cancel_prompt, "--cancel-after", self.agent.cancel_after,
                    "--expect", self.agent.expect, "--file", "seed.txt"]
         if self.agent.auth:
             options += ["--auth", self.agent.auth]
         with open(self.dir / "client.stderr", "wb") as errors:
-            done = subprocess.run(["node", HERE / "client.mjs", *map(str, options), "--", *command],
+            done = subprocess.run(["node", HERE / "client.mjs", *map(str, options), *peer],
                                   env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
                                   timeout=120)
         try:
@@ -250,11 +192,17 @@ class Run:
 
     def judge(self):
         try:
-            self.client = Capture.load(self.dir / "client", "the client side")
-            self.behind = Capture.load(self.dir / "agent", "the agent side")
+            if self.way.theirs != "client":
+                self.client = Capture.load(self.dir / "client", "the client side")
+            if self.way.theirs != "server":
+                self.behind = Capture.load(self.dir / "agent", "the agent side")
         except FileNotFoundError as error:
             raise RunError("nothing was recorded: %s" % error) from None
-        self.wrong += same_bytes(self.client, self.behind)
+        if not self.way.theirs:
+            self.wrong += same_bytes(self.client, self.behind)
+            self.same_exit()
+
+    def same_exit(self):
         allowed = {self.behind.exit}
         if self.way.listen and (self.behind.exit or 0) > 128:
             # Ended by a signal because the client left: `serve` did that, and no word of it
@@ -264,13 +212,15 @@ class Run:
             self.wrong.append("exit: the agent's is %s, the client saw %s" % (self.behind.exit, self.client.exit))
 
     def against(self, direct):
-        if self.client and direct.client:
-            self.wrong += same_talk(direct.client, self.client, self.agent)
+        mine = self.client or self.behind
+        if mine and direct.client:
+            self.wrong += same_talk(direct.client, mine, self.agent)
         return self
 
     def report(self):
-        messages = len(self.client.order) if self.client else 0
-        code = self.client.exit if self.client else "?"
+        seen = self.client or self.behind
+        messages = len(seen.order) if seen else 0
+        code = seen.exit if seen else "?"
         print("%-4s  %-10s  %-21s  %5.1f s  %3d messages  exit %s" % (
             "FAIL" if self.wrong else "ok", self.agent.name, self.way.name, self.seconds, messages, code))
         for reason in self.wrong:
@@ -301,7 +251,8 @@ def matrix(agents, ways, relay, root, jobs, patience=PATIENCE):
     with ThreadPoolExecutor(jobs) as pool:
         # The direct runs are the measure of the others, so they come first.
         for first in (True, False):
-            todo = [(a, w) for w in ways for a in agents if (w.name == "direct") == first]
+            todo = [(a, w) for w in ways for a in agents
+                    if (w.name == "direct") == first and (w.theirs != "server" or a.server)]
             for future in [pool.submit(one, *pair) for pair in todo]:
                 future.result()
     return results.count(True), results.count(False)
@@ -309,7 +260,8 @@ def matrix(agents, ways, relay, root, jobs, patience=PATIENCE):
 
 def prove(agents, root, jobs):
     """The harness passes a clean copier, and sees every fault of a bad one."""
-    passed, failed = matrix(agents, WAYS, STAND_IN, root / "clean", jobs)
+    ours = [way for way in WAYS if not way.theirs]
+    passed, failed = matrix(agents, ours, STAND_IN, root / "clean", jobs)
     wrong = [] if not failed else ["the clean stand-in failed %d runs" % failed]
     for fault in FAULTS:
         print("-- fault: %s" % fault)
@@ -335,6 +287,10 @@ def main():
     args = parser.parse_args()
 
     agents = [agent for agent in AGENTS if not args.agent or agent.name in args.agent]
+    for agent in agents:
+        if not agent.installed():
+            print("skip  %-10s  not installed, see install.sh" % agent.name)
+    agents = [agent for agent in agents if agent.installed()]
     ways = [way for way in WAYS if not args.way or way.name in (*args.way, "direct")]
     if not SDK.is_dir():
         sys.exit("no peers in %s; run tests/peers/install.sh" % PEERS)
