@@ -90,8 +90,8 @@ class Run:
             self.no_process_left(serve)
             self.stop(serve)
             self.judge()
-        except RunError as error:
-            self.wrong.append(str(error))
+        except (RunError, OSError, subprocess.TimeoutExpired) as error:
+            self.wrong.append("the run could not be held: %s" % error)
         finally:
             for process in (llm, serve):
                 if process and process.poll() is None:
@@ -215,6 +215,8 @@ class Run:
         mine = self.client or self.behind
         if mine and direct.client:
             self.wrong += same_talk(direct.client, mine, self.agent)
+        if self.behind and direct.behind and self.behind.exit != direct.behind.exit:
+            self.wrong.append("the agent ended with %s, direct with %s" % (self.behind.exit, direct.behind.exit))
         return self
 
     def report(self):
