@@ -11,6 +11,7 @@ fault of STAND_IN_FAULT, for a harness that cannot fail proves nothing:
     swap      two messages of the agent change places
     orphan    a process stays behind
     exit      the exit code is made up
+    open      the agent's input is left open when the client's ends
 WebSocket is raw TCP here: both ends are ours.
 """
 import json
@@ -22,7 +23,7 @@ import threading
 
 from framing import NDJSON, Splitter, sniff, wrap
 
-FAULTS = ("reprint", "drop", "swap", "orphan", "exit")
+FAULTS = ("reprint", "drop", "swap", "orphan", "exit", "open")
 FAULT = os.environ.get("STAND_IN_FAULT", "")
 
 
@@ -76,7 +77,8 @@ def bridge(near, far, far_framing):
 
 def of_process(child):
     def close():
-        child.stdin.close()
+        if FAULT != "open":
+            child.stdin.close()
         # Some agents ignore the end of their input.
         stop = threading.Timer(2, child.terminate)
         stop.daemon = True
