@@ -1,0 +1,96 @@
+#!/bin/sh
+# install.sh [DIR]: the real programs of this directory's runs, each at one pinned version.
+#
+# DIR is $ACP_RELAY_PEERS, or target/peers in the checkout. What is there already at its pinned
+# version is left alone, so a second call needs no network. What a machine cannot have is named
+# on a line `skipped: ...`, and its marker file is absent: run.py and autobahn.py then say so.
+#
+# Needs node >= 20 with npm, and python3 >= 3.10 with venv. Autobahn needs Python 2.7, which
+# Debian dropped after version 11: it is looked for in $PYTHON2, on the PATH and under pyenv.
+set -eu
+
+sdk_js=1.9.0
+ws_js=8.23.0
+gemini=0.61.0
+sdk_py=0.12.1
+goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
+autobahn=25.10.1
+virtualenv=20.21.1 # the last that makes environments for Python 2.7
+
+here=$(cd "$(dirname "$0")" && pwd)
+peers=${1:-${ACP_RELAY_PEERS:-$here/../../target/peers}}
+mkdir -p "$peers"
+peers=$(cd "$peers" && pwd)
+
+# A part is complete when its stamp holds the versions asked for; half an installation has none.
+is_there() { [ -f "$peers/$1/.installed" ] && [ "$(cat "$peers/$1/.installed")" = "$2" ]; }
+begin() { echo "peers: installing $1 ($2)" && rm -rf "${peers:?}/$1" && mkdir -p "$peers/$1"; }
+complete() { echo "$2" > "$peers/$1/.installed"; }
+
+# The official TypeScript SDK with its example agent and our client's library; Gemini CLI.
+# --ignore-scripts: nothing of a package runs before a test runs it.
+want="sdk $sdk_js ws $ws_js gemini-cli $gemini"
+if ! is_there npm "$want"; then
+    major=$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)
+    if [ "$major" -lt 20 ]; then
+        echo "peers: node >= 20 is needed, found: $(node --version 2>&1 || true)" >&2
+        exit 69
+    fi
+    begin npm "$want"
+    npm install --prefix "$peers/npm" --ignore-scripts --no-audit --no-fund --loglevel=error \
+        "@agentclientprotocol/sdk@$sdk_js" "ws@$ws_js" "@google/gemini-cli@$gemini"
+    complete npm "$want"
+fi
+
+# goose, one binary. Left out where there is none for this machine.
+want="goose $goose"
+if ! is_there goose "$want"; then
+    if [ "$(uname -sm)" = "Linux x86_64" ]; then
+        begin goose "$want"
+        npm install --prefix "$peers/goose" --ignore-scripts --no-audit --no-fund --loglevel=error \
+            "@aaif/goose-binary-linux-x64@$goose"
+        complete goose "$want"
+    else
+        echo "peers: skipped: goose, for there is no package for $(uname -sm)" >&2
+    fi
+fi
+
+# The official Python SDK; its examples come with the source distribution alone.
+want="agent-client-protocol $sdk_py"
+if ! is_there python "$want"; then
+    begin python "$want"
+    python3 -m venv "$peers/python"
+    pip="$peers/python/bin/python -m pip --quiet --disable-pip-version-check"
+    $pip install "agent-client-protocol[http]==$sdk_py"
+    $pip download --no-deps --no-binary :all: --dest "$peers/python/source" "agent-client-protocol==$sdk_py"
+    tar -xzf "$peers/python/source/"*.tar.gz -C "$peers/python/source" --strip-components=1
+    mv "$peers/python/source/examples" "$peers/python/examples"
+    rm -rf "$peers/python/source"
+    complete python "$want"
+fi
+
+# The Autobahn test suite for WebSocket. It never left Python 2.
+want="autobahntestsuite $autobahn"
+if ! is_there autobahn "$want"; then
+    python2=
+    for candidate in "${PYTHON2:-}" python2.7 "$HOME"/.pyenv/versions/2.7.*/bin/python2.7 \
+        "${PYENV_ROOT:-$HOME/.pyenv}"/versions/2.7.*/bin/python2.7; do
+        [ -n "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (2, 7))' \
+            2>/dev/null && python2=$(command -v "$candidate") && break
+    done
+    if [ -z "$python2" ]; then
+        echo "peers: skipped: the Autobahn suite, for there is no Python 2.7 (name one in PYTHON2)" >&2
+    else
+        begin autobahn "$want, with $python2"
+        python3 -m venv "$peers/autobahn/maker"
+        "$peers/autobahn/maker/bin/python" -m pip --quiet --disable-pip-version-check install \
+            "virtualenv==$virtualenv"
+        "$peers/autobahn/maker/bin/virtualenv" --quiet --no-download --python "$python2" "$peers/autobahn/python2"
+        "$peers/autobahn/python2/bin/python" -m pip --quiet --disable-pip-version-check install \
+            "autobahntestsuite==$autobahn" 2>&1 | grep -v DEPRECATION || true
+        rm -rf "$peers/autobahn/maker"
+        "$peers/autobahn/python2/bin/wstest" --help > /dev/null
+        complete autobahn "$want"
+    fi
+fi
+echo "peers: ready in $peers"

@@ -1,0 +1,119 @@
+"""Keeps a run to itself: its environment, its network, and the processes it started.
+
+A process belongs to a run when it carries the run's mark in its environment, which every
+child inherits, wherever it moves in the process tree. Linux only, as `/proc` is.
+"""
+import ctypes
+import fcntl
+import os
+import re
+import signal
+import socket
+import struct
+import time
+import uuid
+
+MARK = "ACP_RELAY_PEERS_RUN"
+
+# Agents read these and would then use a person's account, or another host.
+SECRETS = re.compile(r"API_KEY|_TOKEN|AWS_|OPENAI|ANTHROPIC|GEMINI|GOOGLE|_PROXY$", re.IGNORECASE)
+
+
+def environment(home):
+    """The environment of a person who has just arrived: nothing configured, no account."""
+    kept = {name: value for name, value in os.environ.items() if not SECRETS.search(name)}
+    return {
+        **kept,
+        "HOME": str(home),
+        **{"XDG_%s_HOME" % kind: "%s/%s" % (home, kind.lower()) for kind in ("CONFIG", "DATA", "CACHE", "STATE")},
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "DO_NOT_TRACK": "1",
+    }
+
+
+class Mark:
+    """Names the processes of one run."""
+
+    def __init__(self):
+        self.value = uuid.uuid4().hex
+        self.env = {MARK: self.value}
+
+    def processes(self):
+        """(pid, command line) of every living process of the run."""
+        wanted = ("%s=%s" % (MARK, self.value)).encode()
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/environ" % pid, "rb") as environ:
+                    marked = wanted in environ.read().split(b"\0")
+                if marked:
+                    with open("/proc/%s/cmdline" % pid, "rb") as line:
+                        found.append((int(pid), line.read().replace(b"\0", b" ").decode(errors="replace")))
+            except OSError:
+                continue  # it ended while we looked, or is another user's
+        return found
+
+    def wait_until_gone(self, but, seconds):
+        """What is left after `seconds` of all processes except the pids in `but`, and the
+        zombies those did not collect. Empty as soon as nothing is left."""
+        deadline = time.monotonic() + seconds
+        while True:
+            left = ["%d %.60s" % found for found in self.processes() if found[0] not in but]
+            left += ["%d a zombie of %d" % pair for pair in zombies() if pair[1] in but]
+            if not left or time.monotonic() > deadline:
+                return left
+            time.sleep(0.05)
+
+    def kill_rest(self):
+        for pid, _ in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def zombies():
+    """(pid, parent) of every process that has ended and was not waited for."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % pid) as stat:
+                # The name stands in parentheses and may hold anything.
+                state, parent = stat.read().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        if state == "Z":
+            yield int(pid), int(parent)
+
+
+def wait_for_port(port, process, seconds):
+    """True once `process` listens on the loopback port; false when it ended or took too long."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return True
+        except OSError:
+            time.sleep(0.05)
+    return False
+
+
+def leave_network():
+    """Moves this process, and so its children, into a network with loopback alone. False when
+    the kernel refuses, as it does in some containers. Call it before any thread is started."""
+    new_user, new_net = 0x10000000, 0x40000000
+    user, group = os.getuid(), os.getgid()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(new_net if user == 0 else new_user | new_net) != 0:
+        return False
+    if user != 0:
+        # Without a mapping our own files would belong to nobody.
+        for name, text in (("setgroups", "deny"), ("uid_map", "%d %d 1" % (user, user)),
+                           ("gid_map", "%d %d 1" % (group, group))):
+            with open("/proc/self/" + name, "w") as file:
+                file.write(text)
+    # SIOCSIFFLAGS with IFF_UP: a new network's loopback is down.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, 0x8914, struct.pack("16sh14x", b"lo", 1))
+    return True
