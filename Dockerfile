@@ -1,15 +1,17 @@
 # Build: docker build -t acp-relay .
 # Run:   docker run --rm -i acp-relay connect wss://agents.example/acp
-FROM rust:1.95-bookworm AS build
+#
+# Alpine builds a static program against musl, whose resolver needs nothing at run time; with
+# glibc, a static program could not look up a host's name.
+FROM rust:1.95-alpine AS build
+RUN apk add --no-cache musl-dev
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY src src
-# One static program: the image below has no C library to load.
-ENV RUSTFLAGS="-C target-feature=+crt-static"
-RUN cargo build --locked --release --bin acp-relay --target x86_64-unknown-linux-gnu
+RUN cargo build --locked --release --bin acp-relay
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /src/target/x86_64-unknown-linux-gnu/release/acp-relay /acp-relay
+COPY --from=build /src/target/release/acp-relay /acp-relay
 USER 65532:65532
 ENTRYPOINT ["/acp-relay"]

@@ -44,7 +44,7 @@ Examples:
 
 Exit codes: 0 all well; 64 usage; 68 unknown host; 69 peer, program or port not available;
 71 system; 73 socket file; 75 forced to stop; 76 protocol; 77 not permitted.
-`connect` exits as the agent did (128 + n after signal n).";
+`connect` passes on the agent's exit where it learns of it (128 + n after signal n).";
 
 /// A bridge for the Agent Client Protocol (ACP): between any editor and any agent, over any
 /// transport, byte for byte.

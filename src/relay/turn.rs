@@ -92,10 +92,10 @@ struct Alarm {
 
 impl Conversation {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.hear_stop(cx);
+        self.hear_exit(cx);
         for _ in 0..TURNS {
-            let mut moved = self.hear_stop(cx);
-            moved |= self.hear_exit(cx);
-            moved |= self.hear_time(cx);
+            let mut moved = self.hear_time(cx);
             moved |= self.read(Side::Agent, cx);
             moved |= self.read(Side::Client, cx);
             moved |= self.write(Side::Client, cx);
@@ -163,32 +163,25 @@ impl Conversation {
         }
     }
 
-    fn hear_exit(&mut self, cx: &mut Context<'_>) -> bool {
+    fn hear_exit(&mut self, cx: &mut Context<'_>) {
         if self.exited {
-            return false;
+            return;
         }
         let hold = &mut self.holds[Side::Agent as usize];
-        let Poll::Ready(exit) = hold.poll_exit(cx) else {
-            return false;
-        };
-        self.exited = true;
-        let tail = hold.stderr_tail();
-        self.core
-            .handle_exit(exit, tail, Instant::now().into_std(), &mut self.outbox);
-        true
+        if let Poll::Ready(exit) = hold.poll_exit(cx) {
+            self.exited = true;
+            let tail = hold.stderr_tail();
+            self.core.handle_exit(exit, tail, Instant::now().into_std(), &mut self.outbox);
+        }
     }
 
-    fn hear_stop(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut moved = false;
+    fn hear_stop(&mut self, cx: &mut Context<'_>) {
         for (stop, stopped) in self.stops.iter_mut().zip(&mut self.stopped) {
             if !*stopped && stop.as_mut().poll(cx).is_ready() {
                 *stopped = true;
-                moved = true;
-                self.core
-                    .handle_stop(Instant::now().into_std(), &mut self.outbox);
+                self.core.handle_stop(Instant::now().into_std(), &mut self.outbox);
             }
         }
-        moved
     }
 
     fn hear_time(&mut self, cx: &mut Context<'_>) -> bool {
