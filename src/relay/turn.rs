@@ -171,7 +171,8 @@ impl Conversation {
         if let Poll::Ready(exit) = hold.poll_exit(cx) {
             self.exited = true;
             let tail = hold.stderr_tail();
-            self.core.handle_exit(exit, tail, Instant::now().into_std(), &mut self.outbox);
+            self.core
+                .handle_exit(exit, tail, Instant::now().into_std(), &mut self.outbox);
         }
     }
 
@@ -179,7 +180,8 @@ impl Conversation {
         for (stop, stopped) in self.stops.iter_mut().zip(&mut self.stopped) {
             if !*stopped && stop.as_mut().poll(cx).is_ready() {
                 *stopped = true;
-                self.core.handle_stop(Instant::now().into_std(), &mut self.outbox);
+                self.core
+                    .handle_stop(Instant::now().into_std(), &mut self.outbox);
             }
         }
     }

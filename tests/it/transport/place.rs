@@ -1,15 +1,22 @@
 //! Where each transport of the registry can be tried out.
+//!
+//! A child process and our own stdin cannot be reached within one process, so this binary is
+//! started once more: the near end is the child, which reads its stdin and writes its stdout and
+//! passes everything on to the far end over a Unix socket.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot go on has failed; clippy knows only functions marked so"
 )]
 
-use acp_relay::transport::{Endpoint, Link, Setup, Tls, registry};
-use acp_relay::wire::Limits;
+use acp_relay::transport::{
+    Endpoint, Farewell, FrameSink, FrameStream, Link, Setup, Tls, registry,
+};
+use acp_relay::wire::framing::Cut;
+use acp_relay::wire::{Frame, Limits};
 use tempfile::TempDir;
 
-use crate::support::link::{accept, listen, setup_with};
+use crate::support::link::{accept, close, heard, listen, next, run, say, setup_with};
 
 /// Two ends of one fresh link.
 pub(super) struct Pair {
@@ -19,14 +26,23 @@ pub(super) struct Pair {
     _dir: TempDir,
 }
 
-/// The schemes that can reach themselves within one process.
+/// Tells the second process where the far end listens.
+const FAR_END: &str = "ACP_RELAY_TEST_FAR_END";
+
+/// The schemes that are tried: all there are. `exec` tries `stdio` with it.
 pub(super) fn schemes() -> Vec<&'static str> {
     let all = registry::all().iter().flat_map(|one| one.schemes());
-    let mut here: Vec<_> = all.copied().collect();
-    // There is one stdin, and a child process is another program; both are tried with the binary.
-    here.retain(|scheme| !["stdio", "exec"].contains(scheme));
-    assert!(here.len() >= 5, "{here:?}");
+    let here: Vec<_> = all.copied().filter(|scheme| *scheme != "stdio").collect();
+    assert!(here.len() >= 6, "{here:?}");
     here
+}
+
+/// The schemes that can be listened at by any number of clients.
+pub(super) fn listening() -> Vec<&'static str> {
+    schemes()
+        .into_iter()
+        .filter(|scheme| *scheme != "exec")
+        .collect()
 }
 
 /// An endpoint to listen at, and what it needs.
@@ -61,15 +77,63 @@ pub(super) fn certificate(dir: &TempDir) -> Tls {
 
 pub(super) async fn pair(scheme: &'static str, limits: &Limits) -> Pair {
     let dir = tempfile::tempdir().unwrap();
-    let (at, setup) = place(scheme, limits, &dir);
+    let child = scheme == "exec";
+    let (at, setup) = place(if child { "unix" } else { scheme }, limits, &dir);
     let mut listener = listen(&at, &setup).await;
-    let address = listener.address();
+    let mut address = listener.address();
+    if child {
+        address = second_process(&address);
+    }
     let connecting = registry::connect(&address, &setup);
     let (client, server) = tokio::join!(connecting, accept(&mut *listener));
+    let mut client = client.unwrap_or_else(|fault| panic!("{fault}"));
+    if child {
+        // The test harness of the second process says a few words of its own first.
+        while heard(&mut *client.rx).await != Frame::from("ready") {}
+    }
     Pair {
         scheme,
-        client: client.unwrap_or_else(|fault| panic!("{fault}")),
+        client,
         server,
         _dir: dir,
     }
+}
+
+fn second_process(far_end: &Endpoint) -> Endpoint {
+    let program = std::env::current_exe().unwrap();
+    let words = [
+        "--exact",
+        "transport::place::in_the_second_process",
+        "--nocapture",
+    ];
+    let told = format!("{FAR_END}={far_end}");
+    let head = ["env".into(), told.into(), program.into_os_string()];
+    Endpoint::Exec(head.into_iter().chain(words.map(Into::into)).collect())
+}
+
+/// Not a test but a role: passes everything on between stdio and the far end.
+#[test]
+fn in_the_second_process() {
+    let Ok(far_end) = std::env::var(FAR_END) else {
+        return;
+    };
+    run(async {
+        let setup = setup_with(Limits::default());
+        let far = registry::connect(&far_end.parse().unwrap(), &setup).await;
+        let near = registry::connect(&Endpoint::Stdio, &setup).await;
+        let (far, mut near) = (far.unwrap(), near.unwrap());
+        say(&mut *near.tx, "ready").await.unwrap();
+        tokio::join!(pass(near.rx, far.tx), pass(far.rx, near.tx));
+    });
+    // Before the harness says more.
+    std::process::exit(0);
+}
+
+async fn pass(mut from: Box<dyn FrameStream>, mut to: Box<dyn FrameSink>) {
+    while let Some(Ok(Cut::Frame(frame))) = next(&mut *from).await {
+        if say(&mut *to, frame).await.is_err() {
+            break;
+        }
+    }
+    let _ = close(&mut *to, Farewell::Done).await;
 }
