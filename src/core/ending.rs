@@ -42,6 +42,8 @@ pub(super) struct Ending {
     blame: Option<&'static str>,
     exit: Option<Exit>,
     stderr_tail: String,
+    /// Requests that never left for the agent.
+    unsent: HashSet<IdBuf>,
 }
 
 /// How far the agent has been asked to end.
@@ -75,6 +77,7 @@ impl Default for Ending {
             blame: None,
             exit: None,
             stderr_tail: String::new(),
+            unsent: HashSet::new(),
         }
     }
 }
@@ -164,13 +167,7 @@ impl Core {
 
     /// Nothing can be said to `side` any more: its link failed, or it takes nothing.
     pub fn handle_deaf(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
-        if side == Side::Client {
-            // Nobody else empties its lane, and the agent is not read while that is full. What
-            // waits for the agent is sorted through when all is over.
-            for _ in out.take_back(side) {
-                out.note(Note::Undeliverable { from: side.other() });
-            }
-        }
+        self.take_back(side, out);
         if !self.ending.hears(side) {
             return;
         }
@@ -202,6 +199,7 @@ impl Core {
         if ending.speaks[Side::Agent as usize] {
             ending.step = Step::Exited;
             ending.deadline = Some(now + self.limits.drain);
+            self.take_back(Side::Agent, out);
         } else {
             self.finish(Cause::AgentExited, out);
         }
@@ -230,7 +228,7 @@ impl Core {
     /// A deadline may have passed.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Outbox) {
         let grace = self.limits.stop_grace;
-        let client_is_slow = self.ending.hears(Side::Client) && !out.may_read(Side::Agent);
+        let client_is_slow = self.ending.hears(Side::Client) && !out.has_room(Side::Client);
         if client_is_slow && (self.ending.step == Step::Exited || self.owes_answers()) {
             // The agent cannot be heard, which is not its fault.
             self.ending.deadline = Some(now + self.limits.drain.max(grace));
@@ -387,9 +385,9 @@ impl Core {
         self.ending.step = Step::Over;
         self.ending.deadline = None;
         self.ending.hears[Side::Agent as usize] = false;
-        let unsent = self.unsent_requests(out);
+        self.take_back(Side::Agent, out);
         for (id, method) in self.pending[Side::Client as usize].take_all() {
-            let delivered = if unsent.contains(&id) {
+            let delivered = if self.ending.unsent.contains(&id) {
                 Delivered::No
             } else {
                 Delivered::Unknown
@@ -441,17 +439,16 @@ impl Core {
         }
     }
 
-    /// The requests that never left for the agent; what else did not is noted.
-    fn unsent_requests(&self, out: &mut Outbox) -> HashSet<IdBuf> {
-        let mut ids = HashSet::new();
-        for frame in out.take_back(Side::Agent) {
+    /// Clears the lane to a side that is gone: nobody else does, and the other side is not read
+    /// while it is full. Requests for the agent will be answered; the rest is noted.
+    fn take_back(&mut self, to: Side, out: &mut Outbox) {
+        for frame in out.take_back(to) {
             match scan(&frame, &self.limits) {
-                Shape::One(envelope) if envelope.kind == Kind::Request => {
-                    ids.insert(envelope.id(&frame).to_owned());
+                Shape::One(envelope) if to == Side::Agent && envelope.kind == Kind::Request => {
+                    self.ending.unsent.insert(envelope.id(&frame).to_owned());
                 }
-                _ => out.note(Note::Undeliverable { from: Side::Client }),
+                _ => out.note(Note::Undeliverable { from: to.other() }),
             }
         }
-        ids
     }
 }
