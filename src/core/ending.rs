@@ -42,6 +42,8 @@ pub(super) struct Ending {
     blame: Option<&'static str>,
     exit: Option<Exit>,
     stderr_tail: String,
+    /// Requests that never left for the agent.
+    unsent: HashSet<IdBuf>,
 }
 
 /// How far the agent has been asked to end.
@@ -75,6 +77,7 @@ impl Default for Ending {
             blame: None,
             exit: None,
             stderr_tail: String::new(),
+            unsent: HashSet::new(),
         }
     }
 }
@@ -99,6 +102,12 @@ impl Core {
             .cause
             .as_ref()
             .filter(|_| self.ending.step == Step::Over)
+    }
+
+    /// Whether the conversation is on its way out: there is a reason for it to end.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.ending.cause.is_some()
     }
 
     /// How the agent's process ended, if that is known.
@@ -149,14 +158,16 @@ impl Core {
         match side {
             Side::Client => self.client_left(false, Cause::ClientLeft, now, out),
             Side::Agent if self.manners.agent_is_child => {
-                self.close_agent(Farewell::Violation, now, out)
+                self.ending.cause.get_or_insert(Cause::AgentLeft);
+                self.close_agent(Farewell::Violation, now, out);
             }
             Side::Agent => self.finish(Cause::AgentLeft, out),
         }
     }
 
-    /// Nothing can be said to `side` any more.
+    /// Nothing can be said to `side` any more: its link failed, or it takes nothing.
     pub fn handle_deaf(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
+        self.take_back(side, out);
         if !self.ending.hears(side) {
             return;
         }
@@ -167,7 +178,10 @@ impl Core {
                 self.client_left(false, Cause::ClientLeft, now, out);
             }
             // Its last words and its exit are still to come.
-            Side::Agent => self.close_agent(Farewell::Done, now, out),
+            Side::Agent => {
+                self.ending.cause.get_or_insert(self.agent_cause());
+                self.close_agent(Farewell::Done, now, out);
+            }
         }
     }
 
@@ -177,11 +191,15 @@ impl Core {
         let ending = &mut self.ending;
         ending.exit = Some(exit);
         ending.stderr_tail = stderr_tail;
+        if ending.step == Step::Over {
+            return;
+        }
         ending.cause.get_or_insert(Cause::AgentExited);
         ending.hears[Side::Agent as usize] = false;
         if ending.speaks[Side::Agent as usize] {
             ending.step = Step::Exited;
             ending.deadline = Some(now + self.limits.drain);
+            self.take_back(Side::Agent, out);
         } else {
             self.finish(Cause::AgentExited, out);
         }
@@ -190,23 +208,29 @@ impl Core {
     /// The relay is told to stop: new requests are refused, the agent is asked to end. A second
     /// call does not wait.
     pub fn handle_stop(&mut self, now: Instant, out: &mut Outbox) {
+        if self.ending.step == Step::Over {
+            return;
+        }
         if self.ending.cause == Some(Cause::Stopped) {
+            if self.ending.step == Step::Exited {
+                self.finish(Cause::Stopped, out);
+                return;
+            }
             self.ending.step = Step::Terminated;
             self.handle_timeout(now, out);
             return;
         }
-        if self.ending.step == Step::Over {
-            return;
-        }
         self.ending.cause = Some(Cause::Stopped);
+        self.answer_agent(&excuse::draining(Delivered::Unknown), out);
         self.close_agent(Farewell::Shutdown, now, out);
     }
 
     /// A deadline may have passed.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Outbox) {
         let grace = self.limits.stop_grace;
-        if !out.may_read(Side::Agent) && (self.ending.step == Step::Exited || self.owes_answers()) {
-            // The agent cannot be heard because the client is slow; that is not its fault.
+        let client_is_slow = self.ending.hears(Side::Client) && !out.has_room(Side::Client);
+        if client_is_slow && (self.ending.step == Step::Exited || self.owes_answers()) {
+            // The agent cannot be heard, which is not its fault.
             self.ending.deadline = Some(now + self.limits.drain.max(grace));
             return;
         }
@@ -269,7 +293,9 @@ impl Core {
     pub(super) fn unanswerable(&self, from: Side) -> Option<Reason> {
         let ending = &self.ending;
         match from {
-            Side::Client if ending.cause == Some(Cause::Stopped) => Some(excuse::draining()),
+            Side::Client if ending.cause == Some(Cause::Stopped) => {
+                Some(excuse::draining(Delivered::No))
+            }
             Side::Client if !ending.hears(Side::Agent) => Some(self.agent_gone(Delivered::No)),
             Side::Agent if !ending.speaks[Side::Client as usize] => {
                 Some(excuse::client_left(Delivered::No))
@@ -293,13 +319,19 @@ impl Core {
     }
 
     /// Takes the notice of another relay that its agent has exited; `false` if it is none.
-    pub(super) fn take_exit_notice(&mut self, frame: &Frame, envelope: &Envelope) -> bool {
+    pub(super) fn take_exit_notice(
+        &mut self,
+        frame: &Frame,
+        envelope: &Envelope,
+        out: &mut Outbox,
+    ) -> bool {
         if self.manners.agent_is_child {
             return false;
         }
         let Some(notice) = reply::read_notice(frame, envelope) else {
             return false;
         };
+        out.note(Note::AgentExited { exit: notice.exit });
         self.ending.exit = Some(notice.exit);
         self.ending.stderr_tail = notice.stderr_tail;
         true
@@ -311,20 +343,19 @@ impl Core {
             return;
         }
         self.ending.cause.get_or_insert(cause);
-        for (id, method) in self.pending[Side::Agent as usize].take_all() {
-            self.answer_for_peer(
-                Side::Agent,
-                &id,
-                &method,
-                &excuse::client_left(Delivered::Unknown),
-                out,
-            );
-        }
+        self.answer_agent(&excuse::client_left(Delivered::Unknown), out);
         if !self.manners.agent_half_close && self.owes_answers() {
             self.ending.step = Step::Finishing;
             self.ending.deadline = Some(now + self.limits.stop_grace);
         } else {
             self.close_agent(Farewell::Done, now, out);
+        }
+    }
+
+    /// Answers what the agent still waits for.
+    fn answer_agent(&mut self, reason: &Reason, out: &mut Outbox) {
+        for (id, method) in self.pending[Side::Agent as usize].take_all() {
+            self.answer_for_peer(Side::Agent, &id, &method, reason, out);
         }
     }
 
@@ -354,9 +385,9 @@ impl Core {
         self.ending.step = Step::Over;
         self.ending.deadline = None;
         self.ending.hears[Side::Agent as usize] = false;
-        let unsent = self.unsent_requests(out);
+        self.take_back(Side::Agent, out);
         for (id, method) in self.pending[Side::Client as usize].take_all() {
-            let delivered = if unsent.contains(&id) {
+            let delivered = if self.ending.unsent.contains(&id) {
                 Delivered::No
             } else {
                 Delivered::Unknown
@@ -399,17 +430,25 @@ impl Core {
         excuse::agent_lost(delivered)
     }
 
-    /// The requests that never left for the agent.
-    fn unsent_requests(&self, out: &mut Outbox) -> HashSet<IdBuf> {
-        let mut ids = HashSet::new();
-        for frame in out.take_back(Side::Agent) {
+    /// Why a conversation ends that the agent has ended.
+    fn agent_cause(&self) -> Cause {
+        if self.manners.agent_is_child {
+            Cause::AgentExited
+        } else {
+            Cause::AgentLeft
+        }
+    }
+
+    /// Clears the lane to a side that is gone: nobody else does, and the other side is not read
+    /// while it is full. Requests for the agent will be answered; the rest is noted.
+    fn take_back(&mut self, to: Side, out: &mut Outbox) {
+        for frame in out.take_back(to) {
             match scan(&frame, &self.limits) {
-                Shape::One(envelope) if envelope.kind == Kind::Request => {
-                    ids.insert(envelope.id(&frame).to_owned());
+                Shape::One(envelope) if to == Side::Agent && envelope.kind == Kind::Request => {
+                    self.ending.unsent.insert(envelope.id(&frame).to_owned());
                 }
-                _ => {}
+                _ => out.note(Note::Undeliverable { from: to.other() }),
             }
         }
-        ids
     }
 }

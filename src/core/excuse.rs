@@ -46,8 +46,9 @@ pub(super) fn agent_stopped(
 }
 
 /// The relay is shutting down.
-pub(super) fn draining() -> Reason {
+pub(super) fn draining(delivered: Delivered) -> Reason {
     let mut reason = Reason::new(reply::DRAINING, "the relay is shutting down");
+    reason.delivered = delivered;
     reason.retryable = true;
     reason
 }

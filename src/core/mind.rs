@@ -148,7 +148,7 @@ impl Core {
         match envelope.kind {
             Kind::Request => self.request(from, frame, envelope, out),
             Kind::Notification => {
-                if from == Side::Agent && self.take_exit_notice(&frame, envelope) {
+                if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
                     return;
                 }
                 self.say(to, frame, out);

@@ -56,11 +56,13 @@ impl Outbox {
     /// when it sends what has to be refused and does not read the refusals.
     #[must_use]
     pub fn may_read(&self, from: Side) -> bool {
-        let ahead = self.lane(from.other());
-        let own = self.lane(from);
-        ahead.frames.len() < self.frames
-            && ahead.bytes < self.bytes
-            && own.frames.len() < 2 * self.frames
+        self.has_room(from.other()) && self.lane(from).frames.len() < 2 * self.frames
+    }
+
+    /// Whether more may be said to `to`; otherwise it is slow.
+    pub(super) fn has_room(&self, to: Side) -> bool {
+        let lane = self.lane(to);
+        lane.frames.len() < self.frames && lane.bytes < self.bytes
     }
 
     /// The next frame for `to`.

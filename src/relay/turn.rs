@@ -22,8 +22,11 @@ use crate::wire::{Limits, Side};
 /// Turns a conversation may take before others get theirs.
 const TURNS: usize = 16;
 
-/// Time a client may take over each message once the conversation is over.
+/// Time a client may take over each message once the conversation is ending.
 const LINGER: Duration = Duration::from_secs(30);
+
+/// The same once we are told not to wait: a client that listens hears the last words.
+const FORCED_LINGER: Duration = Duration::from_millis(500);
 
 /// How conversations are told to end.
 #[derive(Clone, Debug, Default)]
@@ -95,11 +98,12 @@ impl Conversation {
         self.hear_stop(cx);
         self.hear_exit(cx);
         for _ in 0..TURNS {
-            let mut moved = self.hear_time(cx);
-            moved |= self.read(Side::Agent, cx);
+            let mut moved = self.read(Side::Agent, cx);
             moved |= self.read(Side::Client, cx);
             moved |= self.write(Side::Client, cx);
             moved |= self.write(Side::Agent, cx);
+            // What is there has been heard by now, so a deadline cannot cut it off.
+            moved |= self.hear_time(cx);
             self.obey();
             if let Some(end) = self.ended() {
                 return Poll::Ready(end);
@@ -139,6 +143,8 @@ impl Conversation {
                         .handle_eof(side, "ended its stream".to_owned(), now, &mut self.outbox)
                 }
             }
+            // Notes have no bound of their own, so they do not pile up.
+            self.obey();
         }
         moved
     }
@@ -180,6 +186,7 @@ impl Conversation {
         for (stop, stopped) in self.stops.iter_mut().zip(&mut self.stopped) {
             if !*stopped && stop.as_mut().poll(cx).is_ready() {
                 *stopped = true;
+                self.linger = None;
                 self.core
                     .handle_stop(Instant::now().into_std(), &mut self.outbox);
             }
@@ -187,16 +194,41 @@ impl Conversation {
     }
 
     fn hear_time(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.core.over().is_some() {
-            self.linger.get_or_insert_with(|| Instant::now() + LINGER);
+        if !self.client_is_awaited() {
+            self.linger = None;
+        } else if self.linger.is_none() {
+            self.linger = Some(Instant::now() + self.patience());
         }
         self.alarm.set(self.due());
         if !self.alarm.poll(cx) {
             return false;
         }
-        self.core
-            .handle_timeout(Instant::now().into_std(), &mut self.outbox);
+        let now = Instant::now();
+        if self.linger.is_some_and(|until| until <= now) {
+            self.linger = None;
+            self.writers[Side::Client as usize].give_up();
+            let how = "takes nothing any more".to_owned();
+            self.core
+                .handle_deaf(Side::Client, how, now.into_std(), &mut self.outbox);
+        }
+        if self
+            .core
+            .poll_timeout()
+            .is_some_and(|at| at <= now.into_std())
+        {
+            self.core.handle_timeout(now.into_std(), &mut self.outbox);
+        }
         true
+    }
+
+    /// Only the client keeps the conversation from ending.
+    fn client_is_awaited(&self) -> bool {
+        self.core.is_ending() && self.writers[Side::Client as usize].waits(&self.outbox)
+    }
+
+    fn patience(&self) -> Duration {
+        let [_, forced] = self.stopped;
+        if forced { FORCED_LINGER } else { LINGER }
     }
 
     /// Does what the core ordered and shows the taps what it noted.
@@ -214,13 +246,13 @@ impl Conversation {
 
     fn ended(&self) -> Option<End> {
         let cause = self.core.over()?.clone();
-        let delivered = self.writers[Side::Client as usize].is_closed();
-        let given_up = self.linger.is_some_and(|until| Instant::now() >= until);
-        (delivered || given_up).then(|| End {
-            cause,
-            exit: self.core.exit(),
-            counts: self.taps.counts().clone(),
-        })
+        self.writers[Side::Client as usize]
+            .is_closed()
+            .then(|| End {
+                cause,
+                exit: self.core.exit(),
+                counts: self.taps.counts().clone(),
+            })
     }
 
     fn due(&self) -> Option<Instant> {
@@ -230,7 +262,7 @@ impl Conversation {
 
     /// The core wants to be woken at another time than the alarm is set to.
     fn alarm_is_stale(&self) -> bool {
-        self.due() != self.alarm.at || (self.core.over().is_some() && self.linger.is_none())
+        self.due() != self.alarm.at || self.client_is_awaited() != self.linger.is_some()
     }
 }
 

@@ -43,6 +43,19 @@ impl Writer {
         self.closed
     }
 
+    /// Whether something waits for the peer to take it, or to be taken leave of.
+    pub(super) fn waits(&self, outbox: &Outbox) -> bool {
+        !self.closed
+            && (self.unflushed
+                || outbox.has_frames(self.side)
+                || outbox.farewell(self.side).is_some())
+    }
+
+    /// Says nothing more.
+    pub(super) const fn give_up(&mut self) {
+        self.closed = true;
+    }
+
     /// Gives the sink all that waits and flushes once; closes it when that is due.
     pub(super) fn poll(
         &mut self,

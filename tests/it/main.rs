@@ -7,6 +7,7 @@ mod endpoint;
 mod framing;
 mod house;
 mod process;
+mod relay;
 mod support;
 mod transport;
 mod wire;

@@ -1,3 +1,4 @@
 //! What several modules of the suite share.
 
+pub(crate) mod bridge;
 pub(crate) mod link;

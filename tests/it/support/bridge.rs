@@ -1,0 +1,276 @@
+//! A relay between two peers that a test speaks for.
+//!
+//! The links are in memory, so with tokio's paused clock a conversation that hangs ends its test
+//! at once, and one that waits an hour takes no time.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
+)]
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use acp_relay::relay::{self, End, Stop};
+use acp_relay::tap::{Sight, Tap, Taps};
+use acp_relay::transport::{Farewell, Hold, Link, PeerKind, StopStep, memory};
+use acp_relay::wire::framing::Cut;
+use acp_relay::wire::{Exit, Frame, Limits, Side};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::link;
+
+/// In virtual time: longer than any bound of the relay.
+pub(crate) const AGES: Duration = Duration::from_secs(3600);
+/// In virtual time: long enough for all that does not wait for a clock.
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// What the two links are like.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) limits: Limits,
+    /// The agent is a process whose exit the relay sees.
+    pub(crate) child: bool,
+    pub(crate) client_half_close: bool,
+    pub(crate) agent_half_close: bool,
+    /// The client sees our exit code and needs no notice.
+    pub(crate) parent: bool,
+}
+
+/// A conversation in progress.
+pub(crate) struct Bridge {
+    pub(crate) client: Mouth,
+    pub(crate) agent: Mouth,
+    pub(crate) process: Process,
+    pub(crate) stop: Stop,
+    pub(crate) notebook: Notebook,
+    pub(crate) run: JoinHandle<End>,
+}
+
+/// One of the peers: the far end of its link.
+pub(crate) struct Mouth(pub(crate) Link);
+
+/// The agent's process, as far as the relay can see it.
+pub(crate) struct Process {
+    exit: Option<oneshot::Sender<Exit>>,
+    signals: Arc<Mutex<Vec<StopStep>>>,
+}
+
+/// What a tap has seen, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Notebook(Arc<Mutex<Vec<Seen>>>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Heard(Side, Frame),
+    Said(Side, Frame),
+    Note(acp_relay::core::Note),
+}
+
+struct Watched {
+    exit: Option<oneshot::Receiver<Exit>>,
+    signals: Arc<Mutex<Vec<StopStep>>>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            child: false,
+            client_half_close: true,
+            agent_half_close: true,
+            parent: false,
+        }
+    }
+}
+
+impl Plan {
+    /// With room for `frames` messages for each side.
+    pub(crate) fn narrow(frames: usize) -> Self {
+        let mut plan = Self::default();
+        plan.limits.queue_frames = frames;
+        plan
+    }
+
+    /// With an agent that is a process.
+    pub(crate) fn with_child(mut self) -> Self {
+        self.child = true;
+        self
+    }
+}
+
+impl Bridge {
+    /// Starts a conversation.
+    pub(crate) fn over(plan: &Plan) -> Self {
+        let (client, mut near_client) = memory::pair(&plan.limits);
+        let (agent, mut near_agent) = memory::pair(&plan.limits);
+        near_client.peer.half_close = plan.client_half_close;
+        near_agent.peer.half_close = plan.agent_half_close;
+        if plan.parent {
+            near_client.peer.kind = PeerKind::Parent;
+        }
+        let (exit, watched) = oneshot::channel();
+        let signals = Arc::default();
+        if plan.child {
+            near_agent.peer.kind = PeerKind::Child;
+            near_agent.hold = Box::new(Watched {
+                exit: Some(watched),
+                signals: Arc::clone(&signals),
+            });
+        }
+        let stop = Stop::default();
+        let notebook = Notebook::default();
+        let limits = Arc::new(plan.limits.clone());
+        let taps = Taps::default().with(notebook.clone());
+        let told = stop.clone();
+        let run =
+            tokio::spawn(
+                async move { relay::run(near_client, near_agent, limits, taps, &told).await },
+            );
+        Self {
+            client: Mouth(client),
+            agent: Mouth(agent),
+            process: Process {
+                exit: Some(exit),
+                signals,
+            },
+            stop,
+            notebook,
+            run,
+        }
+    }
+
+    /// How it ended; fails when it does not.
+    pub(crate) async fn end(&mut self) -> End {
+        within(&mut self.run).await.unwrap()
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.run.is_finished()
+    }
+}
+
+impl Mouth {
+    /// Says one message; fails when nobody takes it.
+    pub(crate) async fn say(&mut self, text: &str) {
+        within(link::say(&mut *self.0.tx, text.to_owned()))
+            .await
+            .unwrap();
+    }
+
+    /// Says one message if it is taken without waiting for anybody.
+    pub(crate) async fn try_say(&mut self, text: &str) -> bool {
+        let said = timeout(MOMENT, link::say(&mut *self.0.tx, text.to_owned())).await;
+        matches!(said, Ok(Ok(())))
+    }
+
+    /// The next message; `None` when there are no more.
+    pub(crate) async fn hear(&mut self) -> Option<String> {
+        within(self.next()).await
+    }
+
+    /// The next message as JSON.
+    pub(crate) async fn hear_json(&mut self) -> Value {
+        let text = self.hear().await.expect("a message, not the end");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The next message if it comes without waiting for anybody.
+    pub(crate) async fn try_hear(&mut self) -> Option<String> {
+        timeout(MOMENT, self.next()).await.ok().flatten()
+    }
+    /// All that is still to come.
+    pub(crate) async fn hear_all(&mut self) -> Vec<String> {
+        let mut all = Vec::new();
+        while let Some(text) = self.hear().await {
+            all.push(text);
+        }
+        all
+    }
+
+    /// Ends the stream and goes on listening.
+    pub(crate) async fn end(&mut self) {
+        // A relay that is gone already hears no end, and needs none.
+        let _ = within(link::close(&mut *self.0.tx, Farewell::Done)).await;
+    }
+
+    async fn next(&mut self) -> Option<String> {
+        match poll_fn(|cx| self.0.rx.poll_next(cx)).await {
+            Some(Ok(Cut::Frame(frame))) => {
+                Some(String::from_utf8(frame.as_bytes().to_vec()).unwrap())
+            }
+            None => None,
+            other => panic!("expected a message, heard {other:?}"),
+        }
+    }
+}
+
+impl Process {
+    /// Exits.
+    pub(crate) fn exit(&mut self, exit: Exit) {
+        if let Some(sender) = self.exit.take() {
+            // A relay that is gone watches nobody.
+            let _ = sender.send(exit);
+        }
+    }
+
+    /// The signals it has had.
+    pub(crate) fn signals(&self) -> Vec<StopStep> {
+        self.signals.lock().unwrap().clone()
+    }
+}
+
+impl Notebook {
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Tap for Notebook {
+    fn see(&mut self, sight: &Sight<'_>) {
+        let seen = match sight {
+            Sight::Heard(from, frame) => Seen::Heard(*from, (*frame).clone()),
+            Sight::Said(to, frame) => Seen::Said(*to, (*frame).clone()),
+            Sight::Note(note) => Seen::Note((*note).clone()),
+            _ => return,
+        };
+        self.0.lock().unwrap().push(seen);
+    }
+}
+
+impl Hold for Watched {
+    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
+        let Some(exit) = &mut self.exit else {
+            return Poll::Pending;
+        };
+        match Pin::new(exit).poll(cx) {
+            Poll::Ready(Ok(exit)) => Poll::Ready(exit),
+            // The test has dropped its process without an exit: it runs for ever.
+            Poll::Ready(Err(_)) => {
+                self.exit = None;
+                Poll::Pending
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn signal(&mut self, step: StopStep) {
+        self.signals.lock().unwrap().push(step);
+    }
+
+    fn stderr_tail(&self) -> String {
+        "last words".to_owned()
+    }
+}
+
+/// Waits for what has to happen.
+pub(crate) async fn within<T>(what: impl Future<Output = T>) -> T {
+    timeout(AGES, what).await.expect("the conversation hangs")
+}
