@@ -14,8 +14,12 @@ pub(super) fn client_left(delivered: Delivered) -> Reason {
 }
 
 /// The link to an agent we did not start has ended.
-pub(super) fn agent_lost(delivered: Delivered) -> Reason {
-    let mut reason = Reason::new(reply::PEER_LOST, "the connection to the agent has ended");
+/// `why` follows the sentence, such as `: it …`.
+pub(super) fn agent_lost(why: &str, delivered: Delivered) -> Reason {
+    let mut reason = Reason::new(
+        reply::PEER_LOST,
+        format!("the connection to the agent has ended{why}"),
+    );
     reason.source = Source::Agent;
     reason.delivered = delivered;
     reason

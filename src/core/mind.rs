@@ -66,8 +66,8 @@ impl Core {
                 out.note(Note::Batch { from });
                 self.say(from, reply::batch(), out);
             }
-            Shape::Bad(flaw) if from == Side::Agent && !flaw.json_like => {
-                self.stray(frame.len(), now, out)
+            Shape::Bad(flaw) if from == Side::Agent && is_stray(&flaw) => {
+                self.stray(frame.len(), now, out);
             }
             Shape::Bad(flaw) => self.handle_flaw(from, flaw, now, out),
         }
@@ -92,6 +92,14 @@ impl Core {
                     out,
                 );
             }
+            // Under an id that is in flight, the sender would take it for another answer.
+            None if self.pending[from as usize].awaits(&flaw.id) => {
+                let nameless = Flaw {
+                    id: IdBuf::Absent,
+                    ..flaw.clone()
+                };
+                self.say(from, reply::flaw(&nameless), out);
+            }
             None => self.say(from, reply::flaw(&flaw), out),
         }
         let too_long = matches!(flaw.fault, Fault::TooLong { .. });
@@ -99,7 +107,12 @@ impl Core {
         if too_long {
             self.offences[from as usize] += 1;
             if self.offences[from as usize] >= self.limits.offences {
-                self.expel(from, "sent too many over-long messages", now, out);
+                self.expel(
+                    from,
+                    "sent too many over-long messages".to_owned(),
+                    now,
+                    out,
+                );
             }
         }
     }
@@ -109,7 +122,7 @@ impl Core {
         if self.ending.hears(to) {
             out.say(to, frame);
         } else {
-            out.note(Note::Undeliverable { from: to.other() });
+            out.note(Note::Undeliverable { to });
         }
     }
 
@@ -224,12 +237,8 @@ impl Core {
             });
             self.unknown[from as usize] += 1;
             if self.unknown[from as usize] >= self.limits.strays {
-                self.expel(
-                    from,
-                    "sent too many answers that nobody waits for",
-                    now,
-                    out,
-                );
+                let blame = "sent too many answers that nobody waits for".to_owned();
+                self.expel(from, blame, now, out);
             }
         }
     }
@@ -238,12 +247,14 @@ impl Core {
         out.note(Note::Stray { bytes });
         self.strays += 1;
         if self.strays >= self.limits.strays {
-            self.expel(
-                Side::Agent,
-                "printed too many lines that are not JSON; is it started in its ACP mode?",
-                now,
-                out,
-            );
+            let blame = "printed too many lines that are not JSON (is it started in its ACP mode?)";
+            self.expel(Side::Agent, blame.to_owned(), now, out);
         }
     }
+}
+
+/// Whether what an agent has printed was never meant as a message: `Ready.`, `[INFO] starting`.
+fn is_stray(flaw: &Flaw) -> bool {
+    let nothing_known = flaw.role.is_none() && flaw.id == IdBuf::Absent;
+    !flaw.json_like || (matches!(flaw.fault, Fault::Malformed { .. }) && nothing_known)
 }

@@ -24,6 +24,7 @@
 
 mod ending;
 mod excuse;
+mod last_word;
 mod mind;
 mod note;
 mod outbox;

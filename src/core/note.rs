@@ -70,8 +70,8 @@ pub enum Note {
     },
     /// A message could not be delivered to a side that is gone, and was dropped.
     Undeliverable {
-        /// Who sent it.
-        from: Side,
+        /// Who it was for.
+        to: Side,
     },
     /// A side has ended its stream, or its link failed.
     Ended {
@@ -181,11 +181,8 @@ impl fmt::Display for Note {
                     id.as_id()
                 )
             }
-            Self::Undeliverable { from } => {
-                write!(
-                    f,
-                    "dropped a message from the {from}: the other side is gone"
-                )
+            Self::Undeliverable { to } => {
+                write!(f, "dropped a message for the {to}, which is gone")
             }
             Self::Ended { side, how } => write!(f, "the {side} {how}"),
             Self::AgentExited { exit } => write!(f, "the agent ended with {exit}"),

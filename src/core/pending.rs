@@ -79,6 +79,11 @@ impl Pending {
         }
     }
 
+    /// Whether `id` is in flight.
+    pub(super) fn awaits(&self, id: &IdBuf) -> bool {
+        self.open.contains_key(id)
+    }
+
     /// Takes the request that `id` answers.
     pub(super) fn answer(&mut self, id: Id<'_>) -> Option<Answered> {
         let id = id.to_owned();

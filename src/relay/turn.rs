@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::End;
 use super::writer::{Writer, Written};
-use crate::core::{Core, Manners, Order, Outbox};
+use crate::core::{Core, Manners, Note, Order, Outbox};
 use crate::tap::{Sight, Taps};
 use crate::transport::{FrameStream, Hold, Link, PeerKind, StopStep};
 use crate::wire::framing::Cut;
@@ -47,7 +47,14 @@ pub async fn run(client: Link, agent: Link, limits: Arc<Limits>, taps: Taps, sto
         agent_is_child: agent.peer.kind == PeerKind::Child,
         announce_exit: client.peer.kind == PeerKind::Remote,
     };
+    let resets = client.peer.kind == PeerKind::Remote && client.peer.half_close;
     let mut conversation = Conversation {
+        parting: if resets {
+            Parting::Patient
+        } else {
+            Parting::AtOnce
+        },
+        last_words: limits.last_words,
         outbox: Outbox::new(&limits),
         core: Core::new(limits, manners),
         taps,
@@ -83,8 +90,22 @@ struct Conversation {
     alarm: Alarm,
     /// When to give up on a client that does not take what is left for it.
     linger: Option<Instant>,
+    /// How a client that was taken leave of is seen off.
+    parting: Parting,
+    last_words: Duration,
     stops: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
     stopped: [bool; 2],
+}
+
+/// What becomes of a client's link once all is said.
+enum Parting {
+    /// It is closed.
+    AtOnce,
+    /// What it still sends is read to its end first: a socket that is closed with unread bytes is
+    /// reset, and the client could lose what it was told last.
+    Patient,
+    /// That goes on until then.
+    Until(Instant),
 }
 
 /// A timer that is only touched when its time changes.
@@ -102,10 +123,9 @@ impl Conversation {
             moved |= self.read(Side::Client, cx);
             moved |= self.write(Side::Client, cx);
             moved |= self.write(Side::Agent, cx);
-            // What is there has been heard by now, so a deadline cannot cut it off.
             moved |= self.hear_time(cx);
             self.obey();
-            if let Some(end) = self.ended() {
+            if let Some(end) = self.ended(cx) {
                 return Poll::Ready(end);
             }
             if !moved && !self.alarm_is_stale() {
@@ -120,7 +140,11 @@ impl Conversation {
     fn read(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
         let now = Instant::now().into_std();
-        while self.core.listens_to(side) && self.outbox.may_read(side) {
+        let open = !self.writers[Side::Client as usize].is_closed();
+        while self.core.listens_to(side)
+            && self.outbox.may_read(side)
+            && (open || side == Side::Agent)
+        {
             let Poll::Ready(heard) = self.readers[side as usize].poll_next(cx) else {
                 break;
             };
@@ -216,6 +240,8 @@ impl Conversation {
             .poll_timeout()
             .is_some_and(|at| at <= now.into_std())
         {
+            // What is there is heard first, so that a deadline cannot cut it off.
+            self.read(Side::Agent, cx);
             self.core.handle_timeout(now.into_std(), &mut self.outbox);
         }
         true
@@ -244,20 +270,44 @@ impl Conversation {
         }
     }
 
-    fn ended(&self) -> Option<End> {
+    fn ended(&mut self, cx: &mut Context<'_>) -> Option<End> {
         let cause = self.core.over()?.clone();
-        self.writers[Side::Client as usize]
-            .is_closed()
-            .then(|| End {
-                cause,
-                exit: self.core.exit(),
-                counts: self.taps.counts().clone(),
-            })
+        let gone = self.writers[Side::Client as usize].is_closed() && self.see_off(cx);
+        gone.then(|| End {
+            cause,
+            exit: self.core.exit(),
+            counts: self.taps.counts().clone(),
+        })
+    }
+
+    /// Reads what a client that was taken leave of still sends; `true` when it may be let go.
+    fn see_off(&mut self, cx: &mut Context<'_>) -> bool {
+        let until = match self.parting {
+            Parting::AtOnce => return true,
+            Parting::Patient => Instant::now() + self.last_words,
+            Parting::Until(until) => until,
+        };
+        self.parting = Parting::Until(until);
+        while self.core.listens_to(Side::Client) && Instant::now() < until {
+            match self.readers[Side::Client as usize].poll_next(cx) {
+                Poll::Ready(Some(Ok(_))) => {
+                    self.taps
+                        .see(&Sight::Note(&Note::Undeliverable { to: Side::Agent }));
+                }
+                Poll::Ready(_) => return true,
+                Poll::Pending => return false,
+            }
+        }
+        true
     }
 
     fn due(&self) -> Option<Instant> {
         let core = self.core.poll_timeout().map(Instant::from_std);
-        [core, self.linger].into_iter().flatten().min()
+        let parting = match self.parting {
+            Parting::Until(until) => Some(until),
+            _ => None,
+        };
+        [core, self.linger, parting].into_iter().flatten().min()
     }
 
     /// The core wants to be woken at another time than the alarm is set to.

@@ -36,7 +36,21 @@ pub async fn turn_away(
     };
     let sink = &mut *client.tx;
     let told = poll_fn(|cx| tell(sink, &mut answer, cx));
-    tokio::time::timeout(PATIENCE, told).await.unwrap_or(Ok(()))
+    let told = tokio::time::timeout(PATIENCE, told).await.unwrap_or(Ok(()));
+    // A socket that is closed with unread bytes is reset, and the answer could be lost.
+    let rest = poll_fn(|cx| rest(&mut client, cx));
+    let _ = tokio::time::timeout(limits.last_words, rest).await;
+    told
+}
+
+fn rest(client: &mut Link, cx: &mut Context<'_>) -> Poll<()> {
+    loop {
+        match client.rx.poll_next(cx) {
+            Poll::Ready(Some(Ok(_))) => {}
+            Poll::Ready(_) => return Poll::Ready(()),
+            Poll::Pending => return Poll::Pending,
+        }
+    }
 }
 
 fn first_request(

@@ -41,8 +41,11 @@ pub struct Limits {
     pub handshake: Duration,
     /// Time each step of stopping an agent takes: stdin closed, then SIGTERM, then SIGKILL.
     pub stop_grace: Duration,
-    /// Time an exited agent's pipes may still deliver, when other processes hold them open.
+    /// Time running turns may take to end once the relay is told to stop.
     pub drain: Duration,
+    /// Time for what is still on its way when all is over: in the pipes of an exited agent that
+    /// other processes hold open, and from a network client that has not seen our end yet.
+    pub last_words: Duration,
     /// How much of an agent's stderr is kept, in bytes; older text is forgotten.
     pub stderr_kept: usize,
 }
@@ -59,13 +62,14 @@ impl Default for Limits {
             header_fields: 64,
             queue_frames: 1024,
             queue_bytes: 256 << 10,
-            in_flight: 1 << 17,
+            in_flight: 1 << 14,
             offences: 3,
             strays: 100,
             connections: 1024,
             handshake: Duration::from_secs(10),
             stop_grace: Duration::from_secs(5),
-            drain: Duration::from_millis(500),
+            drain: Duration::from_secs(25),
+            last_words: Duration::from_millis(500),
             stderr_kept: 64 << 10,
         }
     }

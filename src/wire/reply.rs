@@ -35,6 +35,9 @@ pub const UNTRANSLATABLE: i32 = -32058;
 /// for extensions, and a peer that does not know a notification ignores it.
 pub const AGENT_EXITED_METHOD: &str = "_acp-relay/agent_exited";
 
+/// Bytes of another relay's stderr tail that are taken over.
+const TAIL: usize = 4096;
+
 /// Why a request fails at the relay: one JSON-RPC error with `data.relay`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
@@ -208,8 +211,25 @@ pub fn read_notice(frame: &Frame, at: &Envelope) -> Option<Notice> {
     let tail = params.get("stderrTail").and_then(Value::as_str);
     Some(Notice {
         exit,
-        stderr_tail: tail.unwrap_or_default().to_owned(),
+        stderr_tail: tame(tail.unwrap_or_default()),
     })
+}
+
+/// The last [`TAIL`] bytes or less of what another machine says was on stderr, without control
+/// characters: it is going to stand in errors and logs.
+fn tame(tail: &str) -> String {
+    let mut start = tail.len().saturating_sub(TAIL);
+    while !tail.is_char_boundary(start) {
+        start += 1;
+    }
+    let shown = |c: char| {
+        if c.is_control() && c != '\n' {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    tail[start..].chars().map(shown).collect()
 }
 
 impl Source {

@@ -147,6 +147,11 @@ impl Stage {
                     .handle_eof(side, "ended its stream".into(), self.now, &mut self.out)
             }
             ["stuck"] => self.stuck[side as usize] = true,
+            ["breaks", "off"] => {
+                let how = "broke off".to_owned();
+                self.core
+                    .handle_broken(side, how, None, self.now, &mut self.out);
+            }
             ["deaf"] => {
                 self.core
                     .handle_deaf(side, "cannot be reached".into(), self.now, &mut self.out)

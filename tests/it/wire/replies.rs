@@ -87,7 +87,7 @@ fn check_error(frame: &Frame, code: i64, id: Id<'_>) {
 #[test]
 fn the_notice_of_an_exit_reads_back() {
     for exit in [Exit::Code(0), Exit::Code(-1), Exit::Signal(9)] {
-        for tail in ["", "\u{1b}[31mpanic\n\"x\""] {
+        for tail in ["", "panic\n\"x\""] {
             let frame = reply::agent_exited_notice(exit, tail);
             let envelope = one(&frame);
             assert_eq!(envelope.method(&frame), "_acp-relay/agent_exited");
@@ -95,6 +95,16 @@ fn the_notice_of_an_exit_reads_back() {
             assert_eq!((notice.exit, &*notice.stderr_tail), (exit, tail));
         }
     }
+    // It comes from another machine and will stand in errors and logs.
+    let wild = format!("{}é\u{1b}[31m", "x".repeat(10_000));
+    let frame = reply::agent_exited_notice(Exit::Code(1), &wild);
+    let tail = reply::read_notice(&frame, &one(&frame))
+        .expect("a notice")
+        .stderr_tail;
+    assert!(
+        tail.len() <= 4100 && tail.ends_with("é\u{fffd}[31m"),
+        "{tail}"
+    );
     for text in [
         r#"{"method":"_acp-relay/agent_exited"}"#,
         r#"{"method":"_acp-relay/agent_exited","params":{"exit":{}}}"#,
