@@ -179,7 +179,8 @@ impl Core {
             }
             // Its last words and its exit are still to come.
             Side::Agent => {
-                self.ending.cause.get_or_insert(self.agent_cause());
+                let cause = self.agent_cause();
+                self.ending.cause.get_or_insert(cause);
                 self.close_agent(Farewell::Done, now, out);
             }
         }
