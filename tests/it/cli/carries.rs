@@ -1,7 +1,5 @@
 //! What the program carries between an editor on its stdio and an agent, near or behind a server.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use serde_json::json;
 
 use crate::support::link::run as block_on;

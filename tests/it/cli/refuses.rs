@@ -1,7 +1,5 @@
 //! What cannot work is said in one line that names what, where and what to do, with a code.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::fs;
 use std::net::TcpListener;
 
