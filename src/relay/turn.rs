@@ -19,6 +19,10 @@ use crate::transport::{FrameStream, Hold, Link, PeerKind, StopStep};
 use crate::wire::framing::Cut;
 use crate::wire::{Limits, Side};
 
+/// Bytes heard from a side before what they caused is written. The messages share their memory
+/// with the buffer they were read into, so it can be used again once they are out.
+const BITE: usize = 32 << 10;
+
 /// Turns a conversation may take before others get theirs.
 const TURNS: usize = 16;
 
@@ -116,17 +120,19 @@ impl Conversation {
         Poll::Pending
     }
 
-    /// Reads `side` until it has nothing more or there is no room for it.
+    /// Reads `side` until it has nothing more, there is no room for it, or it is time to write.
     fn read(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
+        let mut bytes = 0;
         let now = Instant::now().into_std();
-        while self.core.listens_to(side) && self.outbox.may_read(side) {
+        while bytes < BITE && self.core.listens_to(side) && self.outbox.may_read(side) {
             let Poll::Ready(heard) = self.readers[side as usize].poll_next(cx) else {
                 break;
             };
             moved = true;
             match heard {
                 Some(Ok(Cut::Frame(frame))) => {
+                    bytes += frame.len();
                     self.taps.see(&Sight::Heard(side, &frame));
                     self.core.handle_frame(side, frame, now, &mut self.outbox);
                 }
