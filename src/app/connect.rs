@@ -44,7 +44,10 @@ async fn carry(args: Connect) -> Result<ExitCode, OpenError> {
     let limits = args.common.limits();
     let setup = args.common.agent_setup(&limits);
     let endpoint = args.endpoint.unwrap_or(Endpoint::Exec(args.command));
-    let agent = registry::connect(&endpoint, &setup).await?;
+    let agent = tokio::select! {
+        agent = registry::connect(&endpoint, &setup) => agent?,
+        () = stop.asked.cancelled() => return Ok(ExitCode::from(exit::FORCED)),
+    };
     let ours = Setup {
         framing: args.client_framing.fixed(),
         ..setup

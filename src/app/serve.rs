@@ -145,23 +145,35 @@ async fn welcome(house: Arc<House>, arrival: Arrival, report: Option<mpsc::Sende
         );
         return;
     };
-    let client = match tokio::time::timeout(house.limits.handshake, arrival.finish).await {
+    // Whoever is not in a conversation yet does not hold up our end.
+    let opened = tokio::select! {
+        opened = open(&house, arrival) => opened,
+        () = house.stop.asked.cancelled() => return,
+    };
+    if let Some((client, agent)) = opened {
+        let end = carry(&house, client, agent).await;
+        if let Some(report) = report {
+            let _ = report.try_send(end);
+        }
+    }
+}
+
+/// Finishes a client's handshake and finds it an agent; `None` when it has been turned away.
+async fn open(house: &House, arrival: Arrival) -> Option<(Link, Link)> {
+    let within = house.limits.handshake;
+    let client = match tokio::time::timeout(within, arrival.finish).await {
         Ok(Ok(client)) => client,
-        Ok(Err(error)) => return tracing::warn!("turned away: {error}"),
+        Ok(Err(error)) => {
+            tracing::warn!("turned away: {error}");
+            return None;
+        }
         Err(_) => {
-            return tracing::warn!(
-                "turned away: the handshake took longer than {:?}",
-                house.limits.handshake
-            );
+            tracing::warn!("turned away: the handshake took longer than {within:?}");
+            return None;
         }
     };
     match registry::connect(&house.agent, &house.agent_setup).await {
-        Ok(agent) => {
-            let end = carry(&house, client, agent).await;
-            if let Some(report) = report {
-                let _ = report.try_send(end);
-            }
-        }
+        Ok(agent) => Some((client, agent)),
         Err(error) => {
             tracing::error!("no agent: {error}");
             let mut reason = Reason::new(
@@ -172,6 +184,7 @@ async fn welcome(house: Arc<House>, arrival: Arrival, report: Option<mpsc::Sende
             if let Err(error) = relay::turn_away(client, &reason, &house.limits).await {
                 tracing::debug!("the client could not be told: {error}");
             }
+            None
         }
     }
 }

@@ -32,6 +32,8 @@ pub enum Order {
 struct Lane {
     frames: VecDeque<Frame>,
     bytes: usize,
+    /// The most frames that have lately waited at once, slowly forgotten.
+    recent: usize,
     farewell: Option<Farewell>,
 }
 
@@ -70,10 +72,14 @@ impl Outbox {
         let lane = self.lane_mut(to);
         let frame = lane.frames.pop_front()?;
         lane.bytes -= frame.len();
-        if lane.frames.is_empty() && lane.frames.capacity() > 64 {
-            // A burst must not cost an idle connection its memory for ever, nor a steady stream an
+        if lane.frames.is_empty() {
+            // A burst must not cost a quiet connection its memory for ever, nor a steady stream an
             // allocation for each batch.
-            lane.frames.shrink_to(lane.frames.capacity() / 2);
+            lane.recent -= lane.recent.div_ceil(8);
+            let kept = (4 * lane.recent).max(64);
+            if lane.frames.capacity() > kept {
+                lane.frames.shrink_to(kept);
+            }
         }
         Some(frame)
     }
@@ -104,6 +110,7 @@ impl Outbox {
         let lane = self.lane_mut(to);
         lane.bytes += frame.len();
         lane.frames.push_back(frame);
+        lane.recent = lane.recent.max(lane.frames.len());
     }
 
     pub(super) fn close(&mut self, to: Side, why: Farewell) {

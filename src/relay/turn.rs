@@ -19,6 +19,10 @@ use crate::transport::{FrameStream, Hold, Link, PeerKind, StopStep};
 use crate::wire::framing::Cut;
 use crate::wire::{Limits, Side};
 
+/// Bytes heard from a side before what they caused is written. The messages share their memory
+/// with the buffer they were read into, so it can be used again once they are out.
+const BITE: usize = 32 << 10;
+
 /// Turns a conversation may take before others get theirs.
 const TURNS: usize = 16;
 
@@ -136,12 +140,14 @@ impl Conversation {
         Poll::Pending
     }
 
-    /// Reads `side` until it has nothing more or there is no room for it.
+    /// Reads `side` until it has nothing more, there is no room for it, or it is time to write.
     fn read(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
+        let mut bytes = 0;
         let now = Instant::now().into_std();
         let open = !self.writers[Side::Client as usize].is_closed();
-        while self.core.listens_to(side)
+        while bytes < BITE
+            && self.core.listens_to(side)
             && self.outbox.may_read(side)
             && (open || side == Side::Agent)
         {
@@ -151,6 +157,7 @@ impl Conversation {
             moved = true;
             match heard {
                 Some(Ok(Cut::Frame(frame))) => {
+                    bytes += frame.len();
                     self.taps.see(&Sight::Heard(side, &frame));
                     self.core.handle_frame(side, frame, now, &mut self.outbox);
                 }
@@ -241,7 +248,7 @@ impl Conversation {
             .is_some_and(|at| at <= now.into_std())
         {
             // What is there is heard first, so that a deadline cannot cut it off.
-            self.read(Side::Agent, cx);
+            while self.read(Side::Agent, cx) {}
             self.core.handle_timeout(now.into_std(), &mut self.outbox);
         }
         true

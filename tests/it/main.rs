@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod allocation;
+mod cli;
 mod core;
 mod endpoint;
 mod framing;

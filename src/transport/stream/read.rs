@@ -31,6 +31,8 @@ const KEPT: Duration = Duration::from_secs(1);
 pub struct Reader<R> {
     io: R,
     buffer: BytesMut,
+    /// The buffer before this one: its memory is free when the frames cut from it are gone.
+    spare: BytesMut,
     cutter: Cutter,
     spoken: Spoken,
     told: bool,
@@ -58,6 +60,7 @@ impl<R> Reader<R> {
         Self {
             io,
             buffer: BytesMut::new(),
+            spare: BytesMut::new(),
             cutter: Cutter::new(framing, max, &setup.limits),
             told: framing.is_some(),
             spoken,
@@ -73,7 +76,30 @@ impl<R> Reader<R> {
     fn done(&mut self) {
         self.stage = Stage::Done;
         self.buffer = BytesMut::new();
+        self.spare = BytesMut::new();
         self.quiet = None;
+    }
+
+    /// Makes room for a read: in the memory of this buffer or of the one before when every frame
+    /// cut from it has been dropped, otherwise in new memory.
+    fn make_room(&mut self) {
+        let part = self.buffer.len();
+        if part > self.want {
+            // A long message: its memory doubles, so that it is not copied with each read.
+            self.buffer.reserve(self.want);
+        } else if !self.buffer.try_reclaim(self.want) {
+            if self.spare.try_reclaim(part + self.want) {
+                self.spare.extend_from_slice(&self.buffer);
+                self.buffer.clear();
+                std::mem::swap(&mut self.buffer, &mut self.spare);
+            } else {
+                let mut fresh = BytesMut::with_capacity(part + self.want);
+                fresh.extend_from_slice(&self.buffer);
+                self.buffer.clear();
+                self.spare = std::mem::replace(&mut self.buffer, fresh);
+            }
+        }
+        self.held = self.buffer.capacity();
     }
 
     fn tell(&mut self) {
@@ -98,6 +124,7 @@ impl<R> Reader<R> {
         }
         if quiet.as_mut().poll(cx).is_ready() {
             self.buffer = BytesMut::new();
+            self.spare = BytesMut::new();
             self.held = 0;
             self.want = SMALL;
             self.quiet = None;
@@ -110,9 +137,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     /// Reads once; zero bytes are the end of the stream.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.buffer.capacity() - self.buffer.len() < ROOM {
-            // When every frame of the buffer has been dropped, this takes its memory again.
-            self.buffer.reserve(self.want);
-            self.held = self.buffer.capacity();
+            self.make_room();
         }
         let room = (self.buffer.capacity() - self.buffer.len()).min(LARGE);
         let mut target = (&mut self.buffer).limit(room);

@@ -103,14 +103,14 @@ impl<W> Writer<W> {
 
     /// Gives memory back that a passing burst or a large frame has left behind.
     fn shrink(&mut self) {
-        // A batch that follows batches of its size finds its buffer; after some twenty small
+        // A batch that follows batches of about its size finds its buffer; after some thirty small
         // ones the memory goes. A buffer beyond what batches need goes at once.
         self.recent = self
             .since_flush
             .min(BOUND)
             .max(self.recent - self.recent / 8);
         self.since_flush = 0;
-        let kept = (2 * self.recent).max(SMALL);
+        let kept = (4 * self.recent).max(SMALL);
         if self.tail.capacity() > kept {
             self.tail = BytesMut::new();
         }

@@ -1,7 +1,5 @@
 //! What passes while both sides are well: every byte, in order, and never too much at once.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use acp_relay::core::Cause;
 use acp_relay::wire::Side;
 

@@ -2,3 +2,4 @@
 
 pub(crate) mod bridge;
 pub(crate) mod link;
+pub(crate) mod program;

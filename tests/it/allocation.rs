@@ -1,0 +1,183 @@
+//! A message that nothing has to change costs no allocation.
+//!
+//! The whole loop runs, over byte streams; after some rounds to warm up, further rounds are counted
+//! on this thread. The peers here work in memory they already have, so every allocation counted
+//! would be the relay's.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use acp_relay::relay::{self, End, Stop};
+use acp_relay::tap::Taps;
+use acp_relay::transport::{Link, Peer, PeerKind, stream};
+use acp_relay::wire::Side;
+use allocation_counter::measure;
+use futures_util::future::{Either, select};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+use crate::support::link::setup;
+
+/// The far ends of both links.
+struct Peers {
+    client: DuplexStream,
+    agent: DuplexStream,
+    buffer: Vec<u8>,
+}
+
+/// What is said in one round: one batch from one side, all of it heard by the other.
+struct Round {
+    from: Side,
+    text: Vec<u8>,
+}
+
+fn link(half_close: bool) -> (Link, DuplexStream) {
+    let (near, far) = duplex(256 << 10);
+    let (reader, writer) = tokio::io::split(near);
+    let (rx, tx) = stream::halves(reader, writer, 1 << 24, &setup());
+    let link = Link {
+        peer: Peer {
+            name: "duplex".to_owned(),
+            half_close,
+            kind: PeerKind::Remote,
+        },
+        rx: Box::new(rx),
+        tx: Box::new(tx),
+        hold: Box::new(()),
+    };
+    (link, far)
+}
+
+impl Peers {
+    async fn play(&mut self, rounds: &[Round]) {
+        for round in rounds {
+            let (from, to) = match round.from {
+                Side::Client => (&mut self.client, &mut self.agent),
+                Side::Agent => (&mut self.agent, &mut self.client),
+            };
+            from.write_all(&round.text).await.unwrap();
+            let heard = &mut self.buffer[..round.text.len()];
+            to.read_exact(heard).await.unwrap();
+            assert!(heard == round.text, "the bytes are others");
+        }
+    }
+}
+
+/// Allocations of the relay while `rounds` are played `times` over, after a warm-up.
+fn allocations(rounds: &[Round], times: usize) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (client, far_client) = link(true);
+    let (agent, far_agent) = link(true);
+    let mut peers = Peers {
+        client: far_client,
+        agent: far_agent,
+        buffer: vec![0; 256 << 10],
+    };
+    let stop = Stop::default();
+    let limits = Arc::default();
+    let mut run: Pin<Box<dyn Future<Output = End> + '_>> =
+        Box::pin(relay::run(client, agent, limits, Taps::default(), &stop));
+    let mut play = |times: usize| {
+        runtime.block_on(async {
+            for _ in 0..times {
+                let round = pin!(peers.play(rounds));
+                match select(round, &mut run).await {
+                    Either::Left(_) => {}
+                    Either::Right((end, _)) => panic!("the relay has ended: {end:?}"),
+                }
+            }
+        });
+    };
+    play(300);
+    // Entering the runtime is not the relay's.
+    let entering = measure(|| play(0)).count_total;
+    measure(|| play(times)).count_total - entering
+}
+
+fn lines(count: usize, line: impl Fn(usize) -> String) -> Vec<u8> {
+    (0..count).map(line).collect::<String>().into_bytes()
+}
+
+fn update(pad: usize) -> impl Fn(usize) -> String {
+    let pad = "x".repeat(pad);
+    move |n| {
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":[{n},\"{pad}\"]}}\n"
+        )
+    }
+}
+
+fn ask(n: usize) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"session/request_permission\"}}\n")
+}
+
+fn answer(n: usize) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{{\"outcome\":[]}}}}\n")
+}
+
+fn uuid(n: usize) -> String {
+    format!("\"5f0c7f3e-2f5b-4e0e-9d6b-{n:012}\"")
+}
+
+#[test]
+fn the_counter_counts() {
+    let counted = measure(|| drop(std::hint::black_box(vec![0_u8; 100])));
+    assert_eq!(counted.count_total, 1);
+}
+
+#[test]
+fn notifications_cost_no_allocation() {
+    for from in [Side::Client, Side::Agent] {
+        for (count, pad) in [(1, 0), (1, 3000), (10, 200), (300, 100), (2000, 10)] {
+            let text = lines(count, update(pad));
+            let counted = allocations(&[Round { from, text }], 50);
+            assert_eq!(
+                counted, 0,
+                "from the {from}: {count} messages of {pad} bytes and more, 50 times"
+            );
+        }
+    }
+}
+
+#[test]
+fn requests_and_their_answers_cost_no_allocation() {
+    for from in [Side::Client, Side::Agent] {
+        for count in [1, 8, 500] {
+            let rounds = [
+                Round {
+                    from,
+                    text: lines(count, ask),
+                },
+                Round {
+                    from: from.other(),
+                    text: lines(count, answer),
+                },
+            ];
+            let counted = allocations(&rounds, 50);
+            assert_eq!(counted, 0, "{count} requests of the {from}, 50 times");
+        }
+        let quoted = |n| {
+            let id = uuid(n);
+            [
+                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\"}}\n"),
+                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":null}}\n"),
+            ]
+        };
+        let [ask, answer] = quoted(7);
+        let rounds = [
+            Round {
+                from,
+                text: ask.into_bytes(),
+            },
+            Round {
+                from: from.other(),
+                text: answer.into_bytes(),
+            },
+        ];
+        assert_eq!(allocations(&rounds, 50), 0, "a quoted UUID of the {from}");
+    }
+}

@@ -1,0 +1,208 @@
+//! What the program carries between an editor on its stdio and an agent, near or behind a server.
+
+use serde_json::json;
+
+use crate::support::link::run as block_on;
+use crate::support::program::{Program, run};
+
+/// Answers each request with its method and says how it was asked.
+pub(super) const ECHO: [&str; 3] = [
+    "python3",
+    "-uc",
+    "
+import json, sys
+for line in sys.stdin:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        continue
+    if 'method' in message and 'id' in message:
+        result = {'heard': message['method'], 'line': line}
+        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result}), flush=True)
+",
+];
+
+fn ask(id: usize) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ask\"}}\n")
+}
+
+fn connect_to(agent: &[&'static str]) -> Vec<&'static str> {
+    [&["connect", "--"], agent].concat()
+}
+
+#[test]
+fn connect_exits_as_the_agent_did() {
+    block_on(async {
+        for (script, code) in [
+            ("exit 0", 0),
+            ("exit 3", 3),
+            ("kill -TERM $$", 143),
+            ("kill -KILL $$", 137),
+        ] {
+            let outcome = run(&connect_to(&["sh", "-c", script]), "").await;
+            assert_eq!(outcome.code, Some(code), "{script}: {outcome:?}");
+            assert_eq!(outcome.stdout, "", "{script}");
+        }
+    });
+}
+
+#[test]
+fn connect_exits_as_the_agent_behind_a_server_did() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = format!("unix:{}/relay", folder.path().display());
+        let listen = ["tcp://127.0.0.1:0", &socket, "ws://127.0.0.1:0"];
+        let options = listen.iter().flat_map(|at| ["--listen", at]);
+        // It exits as it is told.
+        let script = "read line; exit $(printf %s \"$line\" | tr -dc 0-9)";
+        let agent = ["--", "sh", "-c", script];
+        let args: Vec<&str> = ["serve"].into_iter().chain(options).chain(agent).collect();
+        let mut serve = Program::start(&args);
+        for scheme in ["tcp://127.0.0.1:", "unix:/", "ws://127.0.0.1:"] {
+            let address = serve.address().await;
+            assert!(address.starts_with(scheme), "{address}");
+            assert!(!address.ends_with(":0"), "{address}");
+            for code in [0, 3] {
+                let mut connect = Program::start(&["connect", &address]);
+                let text = format!("{{\"method\":\"exit\",\"params\":{code}}}\n");
+                connect.write(&text).await;
+                assert_eq!(
+                    connect.line().await,
+                    None,
+                    "the notice is not for the editor"
+                );
+                assert_eq!(connect.exit().await.code(), Some(code), "{address}");
+            }
+        }
+    });
+}
+
+#[test]
+fn an_agent_that_dies_over_a_request_is_told_of() {
+    block_on(async {
+        let script = "read line; echo 'out of memory' >&2; exit 3";
+        let mut serve = Program::start(&[
+            "serve",
+            "--listen",
+            "ws://127.0.0.1:0",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]);
+        let address = serve.address().await;
+        let mut connect = Program::start(&["connect", &address]);
+        connect.write(&ask(1)).await;
+        let answer = connect.json().await;
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(1), &json!(-32051))
+        );
+        let relay = &answer["error"]["data"]["relay"];
+        assert_eq!(relay["exit"], json!({ "code": 3 }));
+        let tail = relay["stderrTail"].as_str().unwrap();
+        assert!(tail.contains("out of memory"), "{tail}");
+        assert_eq!(connect.line().await, None);
+        assert_eq!(connect.exit().await.code(), Some(3));
+    });
+}
+
+#[test]
+fn input_that_is_at_its_end_already_is_answered() {
+    block_on(async {
+        let near = run(&connect_to(&ECHO), &ask(1)).await;
+        assert_eq!(near.code, Some(0), "{near:?}");
+        for listen in ["tcp://127.0.0.1:0", "ws://127.0.0.1:0"] {
+            let args = [&["serve", "--listen", listen, "--"][..], &ECHO].concat();
+            let mut serve = Program::start(&args);
+            let far = run(&["connect", &serve.address().await], &ask(1)).await;
+            assert_eq!((far.code, far.stdout), (Some(0), near.stdout.clone()));
+        }
+        assert!(near.stdout.contains(r#""id": 1"#), "{near:?}");
+        assert_eq!(near.stdout.lines().count(), 1);
+    });
+}
+
+#[test]
+fn broken_messages_are_answered_and_the_connection_lives() {
+    block_on(async {
+        let mut connect = Program::start(&connect_to(&ECHO));
+        connect
+            .write("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\n")
+            .await;
+        let error = connect.json().await;
+        assert_eq!(
+            (&error["id"], &error["error"]["code"]),
+            (&json!(null), &json!(-32700))
+        );
+        connect.write(&ask(8)).await;
+        let answer = connect.json().await;
+        assert_eq!(answer["id"], 8);
+        // And what went through was not touched.
+        assert_eq!(answer["result"]["line"], ask(8));
+        connect.end();
+        assert_eq!(connect.line().await, None);
+        assert_eq!(connect.exit().await.code(), Some(0));
+    });
+}
+
+#[test]
+fn the_third_over_long_line_ends_it() {
+    block_on(async {
+        let options = ["connect", "--limit", "frame-from-child=1KiB", "--"];
+        let mut connect = Program::start(&[&options[..], &ECHO].concat());
+        let pad = "x".repeat(2000);
+        let line =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":\"{pad}\"}}\n");
+        for _ in 0..3 {
+            connect.write(&line).await;
+            let error = connect.json().await;
+            assert_eq!(
+                (&error["id"], &error["error"]["code"]),
+                (&json!(1), &json!(-32056))
+            );
+        }
+        assert_eq!(connect.line().await, None);
+        // The agent ended well when its input did.
+        assert_eq!(connect.exit().await.code(), Some(0));
+    });
+}
+
+#[test]
+fn a_client_with_headers_meets_an_agent_with_lines() {
+    block_on(async {
+        let mut connect = Program::start(&connect_to(&ECHO));
+        let body = "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": 1,\n  \"method\": \"ask\"\n}";
+        let message = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        connect.write(&message).await;
+        let head = connect.line().await.unwrap();
+        let length: usize = head
+            .strip_prefix("Content-Length: ")
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert_eq!(connect.line().await.unwrap(), "");
+        let answer: serde_json::Value = serde_json::from_str(&connect.bytes(length).await).unwrap();
+        assert_eq!(answer["id"], 1);
+        // A line break between tokens became a space: one message, one line.
+        assert_eq!(
+            answer["result"]["line"],
+            format!("{}\n", body.replace('\n', " "))
+        );
+    });
+}
+
+#[test]
+fn the_demo_plays_to_its_end() {
+    block_on(async {
+        for (args, word) in [
+            (&["demo"][..], "warm welcome"),
+            (&["demo", "--deny"], "stays"),
+        ] {
+            let outcome = run(args, "").await;
+            assert_eq!(outcome.code, Some(0), "{outcome:?}");
+            assert!(outcome.stdout.contains(word), "{outcome:?}");
+            assert_eq!(outcome.stderr, "", "{outcome:?}");
+        }
+    });
+}

@@ -1,0 +1,5 @@
+//! The built program at its command line: what it says, and the codes it exits with.
+
+mod carries;
+mod refuses;
+mod stops;

@@ -1,0 +1,188 @@
+//! What cannot work is said in one line that names what, where and what to do, with a code.
+
+use std::fs;
+use std::net::TcpListener;
+
+use crate::support::link::run as block_on;
+use crate::support::program::run;
+
+/// Arguments, the code, and parts of the one line.
+type Case<'a> = (&'a [&'a str], i32, &'a [&'a str]);
+
+async fn check(cases: &[Case<'_>]) {
+    for (args, code, parts) in cases {
+        let outcome = run(args, "").await;
+        let shown = format!("{args:?}: {outcome:?}");
+        assert_eq!(outcome.code, Some(*code), "{shown}");
+        assert_eq!(outcome.stdout, "", "{shown}");
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        assert_eq!(lines.len(), 1, "{shown}");
+        assert!(lines[0].starts_with("acp-relay: "), "{shown}");
+        for part in *parts {
+            assert!(lines[0].contains(part), "`{part}` is not in {shown}");
+        }
+    }
+}
+
+#[test]
+fn help_tells_of_every_endpoint_and_shows_examples() {
+    block_on(async {
+        let help = run(&["--help"], "").await;
+        assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
+        for part in [
+            "stdio:",
+            "exec:",
+            "-- COMMAND",
+            "tcp://",
+            "unix:",
+            "ws://",
+            "wss://",
+            "Examples:",
+            "acp-relay demo",
+            "acp-relay serve",
+            "acp-relay connect",
+            "--limit",
+            "Exit codes",
+        ] {
+            assert!(help.stdout.contains(part), "no {part}");
+        }
+        for short in [&["serve", "-h"], &["connect", "-h"], &["demo", "-h"]] {
+            assert_eq!(run(short, "").await.code, Some(0));
+        }
+        let version = run(&["--version"], "").await;
+        let expected = format!("acp-relay {}\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!((version.code, version.stdout), (Some(0), expected));
+    });
+}
+
+#[test]
+fn a_command_line_without_sense_is_refused() {
+    block_on(async {
+        for (args, part) in [
+            (&["nonsense"][..], "nonsense"),
+            (&[], "Usage"),
+            (&["serve"], "COMMAND"),
+            (&["connect"], "ENDPOINT"),
+            (&["connect", "gopher://x"], "tcp://HOST:PORT"),
+            (
+                &["serve", "--listen", "tcp://localhost", "--", "cat"],
+                "tcp://localhost",
+            ),
+            (&["serve", "--limit", "speed=1", "--", "cat"], "speed"),
+            (
+                &["serve", "--limit", "nesting=deep", "--", "cat"],
+                "nesting",
+            ),
+            (
+                &["connect", "tcp://127.0.0.1:1", "--", "cat"],
+                "cannot be used with",
+            ),
+            (&["connect", "--limit", "nesting", "--", "cat"], "nesting"),
+        ] {
+            let outcome = run(args, "").await;
+            assert_eq!(outcome.code, Some(64), "{args:?}: {outcome:?}");
+            assert_eq!(outcome.stdout, "");
+            assert!(outcome.stderr.contains(part), "{args:?}: {outcome:?}");
+        }
+        check(&[
+            (
+                &["connect", "tcp://127.0.0.1:0"],
+                64,
+                &["tcp://127.0.0.1:0", "port 0"],
+            ),
+            (&["--log", "a=b=c", "connect", "--", "cat"], 64, &["--log"]),
+        ])
+        .await;
+    });
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    block_on(async {
+        // A port that nothing listens at: it was free a moment ago.
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let [tcp, ws] = ["tcp", "ws"].map(|scheme| format!("{scheme}://127.0.0.1:{port}"));
+        let folder = tempfile::tempdir().unwrap();
+        let socket = format!("unix:{}/none", folder.path().display());
+        check(&[
+            (
+                &["connect", "tcp://no-such-host.invalid:1"],
+                68,
+                &["no-such-host.invalid", "not known", "Check the name"],
+            ),
+            (&["connect", &tcp], 69, &[&tcp, "refused", "Start the peer"]),
+            (&["connect", &ws], 69, &[&ws, "refused", "Start the peer"]),
+            (&["connect", &socket], 69, &[&socket, "no such socket file"]),
+            (
+                &["connect", "--", "/nonexistent/agent"],
+                69,
+                &["/nonexistent/agent", "Check the path"],
+            ),
+            (
+                &["serve", "--", "/nonexistent/agent"],
+                69,
+                &["/nonexistent/agent", "Check the path"],
+            ),
+            (
+                &["serve", "--", "no-such-agent-anywhere"],
+                69,
+                &["no-such-agent-anywhere", "PATH", "Install"],
+            ),
+        ])
+        .await;
+    });
+}
+
+#[test]
+fn what_is_not_permitted_is_explained() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("agent");
+        fs::write(&file, "").unwrap();
+        let file = file.to_str().unwrap();
+        let taker = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = format!("tcp://{}", taker.local_addr().unwrap());
+        let in_the_way = format!("unix:{file}");
+        check(&[
+            (
+                &["connect", "--", file],
+                77,
+                &[file, "not executable", "chmod +x"],
+            ),
+            (
+                &["serve", "--", file],
+                77,
+                &[file, "not executable", "chmod +x"],
+            ),
+            (
+                &["serve", "--listen", "tcp://0.0.0.0:0", "--", "cat"],
+                77,
+                &["tcp://0.0.0.0:0", "other machines", "--dangerously-no-auth"],
+            ),
+            (
+                &["serve", "--listen", "ws://[::]:0", "--", "cat"],
+                77,
+                &["ws://[::]:0", "--dangerously-no-auth"],
+            ),
+            (
+                &["serve", "--listen", &in_the_way, "--", "cat"],
+                73,
+                &[file, "no socket", "another path"],
+            ),
+            (
+                &["serve", "--listen", "unix:/nonexistent/relay", "--", "cat"],
+                73,
+                &["/nonexistent/relay", "does not exist"],
+            ),
+            (
+                &["serve", "--listen", &taken, "--", "cat"],
+                69,
+                &[&taken, "in use", "another port"],
+            ),
+        ])
+        .await;
+        assert!(fs::exists(file).unwrap(), "the file in the way is gone");
+    });
+}

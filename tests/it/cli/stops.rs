@@ -1,0 +1,112 @@
+//! How the program stops when it is told to, and that nothing stays behind.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::support::link::run as block_on;
+use crate::support::program::Program;
+
+/// Says its process id and waits for the end of its input, which some agents do not care about.
+const MEEK: &str = "echo \"{\\\"method\\\":\\\"pid $$\\\"}\"; while read line; do :; done";
+const STUBBORN: &str = "trap '' TERM; echo \"{\\\"method\\\":\\\"pid $$\\\"}\"; \
+    while :; do read line || sleep 0.1; done";
+
+/// Starts a server with one connected client and says the agent's process id.
+async fn serve(script: &str) -> (Program, Program, u32) {
+    let args = [
+        "serve",
+        "--listen",
+        "tcp://127.0.0.1:0",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let mut serve = Program::start(&args);
+    let mut client = Program::start(&["connect", &serve.address().await]);
+    let word = client.json().await["method"].as_str().unwrap().to_owned();
+    let pid = word.strip_prefix("pid ").unwrap().parse().unwrap();
+    assert!(lives(pid));
+    (serve, client, pid)
+}
+
+fn lives(pid: u32) -> bool {
+    fs::exists(Path::new("/proc").join(pid.to_string())).unwrap()
+}
+
+#[test]
+fn the_first_signal_ends_a_server_gracefully() {
+    block_on(async {
+        for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+            let (mut serve, mut client, agent) = serve(MEEK).await;
+            serve.signal(signal);
+            assert_eq!(serve.exit().await.code(), Some(0), "{signal:?}");
+            assert!(!lives(agent), "the agent is left");
+            assert_eq!(client.line().await, None);
+            assert_eq!(client.exit().await.code(), Some(0));
+        }
+    });
+}
+
+#[test]
+fn the_second_signal_does_not_wait() {
+    block_on(async {
+        let (mut serve, mut client, agent) = serve(STUBBORN).await;
+        serve.signal(Signal::TERM);
+        // It refuses new clients from now on, so it has heard the signal when this is answered.
+        client
+            .write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n")
+            .await;
+        while client.json().await["error"]["code"] != -32054 {
+            client
+                .write("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"a\"}\n")
+                .await;
+        }
+        assert!(lives(agent), "it has its grace");
+        serve.signal(Signal::TERM);
+        let exit = timeout(Duration::from_secs(4), serve.exit()).await;
+        assert_eq!(exit.expect("it waits").code(), Some(75));
+        assert!(!lives(agent), "the agent is left");
+    });
+}
+
+#[test]
+fn a_client_that_never_shakes_hands_does_not_delay_the_end() {
+    block_on(async {
+        let args = ["serve", "--listen", "ws://127.0.0.1:0", "--", "cat"];
+        let mut serve = Program::start(&args);
+        let address = serve.address().await;
+        let host = address.strip_prefix("ws://").unwrap();
+        let host = host.split('/').next().unwrap();
+        let mut silent = TcpStream::connect(host).await.unwrap();
+        // One that is served proves that the silent one, who came first, has been accepted.
+        let mut other = Program::start(&["connect", &address]);
+        other.write("{\"method\":\"a\"}\n").await;
+        assert_eq!(other.line().await.unwrap(), "{\"method\":\"a\"}");
+        serve.signal(Signal::TERM);
+        let exit = timeout(Duration::from_secs(4), serve.exit()).await;
+        assert_eq!(exit.expect("it waits").code(), Some(0));
+        assert_eq!(silent.read(&mut [0; 8]).await.unwrap_or(0), 0);
+    });
+}
+
+#[test]
+fn a_signal_ends_the_agent_of_connect() {
+    block_on(async {
+        let mut connect = Program::start(&["connect", "--", "sh", "-c", MEEK]);
+        let word = connect.json().await["method"].as_str().unwrap().to_owned();
+        let agent: u32 = word.strip_prefix("pid ").unwrap().parse().unwrap();
+        connect.signal(Signal::TERM);
+        assert_eq!(connect.line().await, None);
+        assert_eq!(connect.exit().await.code(), Some(0));
+        assert!(!lives(agent), "the agent is left");
+    });
+}

@@ -1,0 +1,131 @@
+//! The built program, run as a user runs it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
+)]
+
+use std::ffi::OsStr;
+use std::process::{ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+use super::link::PATIENCE;
+
+/// What came of a run.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A running program that a test talks to. Dropping it kills it.
+pub(crate) struct Program {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    stderr: Lines<BufReader<ChildStderr>>,
+}
+
+fn command(args: &[impl AsRef<OsStr>]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-relay"));
+    command
+        .args(args)
+        .env_remove("ACP_RELAY_LOG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs the program to its end with `input` on a stdin that ends after it.
+pub(crate) async fn run(args: &[impl AsRef<OsStr>], input: &str) -> Outcome {
+    let mut child = command(args).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    // A program that fails at once does not read it.
+    let write = tokio::spawn(async move { stdin.write_all(input.as_bytes()).await });
+    let output = timeout(PATIENCE, child.wait_with_output());
+    let output = output.await.expect("the program hangs").unwrap();
+    drop(write.await);
+    Outcome {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Program {
+    pub(crate) fn start(args: &[impl AsRef<OsStr>]) -> Self {
+        let mut child = command(args).spawn().unwrap();
+        Self {
+            stdin: child.stdin.take(),
+            stdout: BufReader::new(child.stdout.take().unwrap()),
+            stderr: BufReader::new(child.stderr.take().unwrap()).lines(),
+            child,
+        }
+    }
+
+    /// The next line on stderr.
+    pub(crate) async fn complaint(&mut self) -> Option<String> {
+        let line = timeout(PATIENCE, self.stderr.next_line());
+        line.await.expect("the program says nothing").unwrap()
+    }
+
+    /// Where it listens, as it says.
+    pub(crate) async fn address(&mut self) -> String {
+        let line = self.complaint().await.unwrap_or_default();
+        let address = line.strip_prefix("acp-relay: listening on ");
+        address.unwrap_or_else(|| panic!("{line}")).to_owned()
+    }
+
+    /// Writes to its stdin.
+    pub(crate) async fn write(&mut self, text: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(text.as_bytes()).await.unwrap();
+        stdin.flush().await.unwrap();
+    }
+
+    /// Ends its stdin.
+    pub(crate) fn end(&mut self) {
+        self.stdin = None;
+    }
+
+    /// The next line of its stdout, without its end; `None` when there are no more.
+    pub(crate) async fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = timeout(PATIENCE, self.stdout.read_line(&mut line));
+        let read = read.await.expect("the program says nothing").unwrap();
+        (read > 0).then(|| line.trim_end().to_owned())
+    }
+
+    /// The next line of its stdout as JSON.
+    pub(crate) async fn json(&mut self) -> Value {
+        let line = self.line().await.expect("a message, not the end");
+        serde_json::from_str(&line).unwrap_or_else(|fault| panic!("{fault}: {line}"))
+    }
+
+    /// So many bytes of its stdout.
+    pub(crate) async fn bytes(&mut self, count: usize) -> String {
+        let mut bytes = vec![0; count];
+        let read = timeout(PATIENCE, self.stdout.read_exact(&mut bytes));
+        read.await.expect("the program says nothing").unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = self.child.id().expect("it runs");
+        kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+    }
+
+    pub(crate) async fn exit(&mut self) -> ExitStatus {
+        let exit = timeout(PATIENCE, self.child.wait());
+        exit.await.expect("the program hangs").unwrap()
+    }
+}
