@@ -22,6 +22,7 @@ impl Core {
             Side::Client if !ending.hears(Side::Agent) => {
                 Some(self.agent_gone(Delivered::No, &ending.stderr_tail))
             }
+            Side::Agent if !ending.hears(Side::Agent) => Some(excuse::draining(Delivered::No)),
             Side::Agent if !ending.speaks[Side::Client as usize] => {
                 Some(excuse::client_left(Delivered::No))
             }
