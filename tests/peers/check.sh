@@ -10,6 +10,14 @@ python3 run.py --prove
 python3 autobahn.py --prove
 echo "== real agents and a real client"
 python3 run.py
+echo "== JSON through every pair of wires"
+python3 json_suite.py
+echo "== killed at random moments"
+python3 kill.py
+echo "== stalled readers"
+# Streams of 2 GiB take the optimised program; the other checks are as good on any.
+cargo build --quiet --release --locked --offline
+python3 stall.py --relay "${CARGO_TARGET_DIR:-../../target}/release/acp-relay"
 echo "== Autobahn"
 # Split into words on purpose: it is a command with arguments.
 # shellcheck disable=SC2086

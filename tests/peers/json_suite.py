@@ -246,6 +246,8 @@ def main():
     texts = [(path.stem, path.read_bytes()) for path in sorted(VECTORS.glob("[yni]_*.json"))]
     random.Random(args.seed).shuffle(texts)
     print("seed %d, %d texts" % (args.seed, len(texts)))
+    # Told to end (a timeout): clean up on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     root = Path(tempfile.mkdtemp(prefix="acp-json-"))
     pairs = [Pair(client, agent, args.relay, texts, root) for client, agent in itertools.product(
         [kind for kind in CLIENTS if not args.client or kind.name in args.client],
