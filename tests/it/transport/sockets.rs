@@ -81,6 +81,59 @@ fn a_socket_in_use_is_left_alone() {
 }
 
 #[test]
+fn of_two_that_replace_a_stale_socket_file_one_wins() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..40 {
+        let path = dir.path().join(format!("s{round}"));
+        drop(UnixListener::bind(&path).unwrap());
+        let start = std::sync::Barrier::new(4);
+        // Nobody leaves before all have tried.
+        let finish = std::sync::Barrier::new(4);
+        let contend = || {
+            run(async {
+                start.wait();
+                let outcome = registry::listen(&unix(&path), &setup()).await;
+                finish.wait();
+                let Ok(mut listener) = outcome else {
+                    return outcome.err();
+                };
+                // It is the one that is found there.
+                let (at, setup) = (listener.address(), setup());
+                let connecting = registry::connect(&at, &setup);
+                tokio::join!(connecting, accept(&mut *listener)).0.unwrap();
+                None
+            })
+        };
+        let faults: Vec<OpenError> = std::thread::scope(|scope| {
+            let contenders: Vec<_> = (0..4).map(|_| scope.spawn(contend)).collect();
+            (contenders.into_iter())
+                .filter_map(|contender| contender.join().unwrap())
+                .collect()
+        });
+        assert_eq!(faults.len(), 3, "{faults:?}");
+        for fault in faults {
+            assert!(fault.to_string().contains("in use"), "{fault}");
+        }
+        assert!(!path.exists(), "the winner has left its file behind");
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_locked_is_waited_for_and_explained() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let lock = fs::File::open(dir.path()).unwrap();
+        lock.lock().unwrap();
+        let fault = refused_to_listen(&unix(&path)).await;
+        assert_eq!(fault.kind, OpenErrorKind::Unavailable);
+        assert!(fault.to_string().contains("lock"), "{fault}");
+        drop(lock);
+        drop(listen(&unix(&path), &setup()).await);
+    });
+}
+
+#[test]
 fn a_file_that_is_no_socket_is_never_deleted() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
