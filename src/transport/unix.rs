@@ -3,16 +3,25 @@
 //! The socket file is the lock on the door, so it is open to its owner alone from its first
 //! moment. A file left behind by a relay that was killed is replaced; one that is in use, or is
 //! no socket, is left alone.
+//!
+//! Between looking at a file and replacing it, and between binding a socket and listening at it,
+//! a living socket looks like one left behind. So relays that start at the same moment take
+//! turns: for that time each holds the lock (`flock`) of the directory. A lock file of its own
+//! would stay behind, or be removed from under somebody who waits for it; binding another name
+//! and renaming it would silently take the path from a relay that has just done the same.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
@@ -22,14 +31,20 @@ use super::{Setup, Transport, failure, stream};
 /// Connections the system keeps for us until we accept them.
 const BACKLOG: i32 = 1024;
 
+/// How long a turn at the directory is waited for. Taking one needs a few system calls.
+const TURN: Duration = Duration::from_secs(2);
+/// Pause between two tries to get the turn: to wait for it would hold up a thread.
+const PACE: Duration = Duration::from_millis(5);
+
 /// The transport behind `unix:`.
 #[derive(Debug)]
 pub(super) struct Unix;
 
 /// A bound `unix:` endpoint.
 struct Bound {
-    socket: UnixListener,
+    /// Dropped first: while the socket still listens, nobody else puts a file there.
     file: SocketFile,
+    socket: UnixListener,
     setup: Setup,
 }
 
@@ -73,14 +88,16 @@ impl Transport for Unix {
                 return Err(OpenError::misplaced(at));
             };
             let address = address(at, path)?;
+            let turn = turn(at, path).await?;
             clear_away(at, path).await?;
             let socket = bind(&address).map_err(|source| not_bound(at, &source))?;
             let file = SocketFile::new(path);
+            drop(turn);
             let socket = UnixListener::from_std(socket).map_err(|source| not_bound(at, &source))?;
             let setup = setup.clone();
             Ok(Box::new(Bound {
-                socket,
                 file,
+                socket,
                 setup,
             }) as Box<dyn Listener>)
         })
@@ -155,6 +172,36 @@ fn address(endpoint: &Endpoint, path: &Path) -> Result<SockAddr, OpenError> {
         let what = "the path is too long for a socket (about 100 bytes)";
         OpenError::new(OpenErrorKind::Usage, endpoint, what).with_remedy("Choose a shorter path")
     })
+}
+
+/// Waits until no other relay is making a socket in the directory of `path`; the others wait until
+/// the file is dropped. `None` where the directory cannot be locked (it may not be read, or the
+/// file system has no locks): then there are no turns.
+async fn turn(at: &Endpoint, path: &Path) -> Result<Option<File>, OpenError> {
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let Ok(directory) = File::open(directory) else {
+        return Ok(None);
+    };
+    let until = Instant::now() + TURN;
+    loop {
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(directory)),
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => sleep(PACE).await,
+            Err(Errno::WOULDBLOCK) => {
+                let what = "some program holds the lock of the socket's directory";
+                return Err(OpenError::new(OpenErrorKind::Unavailable, at, what)
+                    .with_remedy("Try again, or choose another directory"));
+            }
+            Err(error) => {
+                tracing::debug!(%error, "sockets are made in this directory without turns");
+                return Ok(None);
+            }
+        }
+    }
 }
 
 /// Removes a socket file that nobody listens at any more.

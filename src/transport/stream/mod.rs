@@ -7,6 +7,7 @@
 
 mod halves;
 mod read;
+mod thrift;
 mod write;
 
 use halves::Spoken;

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use acp_relay::transport::{Endpoint, OpenError, OpenErrorKind, registry};
 use acp_relay::wire::Frame;
@@ -77,6 +78,62 @@ fn a_socket_in_use_is_left_alone() {
         assert!(fault.to_string().contains("in use"), "{fault}");
         assert!(path.exists());
         drop(first);
+    });
+}
+
+#[test]
+fn of_two_that_replace_a_stale_socket_file_one_wins() {
+    const ROUNDS: usize = 100;
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..ROUNDS {
+        let path = dir.path().join(format!("s{round}"));
+        drop(UnixListener::bind(&path).unwrap());
+        let ready = AtomicUsize::new(0);
+        // Nobody leaves before both have tried.
+        let finish = std::sync::Barrier::new(2);
+        let contend = || {
+            run(async {
+                ready.fetch_add(1, Ordering::SeqCst);
+                // Closer together than a barrier would let them go.
+                while ready.load(Ordering::SeqCst) < 2 {
+                    std::thread::yield_now();
+                }
+                let outcome = registry::listen(&unix(&path), &setup()).await;
+                finish.wait();
+                let Ok(mut listener) = outcome else {
+                    return outcome.err();
+                };
+                // It is the one that is found there.
+                let (at, setup) = (listener.address(), setup());
+                let connecting = registry::connect(&at, &setup);
+                tokio::join!(connecting, accept(&mut *listener)).0.unwrap();
+                None
+            })
+        };
+        let faults: Vec<OpenError> = std::thread::scope(|scope| {
+            let contenders = [scope.spawn(contend), scope.spawn(contend)];
+            (contenders.into_iter())
+                .filter_map(|contender| contender.join().unwrap())
+                .collect()
+        });
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].to_string().contains("in use"), "{faults:?}");
+        assert!(!path.exists(), "the winner has left its file behind");
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_locked_is_waited_for_and_explained() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let lock = fs::File::open(dir.path()).unwrap();
+        lock.lock().unwrap();
+        let fault = refused_to_listen(&unix(&path)).await;
+        assert_eq!(fault.kind, OpenErrorKind::Unavailable);
+        assert!(fault.to_string().contains("lock"), "{fault}");
+        drop(lock);
+        drop(listen(&unix(&path), &setup()).await);
     });
 }
 

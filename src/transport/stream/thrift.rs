@@ -1,0 +1,88 @@
+//! Keeps small messages from holding large buffers.
+//!
+//! A frame shares the read buffer it was cut from, and while it waits for a slow reader, all of
+//! that memory waits with it: a peer that sends 64 KiB of blank lines around each small message
+//! would have us keep 64 KiB for each. What comes behind a frame is not known when it is cut. So
+//! the rule looks back: when memory has to be replaced while frames still hold it, and less than
+//! half of it was frames, small frames are copied out from then on, until memory was mostly
+//! frames again. What waits holds at most a few times its own bytes and one buffer, and a stream
+//! of messages with nothing around them is never copied and needs no allocation.
+//!
+//! Not here: how many bytes may wait (see `core::Outbox`).
+
+use bytes::{Bytes, BytesMut};
+
+use crate::wire::Frame;
+use crate::wire::framing::Cut;
+
+/// Memory of more than this, in bytes, was needed for one large message, and is not kept for the
+/// small ones that happen to end in it.
+const ROOMY: usize = 128 << 10;
+
+/// The memory behind a read buffer.
+#[derive(Debug, Default)]
+pub(super) struct Thrift {
+    /// Its size, which the buffer's capacity does not tell once frames are cut.
+    size: usize,
+    /// Bytes of it that were frames.
+    framed: usize,
+    /// Whether memory like this was last held by few frames.
+    wasteful: bool,
+    /// The buffer before: while its last frames are being written, the next bytes are read, and
+    /// the two take turns without a fresh allocation.
+    spare: BytesMut,
+    spare_size: usize,
+}
+
+impl Thrift {
+    /// Bytes of memory behind the buffer.
+    pub(super) const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The buffer was dropped.
+    pub(super) fn is_given_back(&mut self) {
+        self.size = 0;
+        self.framed = 0;
+        self.spare = BytesMut::new();
+        self.spare_size = 0;
+    }
+
+    /// Makes room for `want` more bytes.
+    pub(super) fn make_room(&mut self, buffer: &mut BytesMut, want: usize) {
+        let full = 2 * self.framed >= self.size;
+        // When every frame of the memory has been dropped, this takes it again, though the beginning
+        // of a message that is carried over may take half of the room.
+        if buffer.try_reclaim(want) || (self.size >= want && buffer.try_reclaim(want / 2)) {
+            self.wasteful &= !full;
+        } else if self.framed == 0 {
+            // A message longer than the memory; it grows, where the allocator can without a copy.
+            buffer.reserve(want);
+            self.size = buffer.capacity();
+        } else {
+            self.wasteful = !full;
+            if !self.spare.try_reclaim(buffer.len() + want) {
+                self.spare = BytesMut::with_capacity(buffer.len() + want);
+                self.spare_size = self.spare.capacity();
+            }
+            self.spare.extend_from_slice(buffer);
+            buffer.clear();
+            std::mem::swap(buffer, &mut self.spare);
+            std::mem::swap(&mut self.size, &mut self.spare_size);
+        }
+        self.framed = 0;
+    }
+
+    /// Passes on what was cut out of the buffer, with memory of its own if it is to be copied.
+    pub(super) fn share(&mut self, cut: Cut) -> Cut {
+        let Cut::Frame(frame) = cut else {
+            return cut;
+        };
+        self.framed += frame.len();
+        let small = 2 * frame.len() < self.size;
+        if small && (self.wasteful || self.size > ROOMY) {
+            return Cut::Frame(Frame::new(Bytes::copy_from_slice(frame.as_bytes())));
+        }
+        Cut::Frame(frame)
+    }
+}
