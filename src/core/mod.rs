@@ -20,7 +20,16 @@
 //!
 //! *A half-closed client may wait for what it asked.* When a client has ended its stream but still
 //! listens, the time an agent has before SIGTERM is counted from its last word as long as it owes
-//! an answer, so `printf … | acp-relay connect …` gets one.
+//! an answer, so `printf … | acp-relay connect …` gets one. That time is the same few seconds as
+//! ever, because a client that was killed looks no different from one that waits, and an agent
+//! that neither speaks nor ends must not stay for it.
+//!
+//! *Who is asked to stop lets turns end.* Answers and permissions still pass while the relay
+//! drains; only new requests are refused. A prompt that is cut off cannot be sent again by us.
+//!
+//! *The client's last requests are read before its link is closed.* What it had asked by the time
+//! the agent died is answered; and a socket closed with unread bytes is reset, which could take
+//! the answers with it.
 
 mod ending;
 mod excuse;
