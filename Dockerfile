@@ -1,8 +1,10 @@
 # Build: docker build -t acp-relay .
 # Run:   docker run --rm -i acp-relay connect wss://agents.example/acp
 #
-# Alpine builds a static program against musl, whose resolver needs nothing at run time; with
-# glibc, a static program could not look up a host's name.
+# Alpine builds a static program against musl, whose resolver is part of it and reads no more than
+# /etc/resolv.conf and /etc/hosts, which the container engine provides; glibc's would load shared
+# libraries that are not there. The image holds no agent: for `serve` and `connect --`, copy the
+# program into an image that does.
 FROM rust:1.95-alpine AS build
 RUN apk add --no-cache musl-dev
 WORKDIR /src

@@ -1,7 +1,8 @@
-//! Every bound of the program, in one place, each with the behaviour it causes.
+//! Every bound on what peers send, keep open and take their time for, each with the behaviour it
+//! causes.
 //!
-//! Nothing in the tree grows without one of these. Not here: how they are read from the command
-//! line (see `app::cli`).
+//! Not here: how they are read from the command line (see `app::limits`), and what only we choose,
+//! such as the size of a buffer or the patience of a farewell (a constant where it is used).
 
 use std::time::Duration;
 
@@ -34,8 +35,10 @@ pub struct Limits {
     /// Over-long messages of one link. At it: the link is closed.
     pub offences: usize,
     /// Lines in a row from an agent that are not JSON. At it: the agent is stopped, error −32051.
+    /// Also, answers of one side that nobody waits for. At it: that side is treated so, or its link
+    /// closed.
     pub strays: usize,
-    /// Client connections served at a time. Beyond it: the connection is refused.
+    /// Client connections served at a time. Beyond it: error −32053 to the first request, and closed.
     pub connections: usize,
     /// Time a new connection has for TLS and the WebSocket handshake. After it: closed.
     pub handshake: Duration,
