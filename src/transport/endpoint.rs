@@ -59,17 +59,20 @@ pub struct EndpointError {
 pub const DEFAULT_PATH: &str = "/acp";
 
 impl Endpoint {
-    /// The forms of an endpoint, each with a phrase for `--help`.
+    /// The forms of an endpoint, each with a phrase for `--help`. Those for tests are missing.
     pub const FORMS: &[(&str, &str)] = &[
         ("stdio:", "our own stdin and stdout"),
-        ("exec:WORDS", "a program to start, without a shell"),
-        ("tcp://HOST:PORT", "a TCP socket"),
-        ("unix:PATH", "a Unix socket"),
-        ("ws://HOST[:PORT][/PATH]", "a WebSocket; path /acp"),
         (
-            "wss://HOST[:PORT][/PATH]",
-            "a WebSocket over TLS; path /acp",
+            "exec:WORDS",
+            "a program to start, on its stdin and stdout; never through a shell",
         ),
+        ("tcp://HOST:PORT", "a TCP stream"),
+        ("unix:PATH", "a Unix socket"),
+        (
+            "ws://HOST[:PORT][/PATH]",
+            "a WebSocket, one message a text frame; the path is /acp when left out",
+        ),
+        ("wss://HOST[:PORT][/PATH]", "the same over TLS"),
     ];
 
     /// Its scheme, without `:`.
@@ -162,9 +165,9 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
 
 fn exec(rest: &str) -> Result<Endpoint, String> {
     let words = shell_words::split(rest)
-        .map_err(|_| "a quote in the command is not closed; expected exec:WORDS".to_owned())?;
+        .map_err(|_| format!("a quote in the command is not closed; {}", expected("exec")))?;
     if words.first().is_none_or(String::is_empty) {
-        return Err("it names no program; expected exec:WORDS".to_owned());
+        return Err(format!("it names no program; {}", expected("exec")));
     }
     if rest.contains('\0') {
         return Err("a command cannot hold a NUL character".to_owned());
@@ -176,7 +179,7 @@ fn exec(rest: &str) -> Result<Endpoint, String> {
 
 fn unix(rest: &str) -> Result<Endpoint, String> {
     if rest.is_empty() {
-        return Err("it names no path; expected unix:PATH".to_owned());
+        return Err(format!("it names no path; {}", expected("unix")));
     }
     if rest.contains('\0') {
         return Err("a path cannot hold a NUL character".to_owned());
@@ -185,23 +188,19 @@ fn unix(rest: &str) -> Result<Endpoint, String> {
 }
 
 fn tcp(rest: &str) -> Result<Endpoint, String> {
-    const FORM: &str = "expected tcp://HOST:PORT";
-    let authority = rest.strip_prefix("//").ok_or(FORM)?;
+    let form = &expected("tcp");
+    let authority = rest.strip_prefix("//").ok_or(form)?;
     if let Some(at) = authority.find(['/', '?', '#']) {
         let extra = &authority[at..];
-        return Err(format!("{extra:?} has no meaning here; {FORM}"));
+        return Err(format!("{extra:?} has no meaning here; {form}"));
     }
-    let (host, port) = authority_parts(authority, FORM)?;
-    let port = port.ok_or_else(|| format!("the port is missing; {FORM}"))?;
+    let (host, port) = authority_parts(authority, form)?;
+    let port = port.ok_or_else(|| format!("the port is missing; {form}"))?;
     Ok(Endpoint::Tcp { host, port })
 }
 
 fn websocket(tls: bool, rest: &str) -> Result<Endpoint, String> {
-    let form = if tls {
-        "expected wss://HOST[:PORT][/PATH]"
-    } else {
-        "expected ws://HOST[:PORT][/PATH]"
-    };
+    let form = &expected(if tls { "wss" } else { "ws" });
     let rest = rest.strip_prefix("//").ok_or(form)?;
     if rest.contains('?') {
         return Err(format!("a query (\"?\") is not taken; {form}"));
@@ -278,6 +277,13 @@ pub(super) const fn default_port(tls: bool) -> u16 {
     if tls { 443 } else { 80 }
 }
 
+/// What would have been an endpoint of `scheme`, for an error.
+fn expected(scheme: &str) -> String {
+    let of = |(form, _): &&(&'static str, _)| form.split_once(':').is_some_and(|at| at.0 == scheme);
+    let form = Endpoint::FORMS.iter().find(of);
+    format!("expected {}", form.map_or(scheme, |(form, _)| form))
+}
+
 /// All forms on one line, for an error.
 fn forms() -> String {
     let forms: Vec<&str> = Endpoint::FORMS.iter().map(|(form, _)| *form).collect();
@@ -303,8 +309,9 @@ fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> EndpointError {
     let nearest = match lower.as_str() {
         "http" => Some("ws"),
         "https" => Some("wss"),
-        _ => ["stdio", "exec", "tcp", "unix", "ws", "wss"]
-            .into_iter()
+        _ => Endpoint::FORMS
+            .iter()
+            .filter_map(|(form, _)| Some(form.split_once(':')?.0))
             .map(|known| (distance(&lower, known), known))
             .min()
             .filter(|(far, known)| *far <= 2 && *far < known.len())
