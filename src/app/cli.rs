@@ -6,11 +6,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{connect, demo, exit, household, limits, serve, telemetry};
+use super::{connect, demo, endpoints, exit, household, limits, serve, stderr, telemetry};
 use crate::transport::{Endpoint, Setup, Tls};
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
@@ -20,18 +22,6 @@ const STYLES: Styles = Styles::styled()
     .usage(AnsiColor::Green.on_default().bold())
     .literal(AnsiColor::Cyan.on_default())
     .placeholder(AnsiColor::Cyan.on_default());
-
-const ENDPOINTS: &str = "\
-Endpoints:
-  stdio:                    our own stdin and stdout
-  exec:COMMAND ARGS…        a child process on its stdin and stdout; never through a shell
-  -- COMMAND ARGS…          the same, as separate arguments
-  tcp://HOST:PORT           a TCP stream
-  unix:PATH                 a Unix socket
-  ws://HOST[:PORT][/PATH]   a WebSocket, one message a text frame; the path is /acp when left out
-  wss://HOST[:PORT][/PATH]  the same over TLS
-  Port 0 lets a listener choose; what it chose is said on stderr: `acp-relay: listening on ENDPOINT`.
-  Byte streams carry one message a line or Content-Length headers, whichever the peer uses first.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,14 +33,18 @@ Examples:
       In the editor's settings, as the agent's command.
 
 Exit codes: 0 all well; 64 usage; 68 unknown host; 69 peer, program or port not available;
-71 system; 73 socket file; 75 forced to stop; 76 protocol; 77 not permitted.
-`connect` passes on the agent's exit where it learns of it (128 + n after signal n).";
+71 system; 73 socket file; 75 stopped before the agent was reached, or told twice to stop;
+76 protocol; 77 not permitted. `connect`, and `serve` on stdio:, pass on the agent's exit where
+they learn of it (128 + n after signal n).";
+
+/// Time the last lines on stderr may take to be read.
+const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// A bridge for the Agent Client Protocol (ACP): between any editor and any agent, over any
 /// transport, byte for byte.
 #[derive(Debug, Parser)]
 #[command(name = "acp-relay", version, styles = STYLES, after_help = EXAMPLES)]
-#[command(after_long_help = format!("{ENDPOINTS}\n\n{}\n\n{EXAMPLES}", limits::HELP))]
+#[command(after_long_help = format!("{}\n\n{}\n\n{EXAMPLES}", endpoints::help(), limits::help()))]
 struct Cli {
     /// What is logged on stderr: error, warn, info, debug, trace, or a filter such as `agent=info`
     #[arg(
@@ -68,10 +62,10 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Listen for clients and give each an agent of its own
-    #[command(after_help = ENDPOINTS)]
+    #[command(after_help = endpoints::help())]
     Serve(Serve),
     /// Speak stdio to the editor that started this, and carry it to an agent elsewhere
-    #[command(after_help = ENDPOINTS)]
+    #[command(after_help = endpoints::help())]
     Connect(Connect),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),
@@ -84,12 +78,8 @@ pub(super) struct Serve {
     #[arg(long, value_name = "ENDPOINT", default_value = "ws://127.0.0.1:0")]
     pub(super) listen: Vec<Endpoint>,
     /// The agent's endpoint, instead of a command
-    #[arg(
-        long,
-        value_name = "ENDPOINT",
-        conflicts_with = "command",
-        required_unless_present = "command"
-    )]
+    #[arg(long, value_name = "ENDPOINT", conflicts_with = "command")]
+    #[arg(value_parser = endpoints::read_agent)]
     pub(super) agent: Option<Endpoint>,
     /// The framing of clients on byte streams
     #[arg(long, value_enum, default_value_t)]
@@ -114,11 +104,7 @@ pub(super) struct Serve {
 #[derive(Debug, Args)]
 pub(super) struct Connect {
     /// Where the agent is
-    #[arg(
-        value_name = "ENDPOINT",
-        conflicts_with = "command",
-        required_unless_present = "command"
-    )]
+    #[arg(value_name = "ENDPOINT", conflicts_with = "command", value_parser = endpoints::read_agent)]
     pub(super) endpoint: Option<Endpoint>,
     /// The framing of the editor on our stdio
     #[arg(long, value_enum, default_value_t)]
@@ -162,9 +148,22 @@ pub fn run() -> ExitCode {
     if let Some(code) = household::keeper() {
         return code;
     }
-    let cli = match Cli::try_parse() {
+    let code = obey();
+    stderr::settle(LAST_LINES);
+    code
+}
+
+/// Says on stderr, in one line, why the program cannot go on.
+pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
+    stderr::say(&format!("acp-relay: {error}"));
+    ExitCode::from(code)
+}
+
+fn obey() -> ExitCode {
+    let cli = match Cli::try_parse().map_err(with_tip) {
         Ok(cli) => cli,
         Err(error) => {
+            // It is said on stdout when it was asked for, and nobody is told when that is closed.
             let _ = error.print();
             return if error.use_stderr() {
                 ExitCode::from(exit::USAGE)
@@ -183,10 +182,16 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Says on stderr, in one line, why the program cannot go on.
-pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("acp-relay: {error}");
-    ExitCode::from(code)
+/// Explains a word that is no argument: most often it belongs to a command without its `--`.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let word = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+    if error.kind() == ErrorKind::UnknownArgument && word.is_some_and(|word| !word.starts_with('-'))
+    {
+        let tip = "the agent's command stands after `--`: -- COMMAND ARGS…".to_owned();
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
 }
 
 impl FramingChoice {

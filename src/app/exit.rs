@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::core::Cause;
-use crate::relay::End;
+use crate::relay::{End, Stop};
 use crate::transport::{OpenError, OpenErrorKind};
 use crate::wire::Exit;
 
@@ -17,8 +17,8 @@ pub(super) const UNAVAILABLE: u8 = 69;
 pub(super) const SYSTEM: u8 = 71;
 /// A socket file cannot be made (`EX_CANTCREAT`).
 const CANNOT_CREATE: u8 = 73;
-/// Stopped before all was done (`EX_TEMPFAIL`).
-pub(super) const FORCED: u8 = 75;
+/// Stopped before all was done (`EX_TEMPFAIL`): before the agent was reached, or told twice.
+pub(super) const STOPPED: u8 = 75;
 /// The peer does not speak the protocol (`EX_PROTOCOL`).
 const PROTOCOL: u8 = 76;
 /// Not permitted (`EX_NOPERM`).
@@ -37,9 +37,12 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
     }
 }
 
-/// The code for a conversation on our stdio: the agent's own where it is known (128 + n for a
+/// The code for a conversation on our stdio, which `stop` may have cut short: the agent's own where it is known (128 + n for a
 /// signal, as shells have it), otherwise whether the agent was lost.
-pub(super) fn of_end(end: &End) -> ExitCode {
+pub(super) fn of_end(end: &End, stop: &Stop) -> ExitCode {
+    if stop.forced.is_cancelled() {
+        return ExitCode::from(STOPPED);
+    }
     match (end.exit, &end.cause) {
         (Some(Exit::Code(code)), _) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
         (Some(Exit::Signal(signal)), _) => {

@@ -2,48 +2,122 @@
 //!
 //! Not here: what happens at a bound (see `wire::limits`).
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::wire::Limits;
 
-/// The names, for `--help`.
-pub(super) const HELP: &str = "\
-Limits (--limit NAME=VALUE; sizes in bytes or with KiB, MiB, GiB; times in seconds or with ms):
-  frame-from-child=64MiB    longest message of an agent we started; beyond it: discarded, error
-                            -32056, the link closed after the third
-  frame-from-network=16MiB  longest message from the network; as above
-  nesting=128               deepest nesting; beyond it: error -32600
-  header-bytes=32KiB        largest Content-Length header block; beyond it: the link is closed
-  queue-frames=1024         messages that may wait for a side; at it: the other side is not read
-  queue-bytes=256KiB        bytes that may wait for a side; at it: the other side is not read
-  in-flight=16384           open requests of one side; beyond it: error -32053
-  strays=100                lines in a row that are not JSON; at it: the agent is stopped
-  connections=1024          clients at a time; beyond it: refused
-  handshake=10              for TLS and the WebSocket handshake; after it: closed
-  stop-grace=5              for each step of stopping an agent: stdin closed, SIGTERM, SIGKILL
-  stderr-kept=64KiB         how much of an agent's stderr is kept";
+/// Every bound that can be set.
+#[rustfmt::skip]
+const BOUNDS: &[Bound] = &[
+    Bound { name: "frame-from-child", field: Field::Size(|of| &mut of.frame_from_child), range: MESSAGE,
+        about: "longest message of an agent we started, or of the client on stdio; beyond it: \
+                discarded, error -32056, the link closed after `offences`" },
+    Bound { name: "frame-from-network", field: Field::Size(|of| &mut of.frame_from_network), range: MESSAGE,
+        about: "longest message from the network; as above" },
+    Bound { name: "offences", field: Field::Count(|of| &mut of.offences), range: ANY,
+        about: "over-long messages of one link; at it: the link is closed" },
+    // The scanner keeps its place in 128 bits.
+    Bound { name: "nesting", field: Field::Count(|of| &mut of.nesting), range: 8..=128,
+        about: "deepest nesting; beyond it: error -32600" },
+    Bound { name: "id", field: Field::Size(|of| &mut of.id), range: 16..=(64 << 10),
+        about: "longest id; beyond it: error -32600" },
+    Bound { name: "method", field: Field::Size(|of| &mut of.method), range: 16..=(64 << 10),
+        about: "longest method name; beyond it: error -32600" },
+    Bound { name: "header-bytes", field: Field::Size(|of| &mut of.header_bytes), range: 64..=(1 << 20),
+        about: "largest Content-Length header block; beyond it: the link is closed" },
+    Bound { name: "header-fields", field: Field::Count(|of| &mut of.header_fields), range: 1..=1024,
+        about: "most fields in such a block; beyond it: the link is closed" },
+    Bound { name: "queue-frames", field: Field::Count(|of| &mut of.queue_frames), range: ANY,
+        about: "messages that may wait for a side; at it: the other side is not read" },
+    Bound { name: "queue-bytes", field: Field::Size(|of| &mut of.queue_bytes), range: ANY,
+        about: "bytes that may wait for a side; at it: the other side is not read" },
+    Bound { name: "in-flight", field: Field::Count(|of| &mut of.in_flight), range: ANY,
+        about: "open requests of one side; beyond it: error -32053" },
+    Bound { name: "strays", field: Field::Count(|of| &mut of.strays), range: ANY,
+        about: "lines in a row that are not JSON, and answers that nobody waits for; at it: the \
+                agent is stopped, a client's link closed" },
+    Bound { name: "connections", field: Field::Count(|of| &mut of.connections), range: ANY,
+        about: "clients at a time; beyond it: error -32053 to the first request, and closed" },
+    Bound { name: "handshake", field: Field::Time(|of| &mut of.handshake), range: DAY,
+        about: "for connecting, TLS and the WebSocket handshake; after it: closed" },
+    Bound { name: "stop-grace", field: Field::Time(|of| &mut of.stop_grace), range: DAY,
+        about: "for each step of stopping an agent: stdin closed, SIGTERM, SIGKILL" },
+    Bound { name: "drain", field: Field::Time(|of| &mut of.drain), range: DAY,
+        about: "for running turns to end once the relay is told to stop" },
+    Bound { name: "last-words", field: Field::Time(|of| &mut of.last_words), range: DAY,
+        about: "for what is still on its way when all is over: the output of an agent that has \
+                exited, when others hold its pipes open; a network client's last messages" },
+    Bound { name: "stderr-kept", field: Field::Size(|of| &mut of.stderr_kept), range: 256..=(64 << 20),
+        about: "how much of an agent's stderr is kept; older text is forgotten" },
+];
+
+/// Offsets in a message are kept in 32 bits.
+const MESSAGE: RangeInclusive<u64> = 1024..=(2 << 30);
+const ANY: RangeInclusive<u64> = 1..=(1 << 30);
+/// In milliseconds.
+const DAY: RangeInclusive<u64> = 0..=86_400_000;
+
+/// Widest line of `--help`.
+const WIDTH: usize = 98;
+
+/// One bound.
+#[derive(Debug)]
+struct Bound {
+    /// That of the field, with `-`.
+    name: &'static str,
+    field: Field,
+    /// What makes sense; of times, in milliseconds.
+    range: RangeInclusive<u64>,
+    /// What is bounded, and what happens there.
+    about: &'static str,
+}
+
+/// Where a bound is kept, and how it is spelled.
+#[derive(Clone, Copy, Debug)]
+enum Field {
+    Count(fn(&mut Limits) -> &mut usize),
+    Size(fn(&mut Limits) -> &mut usize),
+    Time(fn(&mut Limits) -> &mut Duration),
+}
 
 /// One bound that was set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
-    bound: Bound,
+    field: Field,
     value: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Bound {
-    FrameFromChild,
-    FrameFromNetwork,
-    Nesting,
-    HeaderBytes,
-    QueueFrames,
-    QueueBytes,
-    InFlight,
-    Strays,
-    Connections,
-    Handshake,
-    StopGrace,
-    StderrKept,
+/// The names, what is in force when nothing is set, and what they mean, for `--help`.
+pub(super) fn help() -> String {
+    let mut text = "Limits (--limit NAME=VALUE; sizes in bytes or with KiB, MiB, GiB; times in \
+                    seconds or with ms):"
+        .to_owned();
+    let mut defaults = Limits::default();
+    let spelled: Vec<String> = BOUNDS
+        .iter()
+        .map(|bound| {
+            let value = bound.field.get(&mut defaults);
+            format!("{}={}", bound.name, bound.field.spelled(value))
+        })
+        .collect();
+    let column = spelled.iter().map(String::len).max().unwrap_or(0) + 4;
+    for (bound, spelled) in BOUNDS.iter().zip(&spelled) {
+        text.push_str(&format!("\n  {spelled:width$}", width = column - 2));
+        let mut at = column;
+        for (index, word) in bound.about.split_whitespace().enumerate() {
+            if at + 1 + word.chars().count() > WIDTH {
+                text.push_str(&format!("\n{:column$}", ""));
+                at = column;
+            } else if index > 0 {
+                text.push(' ');
+                at += 1;
+            }
+            text.push_str(word);
+            at += word.chars().count();
+        }
+    }
+    text
 }
 
 /// Reads `NAME=VALUE`.
@@ -51,89 +125,69 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
     let (name, value) = text
         .split_once('=')
         .ok_or("expected NAME=VALUE, such as connections=100")?;
-    let bound = match name {
-        "frame-from-child" => Bound::FrameFromChild,
-        "frame-from-network" => Bound::FrameFromNetwork,
-        "nesting" => Bound::Nesting,
-        "header-bytes" => Bound::HeaderBytes,
-        "queue-frames" => Bound::QueueFrames,
-        "queue-bytes" => Bound::QueueBytes,
-        "in-flight" => Bound::InFlight,
-        "strays" => Bound::Strays,
-        "connections" => Bound::Connections,
-        "handshake" => Bound::Handshake,
-        "stop-grace" => Bound::StopGrace,
-        "stderr-kept" => Bound::StderrKept,
-        _ => {
-            return Err(format!(
-                "there is no limit called `{name}`; `acp-relay --help` lists them"
-            ));
-        }
-    };
-    let value = if bound.is_time() {
-        milliseconds(value)
-    } else {
-        size(value)
-    };
-    let value = value.ok_or_else(|| format!("`{name}` takes {}", bound.form()))?;
-    let range = bound.range();
-    if !range.contains(&value) {
+    let Some(Bound { field, range, .. }) = BOUNDS.iter().find(|bound| bound.name == name) else {
         return Err(format!(
-            "`{name}` must be between {} and {}",
-            range.start(),
-            range.end()
+            "there is no limit called `{name}`; `acp-relay --help` lists them"
         ));
+    };
+    let value = field
+        .read(value)
+        .ok_or_else(|| format!("`{name}` takes {}", field.form()))?;
+    if !range.contains(&value) {
+        let (least, most) = (field.spelled(*range.start()), field.spelled(*range.end()));
+        return Err(format!("`{name}` must be between {least} and {most}"));
     }
-    Ok(Setting { bound, value })
+    let field = *field;
+    Ok(Setting { field, value })
 }
 
 impl Setting {
     pub(super) fn apply(self, limits: &mut Limits) {
-        let count = usize::try_from(self.value).unwrap_or(usize::MAX);
-        let time = Duration::from_millis(self.value);
-        match self.bound {
-            Bound::FrameFromChild => limits.frame_from_child = count,
-            Bound::FrameFromNetwork => limits.frame_from_network = count,
-            Bound::Nesting => limits.nesting = count,
-            Bound::HeaderBytes => limits.header_bytes = count,
-            Bound::QueueFrames => limits.queue_frames = count,
-            Bound::QueueBytes => limits.queue_bytes = count,
-            Bound::InFlight => limits.in_flight = count,
-            Bound::Strays => limits.strays = count,
-            Bound::Connections => limits.connections = count,
-            Bound::Handshake => limits.handshake = time,
-            Bound::StopGrace => limits.stop_grace = time,
-            Bound::StderrKept => limits.stderr_kept = count,
+        match self.field {
+            Field::Count(field) | Field::Size(field) => {
+                *field(limits) = usize::try_from(self.value).unwrap_or(usize::MAX);
+            }
+            Field::Time(field) => *field(limits) = Duration::from_millis(self.value),
         }
     }
 }
 
-impl Bound {
-    const fn is_time(self) -> bool {
-        matches!(self, Self::Handshake | Self::StopGrace)
-    }
-
-    const fn form(self) -> &'static str {
-        if self.is_time() {
-            "seconds, such as 5, or milliseconds, such as 500ms"
-        } else {
-            "a number, such as 1024 or 16MiB"
+impl Field {
+    fn get(self, limits: &mut Limits) -> u64 {
+        match self {
+            Self::Count(field) | Self::Size(field) => *field(limits) as u64,
+            Self::Time(field) => u64::try_from(field(limits).as_millis()).unwrap_or(u64::MAX),
         }
     }
 
-    /// What makes sense; offsets in a message are kept in 32 bits.
-    const fn range(self) -> std::ops::RangeInclusive<u64> {
+    fn read(self, text: &str) -> Option<u64> {
         match self {
-            Self::FrameFromChild | Self::FrameFromNetwork => 1024..=(2 << 30),
-            Self::Nesting => 8..=128,
-            Self::HeaderBytes => 64..=(1 << 20),
-            Self::QueueFrames
-            | Self::QueueBytes
-            | Self::InFlight
-            | Self::Strays
-            | Self::Connections => 1..=(1 << 30),
-            Self::Handshake | Self::StopGrace => 0..=86_400_000,
-            Self::StderrKept => 256..=(64 << 20),
+            Self::Count(_) => text.parse().ok(),
+            Self::Size(_) => size(text),
+            Self::Time(_) => milliseconds(text),
+        }
+    }
+
+    const fn form(self) -> &'static str {
+        match self {
+            Self::Count(_) => "a number, such as 100",
+            Self::Size(_) => "a number of bytes, such as 1024 or 16MiB",
+            Self::Time(_) => "seconds, such as 5, or milliseconds, such as 500ms",
+        }
+    }
+
+    fn spelled(self, value: u64) -> String {
+        match self {
+            Self::Count(_) => value.to_string(),
+            Self::Size(_) => [(30, "GiB"), (20, "MiB"), (10, "KiB")]
+                .into_iter()
+                .find(|(bits, _)| value >= 1 << bits && value.is_multiple_of(1 << bits))
+                .map_or_else(
+                    || value.to_string(),
+                    |(bits, unit)| format!("{}{unit}", value >> bits),
+                ),
+            Self::Time(_) if value.is_multiple_of(1000) => (value / 1000).to_string(),
+            Self::Time(_) => format!("{value}ms"),
         }
     }
 }
@@ -158,4 +212,62 @@ fn milliseconds(text: &str) -> Option<u64> {
     let seconds: f64 = text.strip_suffix('s').unwrap_or(text).parse().ok()?;
     (seconds.is_finite() && (0.0..=86_400.0).contains(&seconds))
         .then(|| Duration::from_secs_f64(seconds).as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_has_a_name() {
+        let fields = format!("{:#?}", Limits::default());
+        let mut fields: Vec<String> = fields
+            .lines()
+            .filter_map(|line| line.strip_prefix("    ")?.split_once(':'))
+            .map(|(field, _)| field.replace('_', "-"))
+            .collect();
+        let mut names: Vec<&str> = BOUNDS.iter().map(|bound| bound.name).collect();
+        fields.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(names, fields);
+    }
+
+    #[test]
+    fn every_name_sets_its_own_field() {
+        for bound in BOUNDS {
+            let mut limits = Limits::default();
+            let (least, other) = (*bound.range.start(), *bound.range.end());
+            let before = bound.field.get(&mut limits);
+            let value = if before == least { other } else { least };
+            let text = format!("{}={}", bound.name, bound.field.spelled(value));
+            parse(&text).expect(&text).apply(&mut limits);
+            assert_eq!(bound.field.get(&mut limits), value, "{text}");
+            let changed = format!("{limits:#?}");
+            let default = format!("{:#?}", Limits::default());
+            let lines: Vec<_> = (changed.lines().zip(default.lines()))
+                .filter(|(now, then)| now != then)
+                .collect();
+            assert_eq!(lines.len(), 1, "{text}");
+            let field = bound.name.replace('-', "_");
+            assert!(lines[0].0.trim_start().starts_with(&field), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_limit_is_explained() {
+        for (text, says) in [
+            ("connections", "NAME=VALUE"),
+            ("conections=1", "no limit called"),
+            ("connections=1KiB", "takes a number"),
+            ("connections=0", "between 1 and"),
+            ("queue-bytes=x", "bytes"),
+            ("handshake=-1", "seconds"),
+            ("handshake=100000", "seconds"),
+            ("drain=86400001ms", "between 0 and 86400"),
+            ("frame-from-child=4GiB", "between 1KiB and 2GiB"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
 }

@@ -4,12 +4,17 @@
 
 mod cli;
 mod connect;
+mod conversation;
 mod demo;
+mod endpoints;
 mod exit;
 mod household;
 mod limits;
+mod runtime;
+mod seldom;
 mod serve;
 mod shutdown;
+mod stderr;
 mod telemetry;
 
 pub use cli::run;

@@ -1,55 +1,62 @@
 //! `acp-relay serve`: listens for clients and gives each an agent of its own.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::cli::{self, Serve};
-use super::{exit, shutdown};
-use crate::relay::{self, End, Stop};
-use crate::tap::{Journal, Taps};
+use super::conversation::{self, carry, turn_away};
+use super::seldom::Seldom;
+use super::{endpoints, exit, runtime, shutdown, stderr};
+use crate::relay::Stop;
 use crate::transport::registry;
 use crate::transport::{Arrival, Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Tls};
 use crate::wire::Limits;
-use crate::wire::reply::{self, Reason, Source};
+use crate::wire::reply::{self, Reason};
 
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
 const BREATHER: Duration = Duration::from_millis(100);
+
+/// Clients beyond the limit that are told so at a time. Beyond it: closed without a word.
+const APOLOGIES: usize = 64;
 
 /// What every client is given.
 struct House {
     agent: Endpoint,
     agent_setup: Setup,
     limits: Arc<Limits>,
-    seats: Arc<Semaphore>,
+    seats: Semaphore,
+    apologies: Semaphore,
     stop: Stop,
     conversations: TaskTracker,
+    refusals: Refusals,
 }
+
+/// What strangers can cause, and what is said of it.
+#[derive(Default)]
+struct Refusals {
+    no_arrival: Seldom,
+    no_seat: Seldom,
+    no_handshake: Seldom,
+}
+
+/// Where a conversation on our own stdio reports its end: it is our exit code.
+type Report = mpsc::Sender<ExitCode>;
 
 /// Runs the subcommand.
 pub(super) fn run(args: Serve) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            return cli::fail(exit::SYSTEM, &format!("cannot start the runtime: {error}"));
-        }
-    };
-    let code = runtime.block_on(async {
+    runtime::drive(Builder::new_multi_thread(), async {
         match serve(args).await {
             Ok(code) => code,
             Err(error) => cli::fail(exit::of_open_error(&error), &error),
         }
-    });
-    // The thread that reads our stdin may be in the middle of a read that never returns.
-    runtime.shutdown_background();
-    code
+    })
 }
 
 async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
@@ -71,33 +78,69 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
         },
         ..agent_setup.clone()
     };
-    let agent = args.agent.unwrap_or(Endpoint::Exec(args.command));
+    let agent = match sense(args.agent, args.command, &args.listen, &client_setup.tls) {
+        Ok(agent) => agent,
+        Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
+    };
+    if let Err(fault) = endpoints::check_ca(&agent, &agent_setup.tls) {
+        return Ok(cli::fail(exit::USAGE, &fault));
+    }
     registry::check(&agent)?;
-    let mut listeners = Vec::new();
     for endpoint in &args.listen {
         check_exposure(endpoint, args.dangerously_no_auth)?;
-        listeners.push(registry::listen(endpoint, &client_setup).await?);
     }
+    let listeners = tokio::select! {
+        listeners = listen(&args.listen, &client_setup) => listeners?,
+        () = stop.asked.cancelled() => {
+            return Ok(cli::fail(exit::STOPPED, &"stopped before anything was listened at"));
+        }
+    };
     let house = Arc::new(House {
         agent,
         agent_setup,
-        seats: Arc::new(Semaphore::new(limits.connections)),
+        seats: Semaphore::new(limits.connections),
+        apologies: Semaphore::new(APOLOGIES),
         limits,
         stop,
         conversations: TaskTracker::new(),
+        refusals: Refusals::default(),
     });
     Ok(receive_all(house, listeners).await)
 }
 
+/// The agent, when all that was asked for makes sense.
+fn sense(
+    agent: Option<Endpoint>,
+    command: Vec<OsString>,
+    listen: &[Endpoint],
+    tls: &Tls,
+) -> Result<Endpoint, String> {
+    for endpoint in listen {
+        endpoints::check_listener(endpoint)?;
+    }
+    endpoints::check_certificate(listen, tls)?;
+    endpoints::agent(agent, command, "serve --agent ENDPOINT")
+}
+
+async fn listen(
+    endpoints: &[Endpoint],
+    setup: &Setup,
+) -> Result<Vec<Box<dyn Listener>>, OpenError> {
+    let mut listeners = Vec::new();
+    for endpoint in endpoints {
+        listeners.push(registry::listen(endpoint, setup).await?);
+    }
+    Ok(listeners)
+}
+
 /// Serves until all listeners are done or the program is told to stop.
 async fn receive_all(house: Arc<House>, listeners: Vec<Box<dyn Listener>>) -> ExitCode {
-    // Conversations on our own stdio report their end here: it is our exit code.
     let (report, mut last) = mpsc::channel(1);
     let mut tasks = tokio::task::JoinSet::new();
     for listener in listeners {
         let address = listener.address();
         if address != Endpoint::Stdio {
-            eprintln!("acp-relay: listening on {address}");
+            stderr::say(&format!("acp-relay: listening on {address}"));
         }
         tasks.spawn(receive(Arc::clone(&house), listener, report.clone()));
     }
@@ -106,14 +149,14 @@ async fn receive_all(house: Arc<House>, listeners: Vec<Box<dyn Listener>>) -> Ex
     house.conversations.close();
     house.conversations.wait().await;
     match last.recv().await {
-        Some(end) => exit::of_end(&end),
-        None if house.stop.forced.is_cancelled() => ExitCode::from(exit::FORCED),
+        _ if house.stop.forced.is_cancelled() => ExitCode::from(exit::STOPPED),
+        Some(code) => code,
         None => ExitCode::SUCCESS,
     }
 }
 
 /// Takes the clients of one listener.
-async fn receive(house: Arc<House>, mut listener: Box<dyn Listener>, report: mpsc::Sender<End>) {
+async fn receive(house: Arc<House>, mut listener: Box<dyn Listener>, report: Report) {
     let stdio = listener.address() == Endpoint::Stdio;
     loop {
         let arrival = tokio::select! {
@@ -123,78 +166,88 @@ async fn receive(house: Arc<House>, mut listener: Box<dyn Listener>, report: mps
         match arrival {
             None => return,
             Some(Err(error)) => {
-                tracing::warn!("cannot accept on {}: {error}", listener.address());
+                let address = listener.address();
+                let seldom = &house.refusals.no_arrival;
+                seldom.warn(format_args!("cannot accept on {address}: {error}"));
                 tokio::time::sleep(BREATHER).await;
             }
             Some(Ok(arrival)) => {
                 let span = tracing::info_span!("client", from = arrival.from);
                 let report = stdio.then(|| report.clone());
-                let conversation = welcome(Arc::clone(&house), arrival, report).instrument(span);
-                house.conversations.spawn(conversation);
+                let conversation = attend(Arc::clone(&house), arrival, report);
+                house.conversations.spawn(conversation.instrument(span));
             }
         }
     }
 }
 
-/// Finishes a client's handshake and carries its conversation.
-async fn welcome(house: Arc<House>, arrival: Arrival, report: Option<mpsc::Sender<End>>) {
-    let Ok(_seat) = Arc::clone(&house.seats).try_acquire_owned() else {
-        tracing::warn!(
-            "refused: {} clients are connected already (--limit connections=N)",
-            house.limits.connections
-        );
-        return;
-    };
-    // Whoever is not in a conversation yet does not hold up our end.
-    let opened = tokio::select! {
-        opened = open(&house, arrival) => opened,
-        () = house.stop.asked.cancelled() => return,
-    };
-    if let Some((client, agent)) = opened {
-        let end = carry(&house, client, agent).await;
-        if let Some(report) = report {
-            let _ = report.try_send(end);
-        }
+/// Has a client welcomed, and reports its end.
+async fn attend(house: Arc<House>, arrival: Arrival, report: Option<Report>) {
+    let code = house.welcome(arrival).await;
+    if let Some(report) = report {
+        // There is only one conversation on our stdio.
+        let _ = report.try_send(code);
     }
 }
 
-/// Finishes a client's handshake and finds it an agent; `None` when it has been turned away.
-async fn open(house: &House, arrival: Arrival) -> Option<(Link, Link)> {
-    let within = house.limits.handshake;
-    let client = match tokio::time::timeout(within, arrival.finish).await {
-        Ok(Ok(client)) => client,
-        Ok(Err(error)) => {
-            tracing::warn!("turned away: {error}");
-            return None;
-        }
-        Err(_) => {
-            tracing::warn!("turned away: the handshake took longer than {within:?}");
-            return None;
-        }
-    };
-    match registry::connect(&house.agent, &house.agent_setup).await {
-        Ok(agent) => Some((client, agent)),
-        Err(error) => {
-            tracing::error!("no agent: {error}");
-            let mut reason = Reason::new(
-                reply::PEER_LOST,
-                format!("there is no agent: {}", error.what),
-            );
-            reason.source = Source::Agent;
-            if let Err(error) = relay::turn_away(client, &reason, &house.limits).await {
-                tracing::debug!("the client could not be told: {error}");
+impl House {
+    /// Finishes a client's handshake and carries its conversation.
+    async fn welcome(&self, arrival: Arrival) -> ExitCode {
+        let Ok(_seat) = self.seats.try_acquire() else {
+            return self.apologise(arrival).await;
+        };
+        let client = match self.shake_hands(arrival).await {
+            Ok(client) => client,
+            Err(code) => return code,
+        };
+        match conversation::reach(&self.agent, &self.agent_setup, &self.stop).await {
+            Ok(agent) => {
+                let end = carry(client, agent, &self.limits, &self.stop).await;
+                exit::of_end(&end, &self.stop)
             }
-            None
+            Err(why) => {
+                tracing::error!("no agent: {why}");
+                turn_away(client, &why.reason(), &self.limits, &self.stop).await;
+                ExitCode::from(why.code())
+            }
         }
     }
-}
 
-async fn carry(house: &House, client: Link, agent: Link) -> End {
-    tracing::info!(agent = agent.peer.name, "connected");
-    let taps = Taps::default().with(Journal::default());
-    let end = relay::run(client, agent, Arc::clone(&house.limits), taps, &house.stop).await;
-    tracing::info!(cause = ?end.cause, notes = ?end.counts.notes().collect::<Vec<_>>(), "over");
-    end
+    /// Tells a client that there is no seat for it, unless that many are being told already.
+    async fn apologise(&self, arrival: Arrival) -> ExitCode {
+        let full = format!("{} clients are connected already", self.limits.connections);
+        let seldom = &self.refusals.no_seat;
+        seldom.warn(format_args!("refused: {full} (--limit connections=N)"));
+        if let Ok(_turn) = self.apologies.try_acquire()
+            && let Ok(client) = self.shake_hands(arrival).await
+        {
+            let mut reason = Reason::new(reply::OVERLOADED, full);
+            reason.retryable = true;
+            turn_away(client, &reason, &self.limits, &self.stop).await;
+        }
+        ExitCode::from(exit::UNAVAILABLE)
+    }
+
+    async fn shake_hands(&self, arrival: Arrival) -> Result<Link, ExitCode> {
+        let within = self.limits.handshake;
+        let seldom = &self.refusals.no_handshake;
+        let finished = tokio::select! {
+            finished = tokio::time::timeout(within, arrival.finish) => finished,
+            () = self.stop.asked.cancelled() => return Err(ExitCode::from(exit::STOPPED)),
+        };
+        match finished {
+            Ok(Ok(client)) => Ok(client),
+            Ok(Err(error)) => {
+                seldom.warn(format_args!("turned away: {error}"));
+                Err(ExitCode::from(exit::of_open_error(&error)))
+            }
+            Err(_) => {
+                let slow = "turned away: the handshake took longer than";
+                seldom.warn(format_args!("{slow} {within:?}"));
+                Err(ExitCode::from(exit::UNAVAILABLE))
+            }
+        }
+    }
 }
 
 /// Refuses to open a door to the network that nobody guards.

@@ -1,4 +1,6 @@
 //! Signals: the first asks for a graceful end, the second does not wait.
+//!
+//! A signal that whoever started us has us ignore (`nohup`, `&` in a script) stays ignored.
 
 use std::io;
 
@@ -6,19 +8,28 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::relay::Stop;
 
-/// The signals that end the program.
-struct Signals([Signal; 3]);
+/// The signals that end the program; those that we were told to ignore are missing.
+struct Signals {
+    terminate: Option<Signal>,
+    interrupt: Option<Signal>,
+    hangup: Option<Signal>,
+}
 
 /// Listens for SIGTERM, SIGINT and SIGHUP from now on and passes them to `stop`.
 ///
 /// # Errors
 /// When the operating system does not let us listen.
 pub(super) fn watch(stop: Stop) -> io::Result<()> {
-    let mut signals = Signals([
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::interrupt())?,
-        signal(SignalKind::hangup())?,
-    ]);
+    let ignored = ignored();
+    let unless_ignored = |kind: SignalKind| {
+        let heeded = ignored & (1 << (kind.as_raw_value() - 1)) == 0;
+        heeded.then(|| signal(kind)).transpose()
+    };
+    let mut signals = Signals {
+        terminate: Some(signal(SignalKind::terminate())?),
+        interrupt: unless_ignored(SignalKind::interrupt())?,
+        hangup: unless_ignored(SignalKind::hangup())?,
+    };
     tokio::spawn(async move {
         let name = signals.next().await;
         tracing::info!("{name}: ending; once more to end at once");
@@ -30,13 +41,31 @@ pub(super) fn watch(stop: Stop) -> io::Result<()> {
     Ok(())
 }
 
+/// The signals that this process was started to ignore, bit n - 1 for signal n (proc(5), `SigIgn`);
+/// none where that cannot be found out.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
 impl Signals {
     async fn next(&mut self) -> &'static str {
-        let [terminate, interrupt, hangup] = &mut self.0;
         tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-            _ = hangup.recv() => "SIGHUP",
+            () = one(&mut self.terminate) => "SIGTERM",
+            () = one(&mut self.interrupt) => "SIGINT",
+            () = one(&mut self.hangup) => "SIGHUP",
         }
+    }
+}
+
+/// Waits for a signal; for ever, when it is ignored.
+async fn one(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
     }
 }

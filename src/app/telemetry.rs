@@ -1,11 +1,14 @@
 //! Logs, on stderr.
 //!
-//! stdout belongs to the protocol. Bodies of messages are never logged.
+//! stdout belongs to the protocol. Bodies of messages are never logged. Not here: how lines get
+//! there (see `stderr`).
 
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+
+use super::stderr;
 
 /// Starts logging at `level` (an `env-filter` directive); colour only on a terminal and without
 /// `NO_COLOR`.
@@ -23,7 +26,7 @@ pub(super) fn start(level: &str) -> Result<(), String> {
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| stderr::Log)
         .with_ansi(colour)
         .with_target(false)
         .init();

@@ -1,0 +1,158 @@
+//! One conversation around the relay's loop: reaching the agent, what a client is told when there
+//! is none, and what a person is told at the end.
+//!
+//! Not here: where clients come from (see `serve`, `connect`).
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::exit;
+use crate::core::Cause;
+use crate::relay::{self, End, Stop};
+use crate::tap::{Journal, Taps};
+use crate::transport::registry;
+use crate::transport::{Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep};
+use crate::wire::Limits;
+use crate::wire::reply::{self, Reason, Source};
+
+/// Time for telling a client that there is no agent, when the program is about to exit.
+const BRISK: Duration = Duration::from_secs(1);
+
+/// Lines of a dead agent's stderr that stand in the log.
+const LAST_LINES: usize = 3;
+
+/// Why there is no agent.
+#[derive(Debug)]
+pub(super) enum NoAgent {
+    /// It cannot be reached or started.
+    Unreachable(OpenError),
+    /// We were told to stop before it was.
+    Stopped,
+}
+
+/// The agent's hold; remembers what it said last.
+struct Heard {
+    hold: Box<dyn Hold>,
+    tail: Arc<OnceLock<String>>,
+}
+
+/// Opens the link to the agent, unless `stop` comes first.
+pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<Link, NoAgent> {
+    tokio::select! {
+        agent = registry::connect(to, setup) => agent.map_err(NoAgent::Unreachable),
+        () = stop.asked.cancelled() => Err(NoAgent::Stopped),
+    }
+}
+
+/// Carries a conversation until it is over.
+pub(super) async fn carry(client: Link, mut agent: Link, limits: &Arc<Limits>, stop: &Stop) -> End {
+    tracing::info!(
+        client = client.peer.name,
+        agent = agent.peer.name,
+        "connected"
+    );
+    let tail = Arc::new(OnceLock::new());
+    agent.hold = Box::new(Heard {
+        hold: agent.hold,
+        tail: Arc::clone(&tail),
+    });
+    let taps = Taps::default().with(Journal::default());
+    let end = relay::run(client, agent, Arc::clone(limits), taps, stop).await;
+    tracing::info!(cause = ?end.cause, notes = ?end.counts.notes().collect::<Vec<_>>(), "over");
+    tell_failure(&end, tail.get().map_or("", String::as_str));
+    end
+}
+
+/// Answers the client's first request with `reason` and lets it go; brisk once we are to stop.
+pub(super) async fn turn_away(client: Link, reason: &Reason, limits: &Limits, stop: &Stop) {
+    let told = relay::turn_away(client, reason, limits);
+    let hurry = async {
+        stop.asked.cancelled().await;
+        tokio::time::sleep(BRISK).await;
+    };
+    let told = tokio::select! {
+        told = told => told.map_err(|error| error.to_string()),
+        () = hurry => Err("there was no time for it".to_owned()),
+        () = stop.forced.cancelled() => Err("there was no time for it".to_owned()),
+    };
+    if let Err(why) = told {
+        tracing::debug!("the client could not be told: {why}");
+    }
+}
+
+/// The same before an exit: the client has a moment to ask.
+pub(super) async fn turn_away_briskly(client: Link, reason: &Reason, limits: &Limits, stop: &Stop) {
+    // What is not said within it is not said.
+    let _ = tokio::time::timeout(BRISK, turn_away(client, reason, limits, stop)).await;
+}
+
+impl NoAgent {
+    /// What the client is told.
+    pub(super) fn reason(&self) -> Reason {
+        match self {
+            Self::Unreachable(error) => {
+                let message = format!("there is no agent: {}", error.what);
+                let mut reason = Reason::new(reply::PEER_LOST, message);
+                reason.source = Source::Agent;
+                reason
+            }
+            Self::Stopped => {
+                let mut reason = Reason::new(reply::DRAINING, "the relay is shutting down");
+                reason.retryable = true;
+                reason
+            }
+        }
+    }
+
+    /// The exit code for a relay that has only this conversation.
+    pub(super) fn code(&self) -> u8 {
+        match self {
+            Self::Unreachable(error) => exit::of_open_error(error),
+            Self::Stopped => exit::STOPPED,
+        }
+    }
+}
+
+impl fmt::Display for NoAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(error) => write!(f, "{error}"),
+            Self::Stopped => f.write_str("stopped before the agent was reached"),
+        }
+    }
+}
+
+/// Says that the agent has failed, when nobody made it end.
+fn tell_failure(end: &End, tail: &str) {
+    let Some(exit) = end.exit.filter(|exit| *exit != Exit::Code(0)) else {
+        return;
+    };
+    if end.cause == Cause::Stopped || end.counts.note("stopping") > 0 {
+        return;
+    }
+    let mut last: Vec<&str> = tail.lines().rev().take(LAST_LINES).collect();
+    last.reverse();
+    match last.join(" / ") {
+        last if last.is_empty() => tracing::warn!("the agent ended with {exit}"),
+        last => tracing::warn!("the agent ended with {exit}, its stderr with: {last}"),
+    }
+}
+
+impl Hold for Heard {
+    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
+        self.hold.poll_exit(cx)
+    }
+
+    fn signal(&mut self, step: StopStep) {
+        self.hold.signal(step);
+    }
+
+    fn stderr_tail(&self) -> String {
+        let tail = self.hold.stderr_tail();
+        // Asked for once, when the agent has exited.
+        let _ = self.tail.set(tail.clone());
+        tail
+    }
+}

@@ -1,0 +1,114 @@
+//! Which endpoints make sense where, and how they are explained.
+//!
+//! Not here: their grammar (see `transport::Endpoint`).
+
+use std::ffi::OsString;
+
+use crate::transport::{Endpoint, Tls};
+
+/// The forms, for `--help`.
+pub(super) fn help() -> String {
+    let width = Endpoint::FORMS.iter().map(|(form, _)| form.len()).max();
+    let width = width.unwrap_or(0) + 2;
+    let forms: String = Endpoint::FORMS
+        .iter()
+        .map(|(form, about)| format!("  {form:width$}{about}\n"))
+        .collect();
+    format!(
+        "Endpoints:\n{forms}  \
+         `-- COMMAND ARGS…` at the end is exec: as separate arguments.\n  \
+         Port 0 lets a listener choose; what it chose is said on stderr: \
+         `acp-relay: listening on ENDPOINT`.\n  \
+         Byte streams carry one message a line or Content-Length headers, whichever the peer uses \
+         first."
+    )
+}
+
+/// Reads an agent's endpoint.
+pub(super) fn read_agent(text: &str) -> Result<Endpoint, String> {
+    if !text.contains([':', '/']) {
+        return Err(format!(
+            "it is no endpoint; if it is the agent's command, it stands after `--`: -- {text}"
+        ));
+    }
+    let read: Result<Endpoint, _> = text.parse();
+    read.map_err(|error| error.to_string())
+}
+
+/// Refuses to listen where no client can come from.
+pub(super) fn check_listener(at: &Endpoint) -> Result<(), String> {
+    let fault = match at {
+        Endpoint::Exec(_) => {
+            "a process that we start is the agent, not a client; its command stands after `--`"
+        }
+        Endpoint::Memory(_) => "it stays within one process; it is for tests",
+        _ => return Ok(()),
+    };
+    Err(format!("{at}: {fault}"))
+}
+
+/// Refuses to look for an agent where none can be.
+fn check_agent(to: &Endpoint) -> Result<(), String> {
+    let fault = match to {
+        Endpoint::Stdio => {
+            "our stdin and stdout are the client's; an agent is a command after `--`, or listens"
+        }
+        Endpoint::Memory(_) => "it stays within one process; it is for tests",
+        Endpoint::Tcp { port: 0, .. } | Endpoint::WebSocket { port: 0, .. } => {
+            "port 0 is for listening; nothing can be reached at it"
+        }
+        _ => return Ok(()),
+    };
+    Err(format!("{to}: {fault}"))
+}
+
+/// The agent that was named one way or the other; `otherwise` is how it is named without a command.
+pub(super) fn agent(
+    endpoint: Option<Endpoint>,
+    command: Vec<OsString>,
+    otherwise: &str,
+) -> Result<Endpoint, String> {
+    match endpoint {
+        Some(endpoint) => check_agent(&endpoint).map(|()| endpoint),
+        None if command.is_empty() => {
+            let subcommand = otherwise.split(' ').next().unwrap_or_default();
+            Err(format!(
+                "there is no agent. Name its command, `acp-relay {subcommand} -- COMMAND ARGS…`, \
+                 or where it listens, `acp-relay {otherwise}`"
+            ))
+        }
+        None => Ok(Endpoint::Exec(command)),
+    }
+}
+
+/// Refuses certificates that nobody would see.
+pub(super) fn check_certificate(listen: &[Endpoint], tls: &Tls) -> Result<(), String> {
+    let given = tls.cert.is_some() || tls.key.is_some();
+    if given && !listen.iter().any(is_wss) {
+        return Err(
+            "--tls-cert and --tls-key are for wss:// listeners, and there is none".to_owned(),
+        );
+    }
+    if (tls.cert.is_none() || tls.key.is_none())
+        && let Some(open) = listen.iter().find(|endpoint| is_wss(endpoint))
+    {
+        return Err(format!(
+            "{open}: a wss:// listener needs --tls-cert and --tls-key, in PEM"
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses trust that nobody asks for.
+pub(super) fn check_ca(agent: &Endpoint, tls: &Tls) -> Result<(), String> {
+    if tls.ca.is_some() && !is_wss(agent) {
+        return Err(format!(
+            "--tls-ca is for wss:// agents, and the agent is {agent}"
+        ));
+    }
+    Ok(())
+}
+
+fn is_wss(endpoint: &Endpoint) -> bool {
+    matches!(endpoint, Endpoint::WebSocket { tls: true, .. })
+}

@@ -1,0 +1,63 @@
+//! Things that strangers can make happen as often as they like, and the log should not repeat.
+//!
+//! Not here: what those are.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time between two lines about the same thing.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Says a thing once in a while, and how often it was left unsaid.
+#[derive(Debug, Default)]
+pub(super) struct Seldom(Mutex<Said>);
+
+#[derive(Debug, Default)]
+struct Said {
+    last: Option<Instant>,
+    left_out: u64,
+}
+
+impl Seldom {
+    /// Warns of `what`, unless that was done a moment ago.
+    pub(super) fn warn(&self, what: std::fmt::Arguments<'_>) {
+        match self.turn(Instant::now()) {
+            None => tracing::debug!("{what}"),
+            Some(0) => tracing::warn!("{what}"),
+            Some(left_out) => {
+                tracing::warn!("{what} ({left_out} more of the kind since the last line)")
+            }
+        }
+    }
+
+    /// Whether it may be said; then, how often it was left out.
+    fn turn(&self, now: Instant) -> Option<u64> {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if said
+            .last
+            .is_some_and(|last| now.duration_since(last) < PAUSE)
+        {
+            said.left_out += 1;
+            return None;
+        }
+        said.last = Some(now);
+        Some(std::mem::take(&mut said.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_one_line_a_second_and_what_is_left_out_is_counted() {
+        let seldom = Seldom::default();
+        let start = Instant::now();
+        assert_eq!(seldom.turn(start), Some(0));
+        for _ in 0..1000 {
+            assert_eq!(seldom.turn(start + PAUSE / 2), None);
+        }
+        assert_eq!(seldom.turn(start + PAUSE), Some(1000));
+        assert_eq!(seldom.turn(start + PAUSE * 2), Some(0));
+    }
+}
