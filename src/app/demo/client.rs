@@ -2,16 +2,21 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::future::poll_fn;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::task::Poll;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
 
 use super::talk::{Failure, Talk};
 use crate::transport::registry;
-use crate::transport::{Endpoint, Setup};
+use crate::transport::{Endpoint, Link, Setup, StopStep};
+
+/// How often the serving relay's stderr is looked at until it says where it listens, and how long.
+const PACE: Duration = Duration::from_millis(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 const BEFORE: &str = "hello, reader\n";
 
@@ -25,7 +30,7 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     let file = folder.0.join("greeting.txt");
     fs::write(&file, BEFORE)?;
 
-    let (mut serve, address) = start_serve(&program).await?;
+    let (serve, address) = start_serve(&program).await?;
     show(&format!(
         "editor ─ stdio ─▶ acp-relay connect ─ {address} ─▶ acp-relay serve ─ stdio ─▶ agent\n"
     ));
@@ -65,7 +70,7 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
         "\ngreeting.txt was   {BEFORE:?}\ngreeting.txt is    {after:?}"
     ));
     show(&format!("the connecting relay ended with {exit}"));
-    stop(&mut serve).await?;
+    stop(serve).await;
     if (after == BEFORE) != deny {
         return Err("the file is not what the turn should have left".into());
     }
@@ -76,36 +81,33 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
 }
 
 /// Starts the relay beside the agent and returns where it listens.
-async fn start_serve(program: &OsString) -> Result<(Child, String), Failure> {
-    let mut serve = Command::new(program)
-        .args(["serve", "--listen", "ws://127.0.0.1:0", "--"])
-        .arg(program)
-        .args(["demo", "--part", "agent"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()?;
-    let stderr = serve.stderr.take().ok_or("the relay has no stderr")?;
-    let mut lines = BufReader::new(stderr).lines();
-    while let Some(line) = lines.next_line().await? {
-        if let Some(address) = line.strip_prefix("acp-relay: listening on ") {
+async fn start_serve(program: &OsString) -> Result<(Link, String), Failure> {
+    let mut words: Vec<OsString> = vec![program.clone()];
+    words.extend(["serve", "--listen", "ws://127.0.0.1:0", "--"].map(OsString::from));
+    words.push(program.clone());
+    words.extend(["demo", "--part", "agent"].map(OsString::from));
+    let mut serve = registry::connect(&Endpoint::Exec(words), &Setup::default()).await?;
+    let mut waited = Duration::ZERO;
+    loop {
+        let said = serve.hold.stderr_tail();
+        let mut lines = said.lines();
+        if let Some(address) = lines.find_map(|line| line.strip_prefix("acp-relay: listening on "))
+        {
             return Ok((serve, address.to_owned()));
         }
-        show(&line);
+        let exit = poll_fn(|cx| Poll::Ready(serve.hold.poll_exit(cx))).await;
+        if exit.is_ready() || waited > PATIENCE {
+            return Err(format!("the relay did not start: {said}").into());
+        }
+        tokio::time::sleep(PACE).await;
+        waited += PACE;
     }
-    Err("the relay did not start".into())
 }
 
-async fn stop(serve: &mut Child) -> Result<(), Failure> {
-    if let Some(pid) = serve
-        .id()
-        .and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()))
-    {
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
-    }
-    let status = serve.wait().await?;
-    show(&format!("the serving relay ended with {status}"));
-    Ok(())
+async fn stop(mut serve: Link) {
+    serve.hold.signal(StopStep::Terminate);
+    let exit = poll_fn(|cx| serve.hold.poll_exit(cx)).await;
+    show(&format!("the serving relay ended with {exit}"));
 }
 
 /// Asks the agent, serving what it asks meanwhile.
@@ -204,12 +206,9 @@ fn show_update(update: &Value) {
     }
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "the demo is for the person at the terminal; its protocol runs in child processes"
-)]
+/// Shows a line to the person at the terminal, who may have left; the demo goes on.
 fn show(line: &str) {
-    println!("{line}");
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 fn text(value: &Value) -> &str {

@@ -3,9 +3,12 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use tokio::runtime::Builder;
 
+use super::talk::Failure;
 use super::{agent, client};
-use crate::app::{cli, exit};
+use crate::app::{cli, exit, household, runtime, shutdown};
+use crate::relay::Stop;
 
 /// What `demo` is asked for.
 #[derive(Debug, Args)]
@@ -27,23 +30,31 @@ enum Part {
 
 /// Runs the subcommand.
 pub(in crate::app) fn run(args: &Demo) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            return cli::fail(exit::SYSTEM, &format!("cannot start the runtime: {error}"));
+    match args.part {
+        Part::Client => {
+            household::keep(|| runtime::drive(Builder::new_current_thread(), lead(args.deny)))
         }
-    };
-    let outcome = runtime.block_on(async {
-        match args.part {
-            Part::Client => client::play(args.deny).await,
-            Part::Agent => agent::play().await,
-        }
-    });
-    runtime.shutdown_background();
-    match outcome {
+        Part::Agent => runtime::drive(Builder::new_current_thread(), async {
+            outcome(agent::play().await)
+        }),
+    }
+}
+
+/// Plays the client, until it is told to stop: dropping the play removes all it has made.
+async fn lead(deny: bool) -> ExitCode {
+    let stop = Stop::default();
+    if let Err(error) = shutdown::watch(stop.clone()) {
+        let error = format!("cannot listen for signals: {error}");
+        return cli::fail(exit::SYSTEM, &error);
+    }
+    tokio::select! {
+        end = client::play(deny) => outcome(end),
+        () = stop.asked.cancelled() => cli::fail(exit::STOPPED, &"stopped before the demo was over"),
+    }
+}
+
+fn outcome(end: Result<(), Failure>) -> ExitCode {
+    match end {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => cli::fail(
             exit::UNAVAILABLE,
