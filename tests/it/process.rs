@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod notes;
+mod orphans;
 mod relay;
 
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ use acp_relay::wire::Limits;
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use notes::{DEADLINE, Notes, Proc, all, ticks, until, wait_until, words};
+use notes::{DEADLINE, Notes, Proc, all, until, wait_until, words};
 use relay::Relay;
 
 /// Writes its number, and those of a child, of one in a session of its own and of a grandchild to
@@ -249,32 +250,6 @@ fn an_agent_outlives_no_runtime() {
 }
 
 #[test]
-fn daemons_end_with_the_last_agent_that_may_have_made_them() {
-    let mut relay = Relay::start();
-    let (first, second) = (Notes::new(), Notes::new());
-    relay.spawn(&first, DAEMON);
-    let old = first.wait_for(1).remove(0);
-    // Start times are in hundredths of a second.
-    wait_until("the clock has moved on", || ticks() > old.start + 1);
-    relay.spawn(&second, DAEMON);
-    let young = second.wait_for(1).remove(0);
-    wait_until("both are orphans", || {
-        [&old, &young]
-            .iter()
-            .all(|p| p.parent() == relay.process.pid)
-    });
-
-    relay.tell("drop 0");
-    wait_until("the old daemon is reaped", || old.is_reaped());
-    assert!(!young.is_gone());
-    relay.tell("drop 1");
-    // Nothing is waited for here: that is what settling is.
-    assert_eq!(relay.tell("settle"), "true");
-    assert!(young.is_reaped());
-    assert_eq!(relay.children().len(), 1, "only the keeper is left");
-}
-
-#[test]
 fn daemons_end_with_an_agent_that_crashed() {
     let mut relay = Relay::start();
     let notes = Notes::new();
@@ -352,23 +327,6 @@ fn when_the_relay_is_killed_its_agents_end() {
     });
     let asked = stubborn.0.path().join("notes.asked");
     assert_eq!(std::fs::read_to_string(asked).unwrap(), "asked\n");
-}
-
-#[test]
-fn when_the_relay_is_killed_the_daemons_of_its_agents_end() {
-    let mut relay = Relay::start();
-    let notes = Notes::new();
-    relay.spawn(&notes, DAEMON);
-    let daemon = notes.wait_for(1).remove(0);
-    wait_until("it is an orphan", || daemon.parent() == relay.process.pid);
-    // The second time it goes to sleep from now on, it has looked.
-    let keeper = relay.keeper();
-    let slept = keeper.switches();
-    wait_until("the keeper has looked", || keeper.switches() >= slept + 2);
-
-    relay.kill();
-    wait_until("the daemon is gone", || daemon.is_gone());
-    wait_until("the keeper is gone", || keeper.is_gone());
 }
 
 #[test]

@@ -131,6 +131,11 @@ impl Census {
         self.entries.values().filter(move |e| e.parent == pid)
     }
 
+    /// Everybody.
+    pub(super) fn all(&self) -> impl Iterator<Item = Kin> {
+        self.entries.values().map(|entry| entry.who)
+    }
+
     /// One process.
     pub(super) fn get(&self, pid: u32) -> Option<&Entry> {
         self.entries.get(&pid)

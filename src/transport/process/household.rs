@@ -4,11 +4,14 @@
 //! many endings at once; reaping and the children of dead agents concern the whole process. So
 //! there is one list and one thread for all of it. Orders never wait for the thread.
 //!
-//! A program that called [`answer_for_orphans`] also inherits what its agents leave behind. Which
-//! agent an orphan came from is not recorded anywhere; but it cannot have come from an agent
-//! younger than itself. It is killed when no living agent is old enough to be its parent.
+//! A program that called [`answer_for_orphans`] also inherits what its agents leave behind. An
+//! orphan that bears the mark of an agent is killed when that agent is gone. One that bears none
+//! cannot have come from an agent younger than itself: it is killed when no living agent is old
+//! enough to be its parent. But if anybody besides agents may leave us orphans, whoever is
+//! unmarked is theirs, and lives.
 //!
-//! Not here: finding and signalling processes (see `family`), our own death (see `keeper`).
+//! Not here: finding and signalling processes (see `family`), how they are marked (see `mark`),
+//! our own death (see `keeper`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::family::{self, Census, Kin};
 use super::keeper::Keeper;
+use super::mark::{Mark, Worn};
 use crate::transport::StopStep;
 
 /// Shortest time between two looks for orphans while agents live.
@@ -44,6 +48,10 @@ struct State {
     /// Counts starts, begun and finished.
     births: u64,
     adopts: bool,
+    /// Ourselves, once marks are to be made.
+    me: Option<Kin>,
+    /// Whether there may be orphans that no agent left.
+    others: bool,
     keeper: Keeper,
     /// Whether a task tells us of SIGCHLD.
     watched: bool,
@@ -65,7 +73,10 @@ struct Agent {
 
 /// A start that has begun.
 #[derive(Debug)]
-pub(super) struct Birth(());
+pub(super) struct Birth {
+    ticket: u64,
+    _mark: Option<Worn>,
+}
 
 /// Makes this process answer for every process below it: the orphans of agents become our
 /// children (Linux), which are killed with their agent and reaped, and when this process is
@@ -73,8 +84,11 @@ pub(super) struct Birth(());
 /// own executable, whose `main` calls [`keeper::run`](super::keeper::run) when its first argument
 /// is [`keeper::WORD`](super::keeper::WORD).
 ///
-/// For a program that starts children in no other way than through this room: any other child in
-/// a process group of its own would be taken for an orphan. Call it once, before the first agent.
+/// For a program that starts children in no other way than through this room: any other child
+/// would be taken for an orphan. Children that it has already now (a shell script may have started
+/// something and then replaced itself by us) and all that descends from them are left alone, and
+/// so is what comes to the first process of a container from elsewhere in it. Call it once,
+/// before the first agent.
 ///
 /// # Errors
 /// When the operating system does not let us adopt.
@@ -82,9 +96,14 @@ pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let me = std::process::id();
+        let has_children = |census: Census| census.children(me).any(|child| child.alive);
+        let others = me == 1 || Census::take().is_ok_and(has_children);
         let mut state = house().lock();
         state.adopts = true;
-        state.keeper.set_program(program);
+        state.me = Kin::of(me);
+        state.others = others;
+        state.keeper.set_program(program, others);
     }
     #[cfg(not(target_os = "linux"))]
     let _ = program;
@@ -111,6 +130,7 @@ pub(super) fn expect_birth() -> Birth {
     let mut state = house.lock();
     state.expected += 1;
     state.births += 1;
+    let ticket = state.births;
     if !state.started {
         state.started = std::thread::Builder::new()
             .name("household".to_owned())
@@ -123,8 +143,12 @@ pub(super) fn expect_birth() -> Birth {
         state.staff_keeper();
         watch_out = !std::mem::replace(&mut state.watched, true);
     }
+    let mark = state.me.map(|me| Mark::new(me, ticket));
     drop(state);
-    let birth = Birth(());
+    let birth = Birth {
+        ticket,
+        _mark: mark.and_then(Mark::wear),
+    };
     if watch_out {
         // A runtime that is ending drops the task at once, and that takes the lock.
         tokio::spawn(watch(Watch(())));
@@ -171,7 +195,7 @@ impl Birth {
     /// The child is there; what it is listed under.
     pub(super) fn of(self, pid: u32) -> u64 {
         let mut state = house().lock();
-        let ticket = state.births;
+        let ticket = self.ticket;
         state.births += 1;
         // Not known where there is no `/proc`; then there is its group.
         let who = Kin::of(pid).unwrap_or(Kin { pid, start: 0 });
@@ -212,6 +236,26 @@ impl State {
         self.agents.values().filter(|agent| agent.leaving.is_some())
     }
 
+    /// The numbers of those children that are not orphans.
+    fn listed(&self) -> BTreeSet<u32> {
+        let running = self.agents.values().filter(|agent| !agent.reaped);
+        (running.map(|agent| agent.who.pid))
+            .chain(self.keeper.id())
+            .collect()
+    }
+
+    /// Whether the agent that left this orphan is gone.
+    fn is_over(&self, orphan: Kin, mark: Option<Mark>) -> bool {
+        let mut living = self.agents.iter().filter(|(_, a)| a.leaving.is_none());
+        match (self.me, mark) {
+            (Some(me), Some(mark)) if mark.is_from(me) => {
+                !living.any(|(&ticket, _)| Mark::new(me, ticket) == mark)
+            }
+            _ if self.others => false,
+            _ => living.all(|(_, agent)| orphan.start < agent.who.start),
+        }
+    }
+
     /// Sees to it that there is a keeper and that it knows every agent.
     fn staff_keeper(&mut self) {
         let known = self.agents.values().map(|agent| agent.who);
@@ -239,11 +283,11 @@ impl House {
                     pause = RETRY.0;
                 }
                 drop(state);
-                self.carry_out();
+                let gone = self.carry_out();
                 state = self.lock();
                 next_look = Instant::now() + pause;
                 pause = (pause * 2).min(RETRY.1);
-                if state.agents.is_empty() {
+                if gone {
                     next_sweep = now;
                 }
                 self.bell.notify_all();
@@ -278,8 +322,8 @@ impl House {
         }
     }
 
-    /// Signals whom we were ordered to, and lets go of who is gone.
-    fn carry_out(&self) {
+    /// Signals whom we were ordered to, and lets go of who is gone; whether somebody is.
+    fn carry_out(&self) -> bool {
         let mut terminate = Vec::new();
         let mut kill = Vec::new();
         for agent in self.lock().agents.values_mut() {
@@ -302,11 +346,11 @@ impl House {
                 signal_group(who, reaped, Signal::KILL);
             }
         }
-        self.let_go();
+        self.let_go()
     }
 
-    /// Forgets the leaving agents that are reaped and have left nothing.
-    fn let_go(&self) {
+    /// Forgets the leaving agents that are reaped and have left nothing; whether there were any.
+    fn let_go(&self) -> bool {
         let mut state = self.lock();
         for agent in state.agents.values_mut() {
             if let Some(child) = &mut agent.leaving
@@ -322,26 +366,37 @@ impl House {
             .collect();
         drop(state);
         if dead.is_empty() {
-            return;
+            return false;
         }
         // Without `/proc` there is nothing more to find out.
         let census = Census::take().unwrap_or_default();
         let mut state = self.lock();
+        let mut gone = false;
         for (ticket, who) in dead {
             if census.below([who]).is_empty() {
                 state.agents.remove(&ticket);
                 state.keeper.dismiss(who);
-                state.stirred = true;
+                gone = true;
             }
         }
+        state.stirred |= gone;
+        gone
     }
 
     /// Reaps and kills orphans; whether it is worth looking again soon.
     fn sweep(&self) -> bool {
-        let births = self.lock().births;
+        let state = self.lock();
+        let births = state.births;
+        let listed = state.listed();
+        drop(state);
         let Ok(census) = Census::take() else {
             return false;
         };
+        // Nobody but us reaps them, so their numbers stay theirs.
+        let found: Vec<(Kin, bool, Option<Mark>)> = (census.children(std::process::id()))
+            .filter(|child| !listed.contains(&child.who.pid))
+            .map(|child| (child.who, child.alive, Mark::on(child.who.pid)))
+            .collect();
         let mut state = self.lock();
         if state.expected > 0 || state.births != births {
             // A child that is not listed yet would look like an orphan.
@@ -350,23 +405,17 @@ impl House {
         if state.keeper.is_gone() && !state.agents.is_empty() {
             state.staff_keeper();
         }
-        let living = state.agents.values().filter(|a| a.leaving.is_none());
-        let oldest = living.map(|agent| agent.who.start).min();
-        let listed: BTreeSet<u32> = (state.agents.values().filter(|agent| !agent.reaped))
-            .map(|agent| agent.who.pid)
-            .chain(state.keeper.id())
-            .collect();
+        let keeper = state.keeper.id();
         let mut orphans = Vec::new();
-        for entry in census.children(std::process::id()) {
-            let pid = entry.who.pid;
-            if listed.contains(&pid) {
+        for (who, alive, mark) in found {
+            if keeper == Some(who.pid) {
                 continue;
             }
-            if entry.alive {
-                if oldest.is_none_or(|oldest| entry.who.start < oldest) {
-                    orphans.push(entry.who);
+            if alive {
+                if state.is_over(who, mark) {
+                    orphans.push(who);
                 }
-            } else if let Some(pid) = family::number(pid) {
+            } else if let Some(pid) = family::number(who.pid) {
                 // Ours and a zombie, so it does not block and nobody else has the number.
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
             }

@@ -5,10 +5,11 @@
 //! go; nobody else holds the pipe's other end. When the pipe ends, however we ended, it asks what is
 //! left of our agents to end, and kills what does not.
 //!
-//! It also looks now and then at the whole tree below us: by the time it hears of our death, the
-//! daemons of agents have other parents and are not to be found from there. A daemon that was
-//! started and orphaned since the last look, and an agent started microseconds before our death,
-//! escape. It does not stop anybody before looking: stopped processes get SIGHUP when we vanish.
+//! By the time it hears of our death, the daemons of agents have other parents and are not to be
+//! found from there. They are known by their marks; for those that have none (see `mark`) it also
+//! looks now and then at the whole tree below us, and who was born and orphaned since the last
+//! look escapes. It does not stop anybody before looking: stopped processes get SIGHUP when we
+//! vanish.
 //!
 //! Not here: our orderly end, in which it finds nothing to do (see `household`).
 
@@ -27,6 +28,7 @@ use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::family::{self, Census, Kin};
+use super::mark::Mark;
 
 /// The first argument that makes our executable the keeper.
 pub const WORD: &str = "__keeper";
@@ -44,6 +46,8 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_s
 #[derive(Debug, Default)]
 pub(super) struct Keeper {
     program: Option<PathBuf>,
+    /// Whether the relay has children that are no agent's.
+    others: bool,
     post: Option<Post>,
 }
 
@@ -56,6 +60,8 @@ struct Post {
 /// What the keeper knows.
 struct Watch {
     relay: Kin,
+    /// Whether what is unmarked below the relay is to be left alone.
+    others: bool,
     agents: BTreeMap<u32, Kin>,
     /// All that was below the relay at the last look.
     seen: BTreeSet<Kin>,
@@ -70,7 +76,8 @@ pub fn run() -> io::Result<()> {
     let mut numbers = std::env::args()
         .skip(2)
         .map_while(|word| word.parse::<u64>().ok());
-    let (Some(pid), Some(start)) = (numbers.next(), numbers.next()) else {
+    let (Some(pid), Some(start), Some(others)) = (numbers.next(), numbers.next(), numbers.next())
+    else {
         return Err(io::Error::other(
             "this is a part of acp-relay that only acp-relay starts",
         ));
@@ -83,6 +90,7 @@ pub fn run() -> io::Result<()> {
     let pid = u32::try_from(pid).map_err(io::Error::other)?;
     let mut watch = Watch {
         relay: Kin { pid, start },
+        others: others != 0,
         agents: BTreeMap::new(),
         seen: BTreeSet::new(),
     };
@@ -91,9 +99,11 @@ pub fn run() -> io::Result<()> {
 }
 
 impl Keeper {
-    /// Says what to run; without it there is no keeper.
-    pub(super) fn set_program(&mut self, program: &Path) {
+    /// Says what to run, without which there is no keeper; and whether there are `others` below
+    /// us who are to be left alone.
+    pub(super) fn set_program(&mut self, program: &Path, others: bool) {
         self.program = Some(program.to_owned());
+        self.others = others;
     }
 
     /// Its process number.
@@ -118,7 +128,7 @@ impl Keeper {
         let Some(program) = &self.program else {
             return;
         };
-        match Post::start(program) {
+        match Post::start(program, self.others) {
             Ok(post) => {
                 self.post = Some(post);
                 for agent in agents {
@@ -158,12 +168,14 @@ impl Keeper {
 }
 
 impl Post {
-    fn start(program: &Path) -> io::Result<Self> {
+    fn start(program: &Path, others: bool) -> io::Result<Self> {
         let me = Kin::of(std::process::id()).ok_or_else(|| io::Error::other("no /proc"))?;
-        let arguments = [WORD.to_owned(), me.pid.to_string(), me.start.to_string()];
+        let numbers =
+            [me.pid.into(), me.start, others.into()].map(|number: u64| number.to_string());
         let mut child = Command::new(program)
             .arg0(OsString::from("acp-relay"))
-            .args(arguments)
+            .arg(WORD)
+            .args(numbers)
             // It needs none of our secrets.
             .env_clear()
             .stdin(Stdio::piped())
@@ -258,7 +270,16 @@ impl Watch {
         }
         let me = std::process::id();
         let children = census.children(self.relay.pid).map(|entry| entry.who);
-        census.below(children.filter(|child| child.pid != me))
+        census.below(children.filter(|child| child.pid != me && self.may_be_an_agents(*child)))
+    }
+
+    /// Whether a child of the relay is an agent, or may have been left by one.
+    fn may_be_an_agents(&self, child: Kin) -> bool {
+        !self.others || self.agents.get(&child.pid) == Some(&child) || self.is_marked(child)
+    }
+
+    fn is_marked(&self, kin: Kin) -> bool {
+        Mark::on(kin.pid).is_some_and(|mark| mark.is_from(self.relay))
     }
 
     /// Those to be ended.
@@ -266,11 +287,16 @@ impl Watch {
         let census = Census::take()?;
         // The relay's files are closed before its children get another parent.
         let below = self.below_the_relay(&census);
+        let me = std::process::id();
+        let marked = census
+            .all()
+            .filter(|kin| kin.pid != me && self.is_marked(*kin));
         Ok(census.below(
             (self.agents.values())
                 .chain(&self.seen)
                 .chain(&below)
-                .copied(),
+                .copied()
+                .chain(marked),
         ))
     }
 }
@@ -322,6 +348,7 @@ mod tests {
     fn agents_come_and_go() {
         let mut watch = Watch {
             relay: Kin { pid: 1, start: 0 },
+            others: false,
             agents: BTreeMap::new(),
             seen: BTreeSet::new(),
         };

@@ -8,16 +8,35 @@
 //! - [`program`] looks for it before anything is started, to say what is wrong in words;
 //! - [`stderr`] reads what it complains about;
 //! - [`family`] finds its descendants, wherever they moved, and signals exactly those;
+//! - [`mark`] makes its descendants known, when they have lost their parents, too;
 //! - [`household`] is the thread that ends whole trees and reaps what we inherit from them;
 //! - [`keeper`] is the small process that does the same when the relay itself was killed.
 //!
 //! Not here: frames (see `transport::stream`), and when an agent is to be stopped (see `relay`).
+//!
+//! # Why
+//!
+//! **Marks rather than memory.** To remember whom one has seen below which agent takes looking
+//! often, and fails for the most common daemon all the same: `(setsid daemon &)` has lost its
+//! parent within a millisecond of its birth, and its adoption is not signalled to anybody. The
+//! mark is there from birth, costs two system calls for each agent and nothing while it runs.
+//! Refused: a variable in the environment, which agents would see and some clear; control
+//! groups, which need a right we mostly do not have; whose pipe a process has as its stderr,
+//! which a proper daemon closes.
+//!
+//! **Four descriptors for each agent**: three pipes and the pidfd with which tokio waits for it.
+//! The one to save is the pidfd: with one watch on SIGCHLD for all (which `household` has) and
+//! `try_wait`, an exit is noticed without it. Refused: one stderr for all agents, because a pipe
+//! does not tell who wrote, and what does (a datagram socket with credentials) cannot be opened
+//! as `/dev/stderr` and names processes that are gone; one socket for stdin and stdout, because
+//! programs look at what kind of file those are, and closing stdin would take a `shutdown`.
 
 mod child;
 mod exec;
 mod family;
 mod household;
 pub mod keeper;
+mod mark;
 mod program;
 mod stderr;
 

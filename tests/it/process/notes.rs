@@ -19,7 +19,7 @@ impl Notes {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.0.path().join("notes")
     }
 
@@ -136,9 +136,11 @@ impl Proc {
         line.unwrap().trim_start_matches(':').trim().to_owned()
     }
 
-    /// How often it went to sleep.
-    pub(crate) fn switches(&self) -> u64 {
-        self.status("voluntary_ctxt_switches").parse().unwrap()
+    /// Its soft limit on file locks.
+    pub(crate) fn file_locks(&self) -> String {
+        let text = std::fs::read_to_string(format!("/proc/{}/limits", self.pid)).unwrap();
+        let line = (text.lines()).find_map(|line| line.strip_prefix("Max file locks"));
+        line.unwrap().split_whitespace().next().unwrap().to_owned()
     }
 
     pub(crate) fn catches(&self, signal: u32) -> bool {
