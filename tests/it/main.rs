@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod core;
+mod dialect;
 mod endpoint;
 mod framing;
 mod house;
