@@ -3,6 +3,7 @@
 
 pub mod app;
 pub mod core;
+pub mod dialect;
 pub mod guard;
 pub mod relay;
 pub mod tap;

@@ -61,7 +61,13 @@ const KEPT_TO: [(&str, &[&str], &str); 7] = [
     ),
     (
         "serde_json::Value",
-        &["wire/reply.rs", "app/", "core/"],
+        &[
+            "wire/reply.rs",
+            "app/",
+            "core/",
+            "dialect/table/",
+            "dialect/vectors.rs",
+        ],
         "no JSON tree on the message path",
     ),
 ];

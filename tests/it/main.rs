@@ -6,6 +6,7 @@ mod allocation;
 mod app;
 mod cli;
 mod core;
+mod dialect;
 mod endpoint;
 mod framing;
 mod house;

@@ -1,0 +1,195 @@
+//! `ask_confirmation`: the original protocol's way to ask for permission (dialects.md §10.2).
+//!
+//! Read, the whole `confirmation` becomes `rawInput`, the options are the dialect's own outcomes,
+//! and a tool call is told before. Written, a `confirmation` is made of the tool call, and the
+//! outcome that comes back is placed among the options that the agent offered. Not here: whether
+//! the answer may be given (see `permission`).
+
+use super::run::{Scene, place, set};
+use crate::dialect::asked::Asked;
+use crate::dialect::message::Message;
+use crate::dialect::table::Way;
+use crate::dialect::text;
+use crate::dialect::translate::Translator;
+use crate::dialect::tree::Node;
+use crate::wire::{IdBuf, Kind};
+
+/// A slot of its own for the number of the confirmation's tool call.
+const NUMBER: usize = usize::MAX;
+
+impl Translator {
+    pub(super) fn ask_confirmation<'a>(
+        &mut self,
+        message: &mut Message<'a>,
+        asked: &mut Asked,
+        scene: &mut Scene<'_, 'a>,
+    ) {
+        match (scene.way, message.kind) {
+            (Way::Read, Kind::Request) => self.confirmation_read(message, asked, scene),
+            (Way::Write, Kind::Request) => self.confirmation_written(message, asked),
+            (Way::Read, Kind::Result) => outcome_read(message, asked),
+            (Way::Write, Kind::Result) => outcome_written(message, asked),
+            _ => {}
+        }
+    }
+
+    fn confirmation_read<'a>(
+        &mut self,
+        message: &mut Message<'a>,
+        asked: &mut Asked,
+        scene: &mut Scene<'_, 'a>,
+    ) {
+        self.legacy.last += 1;
+        let number = self.legacy.last.to_string();
+        asked.slots.push((NUMBER, number.as_bytes().into()));
+        set(message, "/toolCall/toolCallId", Node::string(&number));
+        let text_at = |at: &str| message.body.text_at(&place(at)).unwrap_or_default();
+        let kind = text_at("/toolCall/rawInput/type");
+        let root = text_at("/toolCall/rawInput/rootCommand");
+        let server = text_at("/toolCall/rawInput/serverName");
+        let tool = text_at("/toolCall/rawInput/toolDisplayName");
+        let named = |name: &str| {
+            if name.is_empty() {
+                String::new()
+            } else {
+                format!(" {name}")
+            }
+        };
+        let always = match &*kind {
+            "edit" => vec![("alwaysAllow", "Always allow edits".to_owned())],
+            "execute" => vec![("alwaysAllow", format!("Always allow{}", named(&root)))],
+            "mcp" => vec![
+                (
+                    "alwaysAllowMcpServer",
+                    format!("Always allow{}", named(&server)),
+                ),
+                ("alwaysAllowTool", format!("Always allow{}", named(&tool))),
+            ],
+            _ => vec![("alwaysAllow", "Always allow".to_owned())],
+        };
+        let option = |id: &str, name: &str, kind: &'static [u8]| {
+            Node::object(vec![
+                ("optionId", Node::string(id)),
+                ("name", Node::string(name)),
+                ("kind", Node::raw(kind)),
+            ])
+        };
+        let mut options: Vec<_> = always
+            .iter()
+            .map(|(id, name)| option(id, name, b"\"allow_always\""))
+            .collect();
+        options.push(option("allow", "Allow", b"\"allow_once\""));
+        options.push(option("reject", "Reject", b"\"reject_once\""));
+        set(message, "/options", Node::Array(options));
+
+        let mut update = message
+            .body
+            .look(&place("/toolCall"))
+            .map(|look| look.keep());
+        if let Some(update) = &mut update {
+            let variant = place("/sessionUpdate");
+            // A tool call is an object, so nothing is in the way.
+            let _ = update.put(variant.names(), Node::raw(b"\"tool_call\""));
+        }
+        let session = message
+            .body
+            .look(&place("/sessionId"))
+            .map(|look| look.keep());
+        if let (Some(session), Some(update)) = (session, update) {
+            let body = Node::object(vec![("sessionId", session), ("update", update)]);
+            let made = Message::made(Kind::Notification, IdBuf::Absent, "session/update", body);
+            scene.before.push(made);
+        }
+    }
+
+    fn confirmation_written(&mut self, message: &mut Message<'_>, asked: &mut Asked) {
+        self.legacy.last += 1;
+        let text_at = |at: &str| message.body.text_at(&place(at));
+        let own = message
+            .body
+            .look(&place("/toolCall/rawInput"))
+            .map(|look| look.json().into_owned());
+        let types = ["edit", "execute", "mcp", "fetch", "other"];
+        let typed = own
+            .as_deref()
+            .and_then(|own| text::string(text::member(own, "type")?));
+        if typed.is_some_and(|typed| types.contains(&&*typed)) {
+            return;
+        }
+        let title = text_at("/toolCall/title").unwrap_or_else(|| "Tool call".into());
+        let command = text_at("/toolCall/rawInput/command");
+        let url = text_at("/toolCall/rawInput/url");
+        let made = match (text_at("/toolCall/kind").as_deref(), command, url) {
+            (Some("edit"), ..) => Node::object(vec![("type", Node::raw(b"\"edit\""))]),
+            (Some("execute"), Some(command), _) => {
+                let root = command
+                    .split_whitespace()
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned();
+                Node::object(vec![
+                    ("type", Node::raw(b"\"execute\"")),
+                    ("command", Node::string(&command)),
+                    ("rootCommand", Node::string(&root)),
+                ])
+            }
+            (Some("fetch"), _, Some(url)) => Node::object(vec![
+                ("type", Node::raw(b"\"fetch\"")),
+                ("urls", Node::Array(vec![Node::string(&url)])),
+            ]),
+            _ => Node::object(vec![
+                ("type", Node::raw(b"\"other\"")),
+                ("description", Node::string(&title)),
+            ]),
+        };
+        asked.slots.clear();
+        set(message, "/toolCall/rawInput", made);
+    }
+}
+
+/// `{"id": 1, "outcome": "allow"}` → a canonical outcome.
+fn outcome_read(message: &mut Message<'_>, asked: &Asked) {
+    let Some(outcome) = message.body.text_at(&place("/outcome")) else {
+        return;
+    };
+    let offered = asked.offered.clone().unwrap_or_default();
+    if outcome == "cancel" {
+        message.body = Node::raw(b"{\"outcome\":{\"outcome\":\"cancelled\"}}");
+        message.changed = true;
+        return;
+    }
+    let id = if offered.get(&outcome).is_some() {
+        outcome
+    } else {
+        // The laws of permission place a kind among the options, and never widen it.
+        match &*outcome {
+            "allow" => "allow_once".into(),
+            "reject" => "reject_once".into(),
+            other if other.starts_with("alwaysAllow") => "allow_always".into(),
+            _ => outcome,
+        }
+    };
+    let made = [
+        &b"{\"outcome\":{\"outcome\":\"selected\",\"optionId\":"[..],
+        &text::quote(&id),
+        b"}}",
+    ];
+    message.body = Node::made(made.concat());
+    message.changed = true;
+}
+
+/// A canonical outcome → `{"id": 1, "outcome": "allow"}`.
+fn outcome_written(message: &mut Message<'_>, asked: &Asked) {
+    let outcome = match message.body.text_at(&place("/outcome/outcome")).as_deref() {
+        Some("selected") => message.body.text_at(&place("/outcome/optionId")),
+        _ => None,
+    };
+    let number = asked.slots.iter().find(|(slot, _)| *slot == NUMBER);
+    let number = number.map_or_else(|| b"0".to_vec(), |(_, number)| number.to_vec());
+    let outcome = outcome.unwrap_or_else(|| "cancel".into());
+    message.body = Node::object(vec![
+        ("id", Node::made(number)),
+        ("outcome", Node::string(&outcome)),
+    ]);
+    message.changed = true;
+}

@@ -1,0 +1,13 @@
+//! Named actions: what needs a state machine and is therefore Rust, by a closed list of names.
+//!
+//! Tables call and combine them with `do`; they cannot define any. Reading, an action works on
+//! the canonical message that the rows have made; writing, on the canonical message before the
+//! rows. Not here: everything that rows can say.
+
+mod confirm;
+mod legacy;
+mod run;
+mod talk;
+
+pub(super) use legacy::Legacy;
+pub(super) use run::Scene;

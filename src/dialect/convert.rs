@@ -1,0 +1,399 @@
+//! The closed list of conversions that a row may name with `as`, each with its inverse.
+//!
+//! A conversion is given a value and makes another one, or finds that it does not fit and leaves
+//! it alone. `mappings/README.md` documents each for the writer of a table; `tests/it/dialect`
+//! proves the inverses. Not here: where the values come from and go to (see `rewrite`).
+
+use std::borrow::Cow;
+
+use super::guess;
+use super::table::Way;
+use super::text::{self, Type};
+use super::tree::Node;
+use crate::wire::{Limits, is_json};
+
+/// A conversion by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum As {
+    /// A string that holds a JSON object or array ↔ that value. Other strings stay strings.
+    JsonText,
+    /// A string ↔ the same string; written, every other value becomes its JSON text.
+    PlainText,
+    /// A string ↔ a text content block.
+    TextBlock,
+    /// A string ↔ a list with one text as tool content.
+    ToolText,
+    /// A text content block ↔ a list with one text as tool content.
+    ToolTextBlock,
+    /// A value ↔ a list of it alone.
+    Singleton,
+    /// A list of one value ↔ that value.
+    OnlyElement,
+    /// `{"k": v}` ↔ `[{"name": "k", …}]`, for objects and, with `value`, for other values.
+    NamedList,
+    /// A list of names ↔ an object of trues.
+    Flags,
+    /// A list of content types ↔ the booleans of canonical prompt capabilities.
+    PromptTypes,
+    /// Five booleans, one a method ↔ one boolean that is true when all are.
+    TerminalMethods,
+    /// An integer ↔ its digits in a string.
+    NumberText,
+    /// An absolute path ↔ a `file` URI.
+    FileUri,
+    /// A protocol version in any spelling of version 1 → the integer 1.
+    ProtocolVersion,
+    /// A value ↔ a list of it alone; written, the last of several. `null` is not read.
+    LastElement,
+    /// An array, or nothing else: a value that is no array is put into one.
+    List,
+    /// A URI → the name taken from its path.
+    Basename,
+    /// Base64 data → the media type its first bytes tell.
+    MediaType,
+    /// The name of a tool → the canonical kind of tool.
+    ToolKind,
+}
+
+/// The members of a terminal capability, where a dialect names them one by one.
+const TERMINAL: [&str; 5] = ["create", "output", "waitForExit", "kill", "release"];
+
+/// The content types that canonical prompt capabilities have a boolean for.
+const PROMPT: [&str; 3] = ["image", "audio", "embeddedContext"];
+
+impl As {
+    /// The names in tables.
+    pub const ALL: [(&'static str, Self); 19] = [
+        ("json_text", Self::JsonText),
+        ("plain_text", Self::PlainText),
+        ("text_block", Self::TextBlock),
+        ("tool_text", Self::ToolText),
+        ("tool_text_block", Self::ToolTextBlock),
+        ("singleton", Self::Singleton),
+        ("only_element", Self::OnlyElement),
+        ("named_list", Self::NamedList),
+        ("flags", Self::Flags),
+        ("prompt_types", Self::PromptTypes),
+        ("any_flag", Self::TerminalMethods),
+        ("number_text", Self::NumberText),
+        ("file_uri", Self::FileUri),
+        ("protocol_version", Self::ProtocolVersion),
+        ("last_element", Self::LastElement),
+        ("list", Self::List),
+        ("basename", Self::Basename),
+        ("media_type", Self::MediaType),
+        ("tool_kind", Self::ToolKind),
+    ];
+
+    /// The name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, known)| *known == self);
+        found.map_or("", |(name, _)| name)
+    }
+
+    /// Whether the way back gives the same value again, for every value the conversion fits.
+    #[must_use]
+    pub const fn has_inverse(self) -> bool {
+        !matches!(
+            self,
+            Self::PlainText
+                | Self::ToolText
+                | Self::ToolTextBlock
+                | Self::ProtocolVersion
+                | Self::List
+                | Self::LastElement
+                | Self::Basename
+                | Self::MediaType
+                | Self::ToolKind
+        )
+    }
+
+    /// Converts a value; one that does not fit comes back as it was.
+    pub(super) fn convert(self, way: Way, mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
+        let made = match (self, way) {
+            (Self::JsonText, Way::Read) => parse_text(&value),
+            (Self::JsonText | Self::PlainText, Way::Write) => stringify(&value),
+            (Self::PlainText, Way::Read) => None,
+            (Self::TextBlock, Way::Read) => string(&value).map(|text| text_block(&text)),
+            (Self::TextBlock, Way::Write) => block_text(&value).map(|text| Node::string(&text)),
+            (Self::ToolText, Way::Read) => string(&value).map(|text| tool_text(&text)),
+            (Self::ToolText, Way::Write) => joined(&value).map(|text| Node::string(&text)),
+            (Self::ToolTextBlock, Way::Read) => block_text(&value).map(|text| tool_text(&text)),
+            (Self::ToolTextBlock, Way::Write) => joined(&value).map(|text| text_block(&text)),
+            (Self::Singleton, Way::Read) | (Self::OnlyElement, Way::Write) => {
+                return Ok(Node::Array(vec![value]));
+            }
+            (Self::Singleton, Way::Write) | (Self::OnlyElement, Way::Read) => match value.items() {
+                Some(items) if items.len() == 1 => return Ok(items.remove(0)),
+                _ => None,
+            },
+            (Self::LastElement, Way::Read) => {
+                return Ok(match value.kind() {
+                    None | Some(Type::Null) => Node::Absent,
+                    Some(_) => Node::Array(vec![value]),
+                });
+            }
+            (Self::LastElement, Way::Write) => match value.items() {
+                Some(items) => return Ok(items.pop().unwrap_or(Node::Absent)),
+                None => None,
+            },
+            (Self::List, Way::Read) if value.kind() != Some(Type::Array) => {
+                return Ok(Node::Array(vec![value]));
+            }
+            (Self::NamedList, Way::Read) => return named_list(value),
+            (Self::NamedList, Way::Write) => return unnamed_list(value),
+            (Self::Flags, Way::Read) => flags(&value),
+            (Self::Flags, Way::Write) => names(&value),
+            (Self::PromptTypes, Way::Read) => prompt_flags(&value),
+            (Self::PromptTypes, Way::Write) => prompt_types(&value),
+            (Self::TerminalMethods, Way::Read) => terminal_flag(&value),
+            (Self::TerminalMethods, Way::Write) => terminal_methods(&value),
+            (Self::NumberText, Way::Read) => whole(&value.json()).map(|text| Node::string(&text)),
+            (Self::NumberText, Way::Write) => string(&value)
+                .and_then(|text| whole(text.as_bytes()))
+                .map(|text| Node::made(text.into_bytes())),
+            (Self::FileUri, Way::Read) => string(&value)
+                .filter(|path| path.starts_with('/'))
+                .map(|path| Node::string(&guess::file_uri(&path))),
+            (Self::FileUri, Way::Write) => string(&value)
+                .and_then(|uri| guess::file_path(&uri))
+                .map(|path| Node::string(&path)),
+            (Self::ProtocolVersion, Way::Read) => match value.kind() {
+                Some(Type::String | Type::Boolean) => Some(Node::raw(b"1")),
+                _ => None,
+            },
+            (Self::Basename, Way::Read) => {
+                string(&value).map(|uri| Node::string(&guess::basename(&uri)))
+            }
+            (Self::MediaType, Way::Read) => {
+                string(&value).map(|data| Node::string(guess::media_type(&data)))
+            }
+            (Self::ToolKind, Way::Read) => {
+                string(&value).map(|name| Node::string(guess::tool_kind(&name)))
+            }
+            (
+                Self::ProtocolVersion
+                | Self::Basename
+                | Self::MediaType
+                | Self::ToolKind
+                | Self::List,
+                _,
+            ) => None,
+        };
+        made.ok_or(value)
+    }
+}
+
+/// The text of a string.
+pub(super) fn string(value: &Node<'_>) -> Option<String> {
+    text::string(&value.json()).map(Cow::into_owned)
+}
+
+fn boolean(raw: &[u8]) -> Option<bool> {
+    match raw {
+        b"true" => Some(true),
+        b"false" => Some(false),
+        _ => None,
+    }
+}
+
+fn whole(raw: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(raw).ok()?;
+    let number: i64 = text.parse().ok()?;
+    (number.to_string() == text).then(|| text.to_owned())
+}
+
+fn parse_text(value: &Node<'_>) -> Option<Node<'static>> {
+    let text = string(value)?;
+    let json = text.trim_ascii();
+    let container = matches!(Type::of(json.as_bytes()), Type::Object | Type::Array);
+    (container && is_json(json.as_bytes(), &Limits::default()))
+        .then(|| Node::made(json.as_bytes().to_vec()))
+}
+
+fn stringify(value: &Node<'_>) -> Option<Node<'static>> {
+    if value.kind() == Some(Type::String) {
+        return None;
+    }
+    let json = text::compact(&value.json());
+    Some(Node::string(std::str::from_utf8(&json).ok()?))
+}
+
+/// A text content block.
+pub(super) fn text_block(text: &str) -> Node<'static> {
+    Node::object(vec![
+        ("type", Node::raw(b"\"text\"")),
+        ("text", Node::string(text)),
+    ])
+}
+
+fn block_text(value: &Node<'_>) -> Option<String> {
+    let json = value.json();
+    if text::member(&json, "type") != Some(b"\"text\"") || text::members(&json).count() != 2 {
+        return None;
+    }
+    text::string(text::member(&json, "text")?).map(Cow::into_owned)
+}
+
+fn tool_text(text: &str) -> Node<'static> {
+    let item = Node::object(vec![
+        ("type", Node::raw(b"\"content\"")),
+        ("content", text_block(text)),
+    ]);
+    Node::Array(vec![item])
+}
+
+/// All texts of tool content, a line each.
+fn joined(value: &Node<'_>) -> Option<String> {
+    if value.kind() != Some(Type::Array) {
+        return None;
+    }
+    let json = value.json();
+    let texts: Vec<_> = text::items(&json)
+        .filter_map(|item| text::member(text::member(item, "content")?, "text"))
+        .filter_map(text::string)
+        .collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+fn named_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
+    if value.kind() != Some(Type::Object) {
+        return Err(value);
+    }
+    let Some(members) = value.members() else {
+        return Err(value);
+    };
+    let named = members.drain(..).map(|(name, inner)| {
+        let name = Node::made([b"\"", &*name, b"\""].concat());
+        match inner {
+            Node::Raw(_) | Node::Object(_) if inner.kind() == Some(Type::Object) => {
+                let mut inner = inner;
+                if let Some(members) = inner.members() {
+                    members.retain(|(raw, _)| !text::same_name(raw, "name"));
+                    members.insert(0, (Cow::Borrowed(b"name"), name));
+                }
+                inner
+            }
+            other => Node::object(vec![("name", name), ("value", other)]),
+        }
+    });
+    Ok(Node::Array(named.collect()))
+}
+
+fn unnamed_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
+    let json = value.json();
+    let name_of = |item| text::string(text::member(item, "name")?);
+    let fits =
+        value.kind() == Some(Type::Array) && text::items(&json).all(|item| name_of(item).is_some());
+    drop(json);
+    let Some(items) = value.items().filter(|_| fits) else {
+        return Err(value);
+    };
+    let mut taken = std::collections::HashSet::new();
+    let mut members = Vec::with_capacity(items.len());
+    for mut item in items.drain(..) {
+        let Some(inner) = item.members() else {
+            continue;
+        };
+        let at = inner
+            .iter()
+            .rposition(|(raw, _)| text::same_name(raw, "name"));
+        let Some((_, name)) = at.map(|at| inner.remove(at)) else {
+            continue;
+        };
+        let raw = name.json();
+        let base = raw[1..raw.len() - 1].to_vec();
+        let mut name = base.clone();
+        let mut number = 1;
+        while !taken.insert(name.clone()) {
+            number += 1;
+            name = [&base[..], format!("-{number}").as_bytes()].concat();
+        }
+        let value = match &mut inner[..] {
+            [(raw, value)] if text::same_name(raw, "value") => {
+                std::mem::replace(value, Node::Absent)
+            }
+            _ => item,
+        };
+        members.push((Cow::Owned(name), value));
+    }
+    Ok(Node::Object(members))
+}
+
+fn flags(value: &Node<'_>) -> Option<Node<'static>> {
+    let json = value.json();
+    if Type::of(&json) != Type::Array {
+        return None;
+    }
+    let mut members: Vec<(Cow<'static, [u8]>, Node<'static>)> = Vec::new();
+    for item in text::items(&json) {
+        let raw = item.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        if !members.iter().any(|(name, _)| **name == *raw) {
+            members.push((Cow::Owned(raw.to_vec()), Node::raw(b"true")));
+        }
+        if members.len() > 256 {
+            return None;
+        }
+    }
+    Some(Node::Object(members))
+}
+
+fn names(value: &Node<'_>) -> Option<Node<'static>> {
+    let json = value.json();
+    if Type::of(&json) != Type::Object || text::members(&json).any(|(_, on)| on != b"true") {
+        return None;
+    }
+    let quoted = |(name, _): (&[u8], _)| Node::made([b"\"", name, b"\""].concat());
+    Some(Node::Array(text::members(&json).map(quoted).collect()))
+}
+
+fn prompt_flags(value: &Node<'_>) -> Option<Node<'static>> {
+    let json = value.json();
+    if Type::of(&json) != Type::Array {
+        return None;
+    }
+    let listed: Vec<_> = text::items(&json)
+        .take(64)
+        .filter_map(text::string)
+        .collect();
+    let has = |name: &str| listed.iter().any(|listed| listed == name);
+    let flag = |on: bool| Node::raw(if on { b"true" } else { b"false" });
+    Some(Node::object(
+        PROMPT.map(|name| (name, flag(has(name)))).into(),
+    ))
+}
+
+fn prompt_types(value: &Node<'_>) -> Option<Node<'static>> {
+    let json = value.json();
+    if Type::of(&json) != Type::Object {
+        return None;
+    }
+    let on = PROMPT
+        .into_iter()
+        .filter(|name| text::member(&json, name) == Some(b"true"));
+    let listed = std::iter::once("text").chain(on).map(Node::string);
+    Some(Node::Array(listed.collect()))
+}
+
+fn terminal_flag(value: &Node<'_>) -> Option<Node<'static>> {
+    let json = value.json();
+    if Type::of(&json) != Type::Object {
+        return None;
+    }
+    let all = TERMINAL
+        .iter()
+        .all(|name| text::member(&json, name) == Some(b"true"));
+    Some(Node::raw(if all { b"true" } else { b"false" }))
+}
+
+fn terminal_methods(value: &Node<'_>) -> Option<Node<'static>> {
+    let flag: &'static [u8] = if boolean(&value.json())? {
+        b"true"
+    } else {
+        b"false"
+    };
+    Some(Node::object(
+        TERMINAL.map(|name| (name, Node::raw(flag))).into(),
+    ))
+}

@@ -1,0 +1,117 @@
+//! Telling which dialect a peer speaks, from what it says.
+//!
+//! Each side is judged by its own messages: the `initialize` request or its result, and, where
+//! those say nothing, its first updates. Not here: what `auto` does with the verdict (see `core`).
+
+use std::sync::Arc;
+
+use super::pointer::Place;
+use super::program::Program;
+use super::rewrite::holds;
+use super::table::{Clue, Selector, Table};
+use super::tree::Node;
+use crate::wire::{Envelope, Frame, Kind, Side};
+
+/// A dialect that was recognised, and by what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recognised {
+    /// The table's name.
+    pub dialect: String,
+    /// The clue, as a clause for the log.
+    pub by: String,
+}
+
+/// The tables whose clues a message meets, best first: the one with the most expectations.
+#[must_use]
+pub fn recognise(
+    tables: &[Arc<Table>],
+    from: Side,
+    frame: &Frame,
+    at: &Envelope,
+    asked: Option<&str>,
+) -> Option<Recognised> {
+    let body = at.body(frame).map(Node::raw)?;
+    let method = at.method(frame);
+    let mut best: Option<(usize, Recognised)> = None;
+    for table in tables {
+        if table.speaker.is_some_and(|speaker| speaker != from) {
+            continue;
+        }
+        for clue in &table.detect {
+            let fits = match &clue.on {
+                Selector::Method(names) => {
+                    matches!(at.kind, Kind::Request | Kind::Notification)
+                        && names.canonical.as_deref() == Some(&*method)
+                }
+                Selector::Answers(names) => {
+                    at.kind == Kind::Result && names.canonical.as_deref() == asked
+                }
+                Selector::ErrorsOf(_) => false,
+            };
+            if !fits || !holds(&body, &clue.when) || !version_fits(clue, &body) {
+                continue;
+            }
+            let weight = clue.when.len() + usize::from(clue.version.is_some());
+            if best.as_ref().is_none_or(|(known, _)| weight > *known) {
+                let places: Vec<String> = clue
+                    .when
+                    .iter()
+                    .map(|(place, _)| place.to_string())
+                    .collect();
+                let by = format!(
+                    "{} of {}",
+                    places.join(", "),
+                    clue.on.names().canonical.as_deref().unwrap_or_default()
+                );
+                let dialect = table.name.clone();
+                best = Some((weight, Recognised { dialect, by }));
+            }
+        }
+    }
+    best.map(|(_, found)| found)
+}
+
+/// The side whose messages a program's tables describe, if only one speaks it.
+#[must_use]
+pub fn speaker(program: &Program) -> Option<Side> {
+    program.layers.first().and_then(|layer| layer.table.speaker)
+}
+
+fn version_fits(clue: &Clue, body: &Node<'_>) -> bool {
+    let Some(bound) = &clue.version else {
+        return true;
+    };
+    let own = ["/agentInfo/version", "/clientInfo/version"]
+        .iter()
+        .find_map(|at| body.text_at(&Place::parse(at).expect("a pointer of ours parses")));
+    let Some(own) = own else { return false };
+    bound.split(',').all(|bound| {
+        let bound = bound.trim();
+        let split = bound
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(bound.len());
+        let (sign, number) = bound.split_at(split);
+        let order = numbers(&own).cmp(&numbers(number));
+        match sign.trim() {
+            "<" => order.is_lt(),
+            "<=" => order.is_le(),
+            ">" => order.is_gt(),
+            ">=" => order.is_ge(),
+            _ => order.is_eq(),
+        }
+    })
+}
+
+/// The numbers of a version; what follows `-` does not count.
+fn numbers(version: &str) -> Vec<u64> {
+    let plain = version.split(['-', '+']).next().unwrap_or_default();
+    let mut all: Vec<u64> = plain
+        .split('.')
+        .take(8)
+        .map(|part| part.trim_start_matches('v').parse().unwrap_or(0))
+        .collect();
+    while all.last() == Some(&0) {
+        all.pop();
+    }
+    all
+}

@@ -1,0 +1,153 @@
+//! Names, media types and kinds that one message leaves out and another demands.
+//!
+//! Each is a fixed list that can be read here. Not here: when a guess is wanted (tables say so
+//! with `derive`).
+
+/// The name a URI ends in, percent-decoded; the URI itself when it has none.
+pub(super) fn basename(uri: &str) -> String {
+    let path = uri.split(['?', '#']).next().unwrap_or(uri);
+    let path = path.trim_end_matches('/');
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    if name.is_empty() {
+        return uri.to_owned();
+    }
+    decoded(name)
+}
+
+/// A path as a `file` URI (RFC 8089).
+pub(super) fn file_uri(path: &str) -> String {
+    let mut uri = String::from("file://");
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
+}
+
+/// The path of a `file` URI; `None` when it is another URI.
+pub(super) fn file_path(uri: &str) -> Option<String> {
+    let path = uri.strip_prefix("file://")?;
+    let path = path.strip_prefix("localhost").unwrap_or(path);
+    (path.starts_with('/') && !path.contains(['?', '#'])).then(|| decoded(path))
+}
+
+fn decoded(text: &str) -> String {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut out = Vec::with_capacity(text.len());
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let high = bytes.get(at + 1).copied().and_then(digit);
+        let low = bytes.get(at + 2).copied().and_then(digit);
+        match (byte, high, low) {
+            (b'%', Some(high), Some(low)) => {
+                out.push(u8::try_from(high * 16 + low).unwrap_or(b'?'));
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}
+
+/// The media type that base64 data begins with.
+pub(super) fn media_type(data: &str) -> &'static str {
+    const KNOWN: [(&[u8], &str); 10] = [
+        (b"\x89PNG", "image/png"),
+        (b"\xff\xd8\xff", "image/jpeg"),
+        (b"GIF8", "image/gif"),
+        (b"BM", "image/bmp"),
+        (b"<svg", "image/svg+xml"),
+        (b"ID3", "audio/mpeg"),
+        (b"\xff\xfb", "audio/mpeg"),
+        (b"OggS", "audio/ogg"),
+        (b"fLaC", "audio/flac"),
+        (b"%PDF-", "application/pdf"),
+    ];
+    let head = first_bytes(data);
+    if head.starts_with(b"RIFF") {
+        return match head.get(8..12) {
+            Some(b"WEBP") => "image/webp",
+            Some(b"AVI ") => "video/x-msvideo",
+            _ => "audio/wav",
+        };
+    }
+    let found = KNOWN.iter().find(|(magic, _)| head.starts_with(magic));
+    found.map_or("application/octet-stream", |(_, kind)| kind)
+}
+
+/// The first twelve bytes of base64 data.
+fn first_bytes(data: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let (mut bits, mut held) = (0_u32, 0_u32);
+    for letter in data.bytes().take(16) {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => break,
+        };
+        bits = (bits << 6 | u32::from(value)) & 0xff_ffff;
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push(u8::try_from(bits >> held & 0xff).unwrap_or(0));
+        }
+    }
+    bytes
+}
+
+/// The kind of tool that a tool's name tells (dialects.md §7.2).
+pub(super) fn tool_kind(name: &str) -> &'static str {
+    const WORDS: [(&str, &[&str]); 8] = [
+        ("read", &["read", "cat", "open", "view"]),
+        (
+            "edit",
+            &[
+                "write", "edit", "patch", "create", "append", "replace", "apply",
+            ],
+        ),
+        ("delete", &["delete", "remove", "rm", "unlink"]),
+        ("move", &["move", "rename", "mv"]),
+        ("search", &["search", "grep", "find", "glob", "list", "ls"]),
+        (
+            "execute",
+            &[
+                "run", "exec", "shell", "bash", "command", "terminal", "test",
+            ],
+        ),
+        ("think", &["think", "plan", "reason"]),
+        (
+            "fetch",
+            &["fetch", "http", "web", "url", "download", "curl"],
+        ),
+    ];
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut lower = false;
+    for letter in name.chars().take(256) {
+        // A capital after a small letter begins a word, as in `readFile`.
+        if !letter.is_alphanumeric() || (letter.is_uppercase() && lower) {
+            words.push(std::mem::take(&mut word));
+        }
+        lower = letter.is_lowercase() || letter.is_numeric();
+        word.extend(
+            letter
+                .to_lowercase()
+                .filter(|letter| letter.is_alphanumeric()),
+        );
+    }
+    words.push(word);
+    let found = WORDS
+        .iter()
+        .find(|(_, known)| words.iter().any(|word| known.contains(&word.as_str())));
+    found.map_or("other", |(kind, _)| kind)
+}

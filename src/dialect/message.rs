@@ -1,0 +1,120 @@
+//! One message taken apart for translation, and put together again.
+//!
+//! Not here: what is changed in it.
+
+use std::borrow::Cow;
+
+use super::text;
+use super::tree::Node;
+use crate::wire::{Envelope, Frame, Id, IdBuf, Kind};
+
+/// A member JSON-RPC does not know: its raw name and value.
+type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// A message in parts.
+#[derive(Clone, Debug)]
+pub(super) struct Message<'a> {
+    pub(super) kind: Kind,
+    pub(super) id: IdBuf,
+    pub(super) method: String,
+    /// `params`, `result` or `error`; absent when left out.
+    pub(super) body: Node<'a>,
+    /// Members that JSON-RPC does not know.
+    pub(super) extras: Vec<Extra<'a>>,
+    /// Whether it differs from the frame it was made of.
+    pub(super) changed: bool,
+}
+
+impl<'a> Message<'a> {
+    /// Takes a frame apart. Answers are given the method they answer.
+    pub(super) fn take(frame: &'a Frame, at: &Envelope, method: &str) -> Self {
+        let known: [&[u8]; 6] = [b"jsonrpc", b"id", b"method", b"params", b"result", b"error"];
+        let text = frame.as_bytes().trim_ascii_start();
+        let extras = text::members(text)
+            .filter(|(name, _)| !known.contains(name) && !name.contains(&b'\\'))
+            .map(|(name, value)| (Cow::Borrowed(name), Cow::Borrowed(value)))
+            .collect();
+        Self {
+            kind: at.kind,
+            id: at.id(frame).to_owned(),
+            method: method.to_owned(),
+            body: at.body(frame).map_or(Node::Absent, Node::raw),
+            extras,
+            changed: false,
+        }
+    }
+
+    /// A message of the bridge's own.
+    pub(super) fn made(kind: Kind, id: IdBuf, method: &str, body: Node<'a>) -> Self {
+        Self {
+            kind,
+            id,
+            method: method.to_owned(),
+            body,
+            extras: Vec::new(),
+            changed: true,
+        }
+    }
+
+    /// Writes it.
+    pub(super) fn frame(&self, jsonrpc: bool) -> Frame {
+        let mut out = Vec::with_capacity(128);
+        out.push(b'{');
+        if jsonrpc {
+            out.extend_from_slice(b"\"jsonrpc\":\"2.0\",");
+        }
+        match self.kind {
+            Kind::Notification => {}
+            _ => {
+                out.extend_from_slice(b"\"id\":");
+                out.extend_from_slice(self.id.as_id().json());
+                out.push(b',');
+            }
+        }
+        let name: &[u8] = match self.kind {
+            Kind::Request | Kind::Notification => {
+                out.extend_from_slice(b"\"method\":");
+                out.extend_from_slice(&text::quote(&self.method));
+                b",\"params\":"
+            }
+            Kind::Result => b"\"result\":",
+            Kind::Error => b"\"error\":",
+        };
+        let answers = matches!(self.kind, Kind::Result | Kind::Error);
+        if answers || !matches!(self.body, Node::Absent) {
+            out.extend_from_slice(name);
+            self.body.write(&mut out);
+        }
+        for (name, value) in &self.extras {
+            out.extend_from_slice(b",\"");
+            out.extend_from_slice(name);
+            out.extend_from_slice(b"\":");
+            out.extend_from_slice(value);
+        }
+        out.push(b'}');
+        Frame::from(out)
+    }
+}
+
+/// An answer of the bridge's own.
+pub(super) fn answer(id: Id<'_>, name: &str, value: &[u8], jsonrpc: bool) -> Frame {
+    let head = if jsonrpc {
+        "{\"jsonrpc\":\"2.0\",\"id\":"
+    } else {
+        "{\"id\":"
+    };
+    let middle = format!(",\"{name}\":");
+    Frame::from([head.as_bytes(), id.json(), middle.as_bytes(), value, b"}"].concat())
+}
+
+/// Whether a frame says `jsonrpc`.
+pub(super) fn says_jsonrpc(frame: &Frame) -> bool {
+    let text = frame.as_bytes().trim_ascii_start();
+    text.starts_with(b"{\"jsonrpc\"") || text::member(text, "jsonrpc").is_some()
+}
+
+/// The same frame with `jsonrpc` in front.
+pub(super) fn with_jsonrpc(frame: &Frame) -> Frame {
+    let text = frame.as_bytes().trim_ascii_start();
+    Frame::from([&b"{\"jsonrpc\":\"2.0\","[..], &text[1..]].concat())
+}

@@ -1,0 +1,62 @@
+//! Translation as data: what a peer says in its own dialect, turned into canonical ACP and back.
+//!
+//! Canonical is the stable v1 wire format. A dialect is one *table* (a file in `mappings/`, whose
+//! language `mappings/README.md` specifies); a [`Library`] knows all tables, [`Library::program`]
+//! flattens one with those it extends into a [`Program`], and a [`Translator`] carries it out for
+//! one peer of one connection:
+//!
+//! ```
+//! use acp_relay::dialect::{Library, Pass, Translator};
+//! use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+//!
+//! let library = Library::builtin().expect("the built-in tables have no faults");
+//! let program = library.program("elephant").expect("it is built in");
+//! let mut agent = Translator::new(Side::Agent, program);
+//! let frame = Frame::from(
+//!     r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","title":"Send","kind":"channel"}}}"#,
+//! );
+//! let Shape::One(at) = scan(&frame, &Limits::default()) else { panic!("it is a message") };
+//! let outcome = agent.read(&frame, &at); // dialect → canonical; `write` is the way back
+//! let Pass::Frames(frames) = &outcome.pass else { panic!("a rule has changed it") };
+//! assert!(String::from_utf8_lossy(frames[0].as_bytes()).contains(r#""kind":"other""#));
+//! assert_eq!(outcome.fired[0].rule, "tool-updates");
+//! ```
+//!
+//! An [`Outcome`] lists what goes on ([`Pass::Same`] is the same bytes), what goes back to the
+//! sender, the rules that changed something, and notes to count. Permission's laws ([`permission`])
+//! hold whatever a table says. Pure: no clock, no I/O, nothing of ours but `wire`.
+
+mod action;
+mod asked;
+mod convert;
+mod detect;
+mod guess;
+mod law;
+mod library;
+mod memory;
+mod message;
+mod outcome;
+pub mod permission;
+mod pointer;
+mod program;
+mod rewrite;
+mod sessions;
+mod step;
+pub mod table;
+mod text;
+mod translate;
+mod tree;
+mod values;
+mod vectors;
+
+pub use convert::As;
+pub use detect::{Recognised, recognise, speaker};
+pub use library::{Library, Unknown};
+pub use outcome::{Happened, Note, Outcome, Pass};
+pub use pointer::Place;
+pub use program::{Fired, Program};
+pub use table::{Fault, Faults, Table, Way};
+pub use text::Type;
+pub use translate::Translator;
+pub use tree::{Blocked, Node};
+pub use vectors::{Report, Vector};

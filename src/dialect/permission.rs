@@ -1,0 +1,324 @@
+//! Permission is sacred: three laws that hold whatever a table says.
+//!
+//! A refusal never becomes an allowance, an allow-once never becomes an allow-always, and between
+//! several candidates nothing is guessed: it fails closed with a reject option that was offered,
+//! else with `cancelled`. Both the options a person is shown and the answer they give are judged
+//! here, after translation. Not here: the shapes of the dialects.
+
+use std::borrow::Cow;
+
+use super::text::{self, Type};
+
+/// The options of one permission request, in canonical.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offered(pub Vec<Offer>);
+
+/// One option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Its id.
+    pub id: String,
+    /// Its kind: `allow_once`, `allow_always`, `reject_once`, `reject_always`.
+    pub kind: String,
+}
+
+/// What an answer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// This option.
+    Selected(String),
+    /// None of them.
+    Cancelled,
+    /// It cannot be read.
+    Unclear,
+}
+
+/// A canonical outcome, and what was done to get it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    /// The answer that may go on.
+    pub verdict: Verdict,
+    /// What was repaired, for the log; `None` when nothing was.
+    pub repair: Option<String>,
+}
+
+impl Offered {
+    /// Reads the options of a canonical request; at most 64 are read.
+    #[must_use]
+    pub fn read(params: &[u8]) -> Self {
+        let options = text::member(params, "options").unwrap_or(b"[]");
+        if Type::of(options) != Type::Array {
+            return Self::default();
+        }
+        let field = |option, name| text::member(option, name).and_then(text::string);
+        let offers = text::items(options).take(64).filter_map(|option| {
+            Some(Offer {
+                id: field(option, "optionId")?.into_owned(),
+                kind: field(option, "kind")
+                    .map(Cow::into_owned)
+                    .unwrap_or_default(),
+            })
+        });
+        Self(offers.collect())
+    }
+
+    /// The option with this id.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&Offer> {
+        self.0.iter().find(|offer| offer.id == id)
+    }
+
+    /// The answer that allows nothing: a reject option that was offered, else `Cancelled`.
+    #[must_use]
+    pub fn closed(&self) -> Verdict {
+        let of = |kind| self.0.iter().find(|offer| offer.kind == kind);
+        of("reject_once")
+            .or_else(|| of("reject_always"))
+            .map_or(Verdict::Cancelled, |offer| {
+                Verdict::Selected(offer.id.clone())
+            })
+    }
+
+    /// Places an answer among the options (the repair order of dialects.md §1).
+    #[must_use]
+    pub fn place(&self, verdict: &Verdict) -> Ruling {
+        let id = match verdict {
+            Verdict::Selected(id) => id,
+            Verdict::Cancelled => return Ruling::plain(Verdict::Cancelled),
+            Verdict::Unclear => {
+                return Ruling {
+                    verdict: self.closed(),
+                    repair: Some("the answer could not be read; it failed closed".into()),
+                };
+            }
+        };
+        if self.get(id).is_some() || self.0.is_empty() {
+            return Ruling::plain(verdict.clone());
+        }
+        let only = |kind: &str| {
+            let mut found = self.0.iter().filter(|offer| offer.kind == kind);
+            found.next().filter(|_| found.next().is_none())
+        };
+        let first = |kind: &str| self.0.iter().find(|offer| offer.kind == kind);
+        let found = if KINDS.contains(&id.as_str()) {
+            only(id).or_else(|| {
+                refuses(id)
+                    .then(|| first("reject_once").or_else(|| first("reject_always")))
+                    .flatten()
+            })
+        } else if refuses(id) {
+            first("reject_once").or_else(|| first("reject_always"))
+        } else if allows(id) {
+            only("allow_once")
+        } else {
+            None
+        };
+        let verdict = found.map_or_else(
+            || self.closed(),
+            |offer| Verdict::Selected(offer.id.clone()),
+        );
+        let repair = format!("the option `{id}` was not offered; {}", verdict.told());
+        Ruling {
+            verdict,
+            repair: Some(repair),
+        }
+    }
+}
+
+const KINDS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
+
+fn allows(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    ["allow", "approve", "proceed", "accept"]
+        .iter()
+        .any(|begin| word.starts_with(begin))
+        || matches!(&*word, "yes" | "y" | "ok" | "true")
+        || word.starts_with("alwaysallow")
+}
+
+/// Whether a word says no.
+fn refuses(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    [
+        "reject", "deny", "denied", "declin", "refus", "disallow", "cancel", "abort", "never",
+    ]
+    .iter()
+    .any(|begin| word.starts_with(begin))
+        || matches!(&*word, "no" | "n" | "false")
+}
+
+/// Whether a word says that it holds for longer than once.
+fn lasts(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    ["always", "persist", "session", "forever", "permanent"]
+        .iter()
+        .any(|part| word.contains(part))
+}
+
+impl Verdict {
+    /// Reads a canonical result.
+    #[must_use]
+    pub fn read(result: &[u8]) -> Self {
+        let Some(outcome) = text::member(result, "outcome") else {
+            return Self::Unclear;
+        };
+        let field = |name| text::member(outcome, name).and_then(text::string);
+        match (field("outcome").as_deref(), field("optionId")) {
+            (Some("selected"), Some(id)) => Self::Selected(id.into_owned()),
+            (Some("cancelled"), _) => Self::Cancelled,
+            _ => Self::Unclear,
+        }
+    }
+
+    /// The canonical result.
+    #[must_use]
+    pub fn result(&self) -> Vec<u8> {
+        match self {
+            Self::Selected(id) => [
+                &b"{\"outcome\":{\"outcome\":\"selected\",\"optionId\":"[..],
+                &text::quote(id),
+                b"}}",
+            ]
+            .concat(),
+            _ => b"{\"outcome\":{\"outcome\":\"cancelled\"}}".to_vec(),
+        }
+    }
+
+    fn told(&self) -> String {
+        match self {
+            Self::Selected(id) => format!("`{id}` is answered"),
+            _ => "cancelled is answered".into(),
+        }
+    }
+}
+
+impl Ruling {
+    fn plain(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            repair: None,
+        }
+    }
+}
+
+/// Judges an answer that was translated from a dialect: an allowance must be borne out by what
+/// the peer said, and nothing it said may be a refusal.
+#[must_use]
+pub fn judge_read(said: &[u8], offered: &Offered, read: &Verdict) -> Ruling {
+    let ruling = offered.place(read);
+    let Verdict::Selected(id) = &ruling.verdict else {
+        return ruling;
+    };
+    let Some(offer) = offered
+        .get(id)
+        .filter(|offer| offer.kind.starts_with("allow"))
+    else {
+        return ruling;
+    };
+    let mut words = Words::default();
+    words.gather(said, 0);
+    let refused = words.refused
+        || words.all.iter().any(|word| {
+            word != &offer.id
+                && (offered
+                    .get(word)
+                    .is_some_and(|other| other.kind.starts_with("reject"))
+                    || (offered.get(word).is_none() && refuses(word)))
+        });
+    let named = words
+        .all
+        .iter()
+        .any(|word| *word == offer.id || *word == offer.kind);
+    let borne = named || (offer.kind == "allow_once" && words.all.iter().any(|word| allows(word)));
+    if !refused && borne {
+        return ruling;
+    }
+    Ruling {
+        verdict: offered.closed(),
+        repair: Some(format!(
+            "the answer does not plainly allow `{}`; it failed closed",
+            offer.id
+        )),
+    }
+}
+
+/// Whether a canonical answer kept its meaning in what is written to a dialect: a refusal may not
+/// name an allowing option, an allow-once may not name a lasting one.
+#[must_use]
+pub fn judge_write(verdict: &Verdict, offered: &Offered, written: &[u8]) -> bool {
+    let mut words = Words::default();
+    words.gather(written, 0);
+    let kind = match verdict {
+        Verdict::Selected(id) => offered.get(id).map_or("", |offer| &offer.kind),
+        _ => "",
+    };
+    let chosen = match verdict {
+        Verdict::Selected(id) => id.as_str(),
+        _ => "",
+    };
+    words.all.iter().all(|word| {
+        if word == chosen {
+            return true;
+        }
+        let named = offered.get(word).map_or(word.as_str(), |offer| &offer.kind);
+        match kind {
+            "allow_always" => true,
+            "allow_once" => !(allows(named) && lasts(named)),
+            _ => !allows(named),
+        }
+    })
+}
+
+/// Whether the options shown mean what the options offered mean: an option may not change between
+/// allowing and refusing, or between once and always, on its way.
+#[must_use]
+pub fn same_options(before: &[u8], after: &[u8]) -> bool {
+    let (before, after) = (Offered::read(before), Offered::read(after));
+    after.0.iter().all(|offer| {
+        before.get(&offer.id).is_none_or(|original| {
+            let meaning = |kind: &str| (allows(kind), refuses(kind));
+            let known = |kind: &str| meaning(kind) != (false, false);
+            !known(&original.kind)
+                || !known(&offer.kind)
+                || (meaning(&original.kind) == meaning(&offer.kind)
+                    && (!allows(&offer.kind) || lasts(&original.kind) == lasts(&offer.kind)))
+        })
+    })
+}
+
+/// All strings of an answer, and whether it says `cancelled: true` or the like.
+#[derive(Debug, Default)]
+struct Words {
+    all: Vec<String>,
+    refused: bool,
+}
+
+impl Words {
+    fn gather(&mut self, json: &[u8], depth: usize) {
+        if depth > 16 || self.all.len() > 256 {
+            self.refused = true;
+            return;
+        }
+        match Type::of(json) {
+            Type::String => match text::string(json) {
+                Some(word) => self.all.push(word.into_owned()),
+                None => self.refused = true,
+            },
+            Type::Array => text::items(json).for_each(|item| self.gather(item, depth + 1)),
+            Type::Object => {
+                for (name, value) in text::members(json) {
+                    // What lies under `_meta` is not the answer.
+                    if name == b"_meta" {
+                        continue;
+                    }
+                    let name = text::unescape(name).unwrap_or_default();
+                    let said_no = refuses(&name) && !matches!(value, b"false" | b"null");
+                    let said_not_yes = allows(&name) && matches!(value, b"false" | b"null");
+                    self.refused |= said_no || said_not_yes;
+                    self.gather(value, depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A JSON Pointer (RFC 6901) as tables write it, parsed once.
+//!
+//! `jsonptr` parses and defines the words; the names are kept unescaped beside it, because a rule
+//! walks them for every message. Not here: walking (see `tree`).
+
+use std::fmt;
+
+use jsonptr::{Pointer, PointerBuf};
+
+/// A parsed pointer.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Place {
+    pointer: PointerBuf,
+    names: Box<[Box<str>]>,
+}
+
+impl Place {
+    /// Parses a pointer.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match PointerBuf::parse(text) {
+            Ok(pointer) => Ok(Self::from(pointer)),
+            Err(_) if !text.starts_with('/') => {
+                Err(format!("`{text}` is no JSON Pointer: begin it with `/`"))
+            }
+            Err(_) => Err(format!(
+                "`{text}` is no JSON Pointer: write `~` as `~0` and `/` inside a name as `~1`"
+            )),
+        }
+    }
+
+    /// The pointer, as `jsonptr` has it.
+    #[must_use]
+    pub fn pointer(&self) -> &Pointer {
+        &self.pointer
+    }
+
+    /// The names on the way, unescaped.
+    pub(super) fn names(&self) -> &[Box<str>] {
+        &self.names
+    }
+
+    /// Whether one of the two lies at or inside the other.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.names
+            .iter()
+            .zip(&other.names)
+            .all(|(one, two)| one == two)
+    }
+
+    /// Whether `self` lies inside `other`, or is it.
+    pub(super) fn within(&self, other: &Self) -> bool {
+        self.names.len() >= other.names.len() && self.overlaps(other)
+    }
+}
+
+impl From<PointerBuf> for Place {
+    fn from(pointer: PointerBuf) -> Self {
+        let names = pointer
+            .tokens()
+            .map(|token| token.decoded().into())
+            .collect();
+        Self { pointer, names }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.pointer.as_str())
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Place({:?})", self.pointer.as_str())
+    }
+}

@@ -1,0 +1,449 @@
+//! Carrying out rows and guards on one value, in either way.
+//!
+//! All values are taken before any is put, so that rows may swap places. Nothing is changed when
+//! one of them cannot be put: the caller throws the tree away. Not here: which rules are asked
+//! (see `program`), tables of values (see `values`), and further messages (see `translate`).
+
+use super::pointer::Place;
+use super::table::{
+    Case, Conversion, Each, Expect, Fill, Guard, Literal, Recall, Rest, Row, Shape, Way,
+};
+use super::text::{self, Type};
+use super::tree::Node;
+
+/// Why a value cannot be translated.
+#[derive(Clone, Debug)]
+pub(super) enum Trouble {
+    /// A scalar is in the way of a pointer.
+    Blocked(String),
+    /// The table refuses it with this error.
+    Refused(Literal),
+    /// The table leaves it out.
+    Dropped(String),
+}
+
+/// One rewriting.
+pub(super) struct Rewriter<'a, 'r> {
+    pub(super) way: Way,
+    pub(super) shapes: &'a [Shape],
+    /// Reads a slot, with the key that was found.
+    pub(super) recall: &'r dyn Fn(&Recall, Option<&str>) -> Option<Node<'static>>,
+    /// Whether anything was changed.
+    pub(super) changed: bool,
+    /// What was left out or not known, for the notes.
+    pub(super) dropped: Vec<String>,
+    /// Shapes of which no case fitted.
+    pub(super) unmatched: Vec<String>,
+}
+
+/// Whether all expectations hold.
+pub(super) fn holds(scope: &Node<'_>, guard: &Guard) -> bool {
+    guard
+        .iter()
+        .all(|(place, expect)| meets(scope, place, expect))
+}
+
+fn meets(scope: &Node<'_>, place: &Place, expect: &Expect) -> bool {
+    let found = scope.look(place);
+    let Some(look) = found else {
+        return matches!(expect, Expect::Absent(true) | Expect::NotIn(_));
+    };
+    match expect {
+        Expect::Absent(absent) => !absent,
+        Expect::Const(literal) => text::same(&literal.0, &look.json()),
+        Expect::Is(types) => types.contains(&look.kind()),
+        Expect::In(all) => {
+            let json = look.json();
+            all.iter().any(|literal| text::same(&literal.0, &json))
+        }
+        Expect::NotIn(all) => {
+            let json = look.json();
+            !all.iter().any(|literal| text::same(&literal.0, &json))
+        }
+        Expect::Matches(regex) => {
+            text::string(&look.json()).is_some_and(|text| regex.is_match(&text))
+        }
+    }
+}
+
+impl<'a> Rewriter<'a, '_> {
+    /// Applies cases that hold, together.
+    pub(super) fn apply(
+        &mut self,
+        scope: &mut Node<'a>,
+        cases: &[&'a Case],
+    ) -> Result<(), Trouble> {
+        for case in cases {
+            if let Some(error) = &case.refuse {
+                return Err(Trouble::Refused(error.clone()));
+            }
+            if let Some(why) = &case.drop {
+                return Err(Trouble::Dropped(why.clone()));
+            }
+        }
+        let way = self.way;
+        let rows = || {
+            cases
+                .iter()
+                .flat_map(|case| &case.rows)
+                .filter(|row| row.works(way))
+        };
+        let moved = self.collect(scope, rows())?;
+        for (place, literal) in consts(cases, way.back()) {
+            let rebuilt = consts(cases, way).any(|(other, _)| other == place);
+            if !rebuilt && scope.take(place.names()).is_some() {
+                let _ = literal;
+                self.changed = true;
+            }
+        }
+        self.leave(scope, rows());
+        for case in cases {
+            self.rest(scope, case, cases)?;
+        }
+        for (place, literal) in consts(cases, way) {
+            let there = scope.look(place);
+            if !there.is_some_and(|look| text::same(&literal.0, &look.json())) {
+                self.put(scope, place, Node::raw(&literal.0))?;
+            }
+        }
+        for (place, value) in moved {
+            self.put(scope, &place, value)?;
+        }
+        self.fill(scope, &rows())
+    }
+
+    /// Applies rows without a guard.
+    pub(super) fn rows(&mut self, scope: &mut Node<'a>, rows: &'a [Row]) -> Result<(), Trouble> {
+        let whole = |place: Option<&Place>| place.is_some_and(|place| place.names().is_empty());
+        let fits = match scope.kind() {
+            None | Some(Type::Object | Type::Array) => true,
+            Some(_) => rows
+                .iter()
+                .any(|row| row.works(self.way) && whole(row.before(self.way))),
+        };
+        if !fits {
+            return Ok(());
+        }
+        let way = self.way;
+        let active = || rows.iter().filter(|row| row.works(way));
+        let moved = self.collect(scope, active())?;
+        self.leave(scope, active());
+        for (place, value) in moved {
+            self.put(scope, &place, value)?;
+        }
+        self.fill(scope, &active())
+    }
+
+    /// Takes the values of two-sided rows and converts them.
+    fn collect(
+        &mut self,
+        scope: &mut Node<'a>,
+        rows: impl Iterator<Item = &'a Row> + Clone,
+    ) -> Result<Vec<(Place, Node<'a>)>, Trouble> {
+        let mut moved = Vec::new();
+        let mut spent: Vec<&Place> = Vec::new();
+        for row in rows {
+            let (Some(before), Some(after)) = (row.before(self.way), row.after(self.way)) else {
+                continue;
+            };
+            if before == after && row.convert.is_empty() && row.fill.is_none() {
+                continue;
+            }
+            let Some(value) = scope.at(before.names()).map(|node| node.clone()) else {
+                continue;
+            };
+            if self.leaves_empty(scope, row, &value) {
+                spent.push(before);
+                continue;
+            }
+            let outer = std::mem::replace(&mut self.changed, false);
+            let value = self.convert_all(scope, row, value);
+            let converted = std::mem::replace(&mut self.changed, outer);
+            let value = match value {
+                Ok(value) => value,
+                Err(Trouble::Dropped(why)) => {
+                    self.dropped.push(why);
+                    spent.push(before);
+                    continue;
+                }
+                Err(trouble) => return Err(trouble),
+            };
+            if matches!(value, Node::Absent) {
+                spent.push(before);
+                continue;
+            }
+            if before != after || converted {
+                self.changed = true;
+                moved.push((after.clone(), value));
+            }
+            if before != after && !row.copy {
+                spent.push(before);
+            }
+        }
+        for place in spent {
+            self.changed |= scope.take(place.names()).is_some();
+        }
+        Ok(moved)
+    }
+
+    /// Whether a two-sided value equals what would be filled in for it on its own side.
+    fn leaves_empty(&self, scope: &Node<'_>, row: &Row, value: &Node<'_>) -> bool {
+        if row.into == self.way {
+            return false;
+        }
+        match &row.fill {
+            Some(Fill::Default(literal)) => text::same(&literal.0, &value.json()),
+            Some(Fill::Derive { from, by }) => derived(scope, from, *by)
+                .is_some_and(|derived| text::same(&derived.json(), &value.json())),
+            _ => false,
+        }
+    }
+
+    /// Removes what exists only on the side that is left.
+    fn leave(&mut self, scope: &mut Node<'a>, rows: impl Iterator<Item = &'a Row>) {
+        for row in rows {
+            let Some(place) = row
+                .before(self.way)
+                .filter(|_| row.after(self.way).is_none())
+            else {
+                continue;
+            };
+            let Some(look) = scope.look(place) else {
+                continue;
+            };
+            let goes = match &row.fill {
+                Some(Fill::Default(literal)) => text::same(&literal.0, &look.json()),
+                Some(Fill::Derive { from, by }) => derived(scope, from, *by)
+                    .is_some_and(|derived| text::same(&derived.json(), &look.json())),
+                Some(Fill::Const(_) | Fill::Recall(_)) => true,
+                None => row.drop.is_some(),
+            };
+            if goes && scope.take(place.names()).is_some() {
+                self.changed = true;
+                self.dropped.extend(row.drop.clone());
+            }
+        }
+    }
+
+    /// Writes what is missing on the side that is reached.
+    fn fill(
+        &mut self,
+        scope: &mut Node<'a>,
+        rows: &(impl Iterator<Item = &'a Row> + Clone),
+    ) -> Result<(), Trouble> {
+        let derives = |row: &&Row| matches!(row.fill, Some(Fill::Derive { .. }));
+        let plain = rows.clone().filter(|row| !derives(row));
+        for row in plain.chain(rows.clone().filter(derives)) {
+            let Some(place) = row.after(self.way).filter(|_| row.into == self.way) else {
+                continue;
+            };
+            let there = scope.look(place);
+            let value = match &row.fill {
+                None => continue,
+                Some(Fill::Const(literal)) => {
+                    if there.is_some_and(|look| text::same(&literal.0, &look.json())) {
+                        continue;
+                    }
+                    Some(Node::raw(&literal.0))
+                }
+                Some(_) if there.is_some() => continue,
+                Some(Fill::Default(literal)) => Some(Node::raw(&literal.0)),
+                Some(Fill::Derive { from, by }) => derived(scope, from, *by),
+                Some(Fill::Recall(recall)) => {
+                    let key = recall.by.as_ref().and_then(|by| scope.text_at(by));
+                    let fits = recall.by.is_none() || key.is_some();
+                    let found = fits
+                        .then(|| (self.recall)(recall, key.as_deref()))
+                        .flatten();
+                    found.or_else(|| recall.or.as_ref().map(|literal| Node::raw(&literal.0)))
+                }
+            };
+            if let Some(value) = value {
+                self.put(scope, place, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, scope: &mut Node<'a>, place: &Place, value: Node<'a>) -> Result<(), Trouble> {
+        self.changed = true;
+        scope
+            .put(place.names(), value)
+            .map_err(|_| Trouble::Blocked(place.to_string()))
+    }
+
+    /// Moves or drops the members that nothing names.
+    fn rest(
+        &mut self,
+        scope: &mut Node<'a>,
+        case: &'a Case,
+        cases: &[&'a Case],
+    ) -> Result<(), Trouble> {
+        let (from, to) = match (&case.rest, self.way) {
+            (Rest::Keep, _) => return Ok(()),
+            (Rest::Drop(why), _) => {
+                let named = named(cases, self.way, &[]);
+                if let Some(members) = scope.members() {
+                    let before = members.len();
+                    members.retain(|(raw, _)| named.iter().any(|name| text::same_name(raw, name)));
+                    if members.len() < before {
+                        self.changed = true;
+                        self.dropped.push(why.clone());
+                    }
+                }
+                return Ok(());
+            }
+            (Rest::Move { dialect, canonical }, Way::Read) => (dialect, canonical),
+            (Rest::Move { dialect, canonical }, Way::Write) => (canonical, dialect),
+        };
+        let named = named(cases, self.way, from.names());
+        let inward = to.within(from) && to != from;
+        let skip = to.names().get(from.names().len()).filter(|_| inward);
+        let Some(members) = scope.at(from.names()).and_then(Node::members) else {
+            return Ok(());
+        };
+        let strangers: Vec<_> = members
+            .extract_if(.., |(raw, _)| {
+                !named.iter().any(|name| text::same_name(raw, name))
+                    && skip.is_none_or(|skip| !text::same_name(raw, skip))
+            })
+            .collect();
+        if members.is_empty() && !from.names().is_empty() {
+            scope.take(from.names());
+        }
+        for (raw, value) in strangers {
+            let Some(name) = text::unescape(&raw) else {
+                continue;
+            };
+            let mut names: Vec<Box<str>> = to.names().to_vec();
+            names.push((&*name).into());
+            self.changed = true;
+            scope
+                .put(&names, value)
+                .map_err(|_| Trouble::Blocked(to.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn convert_all(
+        &mut self,
+        scope: &mut Node<'a>,
+        row: &'a Row,
+        mut value: Node<'a>,
+    ) -> Result<Node<'a>, Trouble> {
+        let mut convert =
+            |this: &mut Self, conversion, value| this.convert(scope, row, conversion, value);
+        match self.way {
+            Way::Read => {
+                for conversion in &row.convert {
+                    value = convert(self, conversion, value)?;
+                }
+            }
+            Way::Write => {
+                for conversion in row.convert.iter().rev() {
+                    value = convert(self, conversion, value)?;
+                }
+            }
+        }
+        Ok(value)
+    }
+
+    fn convert(
+        &mut self,
+        scope: &mut Node<'a>,
+        row: &'a Row,
+        conversion: &'a Conversion,
+        mut value: Node<'a>,
+    ) -> Result<Node<'a>, Trouble> {
+        match conversion {
+            Conversion::As(by) => match by.convert(self.way, value) {
+                Ok(made) => {
+                    self.changed = true;
+                    Ok(made)
+                }
+                Err(same) => Ok(same),
+            },
+            Conversion::In(rows) => self.rows(&mut value, rows).map(|()| value),
+            Conversion::Shape(name) => self.shape(&mut value, name).map(|()| value),
+            Conversion::Each(each) => {
+                let Some(items) = value.items() else {
+                    return Ok(value);
+                };
+                let mut trouble = None;
+                items.retain_mut(|item| {
+                    if trouble.is_some() {
+                        return true;
+                    }
+                    let done = match each {
+                        Each::Rows(rows) => self.rows(item, rows),
+                        Each::Shape(name) => self.shape(item, name),
+                    };
+                    match done {
+                        Ok(()) => true,
+                        Err(Trouble::Dropped(why)) => {
+                            self.dropped.push(why);
+                            self.changed = true;
+                            false
+                        }
+                        Err(other) => {
+                            trouble = Some(other);
+                            true
+                        }
+                    }
+                });
+                trouble.map_or(Ok(value), Err)
+            }
+            Conversion::Values { .. } => Ok(self.values(scope, row, conversion, value)),
+        }
+    }
+
+    /// Applies the first case of a shape that fits.
+    fn shape(&mut self, value: &mut Node<'a>, name: &str) -> Result<(), Trouble> {
+        let shapes: &'a [Shape] = self.shapes;
+        let Some(shape) = shapes.iter().find(|shape| shape.name == name) else {
+            return Ok(());
+        };
+        let way = self.way;
+        let fits = |case: &&Case| case.works(way) && holds(value, case.before(way));
+        match shape.cases.iter().find(fits) {
+            Some(case) => self.apply(value, &[case]),
+            None => {
+                self.unmatched.push(name.to_owned());
+                Ok(())
+            }
+        }
+    }
+}
+
+fn derived(scope: &Node<'_>, from: &Place, by: super::convert::As) -> Option<Node<'static>> {
+    let other = scope.look(from)?.json().into_owned();
+    let made = by.convert(Way::Read, Node::made(other)).ok()?;
+    Some(made.keep())
+}
+
+/// The constants that the cases build on the side that `way` reaches.
+fn consts<'a, 'c>(
+    cases: &'c [&'a Case],
+    way: Way,
+) -> impl Iterator<Item = (&'a Place, &'a Literal)> + use<'a, 'c> {
+    cases.iter().flat_map(move |case| {
+        case.after(way)
+            .iter()
+            .filter_map(|(place, expect)| match expect {
+                Expect::Const(literal) => Some((place, literal)),
+                _ => None,
+            })
+    })
+}
+
+/// The members of the object at `from` that guards and rows name, on the side that is left.
+fn named(cases: &[&Case], way: Way, from: &[Box<str>]) -> Vec<Box<str>> {
+    let places = cases.iter().flat_map(|case| {
+        let rows = case.rows.iter().filter_map(move |row| row.before(way));
+        rows.chain(case.before(way).iter().map(|(place, _)| place))
+    });
+    places
+        .filter(|place| place.names().starts_with(from))
+        .filter_map(|place| place.names().get(from.len()).cloned())
+        .collect()
+}

@@ -1,0 +1,100 @@
+//! What is wrong with a table: where, and what to do.
+//!
+//! All faults of a file are told at once. Not here: finding them (see `read` and `law`).
+
+use std::fmt;
+
+use super::super::text::{self, Type};
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The rule, if it lies in one.
+    pub rule: Option<String>,
+    /// The place in the file, a JSON Pointer.
+    pub pointer: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// All that is wrong with one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults(pub Vec<Fault>);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.file, self.line)?;
+        if let Some(rule) = &self.rule {
+            write!(f, "rule `{rule}`, ")?;
+        }
+        let place = if self.pointer.is_empty() {
+            "/"
+        } else {
+            &self.pointer
+        };
+        write!(f, "{place}: {}; {}", self.what, self.remedy)
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, fault) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{fault}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Faults {}
+
+/// The line of the deepest value on the way of `pointer` that the file has.
+pub(in crate::dialect) fn line_of(file: &str, pointer: &str) -> usize {
+    let text = file.as_bytes();
+    let mut here = text.trim_ascii_start();
+    let place = super::super::pointer::Place::parse(pointer);
+    for name in place.as_ref().map_or(&[][..], |place| place.names()) {
+        let next = match Type::of(here) {
+            Type::Object => text::member(here, name),
+            Type::Array => name.parse().ok().and_then(|at| text::items(here).nth(at)),
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        here = next;
+    }
+    let offset = here.as_ptr() as usize - text.as_ptr() as usize;
+    1 + text[..offset].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// The known word that is nearest to an unknown one, if any is near.
+pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let (distance, best) = known
+        .iter()
+        .map(|known| (distance(word, known), *known))
+        .min()?;
+    (distance <= 2.max(word.len() / 3)).then_some(best)
+}
+
+/// The number of letters to change, add or take away (Levenshtein).
+fn distance(one: &str, two: &str) -> usize {
+    let two: Vec<char> = two.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (at, letter) in one.chars().take(64).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (column, other) in two.iter().enumerate() {
+            let cost = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = cost.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[two.len()]
+}

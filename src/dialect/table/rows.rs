@@ -1,0 +1,292 @@
+//! Reading the rows and cases of a rule.
+//!
+//! Not here: the rule around them (see `read`).
+
+use super::parts::{At, Reading};
+use super::types::{
+    Action, Answer, Case, Conversion, Each, Emit, Fill, Literal, Recall, Rest, Row, Way,
+};
+use crate::dialect::convert::As;
+use crate::dialect::pointer::Place;
+
+/// The keys of a case; a rule has them too.
+pub(super) const CASE: [&str; 13] = [
+    "when", "rows", "only", "lossy", "rest", "emit", "answer", "fail", "refuse", "drop", "do",
+    "why", "name",
+];
+
+const ROW: [&str; 22] = [
+    "dialect",
+    "canonical",
+    "why",
+    "only",
+    "lossy",
+    "copy",
+    "values",
+    "read_values",
+    "write_values",
+    "other",
+    "park",
+    "each",
+    "in",
+    "shape",
+    "as",
+    "default",
+    "const",
+    "recall",
+    "derive",
+    "into",
+    "drop",
+    "note",
+];
+
+const WAYS: [(&str, Way); 2] = [("read", Way::Read), ("write", Way::Write)];
+
+impl Reading<'_> {
+    /// A case; its keys have been checked.
+    pub(super) fn case(&self, at: &At<'_>) -> Case {
+        let mut case = Case::default();
+        if let Some(when) = at.get("when") {
+            self.object(&when, &["dialect", "canonical"]);
+            if let Some(guard) = when.get("dialect") {
+                case.dialect = self.guard(&guard);
+            }
+            if let Some(guard) = when.get("canonical") {
+                case.canonical = self.guard(&guard);
+            }
+        }
+        case.only = self.only(at);
+        case.lossy = self.may(at, "lossy");
+        case.rows = self.rows(at, "rows");
+        case.rest = self.rest(at);
+        case.emit = self.list(at, "emit", |at| self.emit(at));
+        case.answer = at.get("answer").and_then(|at| self.answer(&at));
+        case.fail = at.get("fail").and_then(|at| self.error(&at));
+        case.refuse = at.get("refuse").and_then(|at| self.error(&at));
+        case.drop = self.may(at, "drop");
+        case.actions = self.list(at, "do", |at| self.word(at, &Action::ALL));
+        case
+    }
+
+    /// Every element of a list that may be missing.
+    pub(super) fn list<T>(
+        &self,
+        at: &At<'_>,
+        name: &str,
+        mut read: impl FnMut(&At<'_>) -> Option<T>,
+    ) -> Vec<T> {
+        let all = at.get(name).map(|at| at.each()).unwrap_or_default();
+        all.iter().filter_map(&mut read).collect()
+    }
+
+    /// The rows under a name.
+    pub(super) fn rows(&self, at: &At<'_>, name: &str) -> Vec<Row> {
+        self.list(at, name, |at| self.row(at))
+    }
+
+    pub(super) fn only(&self, at: &At<'_>) -> Option<Way> {
+        at.get("only").and_then(|at| self.word(&at, &WAYS))
+    }
+
+    fn row(&self, at: &At<'_>) -> Option<Row> {
+        if !self.object(at, &ROW) {
+            return None;
+        }
+        let dialect = self.may_place(at, "dialect");
+        let canonical = self.may_place(at, "canonical");
+        let into = match at.get("into") {
+            Some(at) => self.word(&at, &[("canonical", Way::Read), ("dialect", Way::Write)])?,
+            None if canonical.is_none() => Way::Write,
+            None => Way::Read,
+        };
+        Some(Row {
+            only: self.only(at),
+            convert: self.conversions(at),
+            fill: self.fill(at),
+            into,
+            copy: self.flag(at, "copy"),
+            drop: self.may(at, "drop"),
+            dialect,
+            canonical,
+        })
+    }
+
+    fn conversions(&self, at: &At<'_>) -> Vec<Conversion> {
+        let mut all = Vec::new();
+        if let Some(at) = at.get("as") {
+            all.extend(self.word(&at, &As::ALL).map(Conversion::As));
+        }
+        let tables = ["values", "read_values", "write_values", "other"];
+        if tables.iter().any(|name| at.get(name).is_some()) {
+            all.push(Conversion::Values {
+                both: self.pairs(at, "values"),
+                read: self.pairs(at, "read_values"),
+                write: self.pairs(at, "write_values"),
+                other: at.get("other").map(|at| at.literal()),
+                park: self.flag(at, "park"),
+            });
+        }
+        if let Some(rows) = at.get("in") {
+            let rows = self.nested(&rows, || self.rows(at, "in"));
+            all.extend(rows.map(Conversion::In));
+        }
+        if let Some(at) = at.get("shape") {
+            all.extend(self.text(&at).map(Conversion::Shape));
+        }
+        if let Some(each) = at.get("each") {
+            let each = if each.value.is_object() && each.get("shape").is_some() {
+                self.object(&each, &["shape"]);
+                Some(Each::Shape(self.need(&each, "shape")))
+            } else {
+                self.nested(&each, || Each::Rows(self.rows(at, "each")))
+            };
+            all.extend(each.map(Conversion::Each));
+        }
+        all
+    }
+
+    /// A table of values: `{"done": "end_turn"}`, or pairs `[[1, "one"], …]`.
+    fn pairs(&self, at: &At<'_>, name: &str) -> Vec<(Literal, Literal)> {
+        let Some(at) = at.get(name) else {
+            return Vec::new();
+        };
+        if at.value.is_object() {
+            let key = |name: &str| serde_json::Value::from(name).to_string().into_bytes();
+            return at
+                .members()
+                .into_iter()
+                .map(|(name, value)| (Literal(key(name).into()), value.literal()))
+                .collect();
+        }
+        let pairs = at.each();
+        pairs
+            .iter()
+            .filter_map(|pair| match &pair.each()[..] {
+                [one, two] if pair.value.is_array() => Some((one.literal(), two.literal())),
+                _ => {
+                    let remedy = "write [dialect value, canonical value]";
+                    self.fault(&pair.pointer, "this is no pair of values", remedy);
+                    None
+                }
+            })
+            .collect()
+    }
+
+    fn fill(&self, at: &At<'_>) -> Option<Fill> {
+        let given = ["default", "const", "recall", "derive"];
+        let count = given.iter().filter(|name| at.get(name).is_some()).count();
+        if count > 1 {
+            let remedy = "keep one of default, const, recall, derive";
+            self.fault(&at.pointer, "a row is filled in one way", remedy);
+        }
+        if let Some(at) = at.get("default") {
+            return Some(Fill::Default(at.literal()));
+        }
+        if let Some(at) = at.get("const") {
+            return Some(Fill::Const(at.literal()));
+        }
+        if let Some(at) = at.get("derive") {
+            self.object(&at, &["from", "as"]);
+            let by = at.get("as").and_then(|at| self.word(&at, &As::ALL))?;
+            let from = self.may_place(&at, "from")?;
+            return Some(Fill::Derive { from, by });
+        }
+        let at = at.get("recall")?;
+        if at.value.is_string() {
+            return Some(Fill::Recall(Recall {
+                slot: self.text(&at)?,
+                by: None,
+                or: None,
+            }));
+        }
+        self.object(&at, &["slot", "by", "or"]);
+        Some(Fill::Recall(Recall {
+            slot: self.need(&at, "slot"),
+            by: self.may_place(&at, "by"),
+            or: at.get("or").map(|at| at.literal()),
+        }))
+    }
+
+    fn rest(&self, at: &At<'_>) -> Rest {
+        let Some(at) = at.get("rest") else {
+            return Rest::Keep;
+        };
+        if at.value.is_string() {
+            let words = [("keep", false), ("meta", true)];
+            if self.word(&at, &words) != Some(true) {
+                return Rest::Keep;
+            }
+            let place = |text: &str| Place::parse(text).expect("a pointer of ours parses");
+            return Rest::Move {
+                dialect: place(""),
+                canonical: place("/_meta/acp-relay"),
+            };
+        }
+        self.object(&at, &["dialect", "canonical", "drop"]);
+        if let Some(why) = self.may(&at, "drop") {
+            return Rest::Drop(why);
+        }
+        match (
+            self.may_place(&at, "dialect"),
+            self.may_place(&at, "canonical"),
+        ) {
+            (Some(dialect), Some(canonical)) => Rest::Move { dialect, canonical },
+            _ => {
+                let remedy = "write \"keep\", \"meta\", {\"drop\": why} or {\"dialect\": …, \"canonical\": …}";
+                self.fault(&at.pointer, "`rest` is not complete", remedy);
+                Rest::Keep
+            }
+        }
+    }
+
+    fn emit(&self, at: &At<'_>) -> Option<Emit> {
+        if !self.object(at, &["way", "place", "method", "each", "rows", "why"]) {
+            return None;
+        }
+        Some(Emit {
+            way: at
+                .get("way")
+                .map_or(Some(Way::Read), |at| self.word(&at, &WAYS))?,
+            after: at.get("place").map_or(Some(false), |at| {
+                self.word(&at, &[("before", false), ("after", true)])
+            })?,
+            method: self.need(at, "method"),
+            each: self.may_place(at, "each"),
+            rows: self.rows(at, "rows"),
+        })
+    }
+
+    fn answer(&self, at: &At<'_>) -> Option<Answer> {
+        self.object(at, &["result", "error"]);
+        match (at.get("result"), at.get("error")) {
+            (Some(result), None) => Some(Answer::Result(result.literal())),
+            (None, Some(error)) => self.error(&error).map(Answer::Error),
+            _ => {
+                let remedy = "write {\"result\": …} or {\"error\": {\"code\": …, \"message\": …}}";
+                self.fault(&at.pointer, "an answer is a result or an error", remedy);
+                None
+            }
+        }
+    }
+
+    /// A JSON-RPC error.
+    fn error(&self, at: &At<'_>) -> Option<Literal> {
+        if !self.object(at, &["code", "message", "data"]) {
+            return None;
+        }
+        if at
+            .value
+            .get("code")
+            .and_then(serde_json::Value::as_i64)
+            .is_none()
+        {
+            self.fault(
+                &at.pointer,
+                "an error has a `code`",
+                "add `\"code\": -32603`",
+            );
+        }
+        self.need(at, "message");
+        Some(at.literal())
+    }
+}

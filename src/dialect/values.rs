@@ -1,0 +1,86 @@
+//! Mapping single values, with the originals of those that would not come back parked beside them.
+//!
+//! Not here: where the values are (see `rewrite`).
+
+use super::rewrite::Rewriter;
+use super::table::{Conversion, Literal, Row, Way};
+use super::text;
+use super::tree::Node;
+
+impl<'a> Rewriter<'a, '_> {
+    /// Maps one value; a value that would not come back is parked beside it.
+    pub(super) fn values(
+        &mut self,
+        scope: &mut Node<'a>,
+        row: &Row,
+        conversion: &'a Conversion,
+        value: Node<'a>,
+    ) -> Node<'a> {
+        let Conversion::Values { park, .. } = conversion else {
+            return value;
+        };
+        let parked = park.then(|| parking(row)).flatten();
+        if let (Way::Write, Some(place)) = (self.way, &parked)
+            && let Some(original) = scope.take(place)
+        {
+            self.changed = true;
+            let mapped = mapped(conversion, Way::Read, &original.json());
+            if mapped.is_some_and(|(literal, _)| text::same(&literal.0, &value.json())) {
+                return original;
+            }
+        }
+        let Some((literal, exact)) = mapped(conversion, self.way, &value.json()) else {
+            return value;
+        };
+        if text::same(&literal.0, &value.json()) {
+            return value;
+        }
+        self.changed = true;
+        if let (Way::Read, false, Some(place)) = (self.way, exact, parked) {
+            // Where it cannot be parked it is only lost on the way back.
+            let _ = scope.put(&place, value);
+        }
+        Node::raw(&literal.0)
+    }
+}
+
+/// What a value is mapped to, and whether the way back leads to it again.
+fn mapped<'a>(conversion: &'a Conversion, way: Way, json: &[u8]) -> Option<(&'a Literal, bool)> {
+    let Conversion::Values {
+        both,
+        read,
+        write,
+        other,
+        ..
+    } = conversion
+    else {
+        return None;
+    };
+    let find = |pairs: &'a [(Literal, Literal)]| {
+        let sides = pairs.iter().map(|(one, two)| match way {
+            Way::Read => (one, two),
+            Way::Write => (two, one),
+        });
+        sides
+            .into_iter()
+            .find(|(from, _)| text::same(&from.0, json))
+            .map(|(_, to)| to)
+    };
+    if let Some(to) = find(both) {
+        return Some((to, true));
+    }
+    let (extra, other) = match way {
+        Way::Read => (read, other.as_ref()),
+        // Extra pairs for writing are spelled dialect first as well.
+        Way::Write => (write, None),
+    };
+    find(extra).or(other).map(|to| (to, false))
+}
+
+/// Where the original of a row's value is parked: under the object the canonical value is in.
+fn parking(row: &Row) -> Option<Vec<Box<str>>> {
+    let (_, parent) = row.canonical.as_ref()?.names().split_last()?;
+    let name = row.dialect.as_ref()?.names().last()?;
+    let own = ["_meta".into(), "acp-relay".into(), name.clone()];
+    Some(parent.iter().cloned().chain(own).collect())
+}

@@ -1,0 +1,324 @@
+//! Golden vectors: messages in both columns, run in the ways they state.
+//!
+//! The format is that of `tests/vectors/dialect` (its README has it); the examples of tables are
+//! vectors too. Not here: printing what came of them.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use super::library::Library;
+use super::outcome::Outcome;
+use super::table::{Example, Rule, Selector, Table, Way};
+use super::translate::Translator;
+use crate::wire::{Frame, Limits, Shape, Side, scan};
+
+/// One case.
+#[derive(Clone, Debug)]
+pub struct Vector {
+    /// Its name.
+    pub name: String,
+    /// The dialect it is for.
+    pub dialect: String,
+    value: Value,
+    /// The methods an answer's request has, when no context shows it.
+    assumed: Option<(String, String)>,
+}
+
+/// What came of a vector in one way.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The vector's name.
+    pub name: String,
+    /// `read` or `write`.
+    pub way: &'static str,
+    /// What is wrong; `None` when it passed.
+    pub fault: Option<String>,
+}
+
+impl Report {
+    /// A vector that cannot be run.
+    #[must_use]
+    pub fn failed(name: &str, fault: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            way: "",
+            fault: Some(fault),
+        }
+    }
+}
+
+impl Vector {
+    /// Reads a line of a file of vectors.
+    ///
+    /// # Errors
+    /// A sentence that says what is missing.
+    pub fn parse(line: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        Self::of(value, None)
+    }
+
+    /// The example of a rule as a vector. `dialect` and `canonical` are the two messages;
+    /// `way` is `both`, `read` or `write`; all other keys are those of vectors.
+    ///
+    /// # Errors
+    /// A sentence that says what is missing.
+    pub fn of_example(table: &Table, rule: &Rule, example: &Example) -> Result<Self, String> {
+        let mut value: Value =
+            serde_json::from_slice(&example.vector.0).map_err(|error| error.to_string())?;
+        let fields = value.as_object_mut().ok_or("an example is an object")?;
+        for (short, long) in [("dialect", "dialect_msg"), ("canonical", "canonical_msg")] {
+            let message = fields.remove(short).unwrap_or(Value::Null);
+            fields.insert(long.to_owned(), message);
+        }
+        let direction = match rule.on.from {
+            Side::Client => "client_to_agent",
+            Side::Agent => "agent_to_client",
+        };
+        let only = rule.base.only.map_or("both", Way::name);
+        let way = fields.remove("way").unwrap_or_else(|| only.into());
+        fields.insert("roundtrip".into(), json!(way == "both"));
+        if way != "both" {
+            let flow = if way == "write" { "c2d" } else { "d2c" };
+            fields.insert("flow".into(), flow.into());
+        }
+        fields.insert("direction".into(), direction.into());
+        fields.insert("dialect".into(), table.name.clone().into());
+        fields.insert("name".into(), rule.id.clone().into());
+        let names = rule.on.what.names();
+        let assumed = match &rule.on.what {
+            Selector::Method(_) => None,
+            Selector::Answers(_) | Selector::ErrorsOf(_) => {
+                let of = |name: &Option<String>, other: &Option<String>| {
+                    let found = name.clone().or_else(|| other.clone()).unwrap_or_default();
+                    if found == "*" {
+                        "session/prompt".to_owned()
+                    } else {
+                        found
+                    }
+                };
+                Some((
+                    of(&names.dialect, &names.canonical),
+                    of(&names.canonical, &names.dialect),
+                ))
+            }
+        };
+        Self::of(value, assumed)
+    }
+
+    fn of(value: Value, assumed: Option<(String, String)>) -> Result<Self, String> {
+        let text = |key: &str| {
+            let found = value.get(key).and_then(Value::as_str);
+            found
+                .map(str::to_owned)
+                .ok_or_else(|| format!("`{key}` is missing"))
+        };
+        text("direction")?;
+        Ok(Self {
+            name: text("name")?,
+            dialect: text("dialect")?,
+            value,
+            assumed,
+        })
+    }
+
+    /// Runs it in all ways it states.
+    #[must_use]
+    pub fn run(&self, library: &Library) -> Vec<Report> {
+        let both = self.value["roundtrip"] == json!(true);
+        let flow = self.value["flow"].as_str().unwrap_or("d2c");
+        let ways: &[Way] = match (both, flow) {
+            (true, _) => &[Way::Read, Way::Write],
+            (false, "c2d") => &[Way::Write],
+            _ => &[Way::Read],
+        };
+        ways.iter()
+            .map(|way| Report {
+                name: self.name.clone(),
+                way: way.name(),
+                fault: self.run_way(library, *way).err(),
+            })
+            .collect()
+    }
+
+    fn run_way(&self, library: &Library, way: Way) -> Result<(), String> {
+        let program = library
+            .program(&self.dialect)
+            .map_err(|unknown| unknown.to_string())?;
+        let sender = side(&self.value["direction"]);
+        let peer = match way {
+            Way::Read => sender,
+            Way::Write => sender.other(),
+        };
+        let mut run = Run {
+            translator: Translator::new(peer, program),
+            ids: HashMap::new(),
+            minted: Vec::new(),
+        };
+        let empty = Vec::new();
+        for line in self.value["context"].as_array().unwrap_or(&empty) {
+            let from = side(&line["direction"]);
+            let (own, other) = run.columns(from, line);
+            if own.is_null() {
+                run.adopt(other);
+                continue;
+            }
+            run.say(from, own)?;
+        }
+        let (own, expected) = run.columns(sender, &self.value);
+        if let Some((dialect, canonical)) = &self.assumed {
+            let id = Frame::from(own.to_string());
+            if let Shape::One(at) = scan(&id, &Limits::default()) {
+                let id = at.id(&id).to_owned();
+                run.translator
+                    .assume(sender.other(), &id, dialect, canonical);
+            }
+        }
+        let (outcome, frame) = run.say(sender, own)?;
+        let reached = if way == Way::Read {
+            "canonical"
+        } else {
+            "dialect"
+        };
+        let own_column = if way == Way::Read {
+            "dialect"
+        } else {
+            "canonical"
+        };
+        let more = |key: String| self.value[key].as_array().cloned().unwrap_or_default();
+        let mut wanted = more(format!("{reached}_before"));
+        if !expected.is_null() {
+            wanted.push(expected.clone());
+        }
+        wanted.extend(more(format!("{reached}_after")));
+        let free_ids = self.value.get("ids").is_some();
+        let got: Vec<Value> = values(&outcome.frames(&frame))?;
+        compare("forwarded", &got, &wanted, free_ids)?;
+        let replies: Vec<Value> = values(&outcome.back)?;
+        compare(
+            "answered",
+            &replies,
+            &more(format!("{own_column}_reply")),
+            free_ids,
+        )
+    }
+}
+
+/// A vector that is being run.
+struct Run {
+    translator: Translator,
+    /// Ids of the vector that the bridge has chosen otherwise, in the column of its own requests.
+    ids: HashMap<String, Value>,
+    /// Requests of the bridge's own that no line of the vector has claimed.
+    minted: Vec<Value>,
+}
+
+impl Run {
+    /// A line's message in the column its sender speaks, and in the other.
+    fn columns<'l>(&self, from: Side, line: &'l Value) -> (&'l Value, &'l Value) {
+        let (dialect, canonical) = (&line["dialect_msg"], &line["canonical_msg"]);
+        if from == self.translator.peer {
+            (dialect, canonical)
+        } else {
+            (canonical, dialect)
+        }
+    }
+
+    fn say(&mut self, from: Side, message: &Value) -> Result<(Outcome, Frame), String> {
+        let mut message = message.clone();
+        if message.get("method").is_none()
+            && let Some(own) = self.ids.get(&message["id"].to_string())
+        {
+            message["id"] = own.clone();
+        }
+        let frame = Frame::from(message.to_string());
+        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+            return Err(format!("this is no message: {message}"));
+        };
+        let outcome = if from == self.translator.peer {
+            self.translator.read(&frame, &at)
+        } else {
+            self.translator.write(&frame, &at)
+        };
+        for frame in outcome.frames(&frame).iter().chain(&outcome.back) {
+            let value: Value =
+                serde_json::from_slice(frame.as_bytes()).map_err(|e| e.to_string())?;
+            if value.get("method").is_some()
+                && value.get("id").is_some()
+                && value["id"] != message["id"]
+            {
+                self.minted.push(value);
+            }
+        }
+        Ok((outcome, frame))
+    }
+
+    /// A message that only the other side sees: maybe a request the bridge has made.
+    fn adopt(&mut self, other: &Value) {
+        let found = self
+            .minted
+            .iter()
+            .position(|own| own["method"] == other["method"]);
+        if let Some(at) = found.filter(|_| other.get("method").is_some()) {
+            let own = self.minted.remove(at);
+            self.ids.insert(other["id"].to_string(), own["id"].clone());
+        }
+    }
+}
+
+fn side(direction: &Value) -> Side {
+    if direction == "client_to_agent" {
+        Side::Client
+    } else {
+        Side::Agent
+    }
+}
+
+fn values(frames: &[Frame]) -> Result<Vec<Value>, String> {
+    let parse = |frame: &Frame| {
+        let text = String::from_utf8_lossy(frame.as_bytes()).into_owned();
+        serde_json::from_str(&text)
+            .map_err(|error| format!("made what is no JSON: {error}: {text}"))
+    };
+    frames.iter().map(parse).collect()
+}
+
+fn compare(what: &str, got: &[Value], wanted: &[Value], free_ids: bool) -> Result<(), String> {
+    let shown = |all: &[Value]| {
+        let all: Vec<String> = all.iter().map(Value::to_string).collect();
+        format!("[{}]", all.join(", "))
+    };
+    let without_id = |value: &Value| {
+        let mut fields: Map<String, Value> = value.as_object().cloned().unwrap_or_default();
+        fields.remove("id");
+        Value::Object(fields)
+    };
+    let same = |(got, wanted): (&Value, &Value)| {
+        equal(got, wanted) || (free_ids && equal(&without_id(got), &without_id(wanted)))
+    };
+    if got.len() == wanted.len() && got.iter().zip(wanted).all(same) {
+        return Ok(());
+    }
+    Err(format!(
+        "{what} {} instead of {}",
+        shown(got),
+        shown(wanted)
+    ))
+}
+
+/// Equality by value; the order of members does not matter, and 1 is 1.0.
+fn equal(one: &Value, two: &Value) -> bool {
+    match (one, two) {
+        (Value::Object(one), Value::Object(two)) => {
+            one.len() == two.len()
+                && one
+                    .iter()
+                    .all(|(name, value)| two.get(name).is_some_and(|other| equal(value, other)))
+        }
+        (Value::Array(one), Value::Array(two)) => {
+            one.len() == two.len() && one.iter().zip(two).all(|(one, two)| equal(one, two))
+        }
+        (Value::Number(one), Value::Number(two)) => one == two || one.as_f64() == two.as_f64(),
+        _ => one == two,
+    }
+}

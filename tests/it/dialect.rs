@@ -1,0 +1,60 @@
+//! Dialects: the built-in tables keep their laws, their examples hold, and the vectors pass.
+
+mod laws;
+mod tables;
+
+use std::fs;
+use std::path::Path;
+
+use acp_relay::dialect::{Library, Vector};
+
+fn library() -> Library {
+    match Library::builtin() {
+        Ok(library) => library,
+        Err(faults) => panic!("the built-in tables have faults:\n{faults}"),
+    }
+}
+
+/// Vectors that are known not to pass yet, as `file: name way`, each with its reason.
+const NOT_YET: [&str; 0] = [];
+
+#[test]
+fn every_vector_passes_in_the_ways_it_states() {
+    let library = library();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/dialect");
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .collect();
+    files.sort();
+    let (mut failed, mut run) = (Vec::new(), 0);
+    for file in files {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let (mut passed, mut all) = (0, 0);
+        for line in fs::read_to_string(&file).unwrap().lines() {
+            let vector = Vector::parse(line).unwrap();
+            for report in vector.run(&library) {
+                all += 1;
+                match report.fault {
+                    None => passed += 1,
+                    Some(fault) => {
+                        let case = format!("{name}: {} {}", report.name, report.way);
+                        if !NOT_YET.contains(&case.as_str()) {
+                            failed.push(format!("{case}: {fault}"));
+                        }
+                    }
+                }
+            }
+        }
+        println!("{name}: {passed} of {all}");
+        run += all;
+    }
+    assert!(run > 200, "only {run} were run");
+    assert!(
+        failed.is_empty(),
+        "{} failed\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
+}
