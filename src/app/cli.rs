@@ -12,6 +12,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::tongues::{Tongues, TonguesArgs};
 use super::{connect, demo, endpoints, exit, household, limits, serve, stderr, telemetry};
 use crate::transport::{Endpoint, Setup, Tls};
 use crate::wire::Limits;
@@ -125,6 +126,8 @@ pub(super) struct Common {
     /// Certificates to trust for wss:// agents instead of the system's, PEM
     #[arg(long, value_name = "FILE")]
     pub(super) tls_ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) tongues: TonguesArgs,
     /// Set a limit; the names are in `acp-relay --help`
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
     limits: Vec<limits::Setting>,
@@ -214,11 +217,19 @@ impl Common {
         Arc::new(all)
     }
 
+    /// What the two sides speak; taken once.
+    pub(super) fn take_tongues(&mut self) -> Result<Tongues, String> {
+        Tongues::new(std::mem::take(&mut self.tongues))
+    }
+
     /// How links to agents are opened.
-    pub(super) fn agent_setup(&self, limits: &Arc<Limits>) -> Setup {
+    pub(super) fn agent_setup(&self, limits: &Arc<Limits>, tongues: &Tongues) -> Setup {
         Setup {
             limits: Arc::clone(limits),
-            framing: self.agent_framing.fixed(),
+            framing: self
+                .agent_framing
+                .fixed()
+                .or_else(|| tongues.agent_framing()),
             tls: Tls {
                 ca: self.tls_ca.clone(),
                 ..Tls::default()

@@ -22,7 +22,7 @@ pub(super) fn run(args: Connect) -> ExitCode {
     })
 }
 
-async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
+async fn connect(mut args: Connect) -> Result<ExitCode, OpenError> {
     let stop = Stop::default();
     if let Err(error) = shutdown::watch(stop.clone()) {
         return Ok(cli::fail(
@@ -31,9 +31,16 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
         ));
     }
     let limits = args.common.limits();
-    let setup = args.common.agent_setup(&limits);
+    let tongues = match args.common.take_tongues() {
+        Ok(tongues) => tongues,
+        Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
+    };
+    let setup = args.common.agent_setup(&limits, &tongues);
     let ours = Setup {
-        framing: args.client_framing.fixed(),
+        framing: args
+            .client_framing
+            .fixed()
+            .or_else(|| tongues.client_framing()),
         ..setup.clone()
     };
     let agent = match endpoints::agent(args.endpoint, args.command, "connect ENDPOINT") {
@@ -47,7 +54,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     let client = registry::connect(&Endpoint::Stdio, &ours).await?;
     match reached {
         Ok(agent) => {
-            let end = carry(client, agent, &limits, &stop).await;
+            let end = carry(client, agent, &limits, tongues.speech(), &stop).await;
             Ok(exit::of_end(&end, &stop))
         }
         Err(why) => {

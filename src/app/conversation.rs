@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::exit;
-use crate::core::Cause;
+use crate::core::{Cause, Speech};
 use crate::relay::{self, End, Stop};
 use crate::tap::{Journal, Taps};
 use crate::transport::registry;
@@ -47,7 +47,13 @@ pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<L
 }
 
 /// Carries a conversation until it is over.
-pub(super) async fn carry(client: Link, mut agent: Link, limits: &Arc<Limits>, stop: &Stop) -> End {
+pub(super) async fn carry(
+    client: Link,
+    mut agent: Link,
+    limits: &Arc<Limits>,
+    speech: Speech,
+    stop: &Stop,
+) -> End {
     tracing::info!(
         client = client.peer.name,
         agent = agent.peer.name,
@@ -59,7 +65,7 @@ pub(super) async fn carry(client: Link, mut agent: Link, limits: &Arc<Limits>, s
         tail: Arc::clone(&tail),
     });
     let taps = Taps::default().with(Journal::default());
-    let end = relay::run(client, agent, Arc::clone(limits), taps, stop).await;
+    let end = relay::run(client, agent, Arc::clone(limits), speech, taps, stop).await;
     tracing::info!(cause = ?end.cause, notes = ?end.counts.notes().collect::<Vec<_>>(), "over");
     tell_failure(&end, tail.get().map_or("", String::as_str));
     end

@@ -16,5 +16,6 @@ mod serve;
 mod shutdown;
 mod stderr;
 mod telemetry;
+mod tongues;
 
 pub use cli::run;

@@ -13,6 +13,7 @@ use tracing::Instrument;
 use super::cli::{self, Serve};
 use super::conversation::{self, carry, turn_away};
 use super::seldom::Seldom;
+use super::tongues::Tongues;
 use super::{endpoints, exit, runtime, shutdown, stderr};
 use crate::relay::Stop;
 use crate::transport::registry;
@@ -30,6 +31,7 @@ const APOLOGIES: usize = 64;
 struct House {
     agent: Endpoint,
     agent_setup: Setup,
+    tongues: Tongues,
     limits: Arc<Limits>,
     seats: Semaphore,
     apologies: Semaphore,
@@ -59,7 +61,7 @@ pub(super) fn run(args: Serve) -> ExitCode {
     })
 }
 
-async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
+async fn serve(mut args: Serve) -> Result<ExitCode, OpenError> {
     let stop = Stop::default();
     if let Err(error) = shutdown::watch(stop.clone()) {
         return Ok(cli::fail(
@@ -68,9 +70,16 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
         ));
     }
     let limits = args.common.limits();
-    let agent_setup = args.common.agent_setup(&limits);
+    let tongues = match args.common.take_tongues() {
+        Ok(tongues) => tongues,
+        Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
+    };
+    let agent_setup = args.common.agent_setup(&limits, &tongues);
     let client_setup = Setup {
-        framing: args.client_framing.fixed(),
+        framing: args
+            .client_framing
+            .fixed()
+            .or_else(|| tongues.client_framing()),
         tls: Tls {
             cert: args.tls_cert,
             key: args.tls_key,
@@ -98,6 +107,7 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
     let house = Arc::new(House {
         agent,
         agent_setup,
+        tongues,
         seats: Semaphore::new(limits.connections),
         apologies: Semaphore::new(APOLOGIES),
         limits,
@@ -202,7 +212,14 @@ impl House {
         };
         match conversation::reach(&self.agent, &self.agent_setup, &self.stop).await {
             Ok(agent) => {
-                let end = carry(client, agent, &self.limits, &self.stop).await;
+                let end = carry(
+                    client,
+                    agent,
+                    &self.limits,
+                    self.tongues.speech(),
+                    &self.stop,
+                )
+                .await;
                 exit::of_end(&end, &self.stop)
             }
             Err(why) => {

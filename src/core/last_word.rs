@@ -89,7 +89,7 @@ impl Core {
             && self.ending.hears(Side::Client)
         {
             let notice = reply::agent_exited_notice(exit, &self.ending.stderr_tail);
-            out.say(Side::Client, notice);
+            self.say(Side::Client, notice, out);
         }
         out.close(Side::Agent, Farewell::Done);
         out.close(Side::Client, self.farewell());

@@ -2,11 +2,13 @@
 //!
 //! Not here: how a conversation ends (see `ending`), what is remembered of a request (`pending`).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::ending::Ending;
 use super::pending::{Pending, Refusal};
+use super::speech::Speech;
 use super::{Note, Outbox, excuse};
 use crate::wire::reply::{self, Reason};
 use crate::wire::{Envelope, Fault, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Shape, Side, scan};
@@ -19,6 +21,9 @@ pub struct Core {
     /// Open requests, by the side that asked.
     pub(super) pending: [Pending; 2],
     pub(super) ending: Ending,
+    pub(super) speech: Speech,
+    /// Answers that a translator gave in the place of a side, still to be heard.
+    pub(super) returned: VecDeque<(Side, Frame)>,
     /// Stray lines since the agent last spoke JSON.
     strays: usize,
     /// Over-long messages, by side.
@@ -43,7 +48,7 @@ pub struct Manners {
 impl Core {
     /// A conversation that has just begun.
     #[must_use]
-    pub fn new(limits: Arc<Limits>, manners: Manners) -> Self {
+    pub fn new(limits: Arc<Limits>, manners: Manners, speech: Speech) -> Self {
         Self {
             pending: [
                 Pending::new(limits.in_flight),
@@ -52,6 +57,8 @@ impl Core {
             limits,
             manners,
             ending: Ending::default(),
+            speech,
+            returned: VecDeque::new(),
             strays: 0,
             offences: [0; 2],
             unknown: [0; 2],
@@ -61,7 +68,10 @@ impl Core {
     /// Takes a frame that `from` has said.
     pub fn handle_frame(&mut self, from: Side, frame: Frame, now: Instant, out: &mut Outbox) {
         match scan(&frame, &self.limits) {
-            Shape::One(envelope) => self.message(from, frame, &envelope, now, out),
+            Shape::One(envelope) if self.speech.is_canonical(from) => {
+                self.message(from, frame, &envelope, now, out);
+            }
+            Shape::One(envelope) => self.interpret(from, frame, &envelope, now, out),
             Shape::Batch => {
                 out.note(Note::Batch { from });
                 self.say(from, reply::batch(), out);
@@ -71,6 +81,7 @@ impl Core {
             }
             Shape::Bad(flaw) => self.handle_flaw(from, flaw, now, out),
         }
+        self.hear_returned(now, out);
     }
 
     /// Takes note of a message of `from` that cannot be passed on, and tells whoever it concerns.
@@ -117,8 +128,17 @@ impl Core {
         }
     }
 
-    /// Says `frame` to a side that still listens; otherwise drops it and notes that.
-    pub(super) fn say(&self, to: Side, frame: Frame, out: &mut Outbox) {
+    /// Says a canonical `frame` to a side that still listens; otherwise drops it and notes that.
+    pub(super) fn say(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
+        if self.speech.is_canonical(to) {
+            self.hand_over(to, frame, out);
+        } else {
+            self.say_translated(to, frame, out);
+        }
+    }
+
+    /// Puts a frame that `to` understands into its lane.
+    pub(super) fn hand_over(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
         if self.ending.hears(to) {
             out.say(to, frame);
         } else {
@@ -128,7 +148,7 @@ impl Core {
 
     /// Answers a request of `asker` in the place of the side it was for.
     pub(super) fn answer_for_peer(
-        &self,
+        &mut self,
         asker: Side,
         id: &IdBuf,
         method: &[u8],
@@ -145,7 +165,7 @@ impl Core {
         self.say(asker, reply::error(id.as_id(), reason), out);
     }
 
-    fn message(
+    pub(super) fn message(
         &mut self,
         from: Side,
         frame: Frame,
@@ -184,7 +204,7 @@ impl Core {
             return;
         }
         match self.pending[from as usize].ask(id, method) {
-            Ok(()) => out.say(to, frame),
+            Ok(()) => self.say(to, frame, out),
             Err(Refusal::Reused) => {
                 out.note(Note::ReusedId {
                     from,

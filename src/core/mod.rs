@@ -33,13 +33,16 @@
 
 mod ending;
 mod excuse;
+mod interpret;
 mod last_word;
 mod mind;
 mod note;
 mod outbox;
 mod pending;
+mod speech;
 
 pub use ending::Cause;
 pub use mind::{Core, Manners};
 pub use note::Note;
 pub use outbox::{Order, Outbox};
+pub use speech::{Choice, Speech};

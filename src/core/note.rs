@@ -85,6 +85,31 @@ pub enum Note {
         /// How.
         exit: Exit,
     },
+    /// What a side speaks was recognised.
+    Recognised {
+        /// Which side.
+        side: Side,
+        /// The dialect.
+        dialect: String,
+        /// By what, for a person.
+        by: String,
+    },
+    /// A rule changed a message.
+    Translated {
+        /// The side whose dialect it is about.
+        side: Side,
+        /// The rule, as `dialect/rule`.
+        rule: String,
+    },
+    /// A translator left something out, answered, held, repaired or could not place something.
+    Dialect {
+        /// The side whose dialect it is about.
+        side: Side,
+        /// What happened, as [`crate::dialect::Happened`] names it.
+        what: &'static str,
+        /// The rule and what it met, for a person.
+        detail: String,
+    },
     /// The agent is being stopped, by this signal.
     Stopping {
         /// `SIGTERM` or `SIGKILL`.
@@ -100,7 +125,7 @@ impl Note {
     }
 
     /// All names, in the order of [`Note::index`].
-    pub const NAMES: [&'static str; 13] = [
+    pub const NAMES: [&'static str; 16] = [
         "stray_line",
         "refused",
         "batch",
@@ -114,6 +139,9 @@ impl Note {
         "ended",
         "agent_exited",
         "stopping",
+        "recognised",
+        "translated",
+        "dialect",
     ];
 
     /// The place of its name in [`Note::NAMES`].
@@ -133,6 +161,9 @@ impl Note {
             Self::Ended { .. } => 10,
             Self::AgentExited { .. } => 11,
             Self::Stopping { .. } => 12,
+            Self::Recognised { .. } => 13,
+            Self::Translated { .. } => 14,
+            Self::Dialect { .. } => 15,
         }
     }
 }
@@ -183,6 +214,13 @@ impl fmt::Display for Note {
             }
             Self::Undeliverable { to } => {
                 write!(f, "dropped a message for the {to}, which is gone")
+            }
+            Self::Recognised { side, dialect, by } => {
+                write!(f, "the {side} speaks {dialect}, which its {by} shows")
+            }
+            Self::Translated { side, rule } => write!(f, "{rule} changed a message of the {side}"),
+            Self::Dialect { side, what, detail } => {
+                write!(f, "{what} in the dialect of the {side}: {detail}")
             }
             Self::Ended { side, how } => write!(f, "the {side} {how}"),
             Self::AgentExited { exit } => write!(f, "the agent ended with {exit}"),

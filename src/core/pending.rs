@@ -84,6 +84,11 @@ impl Pending {
         self.open.contains_key(id)
     }
 
+    /// The method of the request that `id` would answer.
+    pub(super) fn method(&self, id: Id<'_>) -> Option<&[u8]> {
+        self.open.get(&id.to_owned()).map(|ask| &ask.method[..])
+    }
+
     /// Takes the request that `id` answers.
     pub(super) fn answer(&mut self, id: Id<'_>) -> Option<Answered> {
         let id = id.to_owned();

@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::End;
 use super::writer::{Writer, Written};
-use crate::core::{Core, Manners, Note, Order, Outbox};
+use crate::core::{Core, Manners, Note, Order, Outbox, Speech};
 use crate::tap::{Sight, Taps};
 use crate::transport::{FrameStream, Hold, Link, PeerKind, StopStep};
 use crate::wire::framing::Cut;
@@ -44,7 +44,14 @@ pub struct Stop {
 /// Carries a conversation between two links until it is over.
 ///
 /// Dropping the future ends it at once: both links are closed and the agent's processes killed.
-pub async fn run(client: Link, agent: Link, limits: Arc<Limits>, taps: Taps, stop: &Stop) -> End {
+pub async fn run(
+    client: Link,
+    agent: Link,
+    limits: Arc<Limits>,
+    speech: Speech,
+    taps: Taps,
+    stop: &Stop,
+) -> End {
     let manners = Manners {
         client_half_close: client.peer.half_close,
         agent_half_close: agent.peer.half_close,
@@ -60,7 +67,7 @@ pub async fn run(client: Link, agent: Link, limits: Arc<Limits>, taps: Taps, sto
         },
         last_words: limits.last_words,
         outbox: Outbox::new(&limits),
-        core: Core::new(limits, manners),
+        core: Core::new(limits, manners, speech),
         taps,
         readers: [client.rx, agent.rx],
         writers: [

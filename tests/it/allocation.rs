@@ -9,6 +9,7 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
+use acp_relay::core::Speech;
 use acp_relay::relay::{self, End, Stop};
 use acp_relay::tap::Taps;
 use acp_relay::transport::{Link, Peer, PeerKind, stream};
@@ -79,8 +80,14 @@ fn allocations(rounds: &[Round], times: usize) -> u64 {
     };
     let stop = Stop::default();
     let limits = Arc::default();
-    let mut run: Pin<Box<dyn Future<Output = End> + '_>> =
-        Box::pin(relay::run(client, agent, limits, Taps::default(), &stop));
+    let mut run: Pin<Box<dyn Future<Output = End> + '_>> = Box::pin(relay::run(
+        client,
+        agent,
+        limits,
+        Speech::canonical(),
+        Taps::default(),
+        &stop,
+    ));
     let mut play = |times: usize| {
         runtime.block_on(async {
             for _ in 0..times {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acp_relay::core::{Core, Manners, Order, Outbox};
+use acp_relay::core::{Core, Manners, Order, Outbox, Speech};
 use acp_relay::wire::framing::{Cut, Cutter, Framing};
 use acp_relay::wire::{Exit, Farewell, Frame, Limits, Side};
 use bytes::BytesMut;
@@ -110,7 +110,7 @@ impl Stage {
             announce_exit: given("remote client"),
         };
         Self {
-            core: Core::new(Arc::new(limits.clone()), manners),
+            core: Core::new(Arc::new(limits.clone()), manners, Speech::canonical()),
             out: Outbox::new(&limits),
             now: Instant::now(),
             closed: [false; 2],

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use acp_relay::core::Speech;
 use acp_relay::relay::{self, End, Stop};
 use acp_relay::tap::{Sight, Tap, Taps};
 use acp_relay::transport::{Farewell, Hold, Link, PeerKind, StopStep, memory};
@@ -129,10 +130,17 @@ impl Bridge {
         let limits = Arc::new(plan.limits.clone());
         let taps = Taps::default().with(notebook.clone());
         let told = stop.clone();
-        let run =
-            tokio::spawn(
-                async move { relay::run(near_client, near_agent, limits, taps, &told).await },
-            );
+        let run = tokio::spawn(async move {
+            relay::run(
+                near_client,
+                near_agent,
+                limits,
+                Speech::canonical(),
+                taps,
+                &told,
+            )
+            .await
+        });
         Self {
             client: Mouth(client),
             agent: Mouth(agent),

@@ -1,0 +1,105 @@
+//! Messages of a side that speaks a dialect, on their way into the core and out of it.
+//!
+//! What goes in and out here is canonical on the core's side. Not here: which dialect it is (see
+//! `speech`), and how it is translated (see `dialect`).
+
+use std::time::Instant;
+
+use super::mind::Core;
+use super::{Note, Outbox};
+use crate::dialect::{Outcome, Pass};
+use crate::wire::{Envelope, Frame, Kind, Shape, Side, scan};
+
+impl Core {
+    /// Takes a message of a side that does not speak canonical.
+    pub(super) fn interpret(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        at: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        let asked = match at.kind {
+            Kind::Result | Kind::Error => self.pending[from.other() as usize]
+                .method(at.id(&frame))
+                .map(<[u8]>::to_vec),
+            Kind::Request | Kind::Notification => None,
+        };
+        if let Some(found) = self.speech.recognise(from, &frame, at, asked.as_deref()) {
+            out.note(Note::Recognised {
+                side: from,
+                dialect: found.dialect,
+                by: found.by,
+            });
+        }
+        let outcome = self.speech.read(from, &frame, at);
+        report(from, &outcome, out);
+        for back in outcome.back {
+            // It is in the sender's dialect already.
+            self.hand_over(from, back, out);
+        }
+        match outcome.pass {
+            Pass::Same => self.message(from, frame, at, now, out),
+            Pass::Frames(frames) => self.hear_all(from, frames, now, out),
+        }
+    }
+
+    /// Says a canonical message to a side that does not speak canonical.
+    pub(super) fn say_translated(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
+        let Shape::One(at) = scan(&frame, &self.limits) else {
+            return self.hand_over(to, frame, out);
+        };
+        let outcome = self.speech.write(to, &frame, &at);
+        report(to, &outcome, out);
+        match outcome.pass {
+            Pass::Same => self.hand_over(to, frame, out),
+            Pass::Frames(frames) => {
+                for frame in frames {
+                    self.hand_over(to, frame, out);
+                }
+            }
+        }
+        // An answer in the place of `to`, which could not be asked in its dialect.
+        self.returned
+            .extend(outcome.back.into_iter().map(|frame| (to, frame)));
+    }
+
+    /// Takes the answers that translators have given in the place of a side.
+    pub(super) fn hear_returned(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some((from, frame)) = self.returned.pop_front() {
+            self.hear_all(from, vec![frame], now, out);
+        }
+    }
+
+    fn hear_all(&mut self, from: Side, frames: Vec<Frame>, now: Instant, out: &mut Outbox) {
+        for frame in frames {
+            if let Shape::One(at) = scan(&frame, &self.limits) {
+                self.message(from, frame, &at, now, out);
+            }
+        }
+    }
+}
+
+/// Notes what a translator did.
+fn report(side: Side, outcome: &Outcome, out: &mut Outbox) {
+    for fired in &outcome.fired {
+        out.note(Note::Translated {
+            side,
+            rule: format!("{}/{}", fired.dialect, fired.rule),
+        });
+    }
+    for note in &outcome.notes {
+        let rule = note
+            .rule
+            .as_deref()
+            .map(|rule| format!("{rule}: "))
+            .unwrap_or_default();
+        let detail = format!("{rule}{}", note.detail);
+        out.note(Note::Dialect {
+            side,
+            what: note.what.name(),
+            detail,
+        });
+    }
+}

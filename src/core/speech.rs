@@ -1,0 +1,158 @@
+//! What each side speaks, and the translation of it.
+//!
+//! The core itself thinks in canonical ACP. A side that speaks canonical costs nothing here; one
+//! that was given a dialect, or whose dialect is recognised in the `initialize` exchange, has a
+//! translator of its own between its mouth and the core. Not here: how a message is translated
+//! (see `dialect`), and what the core makes of it.
+
+use std::sync::Arc;
+
+use crate::dialect::{Library, Outcome, Pass, Program, Translator, Unknown, recognise};
+use crate::wire::{Envelope, Frame, IdBuf, Kind, Side};
+
+/// The table of tolerant reading, which every peer gets that is not known better.
+const LOOSE: &str = "loose-v1";
+
+/// The method whose exchange shows what a peer speaks.
+const INITIALIZE: &str = "initialize";
+
+/// What a side is told to speak.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// Canonical ACP: its messages pass as they are.
+    #[default]
+    Canonical,
+    /// Whatever it shows in `initialize`; tolerant reading until then and otherwise.
+    Auto,
+    /// This dialect.
+    Named(String),
+}
+
+/// The speech of both sides of one conversation.
+#[derive(Debug)]
+pub struct Speech {
+    library: Arc<Library>,
+    voices: [Voice; 2],
+}
+
+#[derive(Debug)]
+struct Voice {
+    translator: Option<Box<Translator>>,
+    /// It may still be recognised.
+    open: bool,
+}
+
+/// A dialect that a side has been found to speak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Recognised {
+    pub(super) dialect: String,
+    pub(super) by: String,
+}
+
+impl Speech {
+    /// Both sides speak canonical ACP.
+    #[must_use]
+    pub fn canonical() -> Self {
+        let silent = || Voice {
+            translator: None,
+            open: false,
+        };
+        Self {
+            library: Arc::default(),
+            voices: [silent(), silent()],
+        }
+    }
+
+    /// What the two sides are told to speak, out of `library`.
+    ///
+    /// # Errors
+    /// When a dialect is not known.
+    pub fn new(library: &Arc<Library>, client: &Choice, agent: &Choice) -> Result<Self, Unknown> {
+        let voice = |side, choice: &Choice| {
+            let program = match choice {
+                Choice::Canonical => None,
+                Choice::Auto => Some(library.program(LOOSE)?),
+                Choice::Named(name) => Some(library.program(name)?),
+            };
+            let translator = program.map(|program| Box::new(Translator::new(side, program)));
+            Ok(Voice {
+                translator,
+                open: *choice == Choice::Auto,
+            })
+        };
+        Ok(Self {
+            library: Arc::clone(library),
+            voices: [voice(Side::Client, client)?, voice(Side::Agent, agent)?],
+        })
+    }
+
+    /// Whether the messages of `side` pass as they are.
+    pub(super) fn is_canonical(&self, side: Side) -> bool {
+        self.voice(side).translator.is_none()
+    }
+
+    /// Looks at a message of `side` for what it shows. `asked` is the method that it answers.
+    pub(super) fn recognise(
+        &mut self,
+        side: Side,
+        frame: &Frame,
+        at: &Envelope,
+        asked: Option<&[u8]>,
+    ) -> Option<Recognised> {
+        if !self.voice(side).open {
+            return None;
+        }
+        let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
+        let found = recognise(self.library.tables(), side, frame, at, asked);
+        let shown = match at.kind {
+            Kind::Result | Kind::Error => asked == Some(INITIALIZE),
+            Kind::Request | Kind::Notification => at.method(frame) == INITIALIZE,
+        };
+        let voice = &mut self.voices[side as usize];
+        voice.open = !shown && found.is_none();
+        let found = found?;
+        let program = self.library.program(&found.dialect).ok()?;
+        voice.speak(side, program, at.id(frame).to_owned(), asked);
+        Some(Recognised {
+            dialect: found.dialect,
+            by: found.by,
+        })
+    }
+
+    /// Turns what `side` has said into canonical.
+    pub(super) fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
+        match &mut self.voices[side as usize].translator {
+            Some(translator) => translator.read(frame, at),
+            None => Outcome {
+                pass: Pass::Same,
+                ..Outcome::default()
+            },
+        }
+    }
+
+    /// Turns a canonical message into what `side` speaks.
+    pub(super) fn write(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
+        match &mut self.voices[side as usize].translator {
+            Some(translator) => translator.write(frame, at),
+            None => Outcome {
+                pass: Pass::Same,
+                ..Outcome::default()
+            },
+        }
+    }
+
+    fn voice(&self, side: Side) -> &Voice {
+        &self.voices[side as usize]
+    }
+}
+
+impl Voice {
+    /// Goes over to another dialect in the middle of the exchange that showed it.
+    fn speak(&mut self, side: Side, program: Arc<Program>, id: IdBuf, asked: Option<&str>) {
+        let mut translator = Translator::new(side, program);
+        if let Some(asked) = asked {
+            translator.assume(side.other(), &id, asked, asked);
+        }
+        self.translator = Some(Box::new(translator));
+    }
+}
