@@ -163,6 +163,18 @@ impl Core {
         self.expel(side, how, now, out);
     }
 
+    /// Reading from `side` failed: its connection was reset, its machine has vanished. Nobody broke
+    /// a rule, so it has left.
+    pub fn handle_lost(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
+        match side {
+            Side::Client => {
+                self.ending.speaks[Side::Client as usize] = false;
+                self.handle_deaf(side, how, now, out);
+            }
+            Side::Agent => self.handle_eof(side, how, now, out),
+        }
+    }
+
     /// Nothing can be said to `side` any more: its link failed, or it takes nothing.
     pub fn handle_deaf(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
         self.take_back(side, out);

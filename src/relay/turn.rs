@@ -15,7 +15,7 @@ use super::End;
 use super::writer::{Writer, Written};
 use crate::core::{Core, Manners, Note, Order, Outbox, Speech};
 use crate::tap::{Sight, Taps};
-use crate::transport::{FrameStream, Hold, Link, PeerKind, StopStep};
+use crate::transport::{FrameStream, Hold, Link, LinkError, PeerKind, StopStep};
 use crate::wire::framing::Cut;
 use crate::wire::{Limits, Side};
 
@@ -173,8 +173,17 @@ impl Conversation {
                 }
                 Some(Err(error)) => {
                     let how = format!("broke off: {error}");
-                    self.core
-                        .handle_broken(side, how, error.into_flaw(), now, &mut self.outbox);
+                    if matches!(error, LinkError::Io { .. }) {
+                        self.core.handle_lost(side, how, now, &mut self.outbox);
+                    } else {
+                        self.core.handle_broken(
+                            side,
+                            how,
+                            error.into_flaw(),
+                            now,
+                            &mut self.outbox,
+                        );
+                    }
                 }
                 None => {
                     self.core

@@ -152,6 +152,10 @@ impl Stage {
                 self.core
                     .handle_broken(side, how, None, self.now, &mut self.out);
             }
+            ["is", "lost"] => {
+                self.core
+                    .handle_lost(side, "was reset".into(), self.now, &mut self.out)
+            }
             ["deaf"] => {
                 self.core
                     .handle_deaf(side, "cannot be reached".into(), self.now, &mut self.out)

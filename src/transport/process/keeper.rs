@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between looks at whether they have gone.
 const PACE: Duration = Duration::from_millis(20);
 /// Pause before the first look at the tree after an agent came, and the longest. They double.
-const LOOK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+const LOOK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
 /// The relay's end.
 #[derive(Debug, Default)]
