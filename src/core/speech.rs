@@ -112,7 +112,7 @@ impl Speech {
         voice.open = !shown && found.is_none();
         let found = found?;
         let program = self.library.program(&found.dialect).ok()?;
-        voice.speak(side, program, at.id(frame).to_owned(), asked);
+        voice.speak(side, program, &at.id(frame).to_owned(), asked);
         Some(Recognised {
             dialect: found.dialect,
             by: found.by,
@@ -148,10 +148,10 @@ impl Speech {
 
 impl Voice {
     /// Goes over to another dialect in the middle of the exchange that showed it.
-    fn speak(&mut self, side: Side, program: Arc<Program>, id: IdBuf, asked: Option<&str>) {
+    fn speak(&mut self, side: Side, program: Arc<Program>, id: &IdBuf, asked: Option<&str>) {
         let mut translator = Translator::new(side, program);
         if let Some(asked) = asked {
-            translator.assume(side.other(), &id, asked, asked);
+            translator.assume(side.other(), id, asked, asked);
         }
         self.translator = Some(Box::new(translator));
     }
