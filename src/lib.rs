@@ -2,6 +2,7 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
 pub mod app;
+pub mod canon;
 pub mod core;
 pub mod dialect;
 pub mod guard;

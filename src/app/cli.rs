@@ -13,7 +13,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::tongues::{Tongues, TonguesArgs};
-use super::{connect, demo, endpoints, exit, household, limits, serve, stderr, telemetry};
+use super::{check, connect, demo, endpoints, exit, household, limits, serve, stderr, telemetry};
 use crate::transport::{Endpoint, Setup, Tls};
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
@@ -32,11 +32,14 @@ Examples:
       On the machine with the agent: one agent process for each client that connects.
   acp-relay connect ws://127.0.0.1:9000
       In the editor's settings, as the agent's command.
+  acp-relay check capture.jsonl
+      Where a recorded conversation departs from the official ACP v1 schema.
 
-Exit codes: 0 all well; 64 usage; 68 unknown host; 69 peer, program or port not available;
-71 system; 73 socket file; 75 stopped before the agent was reached, or told twice to stop;
-76 protocol; 77 not permitted. `connect`, and `serve` on stdio:, pass on the agent's exit where
-they learn of it (128 + n after signal n).";
+Exit codes: 0 all well; 1 `check` found deviations; 64 usage; 66 unreadable file; 68 unknown host;
+69 peer, program or port not available; 71 system; 73 socket file;
+75 stopped before the agent was reached, or told twice to stop; 76 protocol; 77 not permitted.
+`connect`, and `serve` on stdio:, pass on the agent's exit where they learn of it (128 + n after
+signal n).";
 
 /// Time the last lines on stderr may take to be read.
 const LAST_LINES: Duration = Duration::from_millis(500);
@@ -68,6 +71,9 @@ enum Command {
     /// Speak stdio to the editor that started this, and carry it to an agent elsewhere
     #[command(after_help = endpoints::help())]
     Connect(Connect),
+    /// Hold a conversation against the official ACP v1 schema: every deviation, with its place
+    #[command(after_help = check::HELP)]
+    Check(check::Check),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),
 }
@@ -181,6 +187,7 @@ fn obey() -> ExitCode {
     match cli.command {
         Command::Serve(args) => household::keep(|| serve::run(args)),
         Command::Connect(args) => household::keep(|| connect::run(args)),
+        Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::run(&args),
     }
 }

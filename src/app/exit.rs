@@ -9,6 +9,10 @@ use crate::wire::Exit;
 
 /// The command line makes no sense (`EX_USAGE`).
 pub(super) const USAGE: u8 = 64;
+/// A conversation deviates from the schema (`check`).
+pub(super) const DEVIATES: u8 = 1;
+/// A file cannot be read (`EX_NOINPUT`).
+pub(super) const NO_INPUT: u8 = 66;
 /// A host's name does not resolve (`EX_NOHOST`).
 const NO_HOST: u8 = 68;
 /// A peer, program or port is not to be had (`EX_UNAVAILABLE`).

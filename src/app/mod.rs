@@ -2,6 +2,7 @@
 //!
 //! One file for each subcommand. Not here: anything a conversation needs to know.
 
+mod check;
 mod cli;
 mod connect;
 mod conversation;
@@ -10,6 +11,7 @@ mod endpoints;
 mod exit;
 mod household;
 mod limits;
+mod lines;
 mod runtime;
 mod seldom;
 mod serve;

@@ -4,6 +4,7 @@
 
 mod allocation;
 mod app;
+mod canon;
 mod cli;
 mod core;
 mod dialect;

@@ -1,0 +1,178 @@
+//! One way in which a message departs from the schema.
+//!
+//! Not here: how it is found (see `walk` and `hear`).
+
+use std::fmt::{self, Write as _};
+
+use serde_json::Value;
+
+/// The kinds of deviation. Their ids are stable: programs read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The text is not JSON.
+    NotJson,
+    /// JSON, but no JSON-RPC message.
+    NotJsonRpc,
+    /// A JSON-RPC batch. ACP has none.
+    Batch,
+    /// JSON that no tree can hold: a lone surrogate, a number beyond all range.
+    Unreadable,
+    /// An answer to a request that nobody made, or that has its answer.
+    UnmatchedAnswer,
+    /// A request with the id of another one of the same side that is still open.
+    ReusedId,
+    /// A method that is neither in the schema nor begins with `_`.
+    UnknownMethod,
+    /// A method that the other side is to call.
+    WrongSide,
+    /// A member that has to be there is not.
+    MissingMember,
+    /// A value of the wrong JSON type.
+    WrongType,
+    /// A union's discriminator names no variant.
+    UnknownVariant,
+    /// A string or number that is not one of those allowed.
+    UnknownValue,
+    /// A number or a text outside of its bounds.
+    OutOfRange,
+    /// A member that the schema does not name, outside of `_meta` and of free-form objects.
+    UnknownMember,
+}
+
+/// What a reader that is built on the official types makes of a deviation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Weight {
+    /// It refuses the message.
+    Refused,
+    /// It reads the message without the value: the member is unknown, or the schema marks it with
+    /// `x-deserialize-default-on-error` or its siblings.
+    Ignored,
+}
+
+/// One deviation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deviation {
+    /// What kind of deviation it is.
+    pub kind: Kind,
+    /// What an official reader makes of it.
+    pub weight: Weight,
+    /// Where in the message, as a JSON Pointer (RFC 6901); empty for the message as a whole.
+    pub pointer: String,
+    /// What stands there, shortened; `None` when nothing does.
+    pub found: Option<String>,
+    /// What the schema wants there, as a phrase.
+    pub wants: String,
+}
+
+impl Kind {
+    /// All kinds, in the order in which a summary lists them.
+    pub const ALL: [Self; 14] = [
+        Self::NotJson,
+        Self::NotJsonRpc,
+        Self::Batch,
+        Self::Unreadable,
+        Self::UnmatchedAnswer,
+        Self::ReusedId,
+        Self::UnknownMethod,
+        Self::WrongSide,
+        Self::MissingMember,
+        Self::WrongType,
+        Self::UnknownVariant,
+        Self::UnknownValue,
+        Self::OutOfRange,
+        Self::UnknownMember,
+    ];
+
+    /// The stable id.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::NotJson => "not-json",
+            Self::NotJsonRpc => "not-json-rpc",
+            Self::Batch => "batch",
+            Self::Unreadable => "unreadable",
+            Self::UnmatchedAnswer => "unmatched-answer",
+            Self::ReusedId => "reused-id",
+            Self::UnknownMethod => "unknown-method",
+            Self::WrongSide => "wrong-side",
+            Self::MissingMember => "missing-member",
+            Self::WrongType => "wrong-type",
+            Self::UnknownVariant => "unknown-variant",
+            Self::UnknownValue => "unknown-value",
+            Self::OutOfRange => "out-of-range",
+            Self::UnknownMember => "unknown-member",
+        }
+    }
+}
+
+impl Weight {
+    /// The word for it: `refused` or `ignored`.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Ignored => "ignored",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.id())
+    }
+}
+
+impl fmt::Display for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.id())
+    }
+}
+
+/// A value in a few words: scalars as JSON, cut short; containers by what is in them.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::Object(members) => {
+            let names: Vec<&str> = members.keys().take(4).map(String::as_str).collect();
+            let more = if members.len() > names.len() {
+                ", …"
+            } else {
+                ""
+            };
+            cut(&format!("an object {{{}{more}}}", names.join(", ")))
+        }
+        Value::String(text) => {
+            let short: String = text.chars().take(LONGEST).collect();
+            cut(&Value::String(short).to_string())
+        }
+        scalar => cut(&scalar.to_string()),
+    }
+}
+
+const LONGEST: usize = 60;
+
+/// At most 60 characters of a text.
+pub(super) fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// A text from outside as one that a terminal can show: control characters and those that turn
+/// the direction of writing are spelled out.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if c.is_control() || turns {
+            // Writing to a String cannot fail.
+            let _ = write!(safe, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}

@@ -1,0 +1,116 @@
+//! What the schema wants, in words.
+//!
+//! Not here: whether it gets it.
+
+use super::schema::{Node, Schema, Types};
+
+/// Names of an enumeration that are said in full.
+const MOST: usize = 16;
+
+/// What `node` wants: `an array of PlanEntry`, `a string (SessionId)`, `"end_turn" or "refusal"`.
+pub(super) fn wanted(schema: &Schema, node: Node<'_>) -> String {
+    let inner = schema.resolve(node);
+    let consts = constants(schema, inner);
+    if !consts.is_empty() {
+        return choice(&consts);
+    }
+    if let Some(phrase) = optional(schema, inner) {
+        return phrase;
+    }
+    let types = schema.types(inner);
+    if types == Types::ANY {
+        return "anything".to_owned();
+    }
+    let words: Vec<String> = types
+        .words()
+        .into_iter()
+        .map(|word| match word {
+            "array" => array(schema, inner),
+            "null" => "null".to_owned(),
+            word => with_article(word),
+        })
+        .collect();
+    match name(schema, inner) {
+        Some(name) => format!("{} ({name})", choice(&words)),
+        None => choice(&words),
+    }
+}
+
+/// Values one of which is wanted: `"a", "b" or "c"`.
+pub(super) fn choice<S: AsRef<str>>(values: &[S]) -> String {
+    let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
+    match values.as_slice() {
+        [] => "nothing".to_owned(),
+        [only] => (*only).to_owned(),
+        [some @ .., last] if values.len() <= MOST => format!("{} or {last}", some.join(", ")),
+        many => format!("{}, …", many[..MOST].join(", ")),
+    }
+}
+
+/// The constants a node consists of, as JSON; none when it admits anything else, too.
+pub(super) fn constants(schema: &Schema, node: Node<'_>) -> Vec<String> {
+    let node = schema.resolve(node);
+    if let Some(constant) = node.at.get("const") {
+        return vec![constant.to_string()];
+    }
+    let mut all = Vec::new();
+    for variant in node.variants() {
+        let some = constants(schema, node.within(variant));
+        if some.is_empty() {
+            return Vec::new();
+        }
+        all.extend(some);
+    }
+    all
+}
+
+/// `X or null`, the schema's way to say that a member may be null.
+fn optional(schema: &Schema, node: Node<'_>) -> Option<String> {
+    let [one, two] = node.variants() else {
+        return None;
+    };
+    (two["type"] == "null").then(|| format!("{} or null", wanted(schema, node.within(one))))
+}
+
+/// The name of a node that is a definition as a whole, and not a part of one.
+fn name<'s>(schema: &Schema, node: Node<'s>) -> Option<&'s str> {
+    node.name
+        .filter(|name| std::ptr::eq(schema.named(name).at, node.at))
+}
+
+fn array(schema: &Schema, node: Node<'_>) -> String {
+    let items = match node.at.get("items") {
+        Some(items) => node.within(items),
+        None => return "an array".to_owned(),
+    };
+    let inner = schema.resolve(items);
+    match name(schema, inner) {
+        Some(name) => format!("an array of {name}"),
+        None => match schema.types(inner).words().as_slice() {
+            [only] => format!("an array of {only}s"),
+            _ => "an array".to_owned(),
+        },
+    }
+}
+
+fn with_article(word: &str) -> String {
+    let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("{article} {word}")
+}
+
+/// The name among `known` that `name` was probably meant to be: the same but for case and
+/// separators.
+pub(super) fn meant<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let bare = |name: &str| {
+        name.chars()
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect::<String>()
+    };
+    let wanted = bare(name);
+    known.find(|known| bare(known) == wanted)
+}

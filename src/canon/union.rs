@@ -1,0 +1,167 @@
+//! Which variant of a union a value means to be.
+//!
+//! A finding has to be about that variant: "/update/entries is missing (Plan)", and not "matches
+//! none of fourteen". The discriminator decides, then the members that are there, then trial.
+//! Not here: whether the value is a good specimen of its variant (see `walk`).
+
+use serde_json::{Map, Value};
+
+use super::phrase;
+use super::schema::{Node, Schema, Types};
+use super::{Kind, Weight};
+
+/// What a union says to a value.
+#[derive(Debug)]
+pub(super) enum Choice<'s> {
+    /// It is this variant.
+    One(Node<'s>),
+    /// It is the first variant by its discriminator; but where that one refuses it, an official
+    /// reader tries the second, which has no discriminator.
+    Rather(Node<'s>, Node<'s>),
+    /// It is this variant, which has no discriminator, although the value has one.
+    Despite(Node<'s>, Complaint<'s>),
+    /// One of these; only a trial can tell.
+    Try(Vec<Node<'s>>),
+    /// It is none of them.
+    None(Complaint<'s>),
+}
+
+/// Why no variant was found.
+#[derive(Debug)]
+pub(super) struct Complaint<'s> {
+    pub(super) kind: Kind,
+    pub(super) weight: Weight,
+    /// The member it is about; the value as a whole without one.
+    pub(super) member: Option<&'s str>,
+    pub(super) wants: String,
+}
+
+/// Chooses among the variants of `union`.
+pub(super) fn choose<'s>(schema: &'s Schema, union: Node<'s>, value: &Value) -> Choice<'s> {
+    let own = Types::of(value);
+    let fit: Vec<Node<'s>> = union
+        .variants()
+        .iter()
+        .map(|variant| union.within(variant))
+        .filter(|variant| schema.types(*variant).admit(own))
+        .collect();
+    match (value, fit.as_slice()) {
+        (_, []) => none(Kind::WrongType, None, phrase::wanted(schema, union)),
+        (Value::Object(members), _) => match tag(schema, &fit) {
+            Some(tag) => by_tag(schema, &fit, tag, members),
+            None => by_members(schema, &fit, members),
+        },
+        (_, [only]) => Choice::One(*only),
+        _ => Choice::Try(fit),
+    }
+}
+
+fn none(kind: Kind, member: Option<&str>, wants: String) -> Choice<'_> {
+    Choice::None(Complaint {
+        kind,
+        weight: Weight::Refused,
+        member,
+        wants,
+    })
+}
+
+/// The member by which the variants are told apart: the one that is a constant in some of them.
+fn tag<'s>(schema: &'s Schema, variants: &[Node<'s>]) -> Option<&'s str> {
+    variants.iter().find_map(|variant| {
+        schema
+            .resolve(*variant)
+            .members()
+            .find(|(_, at)| at.get("const").is_some())
+            .map(|(name, _)| name)
+    })
+}
+
+fn by_tag<'s>(
+    schema: &'s Schema,
+    variants: &[Node<'s>],
+    tag: &'s str,
+    members: &Map<String, Value>,
+) -> Choice<'s> {
+    let constant = |node: &Node<'s>| schema.resolve(*node).at["properties"][tag].get("const");
+    let names: Vec<String> = variants
+        .iter()
+        .filter_map(constant)
+        .map(Value::to_string)
+        .collect();
+    // A variant without the tag is what is meant when the tag is left out, as in an MCP server on
+    // stdio; one that has the tag as any string is for variants of the future.
+    let untagged = variants.iter().find(|node| {
+        let at = schema.resolve(**node).at;
+        at["properties"].get(tag).is_none()
+    });
+    let future = variants.iter().find(|node| {
+        let at = schema.resolve(**node).at;
+        at["properties"]
+            .get(tag)
+            .is_some_and(|tag| tag.get("const").is_none())
+    });
+    let wants = phrase::choice(&names);
+    match (members.get(tag), untagged) {
+        (Some(Value::String(name)), _) => {
+            let named = variants
+                .iter()
+                .find(|node| constant(node).and_then(Value::as_str) == Some(name));
+            match (named.or(future), untagged) {
+                (Some(node), Some(second)) => Choice::Rather(*node, *second),
+                (Some(node), None) => Choice::One(*node),
+                (None, Some(node)) => Choice::Despite(
+                    *node,
+                    Complaint {
+                        kind: Kind::UnknownVariant,
+                        weight: Weight::Ignored,
+                        member: Some(tag),
+                        wants: format!("{wants}, or no such member"),
+                    },
+                ),
+                (None, None) => none(Kind::UnknownVariant, Some(tag), wants),
+            }
+        }
+        (Some(_), _) => none(Kind::WrongType, Some(tag), wants),
+        (None, Some(node)) => Choice::One(*node),
+        (None, None) => none(Kind::MissingMember, Some(tag), wants),
+    }
+}
+
+/// Without a discriminator the members that have to be there tell.
+fn by_members<'s>(
+    schema: &'s Schema,
+    variants: &[Node<'s>],
+    members: &Map<String, Value>,
+) -> Choice<'s> {
+    if let [only] = variants {
+        return Choice::One(*only);
+    }
+    let missing = |node: &Node<'s>| {
+        let node = schema.resolve(*node);
+        node.required()
+            .filter(|name| !members.contains_key(*name))
+            .count()
+    };
+    let least = variants.iter().map(missing).min().unwrap_or(0);
+    let mut best = variants.iter().filter(|node| missing(node) == least);
+    match (best.next(), best.next()) {
+        (Some(node), None) => Choice::One(*node),
+        (Some(node), Some(_)) if least == 0 => Choice::One(*node),
+        _ => {
+            let wants: Vec<String> = variants
+                .iter()
+                .filter_map(|node| {
+                    let node = schema.resolve(*node);
+                    node.required()
+                        .find(|name| !members.contains_key(*name))
+                        .map(|name| format!("\"{name}\""))
+                })
+                .collect();
+            none(
+                Kind::MissingMember,
+                None,
+                format!("a member {}", phrase::choice(&wants)),
+            )
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Holds a value against a node of the schema, and notes every way in which it departs from it.
+//!
+//! A general validator says "matches none of the variants" and has no word for a member that
+//! nobody named; this one knows the part of JSON Schema that the published file uses and says
+//! what a person needs. Not here: which variant of a union counts (see `union`).
+
+use serde_json::{Map, Value};
+
+use super::deviation::{cut, shown};
+use super::phrase::{meant, wanted};
+use super::schema::{Node, Schema, Types};
+use super::union::{self, Choice, Complaint};
+use super::{Deviation, Kind, Weight};
+
+/// One value's way through the schema.
+#[derive(Debug)]
+pub(super) struct Walk {
+    schema: &'static Schema,
+    /// Where we are, as a JSON Pointer.
+    pointer: String,
+    /// How many of the schemas around us say that a reader passes over what is wrong here.
+    lenient: usize,
+    pub(super) found: Vec<Deviation>,
+}
+
+/// What is known of an object's members once all parts of its schema were read.
+#[derive(Debug, Default)]
+struct Members<'s> {
+    named: Vec<Member<'s>>,
+    /// The names of those that have to be there, and whether a reader can do without.
+    required: Vec<(&'s str, bool)>,
+    /// Whether what is read now is of a variant that a reader can do without.
+    lenient: bool,
+    /// What members without a name may be: nothing, or this.
+    rest: Option<Node<'s>>,
+    /// A variant could not be told, so any member may be one of its own.
+    unsure: bool,
+    /// The definition that was read last, which is the most particular one.
+    name: Option<&'s str>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member<'s> {
+    name: &'s str,
+    node: Node<'s>,
+    lenient: bool,
+}
+
+impl Walk {
+    /// A walk that begins at `pointer` of a message.
+    pub(super) fn at(pointer: &str) -> Self {
+        Self {
+            schema: Schema::published(),
+            pointer: pointer.to_owned(),
+            lenient: 0,
+            found: Vec::new(),
+        }
+    }
+
+    /// Holds `value` against the definition of that name.
+    pub(super) fn definition(mut self, value: &Value, name: &str) -> Vec<Deviation> {
+        self.value(value, self.schema.named(name));
+        self.found
+    }
+
+    /// Whether that definition needs no member at all.
+    pub(super) fn optional(&self, name: &str) -> bool {
+        let node = self.schema.named(name);
+        node.required().next().is_none() && node.variants().is_empty()
+    }
+
+    fn value(&mut self, value: &Value, node: Node<'static>) {
+        let forgiven = node.marked("x-deserialize-default-on-error")
+            || (node.marked("x-deserialize-default-on-null") && value.is_null());
+        self.leniently(forgiven, |walk| walk.own(value, node));
+    }
+
+    fn own(&mut self, value: &Value, wanted_node: Node<'static>) {
+        let node = self.schema.resolve(wanted_node);
+        if !self.schema.types(node).admit(Types::of(value)) {
+            let wants = wanted(self.schema, wanted_node);
+            return self.note(Kind::WrongType, Weight::Refused, Some(value), wants);
+        }
+        match value {
+            Value::Object(members) => self.object(members, node),
+            _ if !node.variants().is_empty() => self.union(value, node),
+            Value::Array(items) => self.array(items, node),
+            _ => self.scalar(value, node),
+        }
+    }
+
+    fn array(&mut self, items: &[Value], node: Node<'static>) {
+        let Some(schema) = node.at.get("items") else {
+            return;
+        };
+        let lenient = node.marked("x-deserialize-skip-invalid-items");
+        self.leniently(lenient, |walk| {
+            for (index, item) in items.iter().enumerate() {
+                walk.inside(&index.to_string(), |walk| {
+                    walk.value(item, node.within(schema));
+                });
+            }
+        });
+    }
+
+    fn scalar(&mut self, value: &Value, node: Node<'static>) {
+        if let Some(constant) = node.at.get("const")
+            && constant != value
+        {
+            self.note(
+                Kind::UnknownValue,
+                Weight::Refused,
+                Some(value),
+                constant.to_string(),
+            );
+        }
+        if let Some(wants) = bounds(value, node) {
+            self.note(Kind::OutOfRange, Weight::Refused, Some(value), wants);
+        }
+    }
+
+    /// A union of values that are no objects.
+    fn union(&mut self, value: &Value, node: Node<'static>) {
+        match union::choose(self.schema, node, value) {
+            Choice::One(variant) | Choice::Rather(variant, _) => self.value(value, variant),
+            Choice::Try(variants) => self.trial(value, node, &variants),
+            Choice::Despite(variant, complaint) => {
+                self.complain(complaint, None);
+                self.value(value, variant);
+            }
+            Choice::None(complaint) => self.complain(complaint, None),
+        }
+    }
+
+    /// Takes the variant that has the least against `value`.
+    fn trial(&mut self, value: &Value, node: Node<'static>, variants: &[Node<'static>]) {
+        let constants = super::phrase::constants(self.schema, node);
+        let mut best: Option<Vec<Deviation>> = None;
+        for variant in variants {
+            let mut walk = Self {
+                lenient: self.lenient,
+                ..Self::at(&self.pointer)
+            };
+            walk.value(value, *variant);
+            let cost = |found: &[Deviation]| {
+                let refused = found.iter().filter(|one| one.weight == Weight::Refused);
+                (refused.count(), found.len())
+            };
+            if best
+                .as_ref()
+                .is_none_or(|best| cost(&walk.found) < cost(best))
+            {
+                best = Some(walk.found);
+            }
+        }
+        let best = best.unwrap_or_default();
+        if best.is_empty() || constants.is_empty() {
+            self.found.extend(best);
+        } else {
+            let wants = super::phrase::choice(&constants);
+            self.note(Kind::UnknownValue, Weight::Refused, Some(value), wants);
+        }
+    }
+
+    fn object(&mut self, members: &Map<String, Value>, node: Node<'static>) {
+        let mut known = Members::default();
+        self.gather(members, node, &mut known);
+        for (name, value) in members {
+            let mut named = false;
+            for member in known.named.iter().filter(|member| member.name == name) {
+                named = true;
+                self.leniently(member.lenient, |walk| {
+                    walk.inside(name, |walk| walk.value(value, member.node));
+                });
+            }
+            match known.rest {
+                _ if named || name == "_meta" || known.unsure => {}
+                Some(rest) => self.inside(name, |walk| walk.value(value, rest)),
+                None => {
+                    let wants = stranger(name, &known);
+                    self.inside(name, |walk| {
+                        walk.note(Kind::UnknownMember, Weight::Ignored, Some(value), wants);
+                    });
+                }
+            }
+        }
+        for (name, lenient) in &known.required {
+            if members.contains_key(*name) {
+                continue;
+            }
+            let member = known.named.iter().find(|member| member.name == *name);
+            let mut wants = member.map_or_else(
+                || "it".to_owned(),
+                |member| wanted(self.schema, member.node),
+            );
+            if let Some(owner) = known.name {
+                wants.push_str(&format!(", in {owner}"));
+            }
+            self.leniently(*lenient, |walk| {
+                walk.inside(name, |walk| {
+                    walk.note(Kind::MissingMember, Weight::Refused, None, wants);
+                });
+            });
+        }
+    }
+
+    /// Reads all parts of an object's schema: its own members, those of `allOf`, and those of the
+    /// variant that `members` mean.
+    fn gather(
+        &mut self,
+        members: &Map<String, Value>,
+        node: Node<'static>,
+        known: &mut Members<'static>,
+    ) {
+        let node = self.schema.resolve(node);
+        known.name = node.name;
+        let lenient = known.lenient;
+        known.named.extend(node.members().map(|(name, at)| Member {
+            name,
+            node: node.within(at),
+            lenient,
+        }));
+        known
+            .required
+            .extend(node.required().map(|name| (name, lenient)));
+        let rest = node.at.get("additionalProperties");
+        if let Some(rest) = rest.or_else(|| node.at.get("unevaluatedProperties")) {
+            known.rest = Some(node.within(rest));
+        } else if node.at.get("type").is_none() && node.members().next().is_none() {
+            // A schema that says nothing admits everything.
+            let silent = node.all_of().is_empty() && node.variants().is_empty();
+            known.unsure |= silent;
+        }
+        for part in node.all_of() {
+            self.gather(members, node.within(part), known);
+        }
+        if node.variants().is_empty() {
+            return;
+        }
+        let whole = Value::Object(members.clone());
+        match union::choose(self.schema, node, &whole) {
+            Choice::One(variant) => self.gather(members, variant, known),
+            Choice::Rather(variant, second) => {
+                let outer = known.lenient;
+                known.lenient |= self.refuses(&whole, variant) && !self.refuses(&whole, second);
+                self.gather(members, variant, known);
+                known.lenient = outer;
+            }
+            Choice::Despite(variant, complaint) => {
+                if let Some(tag) = complaint.member {
+                    known.named.push(Member {
+                        name: tag,
+                        node: ANYTHING,
+                        lenient: true,
+                    });
+                }
+                self.complain(complaint, Some(members));
+                self.gather(members, variant, known);
+            }
+            Choice::Try(variants) => {
+                if let Some(first) = variants.first() {
+                    self.gather(members, *first, known);
+                }
+            }
+            Choice::None(complaint) => {
+                if let Some(tag) = complaint.member {
+                    known.named.push(Member {
+                        name: tag,
+                        node: ANYTHING,
+                        lenient: true,
+                    });
+                }
+                known.unsure = true;
+                self.complain(complaint, Some(members));
+            }
+        }
+    }
+
+    fn complain(&mut self, complaint: Complaint<'_>, members: Option<&Map<String, Value>>) {
+        let Complaint {
+            kind,
+            weight,
+            member,
+            wants,
+        } = complaint;
+        match member {
+            Some(name) => {
+                let value = members.and_then(|members| members.get(name));
+                self.inside(name, |walk| walk.note(kind, weight, value, wants));
+            }
+            None => self.note(kind, weight, None, wants),
+        }
+    }
+
+    /// Whether a reader would refuse `value` as that variant.
+    fn refuses(&self, value: &Value, variant: Node<'static>) -> bool {
+        let mut walk = Self::at(&self.pointer);
+        walk.own(value, variant);
+        walk.found.iter().any(|one| one.weight == Weight::Refused)
+    }
+
+    /// Does something where a reader passes over what is wrong, or where it does not.
+    fn leniently(&mut self, lenient: bool, work: impl FnOnce(&mut Self)) {
+        let outer = self.lenient;
+        self.lenient += usize::from(lenient);
+        work(self);
+        self.lenient = outer;
+    }
+
+    /// Goes to a member or an item, and back.
+    fn inside(&mut self, step: &str, work: impl FnOnce(&mut Self)) {
+        let outer = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer
+            .push_str(&step.replace('~', "~0").replace('/', "~1"));
+        work(self);
+        self.pointer.truncate(outer);
+    }
+
+    fn note(&mut self, kind: Kind, weight: Weight, value: Option<&Value>, wants: String) {
+        self.found.push(Deviation {
+            kind,
+            weight: if self.lenient > 0 {
+                Weight::Ignored
+            } else {
+                weight
+            },
+            pointer: self.pointer.clone(),
+            found: value.map(shown),
+            wants,
+        });
+    }
+}
+
+/// The schema that admits everything.
+const ANYTHING: Node<'static> = Node {
+    at: &Value::Bool(true),
+    name: None,
+};
+
+/// What is said to a member that the schema does not name.
+fn stranger(name: &str, known: &Members<'_>) -> String {
+    let owner = known.name.unwrap_or("this object");
+    match meant(name, known.named.iter().map(|member| member.name)) {
+        Some(meant) => format!("\"{meant}\", in {owner}"),
+        None => format!("no member {} in {owner}", cut(&format!("{name:?}"))),
+    }
+}
+
+/// The bounds that a scalar exceeds, in words.
+fn bounds(value: &Value, node: Node<'_>) -> Option<String> {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_i64().map(i128::from);
+            let whole = whole.or_else(|| number.as_u64().map(i128::from))?;
+            let (low, high) = match node.at["format"].as_str() {
+                Some("uint16") => (0, i128::from(u16::MAX)),
+                Some("uint32") => (0, i128::from(u32::MAX)),
+                Some("uint64") => (0, i128::from(u64::MAX)),
+                Some("int32") => (i128::from(i32::MIN), i128::from(i32::MAX)),
+                Some("int64") => (i128::from(i64::MIN), i128::from(i64::MAX)),
+                _ => (i128::MIN, i128::MAX),
+            };
+            let bound = |name: &str| node.at[name].as_i64().map(i128::from);
+            let low = bound("minimum").map_or(low, |least| least.max(low));
+            let high = bound("maximum").map_or(high, |most| most.min(high));
+            (whole < low || whole > high).then(|| match (low, high) {
+                (low, i128::MAX) => format!("an integer from {low}"),
+                (low, high) => format!("an integer from {low} to {high}"),
+            })
+        }
+        Value::String(text) => {
+            let least = node.at["minLength"].as_u64()?;
+            let short = (text.chars().count() as u64) < least;
+            short.then(|| format!("at least {least} characters"))
+        }
+        _ => None,
+    }
+}

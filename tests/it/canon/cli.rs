@@ -1,0 +1,144 @@
+//! `acp-relay check`, as a program: what it prints and how it exits.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use super::vectors;
+
+const GOOD: &str = r#"{"jsonrpc":"2.0","id":1,"method":"logout","params":{}}
+{"jsonrpc":"2.0","id":1,"result":{}}
+"#;
+const BAD: &str = r#"{"dir":"c2a","ts":0.1,"msg":{"jsonrpc":"2.0","id":1,"method":"logout"}}
+
+{"dir":"a2c","ts":0.2,"raw":"Logging out\u001b[2J"}
+{"dir":"a2c","ts":0.3,"msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan"}}}}
+{"dir":"a2c","ts":0.4,"msg":{"jsonrpc":"2.0","id":1,"result":{"more":1}}}
+{"dir":"note","ts":0.5,"note":{"exit":0}}
+"#;
+
+fn check(args: &[&str], stdin: &str) -> (Option<i32>, String, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+        .arg("check")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may have gone before it read anything.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[test]
+fn exit_codes() {
+    assert_eq!(check(&["-"], GOOD).0, Some(0));
+    assert_eq!(check(&["-"], BAD).0, Some(1));
+    assert_eq!(check(&[], "").0, Some(64));
+    assert_eq!(check(&["--from", "nobody", "-"], "").0, Some(64));
+    let (code, _, stderr) = check(&["/nowhere/at-all.jsonl"], "");
+    assert_eq!(code, Some(66));
+    assert!(stderr.contains("/nowhere/at-all.jsonl"), "{stderr}");
+    // A file that cannot be read is worse than one that deviates, and does not hide it.
+    let (code, stdout, _) = check(&["/nowhere/at-all.jsonl", "-"], BAD);
+    assert_eq!(code, Some(66));
+    assert!(stdout.contains("missing-member"), "{stdout}");
+    let folder = env!("CARGO_MANIFEST_DIR");
+    assert_eq!(check(&[folder], "").0, Some(66));
+}
+
+#[test]
+fn lines_for_people() {
+    let (_, stdout, _) = check(&["-"], BAD);
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            r#"line 3    agent  -  (all of it)  not-json  wants a JSON-RPC message; not valid JSON: expected a value (at byte 0); found Logging out\u{1b}[2J"#,
+            "line 4    agent  session/update  /params/update/entries  missing-member  wants an array of PlanEntry, in Plan",
+            r#"line 5    agent  logout (result)  /result/more  unknown-member  wants no member "more" in LogoutResponse; found 1 (ignored)"#,
+            "",
+            "-: 4 messages (1 of no known type), 3 deviations: 2 refused, 1 ignored",
+            "     1  not-json",
+            "             1  -  (all of it)",
+            "     1  missing-member",
+            "             1  session/update  /params/update/entries",
+            "     1  unknown-member",
+            "             1  logout (result)  /result/more",
+        ]
+    );
+}
+
+#[test]
+fn lines_for_programs() {
+    let (_, stdout, _) = check(&["--json", "-"], BAD);
+    let lines: Vec<Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(
+        lines[1],
+        serde_json::json!({
+            "file": "-", "line": 4, "side": "agent", "role": "notification",
+            "method": "session/update", "kind": "missing-member", "weight": "refused",
+            "pointer": "/params/update/entries", "found": null,
+            "wants": "an array of PlanEntry, in Plan", "rule": null,
+        })
+    );
+    assert_eq!(
+        lines[3]["summary"],
+        serde_json::json!({
+            "messages": 4, "unchecked": 1, "deviations": 3, "refused": 2, "ignored": 1,
+            "kinds": {"not-json": 1, "missing-member": 1, "unknown-member": 1},
+        })
+    );
+}
+
+#[test]
+fn one_side_alone() {
+    let answer = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+    assert_eq!(check(&["-"], answer).0, Some(1));
+    assert_eq!(check(&["--from", "agent", "-"], answer).0, Some(0));
+    let prompt = GOOD.lines().next().unwrap();
+    assert_eq!(check(&["--from", "client", "-"], prompt).0, Some(0));
+    let (code, stdout, _) = check(&["--from", "agent", "-"], prompt);
+    assert_eq!(code, Some(1));
+    assert!(stdout.contains("wrong-side"), "{stdout}");
+}
+
+#[test]
+fn captures_of_real_agents() {
+    let path = vectors("transcripts").join("ts-sdk-example-agent-1.9.0.jsonl");
+    let (code, stdout, _) = check(&[path.to_str().unwrap()], "");
+    assert_eq!(code, Some(1));
+    assert!(stdout.contains("39 messages"), "{stdout}");
+}
+
+/// A line that says who speaks and not what is no message, and is not passed over either.
+#[test]
+fn captures_with_holes() {
+    let lines = "{\"dir\":\"a2c\",\"raw\":5}\n{\"dir\":\"c2a\"}\n{\"dir\":\"zzz\"}\n\u{feff}\n";
+    let (code, stdout, _) = check(&["--json", "-"], lines);
+    assert_eq!(code, Some(1));
+    assert_eq!(
+        stdout.matches("not-json-rpc\",\"weight\"").count(),
+        3,
+        "{stdout}"
+    );
+}
+
+/// The first line may begin with a byte order mark, and lines may end as on Windows.
+#[test]
+fn files_from_elsewhere() {
+    let text = format!("\u{feff}{}", GOOD.replace('\n', "\r\n"));
+    assert_eq!(check(&["-"], &text), check(&["-"], GOOD));
+}
