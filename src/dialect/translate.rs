@@ -226,8 +226,6 @@ impl Translator {
             let mut own = Asked {
                 dialect: message.method.as_str().into(),
                 canonical: message.method.as_str().into(),
-                purpose: std::mem::take(&mut asked.purpose),
-                slots: std::mem::take(&mut asked.slots),
                 ..asked.clone()
             };
             match way {
