@@ -421,7 +421,11 @@ impl<'a> Rewriter<'a, '_> {
 
 fn derived(scope: &Node<'_>, from: &Place, by: super::convert::As) -> Option<Node<'static>> {
     let other = scope.look(from)?.json().into_owned();
-    let made = by.convert(Way::Read, Node::made(other)).ok()?;
+    // A string that needs no making is the same string.
+    let made = match by.convert(Way::Read, Node::made(other)) {
+        Err(same) if by == super::convert::As::PlainText => same,
+        made => made.ok()?,
+    };
     Some(made.keep())
 }
 
