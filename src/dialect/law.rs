@@ -17,7 +17,7 @@ pub(super) type Report<'r> = &'r dyn Fn(Option<&str>, &str, String, String);
 /// Checks a whole table.
 pub(super) fn check(table: &Table, report: Report<'_>) {
     for (at, rule) in table.rules.iter().enumerate() {
-        let pointer = format!("/rules/{at}");
+        let pointer = &rule.at;
         let tell = |place: &str, what: String, remedy: &str| {
             report(
                 Some(&rule.id),
@@ -40,14 +40,15 @@ pub(super) fn check(table: &Table, report: Report<'_>) {
                 "add one message in both columns",
             );
         }
-        for (later, other) in table.rules[..at].iter().enumerate() {
+        for other in &table.rules[..at] {
             if let Some(way) = [Way::Read, Way::Write]
                 .into_iter()
                 .find(|way| clash(rule, other, *way))
             {
                 let what = format!(
-                    "both this rule and `{}` (rule {later}) can be for one message when {} it",
+                    "both this rule and `{}` (the rule at {}) can be for one message when {} it",
                     other.id,
+                    other.at,
                     if way == Way::Read {
                         "reading"
                     } else {
@@ -126,8 +127,12 @@ fn check_case(
             .flat_map(|base| &base.rows)
             .chain(&case.rows)
             .filter(|row| row.works(way));
+        // What only fills an empty place stands beside a row that may have filled it.
+        let fills =
+            |row: &Row| row.before(way).is_none() && !matches!(row.fill, Some(Fill::Const(_)));
         let targets: Vec<&Place> = rows
             .filter(|row| row.before(way).is_some() || row.fill.is_some())
+            .filter(|row| !fills(row))
             .filter_map(|row| row.after(way))
             .collect();
         for (index, place) in targets.iter().enumerate() {

@@ -88,6 +88,7 @@ impl<'a> Rewriter<'a, '_> {
                 .flat_map(|case| &case.rows)
                 .filter(|row| row.works(way))
         };
+        self.leave(scope, rows(), true);
         let moved = self.collect(scope, rows())?;
         for (place, literal) in consts(cases, way.back()) {
             let rebuilt = consts(cases, way).any(|(other, _)| other == place);
@@ -96,7 +97,7 @@ impl<'a> Rewriter<'a, '_> {
                 self.changed = true;
             }
         }
-        self.leave(scope, rows());
+        self.leave(scope, rows(), false);
         for case in cases {
             self.rest(scope, case, cases)?;
         }
@@ -126,8 +127,9 @@ impl<'a> Rewriter<'a, '_> {
         }
         let way = self.way;
         let active = || rows.iter().filter(|row| row.works(way));
+        self.leave(scope, active(), true);
         let moved = self.collect(scope, active())?;
-        self.leave(scope, active());
+        self.leave(scope, active(), false);
         for (place, value) in moved {
             self.put(scope, &place, value)?;
         }
@@ -199,8 +201,10 @@ impl<'a> Rewriter<'a, '_> {
         }
     }
 
-    /// Removes what exists only on the side that is left.
-    fn leave(&mut self, scope: &mut Node<'a>, rows: impl Iterator<Item = &'a Row>) {
+    /// Removes what exists only on the side that is left; what is derived from other values goes
+    /// first, while they are there.
+    fn leave(&mut self, scope: &mut Node<'a>, rows: impl Iterator<Item = &'a Row>, derives: bool) {
+        let rows = rows.filter(|row| matches!(row.fill, Some(Fill::Derive { .. })) == derives);
         for row in rows {
             let Some(place) = row
                 .before(self.way)
@@ -417,7 +421,11 @@ impl<'a> Rewriter<'a, '_> {
 
 fn derived(scope: &Node<'_>, from: &Place, by: super::convert::As) -> Option<Node<'static>> {
     let other = scope.look(from)?.json().into_owned();
-    let made = by.convert(Way::Read, Node::made(other)).ok()?;
+    // A string that needs no making is the same string.
+    let made = match by.convert(Way::Read, Node::made(other)) {
+        Err(same) if by == super::convert::As::PlainText => same,
+        made => made.ok()?,
+    };
     Some(made.keep())
 }
 

@@ -118,7 +118,10 @@ impl Translator {
         match at.kind {
             Kind::Notification => {
                 let method = at.method(frame);
-                if self.program.knows(way, from, at.kind, &method) || self.strips(way, frame) {
+                let body = at.body(frame).map_or(Node::Absent, Node::raw);
+                let met = self.program.knows(way, from, at.kind, &method)
+                    && !self.program.passes(way, from, &method, &body);
+                if met || self.strips(way, frame) {
                     let message = Message::take(frame, at, &method);
                     self.run(way, message, Asked::default(), &mut out);
                 }
@@ -226,8 +229,6 @@ impl Translator {
             let mut own = Asked {
                 dialect: message.method.as_str().into(),
                 canonical: message.method.as_str().into(),
-                purpose: std::mem::take(&mut asked.purpose),
-                slots: std::mem::take(&mut asked.slots),
                 ..asked.clone()
             };
             match way {

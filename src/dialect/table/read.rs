@@ -252,6 +252,7 @@ impl Reading<'_> {
         });
         let rule = Rule {
             id: self.need(at, "id"),
+            at: at.pointer.clone(),
             why: self.need(at, "why"),
             on: on?,
             lossy: self.may(at, "lossy"),

@@ -114,6 +114,8 @@ pub enum Kinds {
 pub struct Rule {
     /// Its name, unique in the table.
     pub id: String,
+    /// Where it stands in the file.
+    pub at: String,
     /// Why it is there, with its source.
     pub why: String,
     /// The messages it is for.

@@ -1,1 +1,265 @@
-//! Laws over generated input.
+//! Laws over generated input: permission is sacred, what no rule names keeps its bytes, nothing
+//! panics, and conversions come back.
+
+use acp_relay::dialect::permission::{Offered, Verdict, judge_read, judge_write, same_options};
+use acp_relay::dialect::{Happened, Pass, Translator};
+use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const KINDS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(vec![
+            "allow_once",
+            "allow_always",
+            "reject_once",
+            "reject_always",
+            "allow",
+            "alwaysAllow",
+            "reject",
+            "deny",
+            "cancel",
+            "cancelled",
+            "yes",
+            "no",
+            "a",
+            "b",
+            "selected",
+        ])
+        .prop_map(str::to_owned),
+        "[a-z_]{1,8}",
+    ]
+}
+
+fn options() -> impl Strategy<Value = Vec<(String, &'static str)>> {
+    prop::collection::vec((word(), prop::sample::select(KINDS.to_vec())), 0..5).prop_map(
+        |mut all| {
+            all.sort();
+            all.dedup_by(|one, two| one.0 == two.0);
+            all
+        },
+    )
+}
+
+fn offered(options: &[(String, &str)]) -> Offered {
+    let options: Vec<Value> = options
+        .iter()
+        .map(|(id, kind)| json!({ "optionId": id, "name": id, "kind": kind }))
+        .collect();
+    Offered::read(json!({ "options": options }).to_string().as_bytes())
+}
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        word().prop_map(Value::from),
+    ];
+    let names = prop::sample::select(vec![
+        "update",
+        "sessionUpdate",
+        "kind",
+        "content",
+        "type",
+        "text",
+        "outcome",
+        "optionId",
+        "selected",
+        "cancelled",
+        "toolCall",
+        "toolCallId",
+        "options",
+        "entries",
+        "steps",
+        "plan",
+        "status",
+        "chunk",
+        "prompt",
+        "_meta",
+        "acp-relay",
+        "sessionId",
+        "mcpServers",
+        "models",
+    ]);
+    leaf.prop_recursive(5, 48, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(names.clone(), inner, 0..5).prop_map(|members| {
+                members
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect()
+            }),
+        ]
+    })
+}
+
+fn frame(value: &Value) -> (Frame, acp_relay::wire::Envelope) {
+    let frame = Frame::from(value.to_string());
+    match scan(&frame, &Limits::default()) {
+        Shape::One(at) => (frame, at),
+        other => panic!("{value}: {other:?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_answer_that_names_a_refusal_allows_nothing(options in options(), id in word(), extra in word()) {
+        let offered = offered(&options);
+        let said = json!({ "outcome": { "outcome": "selected", "optionId": id }, "also": extra });
+        let ruling = judge_read(said.to_string().as_bytes(), &offered, &Verdict::Selected(id.clone()));
+        if let Verdict::Selected(chosen) = &ruling.verdict
+            && let Some(offer) = offered.get(chosen)
+        {
+            let refusing = |word: &str| offered.get(word).is_some_and(|offer| offer.kind.starts_with("reject"));
+            if offer.kind.starts_with("allow") {
+                prop_assert!(!refusing(&id) && !refusing(&extra), "{said} became {offer:?}");
+            }
+            let lasting = chosen == &id || id == "allow_always";
+            if offer.kind == "allow_always" {
+                prop_assert!(lasting, "{said} became {offer:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_table_keeps_refusals_and_once(options in options(), id in word(), cancelled in any::<bool>(), which in 0usize..64) {
+        let library = super::library();
+        let tables = library.tables();
+        let name = &tables[which % tables.len()].name;
+        // An agent that speaks the dialect asks, a canonical client answers, and another relay
+        // that reads the same dialect must not find more in it than was said.
+        let ask = json!({ "jsonrpc": "2.0", "id": 7, "method": "session/request_permission", "params": {
+            "sessionId": "s", "toolCall": { "toolCallId": "t", "title": "x", "kind": "execute" },
+            "options": options.iter().map(|(id, kind)| json!({ "optionId": id, "name": id, "kind": kind })).collect::<Vec<_>>() } });
+        let outcome = if cancelled { json!({ "outcome": "cancelled" }) } else { json!({ "outcome": "selected", "optionId": id }) };
+        let answer = json!({ "jsonrpc": "2.0", "id": 7, "result": { "outcome": outcome } });
+        let program = library.program(name).unwrap();
+        let mut client = Translator::new(Side::Client, program);
+        let (ask_frame, at) = frame(&ask);
+        let shown = client.write(&ask_frame, &at);
+        prop_assume!(shown.frames(&ask_frame).len() == 1);
+        let (answer_frame, at) = frame(&answer);
+        let read = client.read(&answer_frame, &at);
+        for made in read.frames(&answer_frame) {
+            let made: Value = serde_json::from_slice(made.as_bytes()).unwrap();
+            let chosen = made["result"]["outcome"]["optionId"].as_str().unwrap_or_default();
+            let kind = |wanted: &str| options.iter().find(|(id, _)| id == wanted).map_or("", |(_, kind)| kind);
+            if cancelled {
+                prop_assert!(!kind(chosen).starts_with("allow"), "{name}: {answer} became {made}");
+            }
+            if kind(chosen) == "allow_always" {
+                prop_assert!(chosen == id || id == "allow_always" , "{name}: {answer} became {made}");
+            }
+            if kind(&id).starts_with("reject") {
+                prop_assert!(!kind(chosen).starts_with("allow"), "{name}: {answer} became {made}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_input_panics_and_what_is_made_is_json(
+        params in json_value(), which in 0usize..64, agent in any::<bool>(), write in any::<bool>(),
+        method in prop::sample::select(vec!["session/update", "session/prompt", "session/new", "initialize", "session/request_permission", "sendUserMessage", "updateToolCall", "pushToolCall", "requestToolCallConfirmation", "x/unknown"]),
+        request in any::<bool>(), result in json_value(), error in any::<bool>(),
+    ) {
+        let library = super::library();
+        let tables = library.tables();
+        let program = library.program(&tables[which % tables.len()].name).unwrap();
+        let peer = if agent { Side::Agent } else { Side::Client };
+        let mut translator = Translator::new(peer, program);
+        let mut message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        if request { message["id"] = json!(3); }
+        let (sent, at) = frame(&message);
+        let first = if write { translator.write(&sent, &at) } else { translator.read(&sent, &at) };
+        let answer = if error { json!({ "jsonrpc": "2.0", "id": 3, "error": result }) } else { json!({ "jsonrpc": "2.0", "id": 3, "result": result }) };
+        let (said, at) = frame(&answer);
+        let second = if write { translator.read(&said, &at) } else { translator.write(&said, &at) };
+        for made in first.frames(&sent).iter().chain(&first.back).chain(&second.frames(&said)).chain(&second.back) {
+            prop_assert!(matches!(scan(made, &Limits::default()), Shape::One(_)), "{made:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_rule_names_keeps_its_bytes(params in json_value(), which in 0usize..64, spaces in 0usize..3) {
+        let library = super::library();
+        let tables = library.tables();
+        let program = library.program(&tables[which % tables.len()].name).unwrap();
+        let mut translator = Translator::new(Side::Agent, program);
+        let text = format!("{{\"jsonrpc\":\"2.0\",{}\"method\":\"_vendor/x\",\"params\":{params}}}", " ".repeat(spaces));
+        let sent = Frame::from(text);
+        let Shape::One(at) = scan(&sent, &Limits::default()) else { panic!() };
+        prop_assert_eq!(translator.read(&sent, &at).pass, Pass::Same);
+    }
+}
+
+#[test]
+fn untouched_members_keep_spelling_escapes_and_surrogates() {
+    let program = super::library().program("elephant").unwrap();
+    let mut agent = Translator::new(Side::Agent, program);
+    let sent = Frame::from(
+        r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","kind":"channel","rawInput":{"z":1.50e+2,"a":"\ud800 \u0041\/"},"title":"\u00e9"}}}"#,
+    );
+    let Shape::One(at) = scan(&sent, &Limits::default()) else {
+        panic!()
+    };
+    let Pass::Frames(made) = agent.read(&sent, &at).pass else {
+        panic!("a rule has changed it")
+    };
+    let made = String::from_utf8(made[0].as_bytes().to_vec()).unwrap();
+    assert!(
+        made.contains(r#""rawInput":{"z":1.50e+2,"a":"\ud800 \u0041\/"},"title":"\u00e9""#),
+        "{made}"
+    );
+}
+
+#[test]
+fn a_scalar_in_the_way_is_never_overwritten() {
+    let program = super::library().program("elephant").unwrap();
+    let mut agent = Translator::new(Side::Agent, program);
+    let (sent, at) = frame(
+        &json!({ "jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
+        "params": { "toolCall": { "safetyLevel": 4, "_meta": 5 }, "options": [] } }),
+    );
+    let outcome = agent.read(&sent, &at);
+    assert_eq!(outcome.pass, Pass::Frames(Vec::new()));
+    assert!(
+        outcome
+            .notes
+            .iter()
+            .any(|note| note.what == Happened::Untranslatable)
+    );
+    let answer: Value = serde_json::from_slice(outcome.back[0].as_bytes()).unwrap();
+    assert_eq!(answer["error"]["code"], -32058);
+}
+
+#[test]
+fn an_option_may_not_change_its_meaning_on_the_way() {
+    let options =
+        |kind: &str| json!({ "options": [{ "optionId": "a", "kind": kind }] }).to_string();
+    let same =
+        |one: &str, two: &str| same_options(options(one).as_bytes(), options(two).as_bytes());
+    assert!(same("allowOnce", "allow_once") && same("allow_persistent", "allow_always"));
+    assert!(!same("rejectOnce", "allow_once") && !same("allow_once", "allow_always"));
+    let offered = offered(&[("a".into(), "allow_once"), ("z".into(), "allow_always")]);
+    assert!(!judge_write(
+        &Verdict::Cancelled,
+        &offered,
+        br#"{"selected":{"optionId":"a"}}"#
+    ));
+    assert!(!judge_write(
+        &Verdict::Selected("a".into()),
+        &offered,
+        br#"{"optionId":"z"}"#
+    ));
+    assert!(judge_write(
+        &Verdict::Selected("a".into()),
+        &offered,
+        br#"{"optionId":"a"}"#
+    ));
+}

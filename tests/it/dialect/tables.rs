@@ -15,3 +15,59 @@ fn every_example_of_every_table_holds() {
     }
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
+
+#[test]
+fn all_faults_of_a_table_are_told_at_once() {
+    let table = r#"{
+  "format": 1,
+  "dialect": "bad", "title": "Bad",
+  "rules": [
+    { "id": "a", "why": "x", "on": { "from": "agent", "methode": "session/update" }, "examples": [] },
+    { "id": "b", "why": "x", "on": { "from": "agent", "method": "session/update" },
+      "rows": [
+        { "dialect": "update/x", "canonical": "/y" },
+        { "dialect": "/u", "canonical": "/v", "values": { "a": "z", "b": "z" } },
+        { "dialect": "/w", "canonical": "/v/deep", "as": "basename" }
+      ] }
+  ]
+}"#;
+    let faults = Table::read("bad.json", table).unwrap_err().to_string();
+    for wanted in [
+        "bad.json:5: rule `a`, /rules/0/on/methode: unknown key `methode`; did you mean `method`?",
+        "`update/x` is no JSON Pointer: begin it with `/`",
+        "the values are not injective",
+        "two rows write `/v` and `/v/deep`, which overlap",
+        "`basename` has no inverse",
+        "rule `b`, /rules/1: the rule has no example",
+    ] {
+        assert!(faults.contains(wanted), "{wanted}\nis not in\n{faults}");
+    }
+    let newer = Table::read("new.json", "{\"format\": 2}")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        newer.contains("this table needs a newer version"),
+        "{newer}"
+    );
+}
+
+#[test]
+fn rules_that_could_both_be_meant_are_refused() {
+    let rule = |id: &str, guard: &str| {
+        format!(
+            r#"{{"id":"{id}","why":"x","on":{{"from":"agent","method":"m"}},"when":{{"dialect":{guard},"canonical":{guard}}},"examples":[{{}}]}}"#
+        )
+    };
+    let table = |one: &str, two: &str| {
+        let (one, two) = (rule("a", one), rule("b", two));
+        let text = format!(r#"{{"format":1,"dialect":"d","title":"D","rules":[{one},{two}]}}"#);
+        Table::read("d.json", &text).is_ok()
+    };
+    assert!(table(r#"{"/k":"one"}"#, r#"{"/k":"two"}"#));
+    assert!(table(
+        r#"{"/k":{"absent":true}}"#,
+        r#"{"/k":{"is":"string"}}"#
+    ));
+    assert!(!table(r#"{"/k":"one"}"#, r#"{"/other":"two"}"#));
+    assert!(!table(r#"{"/k":{"in":["one","two"]}}"#, r#"{"/k":"two"}"#));
+}
