@@ -2,23 +2,30 @@
 //!
 //! `autobahn_echo server` prints `listening on ws://127.0.0.1:PORT/` and echoes whatever comes,
 //! until it is killed; `autobahn_echo client ws://HOST:PORT` runs every case that the suite has
-//! there. It stands on `accept_stream` and `connect_stream`, so the door, the library and its
-//! configuration are those of the relay. Not here: what the relay makes of messages (it takes no
+//! there. It stands on `accept_stream`, `connect_stream` and `halves`, so the door and all that
+//! moves messages are those of the relay. Not here: what the relay makes of messages (it takes no
 //! binary ones), which the suite does not ask.
 
 use std::error::Error;
+use std::future::poll_fn;
 use std::process::ExitCode;
 
 use acp_relay::guard::origin::{Door, Names};
-use acp_relay::transport::websocket::{Entrance, accept_stream, connect_stream};
+use acp_relay::transport::websocket::{
+    Ear, Entrance, Mouth, Role, accept_stream, connect_stream, halves,
+};
+use acp_relay::transport::{Farewell, FrameSink};
 use acp_relay::wire::Limits;
-use futures_util::{SinkExt, StreamExt};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_tungstenite::WebSocketStream;
 
 /// The name under which the suite files its verdicts.
 const NAME: &str = "acp-relay";
+
+type Halves = (
+    Ear<OwnedReadHalf, OwnedWriteHalf>,
+    Mouth<OwnedReadHalf, OwnedWriteHalf>,
+);
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -45,7 +52,7 @@ async fn serve() -> Outcome {
     let port = listener.local_addr()?.port();
     eprintln!("listening on ws://127.0.0.1:{port}/");
     loop {
-        let (stream, _) = listener.accept().await?;
+        let (mut stream, _) = listener.accept().await?;
         tokio::spawn(async move {
             let default_port = 80;
             let entrance = Entrance {
@@ -55,8 +62,12 @@ async fn serve() -> Outcome {
                     names: Names::Loopback { port, default_port },
                 },
             };
-            match accept_stream(stream, &entrance, &Limits::default()).await {
-                Ok(stream) => echo(stream).await,
+            let limits = Limits::default();
+            match accept_stream(&mut stream, &entrance, &limits).await {
+                Ok(begun) => {
+                    let (reader, writer) = stream.into_split();
+                    echo(halves(reader, writer, begun, Role::Server, &limits)).await;
+                }
                 Err(error) => eprintln!("autobahn_echo: not opened: {error}"),
             }
         });
@@ -64,8 +75,11 @@ async fn serve() -> Outcome {
 }
 
 async fn run_cases(url: &str) -> Outcome {
-    let count = open(&format!("{url}/getCaseCount")).await?.next().await;
-    let count: u32 = count.ok_or("no case count came")??.to_text()?.parse()?;
+    let (mut ear, mut mouth) = open(&format!("{url}/getCaseCount")).await?;
+    let heard = poll_fn(|cx| ear.poll_message(cx)).await;
+    let (_, count) = heard.ok_or("no case count came")??;
+    let count: u32 = std::str::from_utf8(&count)?.parse()?;
+    poll_fn(|cx| mouth.poll_close(cx, Farewell::Done)).await?;
     for case in 1..=count {
         echo(open(&format!("{url}/runCase?case={case}&agent={NAME}")).await?).await;
     }
@@ -73,21 +87,27 @@ async fn run_cases(url: &str) -> Outcome {
     Ok(())
 }
 
-async fn open(url: &str) -> Outcome<WebSocketStream<TcpStream>> {
+async fn open(url: &str) -> Outcome<Halves> {
     let rest = url.strip_prefix("ws://").ok_or("the URL is not ws://")?;
-    let address = rest.split('/').next().unwrap_or(rest);
-    let stream = TcpStream::connect(address).await?;
+    let (authority, target) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let mut stream = TcpStream::connect(authority).await?;
     stream.set_nodelay(true)?;
-    Ok(connect_stream(stream, url, &Limits::default()).await?)
+    let limits = Limits::default();
+    let begun = connect_stream(&mut stream, authority, target, &limits).await?;
+    let (reader, writer) = stream.into_split();
+    Ok(halves(reader, writer, begun, Role::Client, &limits))
 }
 
-/// Echoes until the other end closes, or breaks the protocol: then the connection is dropped,
-/// which the suite takes for failing it.
-async fn echo<S: AsyncRead + AsyncWrite + Unpin>(mut stream: WebSocketStream<S>) {
-    while let Some(Ok(message)) = stream.next().await {
-        let data = message.is_text() || message.is_binary();
-        if data && stream.send(message).await.is_err() {
-            return;
+/// Echoes until the other end closes, or breaks the protocol; then closes as the relay does.
+async fn echo((mut ear, mut mouth): Halves) {
+    while let Some(Ok((kind, message))) = poll_fn(|cx| ear.poll_message(cx)).await {
+        let ready = poll_fn(|cx| mouth.poll_ready(cx)).await.is_ok();
+        if !ready || mouth.start_message(kind, message).is_err() {
+            break;
+        }
+        if poll_fn(|cx| mouth.poll_flush(cx)).await.is_err() {
+            break;
         }
     }
+    let _ = poll_fn(|cx| mouth.poll_close(cx, Farewell::Done)).await;
 }

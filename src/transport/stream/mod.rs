@@ -6,11 +6,15 @@
 //! themselves (see `wire::framing`).
 
 mod halves;
+mod intake;
+mod pile;
 mod read;
 mod thrift;
 mod write;
 
 use halves::Spoken;
 pub use halves::halves;
+pub(super) use intake::Intake;
+pub(super) use pile::{BOUND, LARGE, Pile};
 pub use read::Reader;
 pub use write::Writer;

@@ -1,49 +1,26 @@
 //! Frames out of a stream of bytes.
 //!
-//! The bytes of a message are read once and not copied: frames share the read buffer. The
-//! buffer grows while a peer sends much and is given back a moment after it has stopped, for most
-//! links are idle most of the time. A peer whose messages are little beside what it sends around
-//! them gets them copied (see `thrift`). Not here: where a message ends (see `wire::framing`).
+//! The bytes of a message are read once and not copied: frames share the read buffer. Not here:
+//! how large that is (see `intake`), and where a message ends (see `wire::framing`).
 
-use std::io;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::task::{Context, Poll};
 
-use bytes::{BufMut, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::time::{Instant, Sleep, sleep};
+use bytes::BytesMut;
+use tokio::io::AsyncRead;
 
-use super::Spoken;
-use super::thrift::Thrift;
+use super::{Intake, Spoken};
 use crate::transport::{FrameStream, LinkError, Setup};
+use crate::wire::Frame;
 use crate::wire::framing::{Cut, Cutter};
-
-/// The buffer of a link that has little to say.
-const SMALL: usize = 8 << 10;
-/// The most that is asked of one read; the cutter gives larger buffers up.
-const LARGE: usize = 64 << 10;
-/// A read with less room than this is not worth its system call.
-const ROOM: usize = 2 << 10;
-/// How long a larger buffer is kept for a peer that says nothing.
-const KEPT: Duration = Duration::from_secs(1);
 
 /// The receiving half of a link over a byte stream.
 #[derive(Debug)]
 pub struct Reader<R> {
-    io: R,
-    buffer: BytesMut,
+    intake: Intake<R>,
     cutter: Cutter,
     spoken: Spoken,
     told: bool,
-    /// Room made before a read.
-    want: usize,
-    /// What is known of the memory behind `buffer`.
-    memory: Thrift,
     stage: Stage,
-    /// Runs while a large buffer waits for nothing.
-    quiet: Option<Pin<Box<Sleep>>>,
-    timing: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,25 +35,18 @@ impl<R> Reader<R> {
     pub(super) fn new(io: R, spoken: Spoken, max: usize, setup: &Setup) -> Self {
         let framing = spoken.get();
         Self {
-            io,
-            buffer: BytesMut::new(),
+            intake: Intake::new(io, BytesMut::new()),
             cutter: Cutter::new(framing, max, &setup.limits),
             told: framing.is_some(),
             spoken,
-            want: SMALL,
-            memory: Thrift::default(),
             stage: Stage::Open,
-            quiet: None,
-            timing: false,
         }
     }
 
     /// Ends the reading and gives the buffer back.
     fn done(&mut self) {
         self.stage = Stage::Done;
-        self.buffer = BytesMut::new();
-        self.memory.is_given_back();
-        self.quiet = None;
+        self.intake.done();
     }
 
     fn tell(&mut self) {
@@ -87,44 +57,6 @@ impl<R> Reader<R> {
             self.told = true;
         }
     }
-
-    /// Gives a large buffer back when nothing has come for a while. Called when there is nothing
-    /// to read, so that the timer wakes us.
-    fn rest(&mut self, cx: &mut Context<'_>) {
-        if self.memory.size() <= SMALL || !self.buffer.is_empty() {
-            return;
-        }
-        let quiet = self.quiet.get_or_insert_with(|| Box::pin(sleep(KEPT)));
-        if !self.timing {
-            quiet.as_mut().reset(Instant::now() + KEPT);
-            self.timing = true;
-        }
-        if quiet.as_mut().poll(cx).is_ready() {
-            self.buffer = BytesMut::new();
-            self.memory.is_given_back();
-            self.want = SMALL;
-            self.quiet = None;
-            self.timing = false;
-        }
-    }
-}
-
-impl<R: AsyncRead + Unpin> Reader<R> {
-    /// Reads once; zero bytes are the end of the stream.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.buffer.capacity() - self.buffer.len() < ROOM {
-            self.memory.make_room(&mut self.buffer, self.want);
-        }
-        let room = (self.buffer.capacity() - self.buffer.len()).min(LARGE);
-        let mut target = (&mut self.buffer).limit(room);
-        // The future holds nothing between polls, so making one for each poll loses nothing.
-        let read = ready!(pin!(self.io.read_buf(&mut target)).poll(cx))?;
-        if read == room {
-            self.want = (self.want * 2).min(LARGE);
-        }
-        self.timing = false;
-        Poll::Ready(Ok(read))
-    }
 }
 
 impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
@@ -133,10 +65,14 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
             if self.stage == Stage::Done {
                 return Poll::Ready(None);
             }
-            let cut = self.cutter.cut(&mut self.buffer);
+            let cut = self.cutter.cut(&mut self.intake.buffer);
             self.tell();
             match cut {
-                Ok(Some(cut)) => return Poll::Ready(Some(Ok(self.memory.share(cut)))),
+                Ok(Some(Cut::Frame(frame))) => {
+                    let text = self.intake.memory.share(frame.into_bytes());
+                    return Poll::Ready(Some(Ok(Cut::Frame(Frame::new(text)))));
+                }
+                Ok(Some(flaw)) => return Poll::Ready(Some(Ok(flaw))),
                 Ok(None) => {}
                 Err(flaw) => {
                     self.done();
@@ -144,11 +80,11 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
                 }
             }
             if self.stage == Stage::Ended {
-                let last = self.cutter.finish(&mut self.buffer);
+                let last = self.cutter.finish(&mut self.intake.buffer);
                 self.done();
                 return Poll::Ready(last.map(Ok));
             }
-            match self.poll_read(cx) {
+            match self.intake.poll_read(cx) {
                 Poll::Ready(Ok(0)) => self.stage = Stage::Ended,
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(source)) => {
@@ -157,7 +93,7 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
                     return Poll::Ready(Some(Err(LinkError::Io { context, source })));
                 }
                 Poll::Pending => {
-                    self.rest(cx);
+                    self.intake.rest(cx);
                     return Poll::Pending;
                 }
             }
@@ -175,7 +111,7 @@ mod tests {
 
     use super::*;
     use crate::transport::Tls;
-    use crate::wire::Frame;
+    use crate::transport::stream::intake::{KEPT, LARGE, SMALL};
 
     fn reader<R>(io: R) -> Reader<R> {
         let setup = Setup {
@@ -196,11 +132,11 @@ mod tests {
         let Ok(Cut::Frame(frame)) = heard? else {
             panic!("no frame");
         };
-        let buffer = reader.buffer.as_ptr().addr();
+        let buffer = reader.intake.buffer.as_ptr().addr();
         // Nothing but the line's end lies between a frame and what is left of its memory.
         let shared = frame.as_bytes().as_ptr_range().end.addr() + 1 == buffer;
-        let end = buffer + reader.buffer.capacity();
-        Some((frame, shared.then_some((end, reader.memory.size()))))
+        let end = buffer + reader.intake.buffer.capacity();
+        Some((frame, shared.then_some((end, reader.intake.memory.size()))))
     }
 
     /// Bytes of the frames in `stream`, and of memory, if none of them is let go.
@@ -247,7 +183,10 @@ mod tests {
         // One, whose end is where the last room was made; the size tells it from another.
         let lowest = memories.keys().next().expect("there is one");
         let highest = memories.keys().last().expect("there is one");
-        assert!(highest - lowest <= reader.memory.size(), "{memories:?}");
+        assert!(
+            highest - lowest <= reader.intake.memory.size(),
+            "{memories:?}"
+        );
     }
 
     proptest! {
@@ -290,23 +229,30 @@ mod tests {
             heard += 1;
         }
         assert_eq!(heard, 100);
-        assert!(reader.memory.size() >= LARGE, "{}", reader.memory.size());
+        assert!(
+            reader.intake.memory.size() >= LARGE,
+            "{}",
+            reader.intake.memory.size()
+        );
         advance(KEPT / 2).await;
         assert!(reader.poll_next(&mut cx).is_pending());
         assert!(
-            reader.memory.size() >= LARGE,
+            reader.intake.memory.size() >= LARGE,
             "it was kept for no time at all"
         );
         advance(KEPT).await;
         assert!(reader.poll_next(&mut cx).is_pending());
-        assert_eq!((reader.memory.size(), reader.buffer.capacity()), (0, 0));
+        assert_eq!(
+            (reader.intake.memory.size(), reader.intake.buffer.capacity()),
+            (0, 0)
+        );
         // And it goes on.
         far.write_all(line.as_bytes()).await.expect("it has room");
         assert!(reader.poll_next(&mut cx).is_ready());
         assert!(
-            reader.memory.size() <= 2 * SMALL,
+            reader.intake.memory.size() <= 2 * SMALL,
             "{}",
-            reader.memory.size()
+            reader.intake.memory.size()
         );
     }
 }

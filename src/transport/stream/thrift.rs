@@ -12,16 +12,13 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::wire::Frame;
-use crate::wire::framing::Cut;
-
 /// Memory of more than this, in bytes, was needed for one large message, and is not kept for the
 /// small ones that happen to end in it.
 const ROOMY: usize = 128 << 10;
 
 /// The memory behind a read buffer.
 #[derive(Debug, Default)]
-pub(super) struct Thrift {
+pub(in crate::transport) struct Thrift {
     /// Its size, which the buffer's capacity does not tell once frames are cut.
     size: usize,
     /// Bytes of it that were frames.
@@ -35,6 +32,14 @@ pub(super) struct Thrift {
 }
 
 impl Thrift {
+    /// For `buffer`, which nobody shares yet.
+    pub(super) fn new(buffer: &BytesMut) -> Self {
+        Self {
+            size: buffer.capacity(),
+            ..Self::default()
+        }
+    }
+
     /// Bytes of memory behind the buffer.
     pub(super) const fn size(&self) -> usize {
         self.size
@@ -73,16 +78,13 @@ impl Thrift {
         self.framed = 0;
     }
 
-    /// Passes on what was cut out of the buffer, with memory of its own if it is to be copied.
-    pub(super) fn share(&mut self, cut: Cut) -> Cut {
-        let Cut::Frame(frame) = cut else {
-            return cut;
-        };
-        self.framed += frame.len();
-        let small = 2 * frame.len() < self.size;
+    /// Passes on a message that shares the buffer, with memory of its own if it is to be copied.
+    pub(in crate::transport) fn share(&mut self, message: Bytes) -> Bytes {
+        self.framed += message.len();
+        let small = 2 * message.len() < self.size;
         if small && (self.wasteful || self.size > ROOMY) {
-            return Cut::Frame(Frame::new(Bytes::copy_from_slice(frame.as_bytes())));
+            return Bytes::copy_from_slice(&message);
         }
-        Cut::Frame(frame)
+        message
     }
 }

@@ -1,30 +1,20 @@
 //! Frames into a stream of bytes.
 //!
-//! Small frames are gathered into one buffer so that a batch is one write; large ones are passed
-//! on as they are, without a copy. At most [`BOUND`] bytes wait here beyond the last frame given.
-//! Not here: which frame comes next (see `relay`).
+//! At most [`BOUND`] bytes wait here beyond the last frame given. Not here: how bytes wait (see
+//! `pile`), which frame comes next (see `relay`).
 
-use std::collections::VecDeque;
-use std::io::{self, IoSlice, Write as _};
+use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 use tokio::io::AsyncWrite;
 
-use super::Spoken;
+use super::pile::{BOUND, LARGE};
+use super::{Pile, Spoken};
 use crate::transport::{Farewell, FrameSink, LinkError};
 use crate::wire::Frame;
 use crate::wire::framing::Framing;
-
-/// Bytes that may wait before `poll_ready` writes, and above which it is not ready.
-const BOUND: usize = 64 << 10;
-/// Frames of this size and more are not copied.
-const LARGE: usize = 16 << 10;
-/// The buffer a quiet link keeps.
-const SMALL: usize = 8 << 10;
-/// Pieces given to one vectored write.
-const SLICES: usize = 16;
 
 /// The sending half of a link over a byte stream.
 #[derive(Debug)]
@@ -32,15 +22,7 @@ pub struct Writer<W> {
     /// `None` once it is closed: a pipe ends only when its descriptor is gone.
     io: Option<W>,
     spoken: Spoken,
-    /// What goes out first.
-    pieces: VecDeque<Bytes>,
-    /// Bytes in `pieces`.
-    in_pieces: usize,
-    /// What goes out after all pieces; small frames are laid here.
-    tail: BytesMut,
-    /// The most that has lately gone out between two flushes, slowly forgotten.
-    recent: usize,
-    since_flush: usize,
+    pile: Pile,
 }
 
 impl<W> Writer<W> {
@@ -48,109 +30,32 @@ impl<W> Writer<W> {
         Self {
             io: Some(io),
             spoken,
-            pieces: VecDeque::new(),
-            in_pieces: 0,
-            tail: BytesMut::new(),
-            recent: 0,
-            since_flush: 0,
-        }
-    }
-
-    /// Bytes that wait.
-    fn waiting(&self) -> usize {
-        self.in_pieces + self.tail.len()
-    }
-
-    fn push(&mut self, piece: Bytes) {
-        if !piece.is_empty() {
-            self.in_pieces += piece.len();
-            self.pieces.push_back(piece);
+            pile: Pile::default(),
         }
     }
 
     /// Puts a large frame behind what waits, without a copy.
     fn push_whole(&mut self, framing: Framing, frame: Frame) {
         if framing == Framing::ContentLength {
-            let mut head = (&mut self.tail).writer();
+            let mut head = (&mut self.pile.tail).writer();
             write!(head, "Content-Length: {}\r\n\r\n", frame.len())
                 .expect("a growing buffer takes everything");
         }
-        let before = self.tail.split().freeze();
-        self.push(before);
-        self.push(frame.into_bytes());
+        self.pile.push(frame.into_bytes());
         if framing == Framing::Ndjson {
-            self.tail.put_u8(b'\n');
-        }
-    }
-
-    /// Strikes off what was written.
-    fn written(&mut self, mut count: usize) {
-        self.since_flush += count;
-        while count > 0 {
-            let Some(first) = self.pieces.front_mut() else {
-                self.tail.advance(count);
-                return;
-            };
-            let struck = count.min(first.len());
-            first.advance(struck);
-            self.in_pieces -= struck;
-            count -= struck;
-            if first.is_empty() {
-                self.pieces.pop_front();
-            }
-        }
-    }
-
-    /// Gives memory back that a passing burst or a large frame has left behind.
-    fn shrink(&mut self) {
-        // A batch that follows batches of about its size finds its buffer; after some thirty small
-        // ones the memory goes. A buffer beyond what batches need goes at once.
-        self.recent = self
-            .since_flush
-            .min(BOUND)
-            .max(self.recent - self.recent / 8);
-        self.since_flush = 0;
-        let kept = (4 * self.recent).max(SMALL);
-        if self.tail.capacity() > kept {
-            self.tail = BytesMut::new();
-        }
-        if self.pieces.capacity() > 2 * SLICES {
-            self.pieces = VecDeque::new();
+            self.pile.tail.put_u8(b'\n');
         }
     }
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
-    /// Writes once what waits.
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(io) = self.io.as_mut().map(Pin::new) else {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        };
-        let written = match self.pieces.front() {
-            None => ready!(io.poll_write(cx, &self.tail))?,
-            Some(first) if !io.is_write_vectored() => ready!(io.poll_write(cx, first))?,
-            Some(_) => {
-                let mut slices = [IoSlice::new(&[]); SLICES];
-                let mut used = 0;
-                let parts = self.pieces.iter().map(|piece| &piece[..]);
-                for (slot, part) in slices.iter_mut().zip(parts.chain([&self.tail[..]])) {
-                    *slot = IoSlice::new(part);
-                    used += 1;
-                }
-                ready!(io.poll_write_vectored(cx, &slices[..used]))?
-            }
-        };
-        if written == 0 {
-            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-        }
-        self.written(written);
-        Poll::Ready(Ok(()))
-    }
-
     /// Writes until no more than `left` bytes wait.
     fn poll_write_down(&mut self, cx: &mut Context<'_>, left: usize) -> Poll<io::Result<()>> {
-        while self.waiting() > left {
-            ready!(self.poll_write(cx))?;
+        while self.pile.waiting() > left {
+            let Some(io) = &mut self.io else {
+                return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+            };
+            ready!(self.pile.poll_write(io, cx))?;
         }
         Poll::Ready(Ok(()))
     }
@@ -175,14 +80,14 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
         if whole {
             self.push_whole(framing, frame);
         } else {
-            framing.lay(&frame, &mut self.tail);
+            framing.lay(&frame, &mut self.pile.tail);
         }
         Ok(())
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         ready!(self.poll_write_down(cx, 0)).map_err(failed)?;
-        self.shrink();
+        self.pile.shrink();
         match &mut self.io {
             Some(io) => Pin::new(io).poll_flush(cx).map_err(failed),
             None => Poll::Ready(Ok(())),
@@ -194,7 +99,7 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
         if let Some(io) = &mut self.io {
             let shut = ready!(Pin::new(io).poll_shutdown(cx)).map_err(failed);
             self.io = None;
-            self.tail = BytesMut::new();
+            self.pile.tail = BytesMut::new();
             return Poll::Ready(shut);
         }
         Poll::Ready(Ok(()))
@@ -204,6 +109,7 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::stream::pile::SMALL;
 
     /// Sends `frame` and returns the memory that is kept.
     fn kept(writer: &mut Writer<tokio::io::Sink>, frame: &Frame) -> usize {
@@ -211,7 +117,7 @@ mod tests {
         assert!(writer.poll_ready(&mut cx).is_ready());
         writer.start_send(frame.clone()).expect("a sink takes all");
         assert!(writer.poll_flush(&mut cx).is_ready());
-        writer.tail.capacity()
+        writer.pile.tail.capacity()
     }
 
     #[test]

@@ -1,22 +1,28 @@
-//! The opening of a WebSocket, from both ends, and the one configuration we use.
+//! The opening of a WebSocket (RFC 6455, section 4), from both ends.
 //!
 //! No extension is negotiated: compression across messages of different trust leaks them, and
-//! costs memory for each connection.
+//! costs memory for each connection. Not here: the HTTP around it (see `http`), and how long it
+//! may take, which is the caller's.
 
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_tungstenite::tungstenite::Error;
-use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
-use tokio_tungstenite::tungstenite::http::{HeaderMap, StatusCode, header};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config, client_async_with_config};
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::Poll;
 
+use bytes::BytesMut;
+use data_encoding::BASE64;
+use ring::digest::{Context as Hash, SHA1_FOR_LEGACY_USE_ONLY};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+
+use super::http::{Fields, Head, Start, Status, first_line, read_head};
 use crate::guard::origin::Door;
 use crate::wire::Limits;
 
-/// Allocated for each connection at once, so that many idle ones cost little.
-const READ_BUFFER: usize = 8 << 10;
-/// Small messages are gathered up to this size before they are written.
-const WRITE_BUFFER: usize = 64 << 10;
+/// What every server adds to a client's key before it hashes it (1.3).
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// How much of a refusal's body is read for its first line, in bytes.
+const BODY: usize = 1 << 10;
 
 /// What a WebSocket listener asks of its clients.
 #[derive(Clone, Debug)]
@@ -27,90 +33,211 @@ pub struct Entrance {
     pub door: Door,
 }
 
-/// How every WebSocket of ours is set up.
-#[must_use]
-pub fn config(limits: &Limits) -> WebSocketConfig {
-    let longest = limits.frame_from_network;
-    WebSocketConfig::default()
-        .read_buffer_size(READ_BUFFER)
-        .write_buffer_size(WRITE_BUFFER)
-        // What waits, one message, and the pongs a peer may be owed.
-        .max_write_buffer_size(longest.saturating_add(2 * WRITE_BUFFER))
-        .max_message_size(Some(longest))
-        .max_frame_size(Some(longest))
+/// Why no WebSocket was opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HandshakeError {
+    /// The socket failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The peer speaks something else, or its HTTP is broken.
+    #[error("{0}")]
+    Http(&'static str),
+    /// The server, us or the peer, said no.
+    #[error("{status}: {why}")]
+    Refused {
+        /// What it answered, such as `404 Not Found`.
+        status: String,
+        /// The first line of its reasons, which may be empty.
+        why: String,
+    },
 }
 
-/// Answers a client that opens a WebSocket: 404 for another path, 403 for those who may not come
-/// in. The request's header block is bounded by the library at 64 KiB; the time is the caller's.
+/// Answers a client that opens a WebSocket, and returns what it has sent since: 404 for another
+/// path, 403 for those who may not come in, 426 for those who ask for something else.
 ///
 /// # Errors
 /// When the client was refused, or does not speak the protocol.
 pub async fn accept_stream<S>(
-    stream: S,
+    stream: &mut S,
     entrance: &Entrance,
     limits: &Limits,
-) -> Result<WebSocketStream<S>, Error>
+) -> Result<BytesMut, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    #[expect(
-        clippy::result_large_err,
-        reason = "the library's callback has this type"
-    )]
-    let judge = |request: &Request, response: Response| match refusal(request, entrance) {
-        None => Ok(response),
-        Some((status, why)) => Err(refused(status, why)),
+    let mut buffer = BytesMut::new();
+    let judged = match read_head(stream, &mut buffer, Head::Request, limits).await? {
+        Ok(Start { first, fields }) => judge(&first, &fields, entrance),
+        Err(why) => Err((Status::BAD_REQUEST, why.to_owned())),
     };
-    accept_hdr_async_with_config(stream, judge, Some(config(limits))).await
+    match judged {
+        Ok(accept) => {
+            let answer = format!(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+                 Connection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+            );
+            stream.write_all(answer.as_bytes()).await?;
+            stream.flush().await?;
+            Ok(buffer)
+        }
+        Err((status, why)) => {
+            let status = status.to_string();
+            tracing::debug!(status, why, "a WebSocket client was refused");
+            refuse(stream, &status, &why).await?;
+            Err(HandshakeError::Refused { status, why })
+        }
+    }
 }
 
-/// Opens a WebSocket to `url` over a connected stream.
+/// Opens a WebSocket over a connected stream, and returns what the server has sent behind its
+/// answer. `authority` is the host as the `Host` header has it, `target` the path and the query.
 ///
 /// # Errors
 /// When the server refuses, or does not speak the protocol.
 pub async fn connect_stream<S>(
-    stream: S,
-    url: &str,
+    stream: &mut S,
+    authority: &str,
+    target: &str,
     limits: &Limits,
-) -> Result<WebSocketStream<S>, Error>
+) -> Result<BytesMut, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (stream, _) = client_async_with_config(url, stream, Some(config(limits))).await?;
-    Ok(stream)
+    let mut nonce = [0; 16];
+    SystemRandom::new()
+        .fill(&mut nonce)
+        .map_err(|_| io::Error::other("the system has no random numbers"))?;
+    let key = BASE64.encode(&nonce);
+    let request = format!(
+        "GET {target} HTTP/1.1\r\nHost: {authority}\r\nConnection: Upgrade\r\n\
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    stream.flush().await?;
+    let mut buffer = BytesMut::new();
+    let Start { first, fields } = read_head(stream, &mut buffer, Head::Response, limits)
+        .await?
+        .map_err(HandshakeError::Http)?;
+    if !first.starts_with("101") {
+        let why = reason(stream, buffer, &fields).await;
+        return Err(HandshakeError::Refused { status: first, why });
+    }
+    let only = |name, value: &str| fields.only(name) == Some(value.as_bytes());
+    if !fields.lists("upgrade", "websocket") || !fields.lists("connection", "upgrade") {
+        return Err(HandshakeError::Http("its 101 upgrades to something else"));
+    }
+    if !only("sec-websocket-accept", &accept_key(key.as_bytes())) {
+        return Err(HandshakeError::Http("its answer is not to our request"));
+    }
+    let unasked = ["sec-websocket-extensions", "sec-websocket-protocol"];
+    if unasked.iter().any(|name| fields.all(name).next().is_some()) {
+        let what = "it chose an extension or a protocol that was not offered";
+        return Err(HandshakeError::Http(what));
+    }
+    Ok(buffer)
 }
 
-fn refusal(request: &Request, entrance: &Entrance) -> Option<(StatusCode, String)> {
-    let values = |name| {
-        let headers: &HeaderMap = request.headers();
-        headers
-            .get_all(name)
-            .into_iter()
-            .map(|value| value.as_bytes())
-    };
-    let admitted = entrance
-        .door
-        .admit(values(header::ORIGIN), values(header::HOST));
-    if let Err(refusal) = admitted {
-        return Some((StatusCode::FORBIDDEN, refusal.to_string()));
+/// The answer to a client's request: the accept key, or why not.
+fn judge(request: &str, fields: &Fields, entrance: &Entrance) -> Result<String, (Status, String)> {
+    let (method, target) = request.split_once(' ').unwrap_or((request, ""));
+    let (origins, hosts) = (fields.all("origin"), fields.all("host"));
+    if let Err(refusal) = entrance.door.admit(origins, hosts) {
+        return Err((Status::FORBIDDEN, refusal.to_string()));
     }
-    if request.uri().path() != entrance.path {
+    if target.split('?').next() != Some(&entrance.path) {
         let why = format!("only {} is served here", entrance.path);
-        return Some((StatusCode::NOT_FOUND, why));
+        return Err((Status::NOT_FOUND, why));
     }
-    None
+    if !fields.lists("upgrade", "websocket") {
+        let why = "this is a WebSocket endpoint; the request has to upgrade to it";
+        return Err((Status::UPGRADE_REQUIRED, why.to_owned()));
+    }
+    if fields.only("sec-websocket-version") != Some(b"13") {
+        let why = "only version 13 of the WebSocket protocol is spoken here";
+        return Err((Status::UPGRADE_REQUIRED, why.to_owned()));
+    }
+    if method != "GET" || !fields.lists("connection", "upgrade") {
+        let why = "a WebSocket is opened with GET and \"Connection: Upgrade\"";
+        return Err((Status::BAD_REQUEST, why.to_owned()));
+    }
+    match fields.only("sec-websocket-key") {
+        Some(key) if BASE64.decode(key).is_ok_and(|nonce| nonce.len() == 16) => Ok(accept_key(key)),
+        _ => {
+            let why = "Sec-WebSocket-Key is not one Base64 text of 16 bytes";
+            Err((Status::BAD_REQUEST, why.to_owned()))
+        }
+    }
 }
 
-fn refused(status: StatusCode, why: String) -> ErrorResponse {
-    tracing::debug!(%status, why, "a WebSocket client was refused");
+fn accept_key(key: &[u8]) -> String {
+    let mut hash = Hash::new(&SHA1_FOR_LEGACY_USE_ONLY);
+    hash.update(key);
+    hash.update(GUID);
+    BASE64.encode(hash.finish().as_ref())
+}
+
+async fn refuse<S>(stream: &mut S, status: &str, why: &str) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let upgrade = if status.starts_with("426") {
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    } else {
+        ""
+    };
     let length = why.len() + 1;
-    let mut response = ErrorResponse::new(Some(why + "\n"));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_LENGTH, length.into());
-    let text = header::HeaderValue::from_static("text/plain; charset=utf-8");
-    headers.insert(header::CONTENT_TYPE, text);
-    let close = header::HeaderValue::from_static("close");
-    headers.insert(header::CONNECTION, close);
-    response
+    let answer = format!(
+        "HTTP/1.1 {status}\r\n{upgrade}Content-Type: text/plain; charset=utf-8\r\n\
+         Content-Length: {length}\r\nConnection: close\r\n\r\n{why}\n"
+    );
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await?;
+    // What has come of a body: closing with it unread would take our answer back.
+    let mut scratch = [0; 1024];
+    poll_fn(|cx| {
+        loop {
+            let mut buffer = ReadBuf::new(&mut scratch);
+            let read = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
+            if !matches!(read, Poll::Ready(Ok(()))) || buffer.filled().is_empty() {
+                return Poll::Ready(());
+            }
+        }
+    })
+    .await;
+    Ok(())
+}
+
+/// The first line of a refusal's body. It is only said to a person, so whatever fails here ends it.
+async fn reason<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    mut body: BytesMut,
+    fields: &Fields,
+) -> String {
+    let length = fields.only("content-length").and_then(|value| {
+        let digits = std::str::from_utf8(value).ok()?;
+        digits.parse::<usize>().ok()
+    });
+    let length = length.unwrap_or(0).min(BODY);
+    while body.len() < length {
+        match stream.read_buf(&mut body).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    first_line(&body[..body.len().min(BODY)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of RFC 6455, 1.3.
+    #[test]
+    fn the_accept_key_is_that_of_the_rfc() {
+        assert_eq!(
+            accept_key(b"dGhlIHNhbXBsZSBub25jZQ=="),
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
+    }
 }

@@ -1,12 +1,39 @@
-//! Frames over WebSockets: `ws://` and `wss://`, one JSON text in a text message.
+//! Frames over WebSockets: `ws://` and `wss://`, one JSON text in a text message, one message in
+//! a frame.
 //!
-//! `handshake` decides who comes in and how the library is set up; `link` moves frames and says
-//! goodbye. Not here: TLS certificates (see `tls`), sockets (see `tcp`).
+//! `handshake` decides who comes in, over the little HTTP of `http`. `frame` is the protocol's
+//! frame and `assembly` makes messages of frames; neither knows a socket. `ear` and `mouth` are
+//! the halves of a link; `voice` is what they share. Not here: TLS certificates (see `tls`),
+//! sockets (see `tcp`).
+//!
+//! # Why
+//!
+//! **The frame layer is ours.** Moving messages is this program's trade, and the library that was
+//! here before moves them for programs that keep them. It cannot discard an over-long message in
+//! constant memory, so such a message ended the session here, while over TCP it is one error. It
+//! keeps the memory of the largest message for as long as the connection lives, copies large
+//! messages, and does not come in halves. RFC 6455 is short, and the Autobahn suite
+//! (`tests/peers`) judges what we make of it, in both roles.
+//!
+//! **The ear answers pings.** The relay polls the mouth only when there is something to say; a
+//! pong that waited for that would be late for whoever asks whether we live.
 
+mod assembly;
+mod ear;
+mod frame;
 mod handshake;
+mod http;
 mod link;
+mod masks;
+mod mouth;
 mod transport;
+mod voice;
 
-pub use handshake::{Entrance, accept_stream, config, connect_stream};
+pub use assembly::Kind;
+pub use ear::Ear;
+pub use frame::Role;
+pub use handshake::{Entrance, HandshakeError, accept_stream, connect_stream};
+pub use link::halves;
+pub use mouth::Mouth;
 
 pub(super) use transport::WebSocket;

@@ -3,16 +3,17 @@
 use std::io;
 use std::sync::Arc;
 
+use tokio::io::split;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_tungstenite::tungstenite::Error;
 
-use super::handshake::{Entrance, accept_stream, connect_stream};
+use super::frame::Role;
+use super::handshake::{Entrance, HandshakeError, accept_stream, connect_stream};
 use super::link::link;
 use crate::guard::origin::{Door, Names};
-use crate::transport::endpoint::default_port;
+use crate::transport::endpoint::{Bracketed, default_port};
 use crate::transport::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind};
 use crate::transport::{Setup, Transport, failure, tcp, tls};
 
@@ -41,7 +42,10 @@ impl Transport for WebSocket {
     ) -> BoxFuture<'a, Result<Link, OpenError>> {
         Box::pin(async move {
             let Endpoint::WebSocket {
-                tls, host, port, ..
+                tls,
+                host,
+                port,
+                path,
             } = to
             else {
                 return Err(OpenError::misplaced(to));
@@ -51,26 +55,31 @@ impl Transport for WebSocket {
             } else {
                 None
             };
-            let stream = tcp::dial(to, host, *port, setup).await?;
+            let mut stream = tcp::dial(to, host, *port, setup).await?;
             let within = setup.limits.handshake;
-            let url = to.to_string();
+            let name = to.to_string();
+            let authority = if *port == default_port(*tls) {
+                Bracketed(host).to_string()
+            } else {
+                format!("{}:{port}", Bracketed(host))
+            };
             let open = async {
                 let Some(connector) = connector else {
-                    let opened = connect_stream(stream, &url, &setup.limits).await;
-                    let stream = opened.map_err(|fault| not_opened(to, &fault))?;
-                    return Ok(link(stream, url.clone(), setup));
+                    let opened = connect_stream(&mut stream, &authority, path, &setup.limits).await;
+                    let begun = opened.map_err(|fault| not_opened(to, &fault))?;
+                    return Ok(link(stream.into_split(), begun, Role::Client, name, setup));
                 };
-                let name = ServerName::try_from(host.clone()).map_err(|_| {
+                let certified = ServerName::try_from(host.clone()).map_err(|_| {
                     let what = format!("{host:?} cannot be the name of a TLS server");
                     OpenError::new(OpenErrorKind::Usage, to, what)
                 })?;
-                let stream = connector
-                    .connect(name, stream)
+                let mut stream = connector
+                    .connect(certified, stream)
                     .await
                     .map_err(|fault| not_encrypted(to, &fault))?;
-                let opened = connect_stream(stream, &url, &setup.limits).await;
-                let stream = opened.map_err(|fault| not_opened(to, &fault))?;
-                Ok(link(stream, url.clone(), setup))
+                let opened = connect_stream(&mut stream, &authority, path, &setup.limits).await;
+                let begun = opened.map_err(|fault| not_opened(to, &fault))?;
+                Ok(link(split(stream), begun, Role::Client, name, setup))
             };
             let opened = timeout(within, open).await;
             opened.unwrap_or_else(|_| Err(failure::too_slow(to, "the handshake", within)))
@@ -153,35 +162,43 @@ impl Listener for Bound {
 }
 
 async fn admit(
-    stream: TcpStream,
+    mut stream: TcpStream,
     name: &str,
     tls: Option<TlsAcceptor>,
     entrance: &Entrance,
     setup: &Setup,
 ) -> Result<Link, OpenError> {
-    let not_admitted = |fault: Error| match &fault {
-        Error::Http(response) => {
-            let why = first_line(response.body().as_deref());
-            let what = format!("refused with {}{why}", response.status());
-            OpenError::new(OpenErrorKind::Forbidden, name, what)
+    let (limits, link_name) = (&setup.limits, name.to_owned());
+    let Some(tls) = tls else {
+        let opened = accept_stream(&mut stream, entrance, limits).await;
+        let begun = opened.map_err(|fault| not_admitted(name, &fault))?;
+        let halves = stream.into_split();
+        return Ok(link(halves, begun, Role::Server, link_name, setup));
+    };
+    let mut stream = tls.accept(stream).await.map_err(|fault| {
+        let what = format!("the client did not open TLS ({fault})");
+        OpenError::new(OpenErrorKind::Protocol, name, what)
+    })?;
+    let opened = accept_stream(&mut stream, entrance, limits).await;
+    let begun = opened.map_err(|fault| not_admitted(name, &fault))?;
+    let halves = split(stream);
+    Ok(link(halves, begun, Role::Server, link_name, setup))
+}
+
+fn not_admitted(name: &str, fault: &HandshakeError) -> OpenError {
+    match fault {
+        HandshakeError::Refused { status, why } => {
+            let kind = match status.get(..3) {
+                Some("403" | "404") => OpenErrorKind::Forbidden,
+                _ => OpenErrorKind::Protocol,
+            };
+            OpenError::new(kind, name, format!("refused with {status}: {why}"))
         }
         fault => {
             let what = format!("the client did not open a WebSocket ({fault})");
             OpenError::new(OpenErrorKind::Protocol, name, what)
         }
-    };
-    let Some(tls) = tls else {
-        let opened = accept_stream(stream, entrance, &setup.limits).await;
-        let stream = opened.map_err(not_admitted)?;
-        return Ok(link(stream, name.to_owned(), setup));
-    };
-    let stream = tls.accept(stream).await.map_err(|fault| {
-        let what = format!("the client did not open TLS ({fault})");
-        OpenError::new(OpenErrorKind::Protocol, name, what)
-    })?;
-    let opened = accept_stream(stream, entrance, &setup.limits).await;
-    let stream = opened.map_err(not_admitted)?;
-    Ok(link(stream, name.to_owned(), setup))
+    }
 }
 
 fn not_encrypted(to: &Endpoint, fault: &io::Error) -> OpenError {
@@ -191,11 +208,11 @@ fn not_encrypted(to: &Endpoint, fault: &io::Error) -> OpenError {
     )
 }
 
-fn not_opened(to: &Endpoint, fault: &Error) -> OpenError {
+fn not_opened(to: &Endpoint, fault: &HandshakeError) -> OpenError {
     let (what, remedy) = match fault {
-        Error::Http(response) => {
-            let why = first_line(response.body().as_deref());
-            let what = format!("it answered {} to a WebSocket{why}", response.status());
+        HandshakeError::Refused { status, why } => {
+            let colon = if why.is_empty() { "" } else { ": " };
+            let what = format!("it answered {status} to a WebSocket{colon}{why}");
             (what, "Check the path; /acp is usual")
         }
         fault => (
@@ -204,23 +221,4 @@ fn not_opened(to: &Endpoint, fault: &Error) -> OpenError {
         ),
     };
     OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy(remedy)
-}
-
-/// The first line of a refusal's body, for a person: at most 120 characters, none that a terminal
-/// would obey.
-fn first_line(body: Option<&[u8]>) -> String {
-    let text = String::from_utf8_lossy(body.unwrap_or_default());
-    let line: String = text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .filter(|character| !character.is_control())
-        .take(120)
-        .collect();
-    if line.is_empty() {
-        line
-    } else {
-        format!(": {line}")
-    }
 }

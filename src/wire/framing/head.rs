@@ -11,12 +11,14 @@ const KEPT: usize = 64 << 10;
 /// How many first bytes of an over-long message have to be there before it is discarded. It
 /// depends on nothing but the limit, or what is understood of a message would depend on how the
 /// network cut it.
-pub(super) fn wanted(max: usize) -> usize {
+#[must_use]
+pub fn wanted(max: usize) -> usize {
     max.min(KEPT)
 }
 
 /// The flaw of a message longer than `max`; `head` begins with its first bytes.
-pub(super) fn too_long(head: &[u8], max: usize, limits: &Limits) -> Flaw {
+#[must_use]
+pub fn too_long(head: &[u8], max: usize, limits: &Limits) -> Flaw {
     let head = &head[..head.len().min(wanted(max))];
     of(head, Fault::TooLong { limit: max }, max, limits)
 }

@@ -11,4 +11,5 @@ mod ndjson;
 mod sniff;
 
 pub use cutter::{Cut, Cutter};
+pub use head::{too_long, wanted};
 pub use lay::Framing;

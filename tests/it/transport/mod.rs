@@ -1,5 +1,6 @@
 //! Transports: what every one of them promises, and what each of them does besides.
 
+mod frames;
 mod place;
 mod sockets;
 mod streams;

@@ -6,7 +6,8 @@
 )]
 
 use acp_relay::transport::{Endpoint, Farewell, Link, LinkError, OpenErrorKind, Setup, registry};
-use acp_relay::wire::{Frame, Limits};
+use acp_relay::wire::framing::Cut;
+use acp_relay::wire::{Fault, Frame, Id, Limits, Role as WhichHalf};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -63,7 +64,7 @@ fn a_message_is_a_text_frame() {
         say(&mut *server.tx, "{\n\"id\":2}").await.unwrap();
         let got = client.next().await.unwrap().unwrap();
         assert_eq!(got, text("{\n\"id\":2}"));
-        // A long one comes in pieces, and is one message all the same.
+        // A long one, too.
         let long = format!("\"{}\"", "é".repeat(200_000));
         say(&mut *server.tx, long.clone()).await.unwrap();
         let got = client.next().await.unwrap().unwrap();
@@ -179,26 +180,28 @@ fn binary_messages_are_passed_over_until_there_are_ten() {
 
 #[test]
 fn what_breaks_the_protocol_is_told_its_code() {
-    let limits = Limits {
-        frame_from_network: 100_000,
-        ..Limits::default()
-    };
-    let raw = |bytes: &'static [u8], code| (bytes.to_vec(), code);
-    // A header that announces 1 MiB, and some of it.
-    let mut long = vec![0x81, 0xff, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0];
-    long.resize(300_000, b'x');
-    let cases = [
-        (long, CloseCode::Size),
-        raw(b"\x81\x82\0\0\0\0\xc3\x28", CloseCode::Invalid),
-        raw(b"\x83\x80\0\0\0\0", CloseCode::Protocol),
-        raw(b"\xc1\x80\0\0\0\0", CloseCode::Protocol),
-        raw(b"\x81\x02{}", CloseCode::Protocol),
+    let cases: [(&[u8], CloseCode); _] = [
+        (b"\x81\x82\0\0\0\0\xc3\x28", CloseCode::Invalid),
+        // In mid-message, of which most has not come.
+        (b"\x01\xfe\x80\0\0\0\0\0\xc3\x28", CloseCode::Invalid),
+        // It ends within a character.
+        (b"\x81\x81\0\0\0\0\xc3", CloseCode::Invalid),
+        (b"\x83\x80\0\0\0\0", CloseCode::Protocol),
+        (b"\xc1\x80\0\0\0\0", CloseCode::Protocol),
+        (b"\x81\x02{}", CloseCode::Protocol),
+        (b"\x80\x80\0\0\0\0", CloseCode::Protocol),
+        (b"\x09\x80\0\0\0\0", CloseCode::Protocol),
+        (b"\x89\xfe\0\x7e\0\0\0\0", CloseCode::Protocol),
+        (b"\x01\x80\0\0\0\0\x81\x80\0\0\0\0", CloseCode::Protocol),
+        (b"\x88\x81\0\0\0\0\x03", CloseCode::Protocol),
+        (b"\x88\x82\0\0\0\0\x03\xed", CloseCode::Protocol),
+        (b"\x88\x83\0\0\0\0\x03\xe8\xff", CloseCode::Invalid),
     ];
     for (bytes, code) in cases {
         run(async {
-            let (client, mut server) = open(&setup_with(limits.clone())).await;
+            let (client, mut server) = open(&setup()).await;
             let mut stream = client.into_inner();
-            stream.write_all(&bytes).await.unwrap();
+            stream.write_all(bytes).await.unwrap();
             let fault = next(&mut *server.rx).await.unwrap().unwrap_err();
             assert!(matches!(fault, LinkError::Protocol { .. }), "{fault}");
             let mut client = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
@@ -302,5 +305,274 @@ fn text_that_is_not_utf8_is_never_sent() {
         say(&mut *server.tx, "{}").await.unwrap();
         flush(&mut *server.tx).await.unwrap();
         assert_eq!(client.next().await.unwrap().unwrap(), text("{}"));
+    });
+}
+
+/// A request that upgrades to a WebSocket, but for what `headers` say.
+fn request(method: &str, headers: &[(&str, &str)]) -> String {
+    let mut request = format!("{method} /acp HTTP/1.1\r\n");
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    request + "\r\n"
+}
+
+#[test]
+fn who_asks_for_something_else_gets_http() {
+    const KEY: (&str, &str) = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+    const VERSION: (&str, &str) = ("Sec-WebSocket-Version", "13");
+    const UPGRADE: (&str, &str) = ("upgrade", "h2c, WebSocket");
+    const CONNECTION: (&str, &str) = ("Connection", "keep-alive, upgrade");
+    let many: String = request("GET", &[("A", "b"); 100]);
+    run(async {
+        let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
+        let address = listener.address();
+        let Endpoint::WebSocket { port, .. } = address else {
+            panic!("{address}");
+        };
+        let host = format!("127.0.0.1:{port}");
+        let host = ("Host", host.as_str());
+        let wrong_key = ("Sec-WebSocket-Key", "short");
+        // request, status, a word of the answer
+        let cases = [
+            (
+                request("GET", &[host, UPGRADE, CONNECTION, VERSION, KEY]),
+                "101",
+                "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=",
+            ),
+            (request("GET", &[host]), "426", "Upgrade: websocket"),
+            (
+                request("POST", &[host]) + "{\"jsonrpc\":\"2.0\"}",
+                "426",
+                "WebSocket endpoint",
+            ),
+            (
+                request(
+                    "GET",
+                    &[
+                        host,
+                        UPGRADE,
+                        CONNECTION,
+                        ("Sec-WebSocket-Version", "8"),
+                        KEY,
+                    ],
+                ),
+                "426",
+                "Sec-WebSocket-Version: 13",
+            ),
+            (
+                request("GET", &[host, UPGRADE, CONNECTION, VERSION]),
+                "400",
+                "Key",
+            ),
+            (
+                request("GET", &[host, UPGRADE, CONNECTION, VERSION, wrong_key]),
+                "400",
+                "Key",
+            ),
+            (
+                request("GET", &[host, UPGRADE, CONNECTION, VERSION, KEY, KEY]),
+                "400",
+                "Key",
+            ),
+            (
+                request("POST", &[host, UPGRADE, CONNECTION, VERSION, KEY]),
+                "400",
+                "GET",
+            ),
+            (
+                request("GET", &[host, UPGRADE, VERSION, KEY]),
+                "400",
+                "Connection",
+            ),
+            (
+                "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n".to_owned(),
+                "400",
+                "HTTP",
+            ),
+            (many.clone(), "400", "fields"),
+            (
+                request("GET", &[("A", &"b".repeat(40_000))]),
+                "400",
+                "too long",
+            ),
+        ];
+        for (request, status, word) in cases {
+            let mut client = dial(&address).await;
+            let answering = async {
+                let link = listener.accept().await.unwrap().unwrap().finish.await;
+                assert_eq!(link.is_ok(), status == "101", "{request}");
+            };
+            let asking = async {
+                client.write_all(request.as_bytes()).await.unwrap();
+                let mut answer = Vec::new();
+                client.read_to_end(&mut answer).await.unwrap();
+                String::from_utf8(answer).unwrap()
+            };
+            let (answer, ()) = tokio::join!(asking, answering);
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{request}{answer}"
+            );
+            assert!(answer.contains(word), "{request}{answer}");
+        }
+    });
+}
+
+#[test]
+fn what_follows_the_head_is_heard() {
+    run(async {
+        let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
+        let address = listener.address();
+        let Endpoint::WebSocket { port, .. } = address else {
+            panic!("{address}");
+        };
+        let mut client = dial(&address).await;
+        let host = format!("127.0.0.1:{port}");
+        let mut bytes = request(
+            "GET",
+            &[
+                ("Host", &host),
+                ("Upgrade", "websocket"),
+                ("Connection", "Upgrade"),
+                ("Sec-WebSocket-Version", "13"),
+                ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ],
+        )
+        .into_bytes();
+        bytes.extend_from_slice(b"\x81\x82\0\0\0\0{}");
+        client.write_all(&bytes).await.unwrap();
+        let mut server = accept(&mut *listener).await;
+        assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+    });
+}
+
+#[test]
+fn a_server_that_answers_wrong_is_not_spoken_to() {
+    let cases = [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "200 OK"),
+        (
+            "HTTP/1.1 101 Whatever\r\n\r\n",
+            "upgrades to something else",
+        ),
+        (
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n",
+            "not to our request",
+        ),
+        ("SSH-2.0-OpenSSH_9.6\r\n", "not HTTP/1.1"),
+        ("", "end of file"),
+    ];
+    for (answer, word) in cases {
+        run(async {
+            let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = socket.local_addr().unwrap().port();
+            let to: Endpoint = format!("ws://127.0.0.1:{port}").parse().unwrap();
+            let setup = setup();
+            let serving = async {
+                let (mut stream, _) = socket.accept().await.unwrap();
+                let mut asked = [0; 1024];
+                let _ = stream.read(&mut asked).await.unwrap();
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            };
+            let (opened, ()) = tokio::join!(registry::connect(&to, &setup), serving);
+            let fault = opened.unwrap_err();
+            assert_eq!(fault.kind, OpenErrorKind::Protocol);
+            assert!(fault.to_string().contains(word), "{word}: {fault}");
+        });
+    }
+}
+
+/// A frame of a client, masked with zeros.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first, 0xff];
+    frame.extend_from_slice(&(payload.len() as u64).to_be_bytes());
+    frame.extend_from_slice(&[0; 4]);
+    frame.extend_from_slice(payload);
+    frame
+}
+
+#[test]
+fn an_over_long_message_in_fragments_is_one_flaw() {
+    run(async {
+        let limit = 100_000;
+        let limits = Limits {
+            frame_from_network: limit,
+            ..Limits::default()
+        };
+        let (client, mut server) = open(&setup_with(limits)).await;
+        let mut stream = client.into_inner();
+        let speak = async {
+            let head = frame(0x01, br#"{"id":"long","method":"m","params":""#);
+            stream.write_all(&head).await.unwrap();
+            for _ in 0..300 {
+                // Not UTF-8 beyond the limit, and pings in between.
+                stream.write_all(&frame(0x00, &[b'x'; 1000])).await.unwrap();
+                stream.write_all(b"\x89\x80\0\0\0\0").await.unwrap();
+            }
+            stream.write_all(&frame(0x80, b"\"}")).await.unwrap();
+            stream.write_all(&frame(0x81, b"{}")).await.unwrap();
+        };
+        let listen = async {
+            let Some(Ok(Cut::Flaw(flaw))) = next(&mut *server.rx).await else {
+                panic!("it was taken");
+            };
+            assert_eq!(flaw.fault, Fault::TooLong { limit });
+            assert_eq!(flaw.id, Id::String(b"\"long\"").to_owned());
+            assert_eq!(flaw.role, Some(WhichHalf::Call));
+            assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+        };
+        tokio::join!(speak, listen);
+    });
+}
+
+#[test]
+fn a_flood_of_pings_holds_up_nothing() {
+    run(async {
+        let (client, mut server) = open(&setup()).await;
+        let mut stream = client.into_inner();
+        // Some 13 MB of pongs that nobody reads: more than the sockets hold.
+        let ping = [&b"\x89\xfd\0\0\0\0"[..], &[b'p'; 125]].concat();
+        let flood = ping.repeat(1000);
+        let speak = async {
+            for _ in 0..100 {
+                stream.write_all(&flood).await.unwrap();
+            }
+            stream.write_all(&frame(0x81, b"{}")).await.unwrap();
+        };
+        let (heard, ()) = tokio::join!(heard(&mut *server.rx), speak);
+        assert_eq!(heard, Frame::from("{}"));
+        // Once the pongs are read, whole frames come, and what we say is among them.
+        let mut client = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
+        let hear = async {
+            loop {
+                match client.next().await.unwrap().unwrap() {
+                    Message::Pong(payload) => assert_eq!(payload.len(), 125),
+                    message => break assert_eq!(message, text("[]")),
+                }
+            }
+        };
+        let (said, ()) = tokio::join!(say(&mut *server.tx, "[]"), hear);
+        said.unwrap();
+    });
+}
+
+#[test]
+fn a_flood_of_fragments_is_one_message() {
+    run(async {
+        let (client, mut server) = open(&setup()).await;
+        let mut stream = client.into_inner();
+        // 300,000 fragments of one byte, and as many of none.
+        let pair = [&frame(0x00, b"x")[..], &frame(0x00, b"")].concat();
+        let flood = pair.repeat(1000);
+        let speak = async {
+            stream.write_all(&frame(0x01, b"")).await.unwrap();
+            for _ in 0..300 {
+                stream.write_all(&flood).await.unwrap();
+            }
+            stream.write_all(&frame(0x80, b"")).await.unwrap();
+        };
+        let (heard, ()) = tokio::join!(heard(&mut *server.rx), speak);
+        assert!(heard.as_bytes() == "x".repeat(300_000).as_bytes());
     });
 }

@@ -1,0 +1,121 @@
+//! The buffer bytes are read into, and how large it is.
+//!
+//! It grows while a peer sends much and is given back a moment after it has stopped, for most
+//! links are idle most of the time. A peer whose messages are little beside what it sends around
+//! them gets them copied (see `thrift`). Not here: what the bytes mean.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{BufMut, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::thrift::Thrift;
+
+/// The buffer of a link that has little to say.
+pub(in crate::transport) const SMALL: usize = 8 << 10;
+/// The most that is asked of one read.
+pub(in crate::transport) const LARGE: usize = 64 << 10;
+/// A read with less room than this is not worth its system call.
+const ROOM: usize = 2 << 10;
+/// How long a larger buffer is kept for a peer that says nothing.
+pub(in crate::transport) const KEPT: Duration = Duration::from_secs(1);
+
+/// A reader and the buffer before it.
+#[derive(Debug)]
+pub(in crate::transport) struct Intake<R> {
+    io: R,
+    /// What was read and not taken yet. Whoever takes messages out of it shares its memory.
+    pub(in crate::transport) buffer: BytesMut,
+    /// Room made before a read.
+    want: usize,
+    /// What is known of the memory behind `buffer`.
+    pub(in crate::transport) memory: Thrift,
+    /// Runs while a large buffer waits for nothing.
+    quiet: Option<Pin<Box<Sleep>>>,
+    timing: bool,
+}
+
+impl<R> Intake<R> {
+    /// `begun` is what was read of the stream before.
+    pub(in crate::transport) fn new(io: R, begun: BytesMut) -> Self {
+        Self {
+            io,
+            memory: Thrift::new(&begun),
+            buffer: begun,
+            want: SMALL,
+            quiet: None,
+            timing: false,
+        }
+    }
+
+    /// Gives the buffer back for good.
+    pub(in crate::transport) fn done(&mut self) {
+        self.buffer = BytesMut::new();
+        self.memory.is_given_back();
+        self.quiet = None;
+    }
+
+    /// Gives a large buffer back when nothing has come for a while. Called when there is nothing
+    /// to read, so that the timer wakes us.
+    pub(in crate::transport) fn rest(&mut self, cx: &mut Context<'_>) {
+        if self.memory.size() <= SMALL || !self.buffer.is_empty() {
+            return;
+        }
+        let quiet = self.quiet.get_or_insert_with(|| Box::pin(sleep(KEPT)));
+        if !self.timing {
+            quiet.as_mut().reset(Instant::now() + KEPT);
+            self.timing = true;
+        }
+        if quiet.as_mut().poll(cx).is_ready() {
+            self.done();
+            self.want = SMALL;
+            self.timing = false;
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> Intake<R> {
+    /// Reads once; zero bytes are the end of the stream.
+    pub(in crate::transport) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if self.buffer.capacity() - self.buffer.len() < ROOM {
+            self.memory.make_room(&mut self.buffer, self.want);
+        }
+        let room = (self.buffer.capacity() - self.buffer.len()).min(LARGE);
+        let read = ready!(poll_into(&mut self.io, &mut self.buffer, room, cx))?;
+        if read == room {
+            self.want = (self.want * 2).min(LARGE);
+        }
+        self.timing = false;
+        Poll::Ready(Ok(read))
+    }
+
+    /// Reads once, at most `most` bytes, into memory of the caller's: a part of a message whose
+    /// length is known need not pass through the buffer.
+    pub(in crate::transport) fn poll_read_past(
+        &mut self,
+        target: &mut BytesMut,
+        most: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.timing = false;
+        poll_into(&mut self.io, target, most, cx)
+    }
+}
+
+fn poll_into<R: AsyncRead + Unpin>(
+    io: &mut R,
+    target: &mut BytesMut,
+    most: usize,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    let mut target = target.limit(most);
+    // The future holds nothing between polls, so making one for each poll loses nothing.
+    pin!(io.read_buf(&mut target)).poll(cx)
+}

@@ -1,0 +1,326 @@
+//! What the peer of a WebSocket says.
+//!
+//! Pings and the peer's close frame are answered here, for nobody asks the mouth to speak while
+//! the relay has nothing to say. The mouth listens in when it has closed and waits for the answer;
+//! that is why the reading side is behind a lock, taken once for each message. Not here: bytes
+//! into messages (see `assembly`).
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::assembly::{Assembly, Heard, Kind};
+use super::frame::{Broken, Role};
+use super::voice::Voice;
+use crate::transport::stream::Intake;
+use crate::transport::{FrameStream, LinkError};
+use crate::wire::framing::{Cut, too_long};
+use crate::wire::{Flaw, Frame, Limits};
+
+/// Binary messages that are passed over before the link is closed with 1003.
+const BINARIES: u32 = 10;
+
+/// The receiving half of a WebSocket.
+#[derive(Debug)]
+pub struct Ear<R, W> {
+    shared: Arc<Shared<R, W>>,
+    limits: Limits,
+    max: usize,
+    binaries: u32,
+}
+
+/// What the two halves share. Where both locks are taken, `hearing` is first.
+#[derive(Debug)]
+pub(super) struct Shared<R, W> {
+    pub(super) hearing: Mutex<Hearing<R>>,
+    pub(super) voice: Mutex<Voice<W>>,
+}
+
+/// The reading side of the socket.
+#[derive(Debug)]
+pub(super) struct Hearing<R> {
+    intake: Intake<R>,
+    assembly: Assembly,
+    pub(super) state: State,
+    /// Whether an answer is to be written that the socket did not take.
+    owes: bool,
+    /// Who waits for a message.
+    listening: Option<Waker>,
+    /// Who waits for the peer's close frame.
+    closing: Option<Waker>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Open,
+    /// The peer broke the protocol; we have said so and cannot follow what it says any more.
+    Broken,
+    /// Nothing more will come.
+    Ended,
+}
+
+impl<R, W> Ear<R, W> {
+    pub(super) fn new(shared: Arc<Shared<R, W>>, limits: &Limits) -> Self {
+        Self {
+            shared,
+            limits: limits.clone(),
+            max: limits.frame_from_network,
+            binaries: 0,
+        }
+    }
+
+    fn flaw(&self, head: &[u8]) -> Flaw {
+        too_long(head, self.max, &self.limits)
+    }
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Ear<R, W> {
+    /// The next message of either kind; one that is over-long is an error after which the stream
+    /// goes on. For those who want more than the relay, which takes only text.
+    pub fn poll_message(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(Kind, Bytes), LinkError>>> {
+        let heard = lock(&self.shared.hearing).poll_listen(&self.shared.voice, cx);
+        Poll::Ready(match ready!(heard) {
+            Some(Ok(Said::Whole(kind, message))) => Some(Ok((kind, message))),
+            Some(Ok(Said::TooLong(_, head))) => Some(Err(LinkError::Framing(self.flaw(&head)))),
+            Some(Err(fault)) => Some(Err(fault)),
+            None => None,
+        })
+    }
+}
+
+impl<R, W> FrameStream for Ear<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin,
+{
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        loop {
+            let mut hearing = lock(&self.shared.hearing);
+            let bytes = match ready!(hearing.poll_listen(&self.shared.voice, cx)) {
+                Some(Ok(Said::Whole(Kind::Text, text))) => {
+                    return Poll::Ready(Some(Ok(Cut::Frame(Frame::new(text)))));
+                }
+                Some(Ok(Said::TooLong(Kind::Text, head))) => {
+                    drop(hearing);
+                    return Poll::Ready(Some(Ok(Cut::Flaw(self.flaw(&head)))));
+                }
+                Some(Ok(Said::Whole(_, message) | Said::TooLong(_, message))) => message.len(),
+                Some(Err(fault)) => return Poll::Ready(Some(Err(fault))),
+                None => return Poll::Ready(None),
+            };
+            self.binaries += 1;
+            let count = self.binaries;
+            tracing::warn!(count, bytes, "a binary message was passed over");
+            if count >= BINARIES {
+                let broken = Broken {
+                    code: 1003,
+                    what: "too many binary messages; only text is taken",
+                };
+                let fault = hearing.accuse(broken, &self.shared.voice, cx);
+                return Poll::Ready(Some(Err(fault)));
+            }
+        }
+    }
+}
+
+/// What of a peer's words is for others.
+pub(super) enum Said {
+    Whole(Kind, Bytes),
+    TooLong(Kind, Bytes),
+}
+
+impl<R> Hearing<R> {
+    /// `begun` is what was read of the stream before.
+    pub(super) fn new(io: R, begun: BytesMut, role: Role, max: usize) -> Self {
+        Self {
+            intake: Intake::new(io, begun),
+            assembly: Assembly::new(role, max),
+            state: State::Open,
+            owes: false,
+            listening: None,
+            closing: None,
+        }
+    }
+
+    fn end(&mut self, state: State) {
+        self.state = state;
+        self.intake.done();
+        let waiting = [self.listening.take(), self.closing.take()];
+        waiting.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+impl<R: AsyncRead + Unpin> Hearing<R> {
+    /// The next message, for the ear.
+    fn poll_listen<W: AsyncWrite + Unpin>(
+        &mut self,
+        voice: &Mutex<Voice<W>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Said, LinkError>>> {
+        let heard = self.poll_heard(voice, cx);
+        if heard.is_pending() {
+            remember(&mut self.listening, cx);
+        }
+        heard
+    }
+
+    /// Reads and forgets what is still said, until the peer has closed; for the mouth.
+    pub(super) fn poll_last_words<W: AsyncWrite + Unpin>(
+        &mut self,
+        voice: &Mutex<Voice<W>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        loop {
+            match self.poll_heard(voice, cx) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
+                Poll::Pending => {
+                    remember(&mut self.closing, cx);
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Reads and forgets what a peer says that we cannot follow, until it hangs up. Closing a
+    /// socket with unread bytes resets the connection, and the peer would not see our close frame.
+    pub(super) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            self.intake.buffer.clear();
+            match ready!(self.intake.poll_read(cx)) {
+                Ok(0) | Err(_) => return Poll::Ready(()),
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn poll_heard<W: AsyncWrite + Unpin>(
+        &mut self,
+        voice: &Mutex<Voice<W>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Said, LinkError>>> {
+        loop {
+            if self.state != State::Open {
+                return Poll::Ready(None);
+            }
+            let said = match self.assembly.next(&mut self.intake.buffer) {
+                Ok(None) => None,
+                Ok(Some(Heard::Message(kind, message))) => Some(Said::Whole(kind, message)),
+                Ok(Some(Heard::Shared(kind, message))) => {
+                    Some(Said::Whole(kind, self.intake.memory.share(message)))
+                }
+                Ok(Some(Heard::TooLong(kind, head))) => Some(Said::TooLong(kind, head)),
+                Ok(Some(Heard::Ping(payload))) => {
+                    lock(voice).pong(payload);
+                    self.owes = true;
+                    continue;
+                }
+                Ok(Some(Heard::Pong)) => continue,
+                Ok(Some(Heard::Close(payload))) => {
+                    // Its code is echoed, as is usual (5.5.1).
+                    lock(voice).close(&payload[..payload.len().min(2)]);
+                    self.answer(voice, cx);
+                    self.end(State::Ended);
+                    continue;
+                }
+                Err(broken) => return Poll::Ready(Some(Err(self.accuse(broken, voice, cx)))),
+            };
+            if self.owes {
+                self.answer(voice, cx);
+            }
+            if let Some(said) = said {
+                return Poll::Ready(Some(Ok(said)));
+            }
+            match ready!(self.poll_more(cx)) {
+                Ok(Ok(())) => {}
+                Ok(Err(broken)) => return Poll::Ready(Some(Err(self.accuse(broken, voice, cx)))),
+                Err(source) => {
+                    self.end(State::Ended);
+                    if !is_gone(&source) {
+                        let context = "reading from the peer";
+                        return Poll::Ready(Some(Err(LinkError::Io { context, source })));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads once.
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Result<(), Broken>>> {
+        if self.intake.buffer.is_empty()
+            && let Some((target, most)) = self.assembly.room()
+        {
+            let read = ready!(self.intake.poll_read_past(target, most, cx))?;
+            if read > 0 {
+                return Poll::Ready(Ok(self.assembly.filled(read)));
+            }
+        } else {
+            let Poll::Ready(read) = self.intake.poll_read(cx) else {
+                self.intake.rest(cx);
+                return Poll::Pending;
+            };
+            if read? > 0 {
+                return Poll::Ready(Ok(Ok(())));
+            }
+        }
+        // Several real peers go without a close frame.
+        Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
+    }
+
+    /// Writes what is owed, as far as the socket takes it at once.
+    fn answer<W: AsyncWrite + Unpin>(&mut self, voice: &Mutex<Voice<W>>, cx: &mut Context<'_>) {
+        self.owes = match lock(voice).poll_answer(cx) {
+            Poll::Pending => true,
+            Poll::Ready(answered) => {
+                if let Err(fault) = answered {
+                    tracing::debug!(%fault, "a control frame was not sent");
+                }
+                false
+            }
+        };
+    }
+
+    /// The peer broke the protocol: says so. What the socket does not take goes with `poll_close`.
+    fn accuse<W: AsyncWrite + Unpin>(
+        &mut self,
+        Broken { code, what }: Broken,
+        voice: &Mutex<Voice<W>>,
+        cx: &mut Context<'_>,
+    ) -> LinkError {
+        lock(voice).close(&code.to_be_bytes());
+        self.answer(voice, cx);
+        self.end(State::Broken);
+        LinkError::Protocol {
+            protocol: "WebSocket",
+            detail: what.to_owned(),
+        }
+    }
+}
+
+/// Whether the peer has gone without a word.
+fn is_gone(fault: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(
+        fault.kind(),
+        BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof
+    )
+}
+
+fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
+    if !slot
+        .as_ref()
+        .is_some_and(|waker| waker.will_wake(cx.waker()))
+    {
+        *slot = Some(cx.waker().clone());
+    }
+}
+
+pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

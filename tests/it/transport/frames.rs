@@ -1,0 +1,232 @@
+//! WebSocket frames into messages: however they are cut, by the peer and by the network, the same
+//! is heard.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
+)]
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use acp_relay::transport::LinkError;
+use acp_relay::transport::websocket::{Kind, Role, halves};
+use acp_relay::wire::{Fault, Limits};
+use bytes::BytesMut;
+use proptest::prelude::*;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::support::link::run;
+
+/// Longest message of these tests, in bytes.
+const MAX: usize = 40_000;
+
+/// A message, how its peer cuts it, and the pings it puts in between.
+#[derive(Clone, Debug)]
+struct Told {
+    kind: Kind,
+    payload: Vec<u8>,
+    /// Lengths of its frames; the last takes what is left.
+    frames: Vec<usize>,
+    ping: Option<Vec<u8>>,
+    key: [u8; 4],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Heard {
+    Message(Kind, Vec<u8>),
+    TooLong,
+}
+
+/// Gives what it has in chunks of these sizes, over and over, and takes whatever is written.
+struct Chunks {
+    bytes: Vec<u8>,
+    at: usize,
+    sizes: Vec<usize>,
+    turn: usize,
+}
+
+struct Nowhere(Vec<u8>);
+
+impl AsyncRead for Chunks {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let size = self.sizes[self.turn % self.sizes.len()].min(buffer.remaining());
+        let end = (self.at + size).min(self.bytes.len());
+        buffer.put_slice(&self.bytes[self.at..end]);
+        self.at = end;
+        self.turn += 1;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Nowhere {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn frame(first: u8, payload: &[u8], key: [u8; 4], into: &mut Vec<u8>) {
+    into.push(first);
+    match payload.len() {
+        short @ 0..=125 => into.push(0x80 | u8::try_from(short).unwrap()),
+        medium @ 126..=0xffff => {
+            into.push(0xfe);
+            into.extend_from_slice(&u16::try_from(medium).unwrap().to_be_bytes());
+        }
+        long => {
+            into.push(0xff);
+            into.extend_from_slice(&(long as u64).to_be_bytes());
+        }
+    }
+    into.extend_from_slice(&key);
+    let masked = payload.iter().zip(key.iter().cycle());
+    into.extend(masked.map(|(byte, key)| byte ^ key));
+}
+
+impl Told {
+    fn lay(&self, into: &mut Vec<u8>) {
+        let mut rest = &self.payload[..];
+        let mut opcode = match self.kind {
+            Kind::Text => 1,
+            Kind::Binary => 2,
+        };
+        for length in &self.frames {
+            let (now, later) = rest.split_at((*length).min(rest.len()));
+            frame(opcode, now, self.key, into);
+            if let Some(ping) = &self.ping {
+                frame(0x89, ping, self.key, into);
+            }
+            (rest, opcode) = (later, 0);
+        }
+        frame(0x80 | opcode, rest, self.key, into);
+    }
+
+    fn expected(&self) -> Heard {
+        if self.payload.len() > MAX {
+            Heard::TooLong
+        } else {
+            Heard::Message(self.kind, self.payload.clone())
+        }
+    }
+}
+
+/// All that is heard of `stream`, and the bytes that are answered.
+fn hear(bytes: Vec<u8>, sizes: Vec<usize>) -> (Vec<Heard>, bool) {
+    run(async {
+        let reader = Chunks {
+            bytes,
+            at: 0,
+            sizes,
+            turn: 0,
+        };
+        let limits = Limits {
+            frame_from_network: MAX,
+            ..Limits::default()
+        };
+        let writer = Nowhere(Vec::new());
+        let (mut ear, _mouth) = halves(reader, writer, BytesMut::new(), Role::Server, &limits);
+        let mut heard = Vec::new();
+        loop {
+            match poll_fn(|cx| ear.poll_message(cx)).await {
+                Some(Ok((kind, message))) => heard.push(Heard::Message(kind, message.to_vec())),
+                Some(Err(LinkError::Framing(flaw))) => {
+                    assert_eq!(flaw.fault, Fault::TooLong { limit: MAX });
+                    heard.push(Heard::TooLong);
+                }
+                Some(Err(_)) => return (heard, true),
+                None => return (heard, false),
+            }
+        }
+    })
+}
+
+fn told() -> impl Strategy<Value = Told> {
+    let length = prop_oneof![
+        4 => 0_usize..300,
+        2 => 16_000_usize..17_000,
+        1 => MAX - 5..MAX + 5,
+        1 => MAX..4 * MAX,
+    ];
+    let frames = prop::collection::vec(prop_oneof![0_usize..5, 0_usize..50_000], 0..6);
+    let ping = prop::option::of(prop::collection::vec(any::<u8>(), 0..126));
+    let kind = prop_oneof![Just(Kind::Text), Just(Kind::Binary)];
+    (kind, length, any::<u8>(), frames, ping, any::<[u8; 4]>()).prop_map(
+        |(kind, length, seed, frames, ping, key)| {
+            let payload = match kind {
+                // Characters of one to four bytes, so that every cut falls into one sometimes.
+                Kind::Text => "aé€😀b"
+                    .chars()
+                    .cycle()
+                    .skip(usize::from(seed))
+                    .take(length / 2)
+                    .collect::<String>()
+                    .into_bytes(),
+                Kind::Binary => vec![seed; length],
+            };
+            Told {
+                kind,
+                payload,
+                frames,
+                ping,
+                key,
+            }
+        },
+    )
+}
+
+fn sizes() -> impl Strategy<Value = Vec<usize>> {
+    let size = prop_oneof![1_usize..20, 1_usize..70_000];
+    prop::collection::vec(size, 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn what_was_told_is_heard_however_it_is_cut(
+        messages in prop::collection::vec(told(), 0..8),
+        sizes in sizes(),
+    ) {
+        let mut stream = Vec::new();
+        messages.iter().for_each(|message| message.lay(&mut stream));
+        let expected: Vec<Heard> = messages.iter().map(Told::expected).collect();
+        let (heard, broken) = hear(stream, sizes);
+        prop_assert!(heard == expected && !broken, "{} of {}", heard.len(), expected.len());
+    }
+
+    /// Nonsense, too, means the same however it is cut.
+    #[test]
+    fn a_spoilt_stream_is_spoilt_however_it_is_cut(
+        messages in prop::collection::vec(told(), 1..4),
+        place: prop::sample::Index,
+        byte: u8,
+        sizes in sizes(),
+    ) {
+        let mut stream = Vec::new();
+        messages.iter().for_each(|message| message.lay(&mut stream));
+        let place = place.index(stream.len());
+        stream[place] = byte;
+        let whole = hear(stream.clone(), vec![usize::MAX]);
+        let cut = hear(stream, sizes);
+        prop_assert!(whole == cut, "{} and {}", whole.0.len(), cut.0.len());
+    }
+}
