@@ -217,7 +217,7 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
                 }
                 Ok(Some(Heard::TooLong(kind, head))) => Some(Said::TooLong(kind, head)),
                 Ok(Some(Heard::Ping(payload))) => {
-                    lock(voice).pong(payload);
+                    lock(voice).pong(&payload);
                     self.owes = true;
                     continue;
                 }

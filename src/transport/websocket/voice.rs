@@ -62,12 +62,12 @@ impl<W> Voice<W> {
     }
 
     /// Answers a ping, soon.
-    pub(super) fn pong(&mut self, payload: Bytes) {
+    pub(super) fn pong(&mut self, payload: &[u8]) {
         if self.waiting.len() + LONGEST_CONTROL > BOUND {
             // A copy, so that it does not hold the buffer it was read to.
-            self.pong = Some(Bytes::copy_from_slice(&payload));
+            self.pong = Some(Bytes::copy_from_slice(payload));
         } else {
-            self.lay(Opcode::Pong, &payload);
+            self.lay(Opcode::Pong, payload);
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
     fn a_flood_of_pings_is_owed_a_bounded_answer() {
         let mut voice = Voice::new(tokio::io::sink(), Role::Client);
         for number in 0_u32..100_000 {
-            voice.pong(Bytes::from(format!("{number:0125}")));
+            voice.pong(format!("{number:0125}").as_bytes());
         }
         assert!(voice.waiting.len() <= BOUND, "{}", voice.waiting.len());
         let latest = Bytes::from(format!("{:0125}", 99_999));
