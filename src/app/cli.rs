@@ -13,7 +13,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::tongues::{Tongues, TonguesArgs};
-use super::{check, connect, demo, endpoints, exit, household, limits, serve, stderr, telemetry};
+use super::{
+    check, connect, demo, dialect, endpoints, exit, household, limits, serve, stderr, telemetry,
+};
 use crate::transport::{Endpoint, Setup, Tls};
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
@@ -35,8 +37,8 @@ Examples:
   acp-relay check capture.jsonl
       Where a recorded conversation departs from the official ACP v1 schema.
 
-Exit codes: 0 all well; 1 `check` found deviations; 64 usage; 66 unreadable file; 68 unknown host;
-69 peer, program or port not available; 71 system; 73 socket file;
+Exit codes: 0 all well; 1 `check`, `dialect check`, `dialect test` or `translate` found something
+wrong; 64 usage; 65 faulty mapping table; 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system; 73 socket file;
 75 stopped before the agent was reached, or told twice to stop; 76 protocol; 77 not permitted.
 `connect`, and `serve` on stdio:, pass on the agent's exit where they learn of it (128 + n after
 signal n).";
@@ -74,6 +76,10 @@ enum Command {
     /// Hold a conversation against the official ACP v1 schema: every deviation, with its place
     #[command(after_help = check::HELP)]
     Check(check::Check),
+    /// Translate messages from one dialect into another
+    Translate(dialect::Translate),
+    /// List, show, check and test the mapping tables that describe dialects
+    Dialect(dialect::Dialect),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),
 }
@@ -188,6 +194,8 @@ fn obey() -> ExitCode {
         Command::Serve(args) => household::keep(|| serve::run(args)),
         Command::Connect(args) => household::keep(|| connect::run(args)),
         Command::Check(args) => check::run(&args),
+        Command::Translate(args) => dialect::translate(&args),
+        Command::Dialect(args) => dialect::run(&args),
         Command::Demo(args) => demo::run(&args),
     }
 }

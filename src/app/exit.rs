@@ -11,6 +11,8 @@ use crate::wire::Exit;
 pub(super) const USAGE: u8 = 64;
 /// A conversation deviates from the schema (`check`).
 pub(super) const DEVIATES: u8 = 1;
+/// A mapping table has faults (`EX_DATAERR`).
+pub(super) const DATA: u8 = 65;
 /// A file cannot be read (`EX_NOINPUT`).
 pub(super) const NO_INPUT: u8 = 66;
 /// A host's name does not resolve (`EX_NOHOST`).

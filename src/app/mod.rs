@@ -5,8 +5,10 @@
 mod check;
 mod cli;
 mod connect;
+mod console;
 mod conversation;
 mod demo;
+mod dialect;
 mod endpoints;
 mod exit;
 mod household;

@@ -41,13 +41,19 @@ const KEPT_TO: [(&str, &[&str], &str); 7] = [
             "transport/stdio.rs",
             "transport/process/keeper.rs",
             "app/check.rs",
+            "app/console.rs",
         ],
-        "only transport::stdio touches our stdin (the keeper is another process, `check` carries nothing)",
+        "only transport::stdio touches our stdin (the keeper is another process; check and console carry nothing)",
     ),
     (
         "io::stdout",
-        &["transport/stdio.rs", "app/demo/client.rs", "app/check.rs"],
-        "only transport::stdio touches our stdout (demo and check carry nothing in this process)",
+        &[
+            "transport/stdio.rs",
+            "app/demo/client.rs",
+            "app/check.rs",
+            "app/console.rs",
+        ],
+        "only transport::stdio touches our stdout (demo, check and console carry nothing)",
     ),
     ("unbounded", &[], "every queue has a limit"),
     (

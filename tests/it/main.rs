@@ -8,6 +8,7 @@ mod canon;
 mod cli;
 mod core;
 mod dialect;
+mod dialect_cli;
 mod endpoint;
 mod framing;
 mod house;

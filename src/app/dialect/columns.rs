@@ -1,0 +1,37 @@
+//! Text in columns.
+//!
+//! Not here: what stands in them.
+
+/// Widest column but the last; what is wider pushes the rest of its line to the right.
+const WIDEST: usize = 52;
+
+/// Rows under each other, two spaces between their columns. The last column is as it is.
+pub(super) fn table(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        let fits = cells
+            .map(|cell| cell.chars().count())
+            .filter(|width| *width <= WIDEST);
+        fits.max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(cell);
+            let free = width.saturating_sub(cell.chars().count());
+            line.extend(std::iter::repeat_n(' ', free + 2));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// `1 rule`, `2 rules`.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}

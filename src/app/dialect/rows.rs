@@ -1,0 +1,253 @@
+//! The rows and guards of a rule as two columns.
+//!
+//! Not here: what stands around them (see `show`).
+
+use serde_json::Value;
+
+use super::columns::table;
+
+/// Lines of four cells: dialect, arrow, canonical, and what is done.
+type Lines = Vec<Vec<String>>;
+
+/// A rule, or one of its cases, with all it does.
+pub(super) fn case(case: &Value) -> String {
+    let mut lines = Lines::new();
+    body(case, 1, None, &mut lines);
+    table(&lines)
+}
+
+/// The named shapes of a table.
+pub(super) fn shapes(shapes: &Value) -> String {
+    let mut lines = Lines::new();
+    for (name, cases) in shapes.as_object().into_iter().flatten() {
+        say(&mut lines, 0, &format!("\nshape {name}"));
+        for case in each(cases) {
+            body(case, 1, None, &mut lines);
+        }
+    }
+    table(&lines)
+}
+
+/// A value as a person writes it: texts without quotes.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(all) => {
+            let all: Vec<String> = all
+                .iter()
+                .map(|(name, value)| format!("{name} {}", plain(value)))
+                .collect();
+            all.join(", ")
+        }
+        Value::Array(all) => all.iter().map(plain).collect::<Vec<_>>().join(", "),
+        value => value.to_string(),
+    }
+}
+
+fn body(case: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
+    let only = case["only"].as_str().or(only);
+    if let Some(loss) = case.get("lossy") {
+        say(lines, depth, &format!("loses: {}", plain(loss)));
+    }
+    guards(&case["when"], depth, only, lines);
+    for row in each(&case["rows"]) {
+        self::row(row, depth, only, lines);
+    }
+    for (key, word) in [
+        ("rest", "what no row names"),
+        ("split", "one message for each element of"),
+        ("drop", "is left out"),
+        ("answer", "the bridge answers"),
+        ("refuse", "the bridge refuses"),
+        ("fail", "becomes the error"),
+        ("do", "does"),
+    ] {
+        if let Some(what) = case.get(key) {
+            say(lines, depth, &format!("{word}: {}", plain(what)));
+        }
+    }
+    for emit in each(&case["emit"]) {
+        let place = emit["place"].as_str().unwrap_or("before");
+        let (way, method) = (emit["way"].as_str().unwrap_or("read"), &emit["method"]);
+        say(
+            lines,
+            depth,
+            &format!(
+                "{place} it, when {way}, a further message: {}",
+                plain(method)
+            ),
+        );
+        for row in each(&emit["rows"]) {
+            self::row(row, depth + 1, Some(way), lines);
+        }
+    }
+    for (at, inner) in each(&case["cases"]).enumerate() {
+        let name = inner["name"]
+            .as_str()
+            .map_or_else(String::new, |name| format!(" {name}"));
+        let why = inner["why"]
+            .as_str()
+            .map_or_else(String::new, |why| format!(": {why}"));
+        say(lines, depth, &format!("case {}{name}{why}", at + 1));
+        let told = lines.len();
+        body(inner, depth + 1, only, lines);
+        if lines.len() == told {
+            say(lines, depth + 1, "goes on as it is");
+        }
+    }
+}
+
+/// A line that is no row.
+fn say(lines: &mut Lines, depth: usize, what: &str) {
+    lines.push(vec![format!("{}{what}", indent(depth))]);
+}
+
+fn guards(when: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
+    let told = |column: &str| -> Vec<String> {
+        let guard = when[column].as_object().into_iter().flatten();
+        guard
+            .map(|(place, expect)| format!("when {}{}", named(place), expectation(expect)))
+            .collect()
+    };
+    let (dialect, canonical) = (told("dialect"), told("canonical"));
+    for at in 0..dialect.len().max(canonical.len()) {
+        let cell = |side: &[String]| side.get(at).cloned().unwrap_or_default();
+        let left = cell(&dialect);
+        let arrow = if at == 0 { arrow(only) } else { " " };
+        lines.push(vec![
+            format!("{}{left}", indent(depth)),
+            arrow.to_owned(),
+            cell(&canonical),
+        ]);
+    }
+}
+
+fn expectation(expect: &Value) -> String {
+    let test = expect.as_object().and_then(|all| all.iter().next());
+    match test {
+        Some((word, what)) => match (word.as_str(), what) {
+            ("is", what) => format!(" is {}", plain(what)),
+            ("absent", Value::Bool(true)) => " is absent".to_owned(),
+            ("absent", _) => " is there".to_owned(),
+            ("in", what) => format!(" in {what}"),
+            ("not_in", what) => format!(" not in {what}"),
+            ("matches", what) => format!(" matches {}", plain(what)),
+            (_, what) => format!(" = {what}"),
+        },
+        None => format!(" = {expect}"),
+    }
+}
+
+fn row(row: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
+    let only = row["only"].as_str().or(only);
+    let place = |column: &str| row[column].as_str().map(named).unwrap_or_default();
+    lines.push(vec![
+        format!("{}{}", indent(depth), place("dialect")),
+        arrow(only).to_owned(),
+        format!("{}{}", indent(depth - 1), place("canonical")),
+        done(row),
+    ]);
+    for inner in ["in", "each"]
+        .iter()
+        .flat_map(|key| each(&row[*key]))
+        .filter(|row| {
+            row.get("shape").is_none()
+                || row.get("dialect").is_some()
+                || row.get("canonical").is_some()
+        })
+    {
+        self::row(inner, depth + 1, only, lines);
+    }
+}
+
+/// What is done to a row's value.
+fn done(row: &Value) -> String {
+    let mut all = Vec::new();
+    for (key, word) in [
+        ("as", "as"),
+        ("shape", "shape"),
+        ("default", "default"),
+        ("const", "always"),
+        ("recall", "recalls"),
+        ("derive", "made"),
+        ("into", "into"),
+        ("other", "all others"),
+        ("drop", "dropped:"),
+        ("lossy", "loses:"),
+        ("why", "–"),
+        ("note", "–"),
+    ] {
+        match row.get(key) {
+            Some(what) if matches!(key, "default" | "const" | "other") => {
+                all.push(format!("{word} {what}"))
+            }
+            Some(what) => all.push(format!("{word} {}", plain(what))),
+            None => {}
+        }
+    }
+    for (key, arrow) in [("values", "⇄"), ("read_values", "→"), ("write_values", "←")] {
+        match row.get(key) {
+            Some(Value::Object(pairs)) => {
+                let pairs = pairs
+                    .iter()
+                    .map(|(one, two)| format!("{one} {arrow} {}", plain(two)));
+                all.push(pairs.collect::<Vec<_>>().join(", "));
+            }
+            Some(Value::Array(pairs)) => {
+                let pairs = pairs
+                    .iter()
+                    .map(|pair| format!("{} {arrow} {}", plain(&pair[0]), plain(&pair[1])));
+                all.push(pairs.collect::<Vec<_>>().join(", "));
+            }
+            _ => {}
+        }
+    }
+    for (key, word) in [
+        ("copy", "stays, too"),
+        ("park", "parked when it would be lost"),
+    ] {
+        if row[key] == Value::Bool(true) {
+            all.push(word.to_owned());
+        }
+    }
+    match row.get("each") {
+        Some(Value::Object(inner)) if inner.contains_key("shape") => {
+            all.push(format!("each: shape {}", plain(&inner["shape"])));
+        }
+        Some(_) => all.push("each:".to_owned()),
+        None if row.get("in").is_some() => all.push("inside:".to_owned()),
+        None => {}
+    }
+    all.join("; ")
+}
+
+fn arrow(only: Option<&str>) -> &'static str {
+    match only {
+        None => "⇄",
+        Some("read") => "→",
+        Some(_) => "←",
+    }
+}
+
+/// The whole value has an empty pointer.
+fn named(place: &str) -> String {
+    if place.is_empty() {
+        "(all)".to_owned()
+    } else {
+        place.to_owned()
+    }
+}
+
+fn indent(depth: usize) -> String {
+    "  ".repeat(depth)
+}
+
+/// The elements of a list; one value counts as a list of one.
+fn each(value: &Value) -> impl Iterator<Item = &Value> {
+    let (many, one) = match value {
+        Value::Array(all) => (all.as_slice(), None),
+        Value::Null => (&[][..], None),
+        one => (&[][..], Some(one)),
+    };
+    many.iter().chain(one)
+}

@@ -1,0 +1,180 @@
+//! The mapping tables at hand: those built in and those the user names, with their text.
+//!
+//! Not here: what a table says (see `crate::dialect::table`).
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::app::{cli, exit};
+use crate::dialect::{Faults, Library, Table, Unknown};
+
+/// Which tables there are besides those built in.
+#[derive(Clone, Debug, Default, Args)]
+pub(in crate::app) struct Tables {
+    /// A mapping table to use besides those built in; may be given several times
+    ///
+    /// A table replaces an earlier one of the same name, built-in ones included.
+    #[arg(long = "table", value_name = "FILE", global = true)]
+    tables: Vec<PathBuf>,
+    /// A folder of mapping tables (*.json) to use besides those built in; may be given several times
+    #[arg(long = "dialect-dir", value_name = "DIR", global = true)]
+    dialect_dirs: Vec<PathBuf>,
+}
+
+/// All tables, and the files they come from.
+#[derive(Debug)]
+pub(in crate::app) struct Shelf {
+    pub(in crate::app) library: Library,
+    sources: Vec<Source>,
+}
+
+/// One table with its file.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// The file, as it was named.
+    pub(super) file: String,
+    pub(super) text: String,
+    pub(super) table: Arc<Table>,
+    pub(super) builtin: bool,
+}
+
+/// Why there is no shelf.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::app) enum Trouble {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {error}")]
+    File {
+        path: String,
+        #[source]
+        error: io::Error,
+    },
+    /// Tables have faults.
+    #[error("mapping tables have faults, so nothing was done\n{0}")]
+    Faults(Faults),
+}
+
+impl Trouble {
+    pub(super) fn file(path: &Path, error: io::Error) -> Self {
+        let path = path.display().to_string();
+        Self::File { path, error }
+    }
+
+    /// Says it, and gives the exit code.
+    pub(in crate::app) fn fail(&self) -> ExitCode {
+        let code = match self {
+            Self::File { .. } => exit::NO_INPUT,
+            Self::Faults(_) => exit::DATA,
+        };
+        cli::fail(code, self)
+    }
+}
+
+impl Source {
+    /// The table as its file has it.
+    pub(super) fn value(&self) -> Value {
+        serde_json::from_str(&self.text).expect("a table that was read is JSON")
+    }
+}
+
+impl Shelf {
+    /// The built-in tables with the user's.
+    ///
+    /// # Errors
+    /// A file cannot be read, or all faults of all tables.
+    pub(in crate::app) fn open(tables: &Tables) -> Result<Self, Trouble> {
+        let mut shelf = Self {
+            library: Library::default(),
+            sources: Vec::new(),
+        };
+        let mut faults = Faults::default();
+        let mut note = |added: Result<_, Faults>| {
+            faults
+                .0
+                .extend(added.err().into_iter().flat_map(|faults| faults.0))
+        };
+        for (file, text) in Library::builtin_files() {
+            note(shelf.put(&format!("mappings/{file}"), (*text).to_owned(), true));
+        }
+        for path in tables.dialect_dirs.iter().chain(&tables.tables) {
+            for path in files(path)? {
+                let text =
+                    fs::read_to_string(&path).map_err(|error| Trouble::file(&path, error))?;
+                note(shelf.put(&path.display().to_string(), text, false));
+            }
+        }
+        if faults.0.is_empty() {
+            Ok(shelf)
+        } else {
+            Err(Trouble::Faults(faults))
+        }
+    }
+
+    /// Adds one table of the user's.
+    ///
+    /// # Errors
+    /// All its faults.
+    pub(super) fn add(&mut self, file: &str, text: String) -> Result<(), Faults> {
+        self.put(file, text, false)
+    }
+
+    fn put(&mut self, file: &str, text: String, builtin: bool) -> Result<(), Faults> {
+        let table = self.library.add(file, &text)?;
+        self.sources.retain(|known| known.table.name != table.name);
+        self.sources.push(Source {
+            file: file.to_owned(),
+            text,
+            table,
+            builtin,
+        });
+        Ok(())
+    }
+
+    /// All tables: the built-in ones, then the user's.
+    pub(super) fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// A dialect's tables, its own first, then those it builds on.
+    ///
+    /// # Errors
+    /// One of them is not known, or they extend each other in a circle.
+    pub(super) fn stack(&self, name: &str) -> Result<Vec<&Source>, Unknown> {
+        self.library.program(name)?;
+        let mut stack: Vec<&Source> = Vec::new();
+        let mut open = vec![name.to_owned()];
+        while let Some(name) = open.pop() {
+            let own = &self.library.table(&name)?.name;
+            if stack.iter().any(|known| known.table.name == *own) {
+                continue;
+            }
+            let found = self.sources.iter().find(|source| source.table.name == *own);
+            let found = found.expect("the library and the shelf have the same tables");
+            open.extend(found.table.extends.iter().rev().cloned());
+            stack.push(found);
+        }
+        Ok(stack)
+    }
+}
+
+/// The file itself, or the tables in a folder, sorted.
+pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Trouble> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let wrong = |error| Trouble::file(path, error);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).map_err(wrong)? {
+        let path = entry.map_err(wrong)?.path();
+        if path.extension().is_some_and(|ending| ending == "json") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

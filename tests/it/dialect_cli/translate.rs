@@ -1,0 +1,199 @@
+//! `translate`: lines in, lines out, with context and reasons.
+
+use serde_json::{Value, json};
+
+use super::relay;
+
+const NEW: &str = r#"{"dir":"c2a","ts":1.50,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}}"#;
+const NEW_RESULT: &str =
+    r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}}"#;
+const PROMPT: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"\u0068i"}]}}}"#;
+const PLAN: &str = r#"{"ts":3.0,"msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","n":1.00,"update":{"sessionUpdate":"plan","steps":[{"description":"one","status":"pending"}]}}},"dir":"a2c","more":1}"#;
+const ASK: &str = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"title":"May I?","options":[{"optionId":"a","name":"A","kind":"allow_once"},{"optionId":"r","name":"R","kind":"reject_once"}]}}}"#;
+const REFUSAL: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":7,"result":{"cancelled":true}}}"#;
+const CANONICAL_REFUSAL: &str =
+    r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":7,"result":{"outcome":{"outcome":"cancelled"}}}}"#;
+const RAW: &str = r#"{"dir":"a2c","raw":"oops"}"#;
+
+fn lines(all: &[&str]) -> String {
+    all.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn message(line: &str) -> Value {
+    serde_json::from_str::<Value>(line).unwrap()["msg"].clone()
+}
+
+#[test]
+fn a_transcript_becomes_canonical_with_its_context() {
+    let input = lines(&[NEW, NEW_RESULT, PROMPT, PLAN, ASK, REFUSAL, RAW, "noise"]);
+    let outcome = relay(&["translate", "--from", "copilot-overseer"], &input);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let got: Vec<&str> = outcome.stdout.lines().collect();
+    assert_eq!(
+        got[..3],
+        [NEW, NEW_RESULT, PROMPT],
+        "untouched lines keep their bytes"
+    );
+    assert!(
+        got[3].starts_with(r#"{"ts":3.0,"msg":{"jsonrpc":"2.0","#),
+        "{}",
+        got[3]
+    );
+    assert!(
+        got[3].contains(r#""n":1.00"#) && got[3].ends_with(r#"},"dir":"a2c","more":1}"#),
+        "{}",
+        got[3]
+    );
+    assert_eq!(
+        message(got[3])["params"]["update"],
+        json!({"sessionUpdate": "plan", "entries": [{"content": "one", "status": "pending", "priority": "medium"}]})
+    );
+    assert_eq!(
+        message(got[4])["params"]["sessionId"],
+        "s",
+        "known from what was said before"
+    );
+    assert_eq!(got[5], CANONICAL_REFUSAL);
+    assert_eq!(got[6..], [RAW, "noise"], "what is no message is copied");
+    assert!(
+        outcome
+            .stderr
+            .contains("line 8: copied, for it is no message"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_transcript_comes_back_from_canonical() {
+    let there = relay(
+        &["translate", "--from", "copilot-overseer"],
+        &lines(&[NEW, NEW_RESULT, PROMPT, PLAN, ASK, REFUSAL]),
+    );
+    let back = relay(&["translate", "--to", "copilot-overseer"], &there.stdout);
+    assert_eq!(back.code, Some(0), "{back:?}");
+    for (line, wanted) in back
+        .stdout
+        .lines()
+        .zip([NEW, NEW_RESULT, PROMPT, PLAN, ASK, REFUSAL])
+    {
+        let (mut got, mut wanted) = (message(line), message(wanted));
+        for all in [&mut got, &mut wanted] {
+            // The dialect writes it on initialize only.
+            all.as_object_mut().unwrap().remove("jsonrpc");
+        }
+        assert_eq!(got, wanted);
+    }
+    assert_eq!(back.stdout.lines().count(), 6);
+}
+
+#[test]
+fn two_peers_are_translated_for_each_other() {
+    let input = lines(&[NEW, NEW_RESULT, PROMPT, ASK, CANONICAL_REFUSAL]);
+    let args = [
+        "translate",
+        "--client",
+        "canonical",
+        "--agent",
+        "copilot-overseer",
+    ];
+    let outcome = relay(&args, &input);
+    let got: Vec<&str> = outcome.stdout.lines().collect();
+    assert_eq!(message(got[3])["params"]["toolCall"]["status"], "pending");
+    assert_eq!(message(got[4])["result"], json!({"cancelled": true}));
+}
+
+#[test]
+fn explain_names_the_rule_the_reason_and_what_it_touched() {
+    let args = ["translate", "--from", "copilot-overseer", "--explain"];
+    let outcome = relay(&args, &lines(&[NEW, PLAN]));
+    for wanted in [
+        "line 2, session/update from the agent: copilot-overseer → canonical\n",
+        "  rule copilot-overseer/plan-steps: Plans travel as steps",
+        "  - /params/update/steps [{",
+        "  + /params/update/entries [{",
+    ] {
+        assert!(
+            outcome.stderr.contains(wanted),
+            "no {wanted:?} in\n{}",
+            outcome.stderr
+        );
+    }
+    let args = [&args[..], &["--json"]].concat();
+    let outcome = relay(&args, &lines(&[NEW, PLAN, "noise"]));
+    let told: Vec<Value> = outcome
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(told.len(), 1, "only what was changed");
+    assert_eq!(told[0]["line"], 2);
+    assert_eq!(told[0]["rules"][0]["rule"], "plan-steps");
+    assert_eq!(told[0]["changes"][0]["at"], "/params/update/steps");
+    assert_eq!(told[0]["changes"][1]["after"][0]["content"], "one");
+}
+
+#[test]
+fn plain_lines_need_to_know_who_speaks() {
+    let plan = message(PLAN).to_string();
+    let known = relay(
+        &["translate", "--from", "copilot-overseer", "-"],
+        &lines(&[&plan]),
+    );
+    assert_eq!(known.code, Some(0), "only agents speak it: {known:?}");
+    assert!(known.stdout.contains("entries"), "{}", known.stdout);
+    let unknown = relay(&["translate", "--from", "acpex"], &lines(&[&plan]));
+    assert_eq!(unknown.code, Some(64));
+    assert!(
+        unknown.stderr.contains("line 1: whose message is this?"),
+        "{}",
+        unknown.stderr
+    );
+    let said = relay(
+        &["translate", "--from", "acpex", "--speaker", "agent"],
+        &lines(&[&plan]),
+    );
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn a_users_table_translates() {
+    let folder = tempfile::tempdir().unwrap();
+    super::write(folder.path(), "mine.json", &super::table("mine"));
+    let dir = folder.path().to_str().unwrap();
+    let args = [
+        "translate",
+        "--from",
+        "mine",
+        "--speaker",
+        "agent",
+        "--dialect-dir",
+        dir,
+    ];
+    let outcome = relay(
+        &args,
+        "{\"jsonrpc\":\"2.0\",\"method\":\"SHOUT\",\"params\":{\"LOUD\":1e2}}\n",
+    );
+    let wanted = "{\"jsonrpc\":\"2.0\",\"method\":\"_shout\",\"params\":{\"loud\":1e2}}\n";
+    assert_eq!(outcome.stdout, wanted, "{outcome:?}");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+        .args(["translate", "--from", "canonical"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    while stdin
+        .write_all(format!("{NEW}\n").repeat(100).as_bytes())
+        .is_ok()
+    {}
+    drop(stdin);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
