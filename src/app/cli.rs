@@ -232,8 +232,8 @@ impl Common {
         Arc::new(all)
     }
 
-    /// What the two sides speak; taken once.
-    pub(super) fn take_tongues(&mut self) -> Result<Tongues, String> {
+    /// What the two sides speak; taken once. On a fault, the exit code.
+    pub(super) fn take_tongues(&mut self) -> Result<Tongues, ExitCode> {
         Tongues::new(std::mem::take(&mut self.tongues))
     }
 

@@ -33,7 +33,7 @@ async fn connect(mut args: Connect) -> Result<ExitCode, OpenError> {
     let limits = args.common.limits();
     let tongues = match args.common.take_tongues() {
         Ok(tongues) => tongues,
-        Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
+        Err(code) => return Ok(code),
     };
     let setup = args.common.agent_setup(&limits, &tongues);
     let ours = Setup {

@@ -72,7 +72,7 @@ async fn serve(mut args: Serve) -> Result<ExitCode, OpenError> {
     let limits = args.common.limits();
     let tongues = match args.common.take_tongues() {
         Ok(tongues) => tongues,
-        Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
+        Err(code) => return Ok(code),
     };
     let agent_setup = args.common.agent_setup(&limits, &tongues);
     let client_setup = Setup {

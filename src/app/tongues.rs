@@ -1,13 +1,15 @@
-//! What the two sides are told to speak: `--client-dialect`, `--agent-dialect`, `--table`.
+//! What the two sides are told to speak: `--client-dialect`, `--agent-dialect`.
 //!
 //! The tables are read once, when the program starts. Not here: what is done with a dialect (see
 //! `core::speech`).
 
-use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
 
+use super::dialect::{Shelf, Tables};
+use super::{cli, exit};
 use crate::core::{Choice, Speech};
 use crate::dialect::{Library, Unknown};
 use crate::wire::framing::Framing;
@@ -16,14 +18,15 @@ use crate::wire::framing::Framing;
 #[derive(Debug, Default, Args)]
 pub(super) struct TonguesArgs {
     /// What clients speak: canonical, auto, or a dialect's name
-    #[arg(long, value_name = "DIALECT", default_value = "canonical", value_parser = choice)]
-    client_dialect: Choice,
+    #[arg(long = "client-dialect", value_name = "DIALECT")]
+    #[arg(default_value = "canonical", value_parser = choice)]
+    client: Choice,
     /// What the agent speaks: canonical, auto, or a dialect's name
-    #[arg(long, value_name = "DIALECT", default_value = "canonical", value_parser = choice)]
-    agent_dialect: Choice,
-    /// A table of your own; may be given several times
-    #[arg(long, value_name = "FILE")]
-    table: Vec<PathBuf>,
+    #[arg(long = "agent-dialect", value_name = "DIALECT")]
+    #[arg(default_value = "canonical", value_parser = choice)]
+    agent: Choice,
+    #[command(flatten)]
+    tables: Tables,
 }
 
 /// The dialects of the two sides, with the tables behind them.
@@ -35,26 +38,27 @@ pub(super) struct Tongues {
 }
 
 impl Tongues {
-    /// Reads the tables that are needed.
-    ///
-    /// # Errors
-    /// What is wrong with them, in words.
-    pub(super) fn new(args: TonguesArgs) -> Result<Self, String> {
+    /// Reads the tables that are needed. What is wrong with them is said, and the exit code
+    /// returned.
+    pub(super) fn new(args: TonguesArgs) -> Result<Self, ExitCode> {
         let plain = |choice: &Choice| *choice == Choice::Canonical;
-        let idle =
-            plain(&args.client_dialect) && plain(&args.agent_dialect) && args.table.is_empty();
+        let idle = plain(&args.client) && plain(&args.agent) && args.tables.is_empty();
         let library = if idle {
             Library::default()
         } else {
-            library(&args.table)?
+            Shelf::open(&args.tables)
+                .map_err(|trouble| trouble.fail())?
+                .library
         };
         let tongues = Self {
             library: Arc::new(library),
-            client: args.client_dialect,
-            agent: args.agent_dialect,
+            client: args.client,
+            agent: args.agent,
         };
-        tongues.try_speech().map_err(|fault| format!("{fault}"))?;
-        Ok(tongues)
+        match tongues.try_speech() {
+            Ok(_) => Ok(tongues),
+            Err(unknown) => Err(cli::fail(exit::USAGE, &unknown)),
+        }
     }
 
     /// The speech of one conversation.
@@ -86,20 +90,6 @@ impl Tongues {
             _ => None,
         }
     }
-}
-
-/// The built-in tables and those of the user.
-fn library(files: &[PathBuf]) -> Result<Library, String> {
-    let mut library = Library::builtin().map_err(|faults| faults.to_string())?;
-    for file in files {
-        let name = file.display().to_string();
-        let text =
-            std::fs::read_to_string(file).map_err(|error| format!("--table {name}: {error}"))?;
-        library
-            .add(&name, &text)
-            .map_err(|faults| faults.to_string())?;
-    }
-    Ok(library)
 }
 
 fn choice(text: &str) -> Result<Choice, std::convert::Infallible> {

@@ -20,4 +20,5 @@ mod test;
 mod translate;
 
 pub(super) use command::{Dialect, run};
+pub(super) use shelf::{Shelf, Tables};
 pub(super) use translate::{Translate, run as translate};

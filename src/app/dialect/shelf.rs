@@ -59,6 +59,13 @@ pub(in crate::app) enum Trouble {
     Faults(Faults),
 }
 
+impl Tables {
+    /// Whether there are only those built in.
+    pub(in crate::app) fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.dialect_dirs.is_empty()
+    }
+}
+
 impl Trouble {
     pub(super) fn file(path: &Path, error: io::Error) -> Self {
         let path = path.display().to_string();

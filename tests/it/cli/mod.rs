@@ -2,4 +2,5 @@
 
 mod carries;
 mod refuses;
+mod speaks;
 mod stops;
