@@ -18,11 +18,11 @@ use crate::wire::framing::Framing;
 #[derive(Debug, Default, Args)]
 pub(super) struct TonguesArgs {
     /// What clients speak: canonical, auto, or a dialect's name
-    #[arg(long = "client-dialect", value_name = "DIALECT")]
+    #[arg(long = "client-dialect", id = "client-dialect", value_name = "DIALECT")]
     #[arg(default_value = "canonical", value_parser = choice)]
     client: Choice,
     /// What the agent speaks: canonical, auto, or a dialect's name
-    #[arg(long = "agent-dialect", value_name = "DIALECT")]
+    #[arg(long = "agent-dialect", id = "agent-dialect", value_name = "DIALECT")]
     #[arg(default_value = "canonical", value_parser = choice)]
     agent: Choice,
     #[command(flatten)]
