@@ -5,20 +5,17 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
-use super::tongues::{Tongues, TonguesArgs};
+use super::common::Common;
 use super::{
     check, connect, demo, dialect, endpoints, exit, household, limits, serve, stderr, telemetry,
 };
-use crate::transport::{Endpoint, Setup, Tls};
-use crate::wire::Limits;
-use crate::wire::framing::Framing;
+use crate::transport::Endpoint;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -94,9 +91,6 @@ pub(super) struct Serve {
     #[arg(long, value_name = "ENDPOINT", conflicts_with = "command")]
     #[arg(value_parser = endpoints::read_agent)]
     pub(super) agent: Option<Endpoint>,
-    /// The framing of clients on byte streams
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) client_framing: FramingChoice,
     /// Listen beyond this machine although anybody who reaches the port can then run the agent
     #[arg(long)]
     pub(super) dangerously_no_auth: bool,
@@ -119,42 +113,11 @@ pub(super) struct Connect {
     /// Where the agent is
     #[arg(value_name = "ENDPOINT", conflicts_with = "command", value_parser = endpoints::read_agent)]
     pub(super) endpoint: Option<Endpoint>,
-    /// The framing of the editor on our stdio
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) client_framing: FramingChoice,
     #[command(flatten)]
     pub(super) common: Common,
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
-}
-
-/// What all subcommands that carry messages understand.
-#[derive(Debug, Args)]
-pub(super) struct Common {
-    /// The framing of the agent on byte streams
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) agent_framing: FramingChoice,
-    /// Certificates to trust for wss:// agents instead of the system's, PEM
-    #[arg(long, value_name = "FILE")]
-    pub(super) tls_ca: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) tongues: TonguesArgs,
-    /// Set a limit; the names are in `acp-relay --help`
-    #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
-    limits: Vec<limits::Setting>,
-}
-
-/// How a byte stream is cut into messages.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(super) enum FramingChoice {
-    /// As the peer's first bytes show; one message a line until then
-    #[default]
-    Auto,
-    /// One message a line
-    Ndjson,
-    /// Content-Length headers
-    ContentLength,
 }
 
 /// Runs the program with the arguments of this process.
@@ -210,45 +173,4 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
         error.insert(ContextKind::Suggested, tips);
     }
     error
-}
-
-impl FramingChoice {
-    pub(super) const fn fixed(self) -> Option<Framing> {
-        match self {
-            Self::Auto => None,
-            Self::Ndjson => Some(Framing::Ndjson),
-            Self::ContentLength => Some(Framing::ContentLength),
-        }
-    }
-}
-
-impl Common {
-    /// The bounds in force: the defaults and what was set.
-    pub(super) fn limits(&self) -> Arc<Limits> {
-        let mut all = Limits::default();
-        for setting in &self.limits {
-            setting.apply(&mut all);
-        }
-        Arc::new(all)
-    }
-
-    /// What the two sides speak; taken once. On a fault, the exit code.
-    pub(super) fn take_tongues(&mut self) -> Result<Tongues, ExitCode> {
-        Tongues::new(std::mem::take(&mut self.tongues))
-    }
-
-    /// How links to agents are opened.
-    pub(super) fn agent_setup(&self, limits: &Arc<Limits>, tongues: &Tongues) -> Setup {
-        Setup {
-            limits: Arc::clone(limits),
-            framing: self
-                .agent_framing
-                .fixed()
-                .or_else(|| tongues.agent_framing()),
-            tls: Tls {
-                ca: self.tls_ca.clone(),
-                ..Tls::default()
-            },
-        }
-    }
 }

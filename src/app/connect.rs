@@ -6,10 +6,9 @@ use tokio::runtime::Builder;
 
 use super::cli::{self, Connect};
 use super::conversation::{self, carry, turn_away_briskly};
-use super::{endpoints, exit, runtime, shutdown};
-use crate::relay::Stop;
+use super::{endpoints, exit, runtime};
 use crate::transport::registry;
-use crate::transport::{Endpoint, OpenError, Setup};
+use crate::transport::{Endpoint, OpenError};
 
 /// Runs the subcommand.
 pub(super) fn run(args: Connect) -> ExitCode {
@@ -22,44 +21,29 @@ pub(super) fn run(args: Connect) -> ExitCode {
     })
 }
 
-async fn connect(mut args: Connect) -> Result<ExitCode, OpenError> {
-    let stop = Stop::default();
-    if let Err(error) = shutdown::watch(stop.clone()) {
-        return Ok(cli::fail(
-            exit::SYSTEM,
-            &format!("cannot listen for signals: {error}"),
-        ));
-    }
-    let limits = args.common.limits();
-    let tongues = match args.common.take_tongues() {
-        Ok(tongues) => tongues,
+async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
+    let ground = match args.common.lay() {
+        Ok(ground) => ground,
         Err(code) => return Ok(code),
     };
-    let setup = args.common.agent_setup(&limits, &tongues);
-    let ours = Setup {
-        framing: args
-            .client_framing
-            .fixed()
-            .or_else(|| tongues.client_framing()),
-        ..setup.clone()
-    };
+    let stop = &ground.stop;
     let agent = match endpoints::agent(args.endpoint, args.command, "connect ENDPOINT") {
         Ok(agent) => agent,
         Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
     };
-    if let Err(fault) = endpoints::check_ca(&agent, &setup.tls) {
+    if let Err(fault) = endpoints::check_ca(&agent, &ground.agent.tls) {
         return Ok(cli::fail(exit::USAGE, &fault));
     }
-    let reached = conversation::reach(&agent, &setup, &stop).await;
-    let client = registry::connect(&Endpoint::Stdio, &ours).await?;
+    let reached = conversation::reach(&agent, &ground.agent, stop).await;
+    let client = registry::connect(&Endpoint::Stdio, &ground.client).await?;
     match reached {
         Ok(agent) => {
-            let end = carry(client, agent, &limits, tongues.speech(), &stop).await;
-            Ok(exit::of_end(&end, &stop))
+            let end = carry(client, agent, &ground.limits, ground.tongues.speech(), stop).await;
+            Ok(exit::of_end(&end, stop))
         }
         Err(why) => {
             let code = cli::fail(why.code(), &why);
-            turn_away_briskly(client, &why.reason(), &limits, &stop).await;
+            turn_away_briskly(client, &why.reason(), &ground.limits, stop).await;
             Ok(code)
         }
     }

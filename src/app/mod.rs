@@ -4,6 +4,7 @@
 
 mod check;
 mod cli;
+mod common;
 mod connect;
 mod console;
 mod conversation;

@@ -11,14 +11,12 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::cli::{self, Serve};
+use super::common::Ground;
 use super::conversation::{self, carry, turn_away};
 use super::seldom::Seldom;
-use super::tongues::Tongues;
-use super::{endpoints, exit, runtime, shutdown, stderr};
-use crate::relay::Stop;
+use super::{endpoints, exit, runtime, stderr};
 use crate::transport::registry;
 use crate::transport::{Arrival, Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Tls};
-use crate::wire::Limits;
 use crate::wire::reply::{self, Reason};
 
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
@@ -30,12 +28,9 @@ const APOLOGIES: usize = 64;
 /// What every client is given.
 struct House {
     agent: Endpoint,
-    agent_setup: Setup,
-    tongues: Tongues,
-    limits: Arc<Limits>,
+    ground: Ground,
     seats: Semaphore,
     apologies: Semaphore,
-    stop: Stop,
     conversations: TaskTracker,
     refusals: Refusals,
 }
@@ -61,37 +56,21 @@ pub(super) fn run(args: Serve) -> ExitCode {
     })
 }
 
-async fn serve(mut args: Serve) -> Result<ExitCode, OpenError> {
-    let stop = Stop::default();
-    if let Err(error) = shutdown::watch(stop.clone()) {
-        return Ok(cli::fail(
-            exit::SYSTEM,
-            &format!("cannot listen for signals: {error}"),
-        ));
-    }
-    let limits = args.common.limits();
-    let tongues = match args.common.take_tongues() {
-        Ok(tongues) => tongues,
+async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
+    let mut ground = match args.common.lay() {
+        Ok(ground) => ground,
         Err(code) => return Ok(code),
     };
-    let agent_setup = args.common.agent_setup(&limits, &tongues);
-    let client_setup = Setup {
-        framing: args
-            .client_framing
-            .fixed()
-            .or_else(|| tongues.client_framing()),
-        tls: Tls {
-            cert: args.tls_cert,
-            key: args.tls_key,
-            ca: None,
-        },
-        ..agent_setup.clone()
+    ground.client.tls = Tls {
+        cert: args.tls_cert,
+        key: args.tls_key,
+        ca: None,
     };
-    let agent = match sense(args.agent, args.command, &args.listen, &client_setup.tls) {
+    let agent = match sense(args.agent, args.command, &args.listen, &ground.client.tls) {
         Ok(agent) => agent,
         Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
     };
-    if let Err(fault) = endpoints::check_ca(&agent, &agent_setup.tls) {
+    if let Err(fault) = endpoints::check_ca(&agent, &ground.agent.tls) {
         return Ok(cli::fail(exit::USAGE, &fault));
     }
     registry::check(&agent)?;
@@ -99,19 +78,16 @@ async fn serve(mut args: Serve) -> Result<ExitCode, OpenError> {
         check_exposure(endpoint, args.dangerously_no_auth)?;
     }
     let listeners = tokio::select! {
-        listeners = listen(&args.listen, &client_setup) => listeners?,
-        () = stop.asked.cancelled() => {
+        listeners = listen(&args.listen, &ground.client) => listeners?,
+        () = ground.stop.asked.cancelled() => {
             return Ok(cli::fail(exit::STOPPED, &"stopped before anything was listened at"));
         }
     };
     let house = Arc::new(House {
         agent,
-        agent_setup,
-        tongues,
-        seats: Semaphore::new(limits.connections),
+        seats: Semaphore::new(ground.limits.connections),
+        ground,
         apologies: Semaphore::new(APOLOGIES),
-        limits,
-        stop,
         conversations: TaskTracker::new(),
         refusals: Refusals::default(),
     });
@@ -159,7 +135,7 @@ async fn receive_all(house: Arc<House>, listeners: Vec<Box<dyn Listener>>) -> Ex
     house.conversations.close();
     house.conversations.wait().await;
     match last.recv().await {
-        _ if house.stop.forced.is_cancelled() => ExitCode::from(exit::STOPPED),
+        _ if house.ground.stop.forced.is_cancelled() => ExitCode::from(exit::STOPPED),
         Some(code) => code,
         None => ExitCode::SUCCESS,
     }
@@ -171,7 +147,7 @@ async fn receive(house: Arc<House>, mut listener: Box<dyn Listener>, report: Rep
     loop {
         let arrival = tokio::select! {
             arrival = listener.accept() => arrival,
-            () = house.stop.asked.cancelled() => return,
+            () = house.ground.stop.asked.cancelled() => return,
         };
         match arrival {
             None => return,
@@ -210,21 +186,27 @@ impl House {
             Ok(client) => client,
             Err(code) => return code,
         };
-        match conversation::reach(&self.agent, &self.agent_setup, &self.stop).await {
+        match conversation::reach(&self.agent, &self.ground.agent, &self.ground.stop).await {
             Ok(agent) => {
                 let end = carry(
                     client,
                     agent,
-                    &self.limits,
-                    self.tongues.speech(),
-                    &self.stop,
+                    &self.ground.limits,
+                    self.ground.tongues.speech(),
+                    &self.ground.stop,
                 )
                 .await;
-                exit::of_end(&end, &self.stop)
+                exit::of_end(&end, &self.ground.stop)
             }
             Err(why) => {
                 tracing::error!("no agent: {why}");
-                turn_away(client, &why.reason(), &self.limits, &self.stop).await;
+                turn_away(
+                    client,
+                    &why.reason(),
+                    &self.ground.limits,
+                    &self.ground.stop,
+                )
+                .await;
                 ExitCode::from(why.code())
             }
         }
@@ -232,7 +214,10 @@ impl House {
 
     /// Tells a client that there is no seat for it, unless that many are being told already.
     async fn apologise(&self, arrival: Arrival) -> ExitCode {
-        let full = format!("{} clients are connected already", self.limits.connections);
+        let full = format!(
+            "{} clients are connected already",
+            self.ground.limits.connections
+        );
         let seldom = &self.refusals.no_seat;
         seldom.warn(format_args!("refused: {full} (--limit connections=N)"));
         if let Ok(_turn) = self.apologies.try_acquire()
@@ -240,17 +225,17 @@ impl House {
         {
             let mut reason = Reason::new(reply::OVERLOADED, full);
             reason.retryable = true;
-            turn_away(client, &reason, &self.limits, &self.stop).await;
+            turn_away(client, &reason, &self.ground.limits, &self.ground.stop).await;
         }
         ExitCode::from(exit::UNAVAILABLE)
     }
 
     async fn shake_hands(&self, arrival: Arrival) -> Result<Link, ExitCode> {
-        let within = self.limits.handshake;
+        let within = self.ground.limits.handshake;
         let seldom = &self.refusals.no_handshake;
         let finished = tokio::select! {
             finished = tokio::time::timeout(within, arrival.finish) => finished,
-            () = self.stop.asked.cancelled() => return Err(ExitCode::from(exit::STOPPED)),
+            () = self.ground.stop.asked.cancelled() => return Err(ExitCode::from(exit::STOPPED)),
         };
         match finished {
             Ok(Ok(client)) => Ok(client),
