@@ -1,8 +1,9 @@
 //! The closed list of conversions that a row may name with `as`, each with its inverse.
 //!
 //! A conversion is given a value and makes another one, or finds that it does not fit and leaves
-//! it alone. `mappings/README.md` documents each for the writer of a table; `tests/it/dialect`
-//! proves the inverses. Not here: where the values come from and go to (see `rewrite`).
+//! it alone. `mappings/README.md` documents each for the writer of a table; the examples of the
+//! tables and the golden vectors run them both ways. Not here: where the values come from and go
+//! to (see `rewrite`).
 
 use std::borrow::Cow;
 
