@@ -26,7 +26,7 @@ pub fn find_program(argv: &[OsString], dir: Option<&Path>) -> Result<(), OpenErr
             kind: OpenErrorKind::Usage,
             endpoint: "exec:".to_owned(),
             what: "there is no program to start".to_owned(),
-            remedy: Some("Put the agent's command after `--`.".to_owned()),
+            remedy: Some("Put the agent's command after `--`".to_owned()),
         });
     };
     let name = printable(program);
@@ -56,7 +56,7 @@ pub fn find_program(argv: &[OsString], dir: Option<&Path>) -> Result<(), OpenErr
             kind: OpenErrorKind::Forbidden,
             endpoint: words(argv),
             what: format!("`{}` is not executable", printable(place.as_os_str())),
-            remedy: Some("If it is a program, `chmod +x` makes it one that may run.".to_owned()),
+            remedy: Some("If it is a program, `chmod +x` makes it one that may run".to_owned()),
         });
     }
     Err(OpenError {
@@ -68,9 +68,9 @@ pub fn find_program(argv: &[OsString], dir: Option<&Path>) -> Result<(), OpenErr
             format!("`{name}` is not an executable file")
         },
         remedy: Some(if on_path {
-            format!("Install `{name}`, or name it with its full path.")
+            format!("Install `{name}`, or name it with its full path")
         } else {
-            "Check the path.".to_owned()
+            "Check the path".to_owned()
         }),
     })
 }
@@ -84,7 +84,7 @@ pub(super) fn refused(argv: &[OsString], source: &io::Error) -> OpenError {
         io::ErrorKind::NotFound => (
             OpenErrorKind::Unavailable,
             format!("the interpreter of `{name}` is missing"),
-            Some("See the first line of that file, or the loader `file` shows for it.".to_owned()),
+            Some("See the first line of that file, or the loader `file` shows for it".to_owned()),
         ),
         io::ErrorKind::PermissionDenied => (
             OpenErrorKind::Forbidden,
@@ -94,7 +94,7 @@ pub(super) fn refused(argv: &[OsString], source: &io::Error) -> OpenError {
         _ if source.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => (
             OpenErrorKind::Unavailable,
             format!("`{name}` is not a program this system can run"),
-            Some("A script needs a first line such as `#!/bin/sh`.".to_owned()),
+            Some("A script needs a first line such as `#!/bin/sh`".to_owned()),
         ),
         _ => (
             OpenErrorKind::System,
