@@ -1,12 +1,12 @@
 //! acp-relay: a bridge for the Agent Client Protocol (ACP).
 #![doc = include_str!("ARCHITECTURE.md")]
 
-pub mod app;
+pub mod wire;
 pub mod canon;
-pub mod core;
 pub mod dialect;
 pub mod guard;
-pub mod relay;
-pub mod tap;
 pub mod transport;
-pub mod wire;
+pub mod core;
+pub mod tap;
+pub mod relay;
+pub mod app;
