@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::name::Name;
 use super::permission::Offered;
 use crate::wire::IdBuf;
 
@@ -15,9 +16,9 @@ const OPEN: usize = 1 << 16;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Asked {
     /// Its method in the dialect.
-    pub(super) dialect: Box<str>,
+    pub(super) dialect: Name,
     /// Its method in canonical.
-    pub(super) canonical: Box<str>,
+    pub(super) canonical: Name,
     /// The session it was for.
     pub(super) session: Option<String>,
     /// Slots that hold until it is answered.
@@ -52,6 +53,22 @@ pub(super) struct Requests {
     open: HashMap<IdBuf, Asked>,
     /// Requests that could not be followed.
     pub(super) lost: u64,
+}
+
+impl Asked {
+    /// A request of which only the method is known.
+    pub(super) fn of(dialect: &str, canonical: &str) -> Self {
+        Self {
+            dialect: dialect.into(),
+            canonical: canonical.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether nothing has to be done with its answer but what rules say.
+    pub(super) fn is_plain(&self) -> bool {
+        self.purpose == Purpose::Forward && self.asker_id.is_none()
+    }
 }
 
 impl Requests {

@@ -268,8 +268,7 @@ fn named_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
     let named = members.drain(..).map(|(name, inner)| {
         let name = Node::made([b"\"", &*name, b"\""].concat());
         match inner {
-            Node::Raw(_) | Node::Object(_) if inner.kind() == Some(Type::Object) => {
-                let mut inner = inner;
+            mut inner if inner.kind() == Some(Type::Object) => {
                 if let Some(members) = inner.members() {
                     members.retain(|(raw, _)| !text::same_name(raw, "name"));
                     members.insert(0, (Cow::Borrowed(b"name"), name));

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use super::guard::holds;
 use super::pointer::Place;
 use super::program::Program;
-use super::rewrite::holds;
 use super::table::{Clue, Selector, Table};
 use super::tree::Node;
 use crate::wire::{Envelope, Frame, Kind, Side};

@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use super::look::{Look, Sketch};
+use super::name::Name;
 use super::text;
 use super::tree::Node;
 use crate::wire::{Envelope, Frame, Id, IdBuf, Kind};
@@ -16,31 +18,32 @@ type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 pub(super) struct Message<'a> {
     pub(super) kind: Kind,
     pub(super) id: IdBuf,
-    pub(super) method: String,
+    pub(super) method: Name,
     /// `params`, `result` or `error`; absent when left out.
     pub(super) body: Node<'a>,
     /// Members that JSON-RPC does not know.
     pub(super) extras: Vec<Extra<'a>>,
     /// Whether it differs from the frame it was made of.
     pub(super) changed: bool,
+    /// How many bytes it may be about, written.
+    size: usize,
 }
 
 impl<'a> Message<'a> {
     /// Takes a frame apart. Answers are given the method they answer.
-    pub(super) fn take(frame: &'a Frame, at: &Envelope, method: &str) -> Self {
-        let known: [&[u8]; 6] = [b"jsonrpc", b"id", b"method", b"params", b"result", b"error"];
-        let text = frame.as_bytes().trim_ascii_start();
-        let extras = text::members(text)
-            .filter(|(name, _)| !known.contains(name) && !name.contains(&b'\\'))
-            .map(|(name, value)| (Cow::Borrowed(name), Cow::Borrowed(value)))
-            .collect();
+    pub(super) fn take(frame: &'a Frame, at: &'a Envelope, method: &str) -> Self {
         Self {
             kind: at.kind,
             id: at.id(frame).to_owned(),
-            method: method.to_owned(),
-            body: at.body(frame).map_or(Node::Absent, Node::raw),
-            extras,
+            method: method.into(),
+            body: body(frame, at),
+            extras: if at.strangers {
+                extras(frame)
+            } else {
+                Vec::new()
+            },
             changed: false,
+            size: frame.len(),
         }
     }
 
@@ -49,16 +52,23 @@ impl<'a> Message<'a> {
         Self {
             kind,
             id,
-            method: method.to_owned(),
+            method: method.into(),
             body,
             extras: Vec::new(),
             changed: true,
+            size: 0,
         }
+    }
+
+    /// The session it names.
+    pub(super) fn session(&self) -> Option<String> {
+        let json = self.body.look_at("sessionId").map(Look::json);
+        json.as_deref().and_then(text::string).map(Cow::into_owned)
     }
 
     /// Writes it.
     pub(super) fn frame(&self, jsonrpc: bool) -> Frame {
-        let mut out = Vec::with_capacity(128);
+        let mut out = Vec::with_capacity(self.size + 128);
         out.push(b'{');
         if jsonrpc {
             out.extend_from_slice(b"\"jsonrpc\":\"2.0\",");
@@ -96,6 +106,23 @@ impl<'a> Message<'a> {
     }
 }
 
+/// The value of `params`, `result` or `error`.
+pub(super) fn body<'a>(frame: &'a Frame, at: &'a Envelope) -> Node<'a> {
+    match Sketch::of(frame, at) {
+        Some(sketch) => Node::Sketch(sketch),
+        None => at.body(frame).map_or(Node::Absent, Node::raw),
+    }
+}
+
+fn extras(frame: &Frame) -> Vec<Extra<'_>> {
+    let known: [&[u8]; 6] = [b"jsonrpc", b"id", b"method", b"params", b"result", b"error"];
+    let text = frame.as_bytes().trim_ascii_start();
+    text::members(text)
+        .filter(|(name, _)| !known.contains(name) && !name.contains(&b'\\'))
+        .map(|(name, value)| (Cow::Borrowed(name), Cow::Borrowed(value)))
+        .collect()
+}
+
 /// An answer of the bridge's own.
 pub(super) fn answer(id: Id<'_>, name: &str, value: &[u8], jsonrpc: bool) -> Frame {
     let head = if jsonrpc {
@@ -105,12 +132,6 @@ pub(super) fn answer(id: Id<'_>, name: &str, value: &[u8], jsonrpc: bool) -> Fra
     };
     let middle = format!(",\"{name}\":");
     Frame::from([head.as_bytes(), id.json(), middle.as_bytes(), value, b"}"].concat())
-}
-
-/// Whether a frame says `jsonrpc`.
-pub(super) fn says_jsonrpc(frame: &Frame) -> bool {
-    let text = frame.as_bytes().trim_ascii_start();
-    text.starts_with(b"{\"jsonrpc\"") || text::member(text, "jsonrpc").is_some()
 }
 
 /// The same frame with `jsonrpc` in front.

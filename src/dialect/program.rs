@@ -1,18 +1,20 @@
 //! A stack of tables, compiled once: which rules a message meets is one lookup.
 //!
 //! The stack is flattened when it is loaded: own table first, then those it extends. Reading goes
-//! down the stack, from the dialect to canonical; writing goes up. A message that no table names
-//! costs one lookup and no allocation, however many tables there are. Not here: applying rules.
+//! down the stack, from the dialect to canonical; writing goes up. A message that no rule can be
+//! for costs one lookup by its method and one look into it, and no allocation, however many tables
+//! there are. Not here: applying rules.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::rewrite::holds;
+use super::asked::Asked;
+use super::gate::{Demands, Gate};
+use super::message::Message;
+use super::sessions::Watch;
 use super::table::{
-    Action, Conversion, Each, Emit, Fill, Jsonrpc, Kinds, Memory, Row, Rule, Selector, Shape,
-    Table, Way,
+    Conversion, Each, Emit, Fill, Jsonrpc, Kinds, Memory, Row, Rule, Selector, Shape, Table, Way,
 };
-use super::tree::Node;
 use crate::wire::{Kind, Side};
 
 /// Lists of rules by way, sending side, kind and method.
@@ -22,9 +24,10 @@ type Routes<T> = [[[HashMap<Box<str>, T>; 4]; 2]; 2];
 #[derive(Debug)]
 pub struct Program {
     pub(super) layers: Vec<Layer>,
-    /// Whether any layer names a message, or anything of it is remembered.
-    known: Routes<()>,
+    /// What a message has to show before any layer may be for it, or anything of it is remembered.
+    gates: Routes<Gate>,
     pub(super) memory: Vec<Memory>,
+    /// Whether sessions are followed.
     pub(super) sessions: bool,
 }
 
@@ -50,72 +53,59 @@ impl Program {
     pub fn new(stack: Vec<Arc<Table>>) -> Self {
         let mut program = Self {
             layers: Vec::new(),
-            known: Routes::default(),
+            gates: Routes::default(),
             memory: Vec::new(),
             sessions: false,
         };
+        let mut demands = Routes::default();
+        let mut watch = Watch::default();
         for table in stack {
             for memory in &table.memory {
                 if !program.memory.iter().any(|known| known.name == memory.name) {
                     program.memory.push(memory.clone());
                 }
             }
-            let mut layer = Layer {
-                routes: Routes::default(),
-                table: Arc::clone(&table),
-            };
-            for (at, rule) in table.rules.iter().enumerate() {
-                program.sessions |= needs_sessions(rule, &table.shapes);
-                for way in [Way::Read, Way::Write] {
-                    let Some(name) = rule.on.what.names().before(way) else {
-                        continue;
-                    };
-                    for kind in kinds(rule, way).iter().copied() {
-                        let side = rule.on.from;
-                        let place = |routes: &mut Routes<Vec<usize>>| {
-                            let list = &mut routes[way as usize][side as usize][kind as usize];
-                            list.entry(name.into()).or_default().push(at);
-                        };
-                        place(&mut layer.routes);
-                        program.know(way, side, kind, name);
-                        // What an upper table renames, a lower one knows by its canonical name.
-                        if let Some(after) = rule.on.what.names().after(way) {
-                            program.know(way, side, kind, after);
-                        }
-                    }
-                }
+            for rule in &table.rules {
+                needs(rule, &table.shapes, &mut watch);
             }
-            program.layers.push(layer);
+            program.layers.push(Layer::new(table, &mut demands));
         }
-        let slots: Vec<_> = program
-            .memory
-            .iter()
-            .map(|memory| memory.slot.on.clone())
-            .collect();
-        for on in slots {
+        for memory in &program.memory {
+            let on = &memory.slot.on;
             let kinds: &[Kind] = match on.what {
                 Selector::Method(_) => &[Kind::Request, Kind::Notification],
                 Selector::Answers(_) => &[Kind::Result],
                 Selector::ErrorsOf(_) => &[Kind::Error],
             };
-            for kind in kinds {
-                if let Some(name) = on.what.names().canonical.as_deref() {
-                    program.know(Way::Read, on.from, *kind, name);
-                    program.know(Way::Write, on.from, *kind, name);
+            let name = on.what.names().canonical.as_deref();
+            for way in [Way::Read, Way::Write] {
+                for (name, kind) in name
+                    .into_iter()
+                    .flat_map(|name| kinds.iter().map(move |kind| (name, *kind)))
+                {
+                    demand(&mut demands, way, on.from, kind, name).add(&memory.slot.when);
                 }
             }
         }
-        if program.sessions {
-            for way in [Way::Read, Way::Write] {
-                program.know(way, Side::Client, Kind::Notification, "session/cancel");
-                program.know(way, Side::Agent, Kind::Notification, "session/update");
-            }
+        program.sessions = watch.any();
+        for way in [Way::Read, Way::Write] {
+            watch.demand(|side, kind, method, guard| {
+                let demands = demand(&mut demands, way, side, kind, method);
+                match guard {
+                    Some(guard) => demands.add(&guard),
+                    None => demands.add_all(),
+                }
+            });
         }
+        program.gates = demands.map(|ways| {
+            ways.map(|sides| {
+                sides.map(|methods| {
+                    let gates = methods.into_iter().map(|(name, all)| (name, all.gate()));
+                    gates.collect()
+                })
+            })
+        });
         program
-    }
-
-    fn know(&mut self, way: Way, side: Side, kind: Kind, name: &str) {
-        self.known[way as usize][side as usize][kind as usize].insert(name.into(), ());
     }
 
     /// The dialect's name.
@@ -124,29 +114,24 @@ impl Program {
         self.layers.first().map_or("", |layer| &layer.table.name)
     }
 
-    /// Whether anything is done with such a message: the one lookup.
-    #[must_use]
-    pub fn knows(&self, way: Way, from: Side, kind: Kind, method: &str) -> bool {
-        let known = &self.known[way as usize][from as usize][kind as usize];
-        known.contains_key(method) || (kind == Kind::Error && known.contains_key("*"))
+    /// What is asked of such a message; `None` when nothing is done with it. This is the one lookup.
+    pub(super) fn gate(&self, way: Way, from: Side, kind: Kind, method: &str) -> Option<&Gate> {
+        let gates = &self.gates[way as usize][from as usize][kind as usize];
+        gates.get(method).or_else(|| {
+            let all = (kind == Kind::Error).then(|| gates.get("*"));
+            all.flatten()
+        })
+    }
+
+    /// Whether anything of a conversation is remembered beyond requests in flight.
+    pub(super) fn remembers(&self) -> bool {
+        self.sessions || !self.memory.is_empty()
     }
 
     /// Whether nothing is ever done: the dialect is canonical.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.layers.iter().all(|layer| layer.table.rules.is_empty())
-            && *self.jsonrpc() == Jsonrpc::Always
-    }
-
-    /// Whether a notification that is known by name can be passed by: nothing of it is remembered,
-    /// and no rule's guard holds. Costs no allocation.
-    pub(super) fn passes(&self, way: Way, from: Side, method: &str, body: &Node<'_>) -> bool {
-        let kind = Kind::Notification;
-        let met = |rule: &Rule| rule.base.works(way) && holds(body, rule.base.before(way));
-        let layers = || self.layers.iter();
-        !self.sessions
-            && self.memory.is_empty()
-            && !layers().any(|layer| layer.rules(way, from, kind, method).any(met))
+        self.layers.iter().all(|layer| layer.table.rules.is_empty()) && !self.strips()
     }
 
     pub(super) fn jsonrpc(&self) -> &Jsonrpc {
@@ -155,12 +140,53 @@ impl Program {
             .map_or(&Jsonrpc::Always, |layer| &layer.table.jsonrpc)
     }
 
+    /// Whether messages are written without a member that canonical has.
+    pub(super) fn strips(&self) -> bool {
+        *self.jsonrpc() != Jsonrpc::Always
+    }
+
     pub(super) fn int_ids(&self) -> bool {
         self.layers.first().is_some_and(|layer| layer.table.int_ids)
     }
 }
 
 impl Layer {
+    /// Takes in one table, and what its rules ask of messages.
+    fn new(table: Arc<Table>, demands: &mut Routes<Demands>) -> Self {
+        let mut routes: Routes<Vec<usize>> = Routes::default();
+        for (at, rule) in table.rules.iter().enumerate() {
+            for way in [Way::Read, Way::Write] {
+                let Some(name) = rule.on.what.names().before(way) else {
+                    continue;
+                };
+                if !rule.base.works(way) {
+                    continue;
+                }
+                for kind in kinds(rule, way).iter().copied() {
+                    let side = rule.on.from;
+                    let list = &mut routes[way as usize][side as usize][kind as usize];
+                    list.entry(name.into()).or_default().push(at);
+                    demand(demands, way, side, kind, name).add(rule.base.before(way));
+                }
+            }
+        }
+        Self { table, routes }
+    }
+
+    /// Whether any rule is for such a message.
+    pub(super) fn meets(&self, way: Way, from: Side, message: &Message<'_>, asked: &Asked) -> bool {
+        let routes = &self.routes[way as usize][from as usize][message.kind as usize];
+        !routes.is_empty()
+            && match message.kind {
+                Kind::Request | Kind::Notification => routes.contains_key(&*message.method),
+                Kind::Result | Kind::Error => {
+                    routes.contains_key(&*asked.dialect)
+                        || routes.contains_key(&*asked.canonical)
+                        || routes.contains_key("*")
+                }
+            }
+    }
+
     /// The rules for a message of that name.
     pub(super) fn rules(
         &self,
@@ -187,20 +213,30 @@ fn kinds(rule: &Rule, way: Way) -> &'static [Kind] {
     }
 }
 
-/// Whether a rule asks for more than its own message.
-fn needs_sessions(rule: &Rule, shapes: &[Shape]) -> bool {
+fn demand<'d>(
+    demands: &'d mut Routes<Demands>,
+    way: Way,
+    side: Side,
+    kind: Kind,
+    method: &str,
+) -> &'d mut Demands {
+    let methods = &mut demands[way as usize][side as usize][kind as usize];
+    methods.entry(method.into()).or_default()
+}
+
+/// What a rule needs to know of sessions, beyond its own message.
+fn needs(rule: &Rule, shapes: &[Shape], watch: &mut Watch) {
     let shaped = shapes.iter().flat_map(|shape| &shape.cases);
-    std::iter::once(&rule.base)
-        .chain(&rule.cases)
-        .chain(shaped)
-        .any(|case| {
-            let emitted = case.emit.iter().flat_map(|emit: &Emit| &emit.rows);
-            let acts = case
-                .actions
-                .iter()
-                .any(|action| *action != Action::RejectUnsupported);
-            acts || case.rows.iter().chain(emitted).any(recalls_sessions)
-        })
+    let cases = std::iter::once(&rule.base).chain(&rule.cases);
+    for case in cases.chain(shaped) {
+        for action in &case.actions {
+            watch.add(*action);
+        }
+        let emitted = case.emit.iter().flat_map(|emit: &Emit| &emit.rows);
+        if case.rows.iter().chain(emitted).any(recalls_sessions) {
+            watch.add_prompts();
+        }
+    }
 }
 
 fn recalls_sessions(row: &Row) -> bool {

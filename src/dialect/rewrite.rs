@@ -4,10 +4,9 @@
 //! one of them cannot be put: the caller throws the tree away. Not here: which rules are asked
 //! (see `program`), tables of values (see `values`), and further messages (see `translate`).
 
+use super::guard::holds;
 use super::pointer::Place;
-use super::table::{
-    Case, Conversion, Each, Expect, Fill, Guard, Literal, Recall, Rest, Row, Shape, Way,
-};
+use super::table::{Case, Conversion, Each, Expect, Fill, Literal, Recall, Row, Shape, Way};
 use super::text::{self, Type};
 use super::tree::Node;
 
@@ -34,36 +33,6 @@ pub(super) struct Rewriter<'a, 'r> {
     pub(super) dropped: Vec<String>,
     /// Shapes of which no case fitted.
     pub(super) unmatched: Vec<String>,
-}
-
-/// Whether all expectations hold.
-pub(super) fn holds(scope: &Node<'_>, guard: &Guard) -> bool {
-    guard
-        .iter()
-        .all(|(place, expect)| meets(scope, place, expect))
-}
-
-fn meets(scope: &Node<'_>, place: &Place, expect: &Expect) -> bool {
-    let found = scope.look(place);
-    let Some(look) = found else {
-        return matches!(expect, Expect::Absent(true) | Expect::NotIn(_));
-    };
-    match expect {
-        Expect::Absent(absent) => !absent,
-        Expect::Const(literal) => text::same(&literal.0, &look.json()),
-        Expect::Is(types) => types.contains(&look.kind()),
-        Expect::In(all) => {
-            let json = look.json();
-            all.iter().any(|literal| text::same(&literal.0, &json))
-        }
-        Expect::NotIn(all) => {
-            let json = look.json();
-            !all.iter().any(|literal| text::same(&literal.0, &json))
-        }
-        Expect::Matches(regex) => {
-            text::string(&look.json()).is_some_and(|text| regex.is_match(&text))
-        }
-    }
 }
 
 impl<'a> Rewriter<'a, '_> {
@@ -108,7 +77,7 @@ impl<'a> Rewriter<'a, '_> {
             }
         }
         for (place, value) in moved {
-            self.put(scope, &place, value)?;
+            self.put(scope, place, value)?;
         }
         self.fill(scope, &rows())
     }
@@ -131,7 +100,7 @@ impl<'a> Rewriter<'a, '_> {
         let moved = self.collect(scope, active())?;
         self.leave(scope, active(), false);
         for (place, value) in moved {
-            self.put(scope, &place, value)?;
+            self.put(scope, place, value)?;
         }
         self.fill(scope, &active())
     }
@@ -141,7 +110,7 @@ impl<'a> Rewriter<'a, '_> {
         &mut self,
         scope: &mut Node<'a>,
         rows: impl Iterator<Item = &'a Row> + Clone,
-    ) -> Result<Vec<(Place, Node<'a>)>, Trouble> {
+    ) -> Result<Vec<(&'a Place, Node<'a>)>, Trouble> {
         let mut moved = Vec::new();
         let mut spent: Vec<&Place> = Vec::new();
         for row in rows {
@@ -176,7 +145,7 @@ impl<'a> Rewriter<'a, '_> {
             }
             if before != after || converted {
                 self.changed = true;
-                moved.push((after.clone(), value));
+                moved.push((after, value));
             }
             if before != after && !row.copy {
                 spent.push(before);
@@ -274,59 +243,6 @@ impl<'a> Rewriter<'a, '_> {
         scope
             .put(place.names(), value)
             .map_err(|_| Trouble::Blocked(place.to_string()))
-    }
-
-    /// Moves or drops the members that nothing names.
-    fn rest(
-        &mut self,
-        scope: &mut Node<'a>,
-        case: &'a Case,
-        cases: &[&'a Case],
-    ) -> Result<(), Trouble> {
-        let (from, to) = match (&case.rest, self.way) {
-            (Rest::Keep, _) => return Ok(()),
-            (Rest::Drop(why), _) => {
-                let named = named(cases, self.way, &[]);
-                if let Some(members) = scope.members() {
-                    let before = members.len();
-                    members.retain(|(raw, _)| named.iter().any(|name| text::same_name(raw, name)));
-                    if members.len() < before {
-                        self.changed = true;
-                        self.dropped.push(why.clone());
-                    }
-                }
-                return Ok(());
-            }
-            (Rest::Move { dialect, canonical }, Way::Read) => (dialect, canonical),
-            (Rest::Move { dialect, canonical }, Way::Write) => (canonical, dialect),
-        };
-        let named = named(cases, self.way, from.names());
-        let inward = to.within(from) && to != from;
-        let skip = to.names().get(from.names().len()).filter(|_| inward);
-        let Some(members) = scope.at(from.names()).and_then(Node::members) else {
-            return Ok(());
-        };
-        let strangers: Vec<_> = members
-            .extract_if(.., |(raw, _)| {
-                !named.iter().any(|name| text::same_name(raw, name))
-                    && skip.is_none_or(|skip| !text::same_name(raw, skip))
-            })
-            .collect();
-        if members.is_empty() && !from.names().is_empty() {
-            scope.take(from.names());
-        }
-        for (raw, value) in strangers {
-            let Some(name) = text::unescape(&raw) else {
-                continue;
-            };
-            let mut names: Vec<Box<str>> = to.names().to_vec();
-            names.push((&*name).into());
-            self.changed = true;
-            scope
-                .put(&names, value)
-                .map_err(|_| Trouble::Blocked(to.to_string()))?;
-        }
-        Ok(())
     }
 
     fn convert_all(
@@ -442,16 +358,4 @@ fn consts<'a, 'c>(
                 _ => None,
             })
     })
-}
-
-/// The members of the object at `from` that guards and rows name, on the side that is left.
-fn named(cases: &[&Case], way: Way, from: &[Box<str>]) -> Vec<Box<str>> {
-    let places = cases.iter().flat_map(|case| {
-        let rows = case.rows.iter().filter_map(move |row| row.before(way));
-        rows.chain(case.before(way).iter().map(|(place, _)| place))
-    });
-    places
-        .filter(|place| place.names().starts_with(from))
-        .filter_map(|place| place.names().get(from.len()).cloned())
-        .collect()
 }

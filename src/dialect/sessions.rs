@@ -4,8 +4,12 @@
 //! the actions need it, and the slot `prompting_session`. Bounded. Not here: what is done with it
 //! (see `action`).
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use super::look::Look;
+use super::pointer::Place;
+use super::table::{Action, Expect, Guard, Literal};
 use super::text;
 use super::tree::Node;
 use crate::wire::{Kind, Side};
@@ -49,6 +53,75 @@ pub(super) struct Call {
     pub(super) done: bool,
 }
 
+/// What has to be known of sessions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Watch {
+    /// Which one has a prompt in flight.
+    prompts: bool,
+    calls: bool,
+    config: bool,
+    said: bool,
+}
+
+impl Watch {
+    /// An action asks for what it needs.
+    pub(super) fn add(&mut self, action: Action) {
+        match action {
+            Action::RejectUnsupported => return,
+            Action::FindToolCall => self.calls = true,
+            Action::RebuildConfigOptions => self.config = true,
+            Action::OnlyNewText => self.said = true,
+            Action::TellPermission | Action::StopReasonOfTurn => {}
+            _ => (self.calls, self.config, self.said) = (true, true, true),
+        }
+        self.prompts = true;
+    }
+
+    /// A value is filled in with the session that has a prompt in flight.
+    pub(super) fn add_prompts(&mut self) {
+        self.prompts = true;
+    }
+
+    pub(super) fn any(self) -> bool {
+        self.prompts
+    }
+
+    /// Tells each message that has to be seen: all of a method, or those that meet a guard.
+    pub(super) fn demand(self, mut tell: impl FnMut(Side, Kind, &str, Option<Guard>)) {
+        if !self.prompts {
+            return;
+        }
+        tell(Side::Client, Kind::Notification, "session/cancel", None);
+        for kind in [Kind::Result, Kind::Error] {
+            tell(Side::Agent, kind, "session/prompt", None);
+        }
+        for method in [
+            "session/new",
+            "session/load",
+            "session/resume",
+            "session/set_config_option",
+        ] {
+            tell(Side::Agent, Kind::Result, method, None);
+        }
+        let variants = [
+            (self.calls, "\"tool_call\""),
+            (self.calls, "\"tool_call_update\""),
+            (self.said, "\"agent_message_chunk\""),
+            (self.config, "\"config_option_update\""),
+        ];
+        let wanted = variants.iter().filter(|(wanted, _)| *wanted);
+        let literals = wanted.map(|(_, variant)| Literal(variant.as_bytes().into()));
+        let place = Place::parse("/update/sessionUpdate").expect("a pointer of ours parses");
+        let guard = vec![(place, Expect::In(literals.collect()))];
+        tell(
+            Side::Agent,
+            Kind::Notification,
+            "session/update",
+            Some(guard),
+        );
+    }
+}
+
 impl Sessions {
     /// A session by its id, made when it is new.
     pub(super) fn enter(&mut self, id: &str) -> &mut Session {
@@ -72,6 +145,14 @@ impl Sessions {
         let session = &mut self.all[at];
         session.touched = self.clock;
         session
+    }
+
+    /// A message of this session has passed by, of which no more is wanted.
+    pub(super) fn touch(&mut self, body: &Node<'_>) {
+        let json = body.look_at("sessionId").map(Look::json);
+        if let Some(id) = json.as_deref().and_then(text::string) {
+            self.enter(&id);
+        }
     }
 
     /// A session by its id.
@@ -98,8 +179,8 @@ impl Sessions {
         asked_session: Option<&str>,
         body: &Node<'_>,
     ) {
-        let json = body.json();
-        let own = text::member(&json, "sessionId").and_then(text::string);
+        let json = body.look_at("sessionId").map(Look::json);
+        let own = json.as_deref().and_then(text::string);
         let Some(id) = own.as_deref().or(asked_session) else {
             return;
         };
@@ -118,7 +199,7 @@ impl Sessions {
                 self.enter(id).cancelled = true;
             }
             (Side::Agent, Kind::Notification, "session/update") => {
-                if let Some(update) = text::member(&json, "update") {
+                if let Some(update) = body.look_at("update") {
                     self.enter(id).update(update);
                 }
             }
@@ -128,7 +209,8 @@ impl Sessions {
                 "session/new" | "session/load" | "session/resume" | "session/set_config_option",
             ) => {
                 let session = self.enter(id);
-                session.options(text::member(&json, "configOptions"));
+                let options = body.look_at("configOptions").map(Look::json);
+                session.options(options.as_deref());
             }
             _ => {}
         }
@@ -142,8 +224,8 @@ impl Session {
         }
     }
 
-    fn update(&mut self, update: &[u8]) {
-        let field = |name| text::member(update, name).and_then(text::string);
+    fn update(&mut self, update: Look<'_, '_>) {
+        let field = |name| text_of(update, name);
         let Some(variant) = field("sessionUpdate") else {
             return;
         };
@@ -156,17 +238,17 @@ impl Session {
                 let mut call = found
                     .and_then(|at| self.calls.remove(at))
                     .unwrap_or_default();
-                call.id = id.into_owned();
-                let command = text::member(update, "rawInput")
-                    .and_then(|input| text::member(input, "command"))
-                    .and_then(text::string);
+                call.id = id;
+                let command = update
+                    .child("rawInput")
+                    .and_then(|input| text_of(input, "command"));
                 for (own, new) in [
                     (&mut call.title, field("title")),
                     (&mut call.kind, field("kind")),
                     (&mut call.command, command),
                 ] {
                     if let Some(new) = new.filter(|new| new.len() <= FIELD) {
-                        *own = new.into_owned();
+                        *own = new;
                     }
                 }
                 if let Some(status) = field("status") {
@@ -181,10 +263,9 @@ impl Session {
                 }
             }
             "agent_message_chunk" => {
-                let content = text::member(update, "content");
-                let said = content.and_then(|content| text::member(content, "text"));
-                self.said
-                    .push_str(&said.and_then(text::string).unwrap_or_default());
+                let content = update.child("content");
+                let said = content.and_then(|content| text_of(content, "text"));
+                self.said.push_str(&said.unwrap_or_default());
                 if self.said.len() > SAID {
                     let mut cut = self.said.len() - SAID / 2;
                     while !self.said.is_char_boundary(cut) {
@@ -193,8 +274,16 @@ impl Session {
                     self.said.drain(..cut);
                 }
             }
-            "config_option_update" => self.options(text::member(update, "configOptions")),
+            "config_option_update" => {
+                let options = update.child("configOptions").map(Look::json);
+                self.options(options.as_deref());
+            }
             _ => {}
         }
     }
+}
+
+/// The text of a member that is a string.
+fn text_of(look: Look<'_, '_>, name: &str) -> Option<String> {
+    text::string(&look.child(name)?.json()).map(Cow::into_owned)
 }

@@ -3,17 +3,17 @@
 //! At most one rule of a table is for a message: its guards say which. Not here: the stack of
 //! tables (see `translate`).
 
+use smallvec::{SmallVec, smallvec};
+
 use super::action;
 use super::asked::{Asked, Purpose};
+use super::guard::holds;
 use super::message::{self, Message};
+use super::name::Name;
 use super::outcome::{Happened, Outcome};
-use super::pointer::Place;
 use super::program::{Fired, Layer, PROMPTING};
-use super::rewrite::{Rewriter, Trouble, holds};
-use super::table::{
-    Action, Answer, Case, Emit, Failure, Kinds, Per, Recall, Row, Rule, Selector, Way,
-};
-use super::text;
+use super::rewrite::{Rewriter, Trouble};
+use super::table::{Answer, Case, Failure, Kinds, Per, Recall, Rule, Selector, Way};
 use super::translate::Translator;
 use super::tree::Node;
 use crate::wire::{IdBuf, Kind};
@@ -24,28 +24,24 @@ impl Translator {
         &mut self,
         layer: &'a Layer,
         way: Way,
-        mut message: Message<'a>,
+        message: Message<'a>,
         asked: &mut Asked,
         next: &mut Vec<Message<'a>>,
         out: &mut Outcome,
     ) {
         let from = self.from(way);
         let answers = matches!(message.kind, Kind::Result | Kind::Error);
-        let pair = (asked.dialect.to_string(), asked.canonical.to_string());
-        let names: &[&str] = if answers {
-            if pair.0 == pair.1 {
-                &[&pair.1]
-            } else {
-                &[&pair.0, &pair.1]
-            }
+        let names = if answers {
+            [&asked.dialect, &asked.canonical].map(Name::clone)
         } else {
-            &[&message.method.clone()]
+            [&message.method, &message.method].map(Name::clone)
         };
         let mut unmatched = None;
-        for name in names {
+        let distinct = 1 + usize::from(names[0] != names[1]);
+        for name in &names[2 - distinct..] {
             let rules = layer.rules(way, from, message.kind, name);
-            for rule in rules.filter(|rule| !answers || fits_pair(rule, &pair)) {
-                if !rule.base.works(way) || !holds(&message.body, rule.base.before(way)) {
+            for rule in rules.filter(|rule| !answers || fits_pair(rule, &names)) {
+                if !holds(&message.body, rule.base.before(way)) {
                     continue;
                 }
                 let works =
@@ -53,7 +49,7 @@ impl Translator {
                 match rule.cases.iter().find(works) {
                     None if !rule.cases.is_empty() => unmatched = Some(rule),
                     case => {
-                        let mut cases = vec![&rule.base];
+                        let mut cases: SmallVec<[&Case; 2]> = smallvec![&rule.base];
                         cases.extend(case);
                         self.split(layer, way, message, asked, rule, &cases, next, out);
                         return;
@@ -65,10 +61,9 @@ impl Translator {
             out.note(
                 Happened::Unmatched,
                 Some(told(layer, rule)),
-                message.method.clone(),
+                &*message.method,
             );
         }
-        message.changed |= false;
         next.push(message);
     }
 
@@ -86,9 +81,15 @@ impl Translator {
         out: &mut Outcome,
     ) {
         let place = rule.split.as_ref().filter(|(split, _)| *split == way);
+        let Some((_, place)) = place else {
+            self.apply(layer, way, message, asked, rule, cases, next, out);
+            return;
+        };
         let mut body = message.body.clone();
-        let items = place.and_then(|(_, place)| body.at(place.names())?.items().cloned());
-        let (Some((_, place)), Some(items)) = (place, items) else {
+        let items = body
+            .at(place.names())
+            .and_then(|list| list.items().cloned());
+        let Some(items) = items else {
             self.apply(layer, way, message, asked, rule, cases, next, out);
             return;
         };
@@ -216,7 +217,7 @@ impl Translator {
             (&rule.on.what, rule.on.what.names().after(way))
             && names.before(way) != Some(after)
         {
-            message.method = after.to_owned();
+            message.method = after.into();
             message.changed = true;
         }
         if rule.on.kinds != Some(Kinds::DialectAsks) {
@@ -265,7 +266,7 @@ impl Translator {
             out.note(
                 Happened::Answered,
                 Some(told(layer, rule)),
-                original.method.clone(),
+                &*original.method,
             );
             if name == "result" && way == Way::Write && self.program.sessions {
                 let body = Node::raw(&value.0);
@@ -280,50 +281,6 @@ impl Translator {
             }
         }
         !stays
-    }
-
-    /// A further message, made of the parts of the one at hand.
-    fn emit<'a>(
-        &mut self,
-        layer: &'a Layer,
-        emit: &'a Emit,
-        cases: &[&Case],
-        original: &Message<'a>,
-        asked: &Asked,
-        next: &mut Vec<Message<'a>>,
-    ) {
-        let mut sources = vec![original.body.clone()];
-        if let Some(place) = &emit.each {
-            let mut body = original.body.clone();
-            let Some(list) = body.at(place.names()) else {
-                return;
-            };
-            let once = cases
-                .iter()
-                .any(|case| case.actions.contains(&Action::OnlyNewText));
-            if once && self.was_said(asked, list) {
-                return;
-            }
-            sources = list.items().cloned().unwrap_or_default();
-        }
-        let session = self.session_of(original, asked);
-        for source in sources {
-            let this = &*self;
-            let recall =
-                |recall: &Recall, key: Option<&str>| this.recall(recall, key, &session, asked);
-            let mut rewriter = Rewriter {
-                way: emit.way,
-                shapes: &layer.table.shapes,
-                recall: &recall,
-                changed: false,
-                dropped: Vec::new(),
-                unmatched: Vec::new(),
-            };
-            if let Ok(body) = rewriter.build(&source, &emit.rows) {
-                let made = Message::made(Kind::Notification, IdBuf::Absent, &emit.method, body);
-                next.push(made);
-            }
-        }
     }
 
     /// What becomes of a message that cannot be translated: never half of it.
@@ -353,7 +310,7 @@ impl Translator {
                 }
             }
             Trouble::Refused(error) => {
-                out.note(Happened::Answered, rule_told, original.method.clone());
+                out.note(Happened::Answered, rule_told, &*original.method);
                 if request {
                     let way = if layer.table.rules.is_empty() {
                         Way::Read
@@ -381,15 +338,16 @@ impl Translator {
         }
     }
 
+    /// The session whose slots are recalled.
     pub(super) fn session_of(&self, message: &Message<'_>, asked: &Asked) -> String {
-        let json = message.body.json();
-        let own = text::member(&json, "sessionId").and_then(text::string);
-        own.map(std::borrow::Cow::into_owned)
-            .or_else(|| asked.session.clone())
-            .unwrap_or_default()
+        if self.program.memory.is_empty() {
+            return String::new();
+        }
+        let own = message.session().or_else(|| asked.session.clone());
+        own.unwrap_or_default()
     }
 
-    fn recall(
+    pub(super) fn recall(
         &self,
         recall: &Recall,
         key: Option<&str>,
@@ -413,60 +371,14 @@ impl Translator {
     }
 }
 
-impl<'a> Rewriter<'a, '_> {
-    /// A new value made of another one by rows.
-    fn build(&mut self, source: &Node<'a>, rows: &'a [Row]) -> Result<Node<'a>, Trouble> {
-        let mut made = Node::Absent;
-        for row in rows {
-            self.build_row(source, row, &mut made)?;
-        }
-        Ok(made)
-    }
-
-    fn build_row(
-        &mut self,
-        source: &Node<'a>,
-        row: &'a Row,
-        made: &mut Node<'a>,
-    ) -> Result<(), Trouble> {
-        let whole = Place::parse("").expect("the empty pointer parses");
-        let after = row
-            .after(self.way)
-            .cloned()
-            .unwrap_or_else(|| whole.clone());
-        // The row's own column is moved aside so that its value cannot meet what is built.
-        let mut scope = Node::object(Vec::new());
-        if let Some(before) = row.before(self.way) {
-            let mut source = source.clone();
-            if let Some(value) = source.at(before.names()) {
-                let value = value.clone();
-                let blocked = |_| Trouble::Blocked(before.to_string());
-                if before.names().is_empty() {
-                    scope = value;
-                } else {
-                    scope.put(before.names(), value).map_err(blocked)?;
-                }
-            } else if row.fill.is_none() {
-                return Ok(());
-            }
-        }
-        self.rows(&mut scope, std::slice::from_ref(row))?;
-        let Some(value) = scope.take(after.names()) else {
-            return Ok(());
-        };
-        made.put(after.names(), value)
-            .map_err(|_| Trouble::Blocked(after.to_string()))
-    }
-}
-
 /// Whether a rule for answers is for the answer to this pair of methods.
-fn fits_pair(rule: &Rule, pair: &(String, String)) -> bool {
+fn fits_pair(rule: &Rule, [dialect, canonical]: &[Name; 2]) -> bool {
     let names = rule.on.what.names();
     let fits = |name: &Option<String>, own: &str| {
         name.as_deref()
-            .is_none_or(|name| name == "*" || name == own || name == pair.1)
+            .is_none_or(|name| name == "*" || name == own || *name == **canonical)
     };
-    fits(&names.dialect, &pair.0) && fits(&names.canonical, &pair.1)
+    fits(&names.dialect, dialect) && fits(&names.canonical, canonical)
 }
 
 /// A rule's full name.

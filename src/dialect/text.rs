@@ -257,6 +257,7 @@ fn same_at(one: &[u8], two: &[u8], depth: usize) -> bool {
     match kind {
         Type::Null => true,
         Type::Boolean => false,
+        Type::String if !one.contains(&b'\\') && !two.contains(&b'\\') => false,
         Type::String => match (string(one), string(two)) {
             (Some(one), Some(two)) => one == two,
             _ => false,

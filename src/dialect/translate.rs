@@ -5,17 +5,18 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::action::Legacy;
 use super::asked::{Asked, Purpose, Requests};
 use super::memory::Memory;
 use super::message::{self, Message};
+use super::name::Name;
 use super::outcome::{Happened, Outcome, Pass};
-use super::permission::{self, Offered, Verdict};
+use super::permission;
 use super::program::Program;
-use super::rewrite;
 use super::sessions::Sessions;
-use super::table::{Jsonrpc, Per, Selector, Way};
-use super::text;
+use super::table::{Jsonrpc, Way};
 use super::tree::Node;
 use crate::wire::{Envelope, Frame, IdBuf, Kind, Side, reply};
 
@@ -66,7 +67,7 @@ impl Translator {
     /// From the dialect to canonical: a message the peer has sent.
     pub fn read(&mut self, frame: &Frame, at: &Envelope) -> Outcome {
         let mut outcome = self.translate(Way::Read, frame, at);
-        if outcome.pass == Pass::Same && !message::says_jsonrpc(frame) {
+        if outcome.pass == Pass::Same && !at.jsonrpc {
             outcome.pass = Pass::Frames(vec![message::with_jsonrpc(frame)]);
         }
         outcome
@@ -80,11 +81,7 @@ impl Translator {
     /// Remembers a request as if it had passed, with its method in both columns; for examples
     /// that show an answer alone.
     pub fn assume(&mut self, asker: Side, id: &IdBuf, dialect: &str, canonical: &str) {
-        let asked = Asked {
-            dialect: dialect.into(),
-            canonical: canonical.into(),
-            ..Asked::default()
-        };
+        let asked = Asked::of(dialect, canonical);
         if !self.requests(asker).has(id) {
             self.requests(asker).ask(id.clone(), asked);
         }
@@ -115,43 +112,61 @@ impl Translator {
     fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Outcome {
         let from = self.from(way);
         let mut out = Outcome::default();
+        let body = message::body(frame, at);
+        let strips = way == Way::Write && self.program.strips() && at.jsonrpc;
         match at.kind {
             Kind::Notification => {
                 let method = at.method(frame);
-                let body = at.body(frame).map_or(Node::Absent, Node::raw);
-                let met = self.program.knows(way, from, at.kind, &method)
-                    && !self.program.passes(way, from, &method, &body);
-                if met || self.strips(way, frame) {
+                if strips || self.lets_in(way, at.kind, &method, &body) {
                     let message = Message::take(frame, at, &method);
                     self.run(way, message, Asked::default(), &mut out);
+                } else if self.program.sessions && method == "session/update" {
+                    self.sessions.touch(&body);
                 }
             }
             Kind::Request => {
                 let method = at.method(frame);
-                let message = Message::take(frame, at, &method);
-                self.run(way, message, Asked::default(), &mut out);
+                let looked_at = strips
+                    || method == PERMISSION
+                    || self.program.remembers()
+                    || self.program.int_ids()
+                    || self.lets_in(way, at.kind, &method, &body);
+                if looked_at {
+                    let message = Message::take(frame, at, &method);
+                    self.run(way, message, Asked::default(), &mut out);
+                } else {
+                    let id = at.id(frame).to_owned();
+                    self.requests(from).ask(id, Asked::of(&method, &method));
+                }
             }
             Kind::Result | Kind::Error => {
                 let id = at.id(frame).to_owned();
                 let Some(asked) = self.requests(from.other()).answer(&id) else {
                     return out;
                 };
-                let method = match way {
-                    Way::Read => asked.dialect.clone(),
-                    Way::Write => asked.canonical.clone(),
-                };
-                let message = Message::take(frame, at, &method);
-                self.answered(way, message, asked, &mut out);
+                let looked_at = strips
+                    || *asked.canonical == *PERMISSION
+                    || !asked.is_plain()
+                    || self.lets_in(way, at.kind, &asked.dialect, &body)
+                    || asked.dialect != asked.canonical
+                        && self.lets_in(way, at.kind, &asked.canonical, &body);
+                if looked_at {
+                    let method = match way {
+                        Way::Read => asked.dialect.clone(),
+                        Way::Write => asked.canonical.clone(),
+                    };
+                    let message = Message::take(frame, at, &method);
+                    self.answered(way, message, asked, &mut out);
+                }
             }
         }
         out
     }
 
-    /// Whether a message is written without a member that it has.
-    fn strips(&self, way: Way, frame: &Frame) -> bool {
-        way == Way::Write
-            && *self.program.jsonrpc() != Jsonrpc::Always
-            && message::says_jsonrpc(frame)
+    /// Whether a rule may be for such a message, or anything of it is remembered.
+    fn lets_in(&self, way: Way, kind: Kind, method: &str, body: &Node<'_>) -> bool {
+        let gate = self.program.gate(way, self.from(way), kind, method);
+        gate.is_some_and(|gate| gate.lets_in(body))
     }
 
     fn answered(&mut self, way: Way, mut message: Message<'_>, asked: Asked, out: &mut Outcome) {
@@ -184,80 +199,98 @@ impl Translator {
     }
 
     /// Takes one message through the layers and puts what comes of it into the outcome.
-    fn run(&mut self, way: Way, message: Message<'_>, mut asked: Asked, out: &mut Outcome) {
+    fn run(&mut self, way: Way, mut message: Message<'_>, mut asked: Asked, out: &mut Outcome) {
         let program = Arc::clone(&self.program);
         let from = self.from(way);
         let before = (message.kind, message.id.clone(), message.method.clone());
         let original = message.body.clone();
         let answers = matches!(message.kind, Kind::Result | Kind::Error);
-        let mut message = message;
+        let is_verdict = answers && *asked.canonical == *PERMISSION && from == Side::Client;
         if way == Way::Write {
-            if answers && &*asked.canonical == PERMISSION && from == Side::Client {
+            if is_verdict {
                 self.place_answer(&mut message, &asked, None, out);
             }
             self.see(from, &message, &mut asked);
         }
-        let canonical = (way == Way::Write).then(|| message.body.clone());
-        let mut list = vec![message];
-        for at in 0..program.layers.len() {
-            let at = match way {
-                Way::Read => at,
-                Way::Write => program.layers.len() - 1 - at,
-            };
-            let mut next = Vec::with_capacity(list.len());
-            for message in list {
-                self.step(
-                    &program.layers[at],
-                    way,
-                    message,
-                    &mut asked,
-                    &mut next,
-                    out,
-                );
-            }
-            list = next;
-        }
-        let mut frames = Vec::with_capacity(list.len());
-        let mut changed = list.len() != 1;
+        let canonical = (way == Way::Write && is_verdict).then(|| message.body.clone());
+        let list = self.descend(&program, way, message, &mut asked, out);
+        let mut passing: SmallVec<[Message<'_>; 1]> = SmallVec::new();
+        let mut changed = list.len() != 1 || (way == Way::Write && program.strips());
         for mut message in list {
-            if answers && &*asked.canonical == PERMISSION && from == Side::Client {
+            if is_verdict {
                 match &canonical {
                     None => self.place_answer(&mut message, &asked, Some(&original), out),
                     Some(canonical) => Self::check_written(&mut message, canonical, &asked, out),
                 }
             }
-            let mut own = Asked {
-                dialect: message.method.as_str().into(),
-                canonical: message.method.as_str().into(),
-                ..asked.clone()
-            };
-            match way {
-                Way::Read => {
-                    let seen = if answers { &mut asked } else { &mut own };
-                    self.see(from, &message, seen);
-                    own.dialect = before.2.as_str().into();
-                }
-                Way::Write => own.canonical = before.2.as_str().into(),
+            if answers && way == Way::Read {
+                self.see(from, &message, &mut asked);
             }
-            if message.kind == Kind::Request {
-                if &*own.canonical == PERMISSION
-                    && !permission::same_options(&original.json(), &message.body.json())
-                {
-                    let why = "the options would not mean what they mean";
-                    self.refuse(&before.1, why, out);
-                    out.note(Happened::Permission, None, why);
-                    changed = true;
-                    continue;
+            if !answers || message.kind == Kind::Request {
+                let mut own = Asked {
+                    dialect: message.method.clone(),
+                    canonical: message.method.clone(),
+                    ..asked.clone()
+                };
+                match way {
+                    Way::Read => {
+                        if !answers {
+                            self.see(from, &message, &mut own);
+                        }
+                        own.dialect = before.2.clone();
+                    }
+                    Way::Write => own.canonical = before.2.clone(),
                 }
-                self.ask(way, from, &before, &mut message, own);
+                if message.kind == Kind::Request {
+                    if *own.canonical == *PERMISSION
+                        && !permission::same_options(&original.json(), &message.body.json())
+                    {
+                        let why = "the options would not mean what they mean";
+                        self.refuse(&before.1, why, out);
+                        out.note(Happened::Permission, None, why);
+                        changed = true;
+                        continue;
+                    }
+                    self.ask(way, from, &before, &mut message, own);
+                }
             }
             changed |= message.changed;
-            frames.push(message.frame(self.writes_jsonrpc(way, &message, &asked)));
+            passing.push(message);
         }
-        let strip = way == Way::Write && *self.program.jsonrpc() != Jsonrpc::Always;
-        if changed || strip {
-            out.pass = Pass::Frames(frames);
+        if changed {
+            let write =
+                |message: &Message<'_>| message.frame(self.writes_jsonrpc(way, message, &asked));
+            out.pass = Pass::Frames(passing.iter().map(write).collect());
         }
+    }
+
+    /// Takes one message through those layers that have a rule for its method.
+    fn descend<'a>(
+        &mut self,
+        program: &'a Program,
+        way: Way,
+        message: Message<'a>,
+        asked: &mut Asked,
+        out: &mut Outcome,
+    ) -> Vec<Message<'a>> {
+        let from = self.from(way);
+        let mut list = vec![message];
+        for at in 0..program.layers.len() {
+            let layer = match way {
+                Way::Read => &program.layers[at],
+                Way::Write => &program.layers[program.layers.len() - 1 - at],
+            };
+            let met = |message: &Message<'_>| layer.meets(way, from, message, asked);
+            if !list.iter().any(met) {
+                continue;
+            }
+            let mut next = Vec::with_capacity(list.len());
+            for message in list {
+                self.step(layer, way, message, asked, &mut next, out);
+            }
+            list = next;
+        }
+        list
     }
 
     /// Follows a request that goes on.
@@ -265,7 +298,7 @@ impl Translator {
         &mut self,
         way: Way,
         from: Side,
-        before: &(Kind, IdBuf, String),
+        before: &(Kind, IdBuf, Name),
         message: &mut Message<'_>,
         mut asked: Asked,
     ) {
@@ -288,11 +321,11 @@ impl Translator {
         match (way, self.program.jsonrpc()) {
             (Way::Read, _) | (_, Jsonrpc::Always) => true,
             (Way::Write, Jsonrpc::Only(methods)) => {
-                let method = match message.kind {
-                    Kind::Request | Kind::Notification => message.method.as_str(),
+                let method: &str = match message.kind {
+                    Kind::Request | Kind::Notification => &message.method,
                     Kind::Result | Kind::Error => &asked.dialect,
                 };
-                methods.iter().any(|known| known == method)
+                methods.iter().any(|known| **known == *method)
             }
         }
     }
@@ -306,119 +339,6 @@ impl Translator {
     pub(super) fn refuse(&mut self, id: &IdBuf, why: &str, out: &mut Outcome) {
         let reason = reply::Reason::new(reply::UNTRANSLATABLE, why.to_owned());
         out.back.push(reply::error(id.as_id(), &reason));
-    }
-
-    /// Sees a canonical message: sessions and slots.
-    fn see(&mut self, from: Side, message: &Message<'_>, asked: &mut Asked) {
-        let answers = matches!(message.kind, Kind::Result | Kind::Error);
-        let method = if answers {
-            asked.canonical.to_string()
-        } else {
-            message.method.clone()
-        };
-        if message.kind == Kind::Request {
-            let json = message.body.json();
-            let session = text::member(&json, "sessionId").and_then(text::string);
-            asked.session = session.map(std::borrow::Cow::into_owned);
-            match &*method {
-                PERMISSION => asked.offered = Some(Offered::read(&json)),
-                "session/set_config_option" if json.len() < 4096 => {
-                    asked.params = Some(json.into_owned());
-                }
-                _ => {}
-            }
-        }
-        if self.program.sessions {
-            let session = asked.session.as_deref();
-            self.sessions
-                .see(from, message.kind, &method, session, &message.body);
-        }
-        let program = Arc::clone(&self.program);
-        for (at, memory) in program.memory.iter().enumerate() {
-            let slot = &memory.slot;
-            let kind_fits = match slot.on.what {
-                Selector::Method(_) => !answers,
-                Selector::Answers(_) => message.kind == Kind::Result,
-                Selector::ErrorsOf(_) => message.kind == Kind::Error,
-            };
-            let named = slot.on.what.names().canonical.as_deref() == Some(&*method);
-            if !kind_fits
-                || !named
-                || slot.on.from != from
-                || !rewrite::holds(&message.body, &slot.when)
-            {
-                continue;
-            }
-            let Some(look) = message.body.look(&slot.at) else {
-                continue;
-            };
-            let value = look.json();
-            let key = slot.by.as_ref().and_then(|by| message.body.text_at(by));
-            match slot.per {
-                Per::Request => asked.slots.push((at, value.into_owned().into())),
-                Per::Connection => {
-                    self.memory
-                        .keep(at, "", key.as_deref().unwrap_or_default(), &value);
-                }
-                Per::Session => {
-                    let json = message.body.json();
-                    let own = text::member(&json, "sessionId").and_then(text::string);
-                    let session = own
-                        .as_deref()
-                        .or(asked.session.as_deref())
-                        .unwrap_or_default();
-                    self.memory
-                        .keep(at, session, key.as_deref().unwrap_or_default(), &value);
-                }
-            }
-        }
-    }
-
-    /// Judges a permission answer in canonical, and repairs it.
-    fn place_answer(
-        &self,
-        message: &mut Message<'_>,
-        asked: &Asked,
-        said: Option<&Node<'_>>,
-        out: &mut Outcome,
-    ) {
-        if message.kind != Kind::Result {
-            return;
-        }
-        let offered = asked.offered.clone().unwrap_or_default();
-        let verdict = Verdict::read(&message.body.json());
-        let ruling = match said {
-            Some(said) => permission::judge_read(&said.json(), &offered, &verdict),
-            None => offered.place(&verdict),
-        };
-        if let Some(repair) = ruling.repair {
-            message.body = Node::made(ruling.verdict.result());
-            message.changed = true;
-            out.note(Happened::Permission, None, repair);
-        }
-    }
-
-    /// Judges a permission answer as it is written to the dialect.
-    fn check_written(
-        message: &mut Message<'_>,
-        canonical: &Node<'_>,
-        asked: &Asked,
-        out: &mut Outcome,
-    ) {
-        if message.kind != Kind::Result {
-            return;
-        }
-        let offered = asked.offered.clone().unwrap_or_default();
-        let verdict = Verdict::read(&canonical.json());
-        if permission::judge_write(&verdict, &offered, &message.body.json()) {
-            return;
-        }
-        let why = "the answer would not mean what it means; it failed closed";
-        let error = format!("{{\"code\":{},\"message\":{why:?}}}", reply::UNTRANSLATABLE);
-        message.kind = Kind::Error;
-        message.body = Node::made(error.into_bytes());
-        message.changed = true;
-        out.note(Happened::Permission, None, why);
     }
 }
 

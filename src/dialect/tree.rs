@@ -5,8 +5,7 @@
 
 use std::borrow::Cow;
 
-use jsonptr::{Pointer, PointerBuf};
-
+use super::look::{Look, Sketch, index};
 use super::pointer::Place;
 use super::text::{self, Type};
 
@@ -17,6 +16,8 @@ pub enum Node<'a> {
     Absent,
     /// JSON text that nobody has walked into.
     Raw(Cow<'a, [u8]>),
+    /// The same, of an object whose members are known from the scan.
+    Sketch(Sketch<'a>),
     /// An opened object: raw names without quotes, and values, in their order.
     Object(Vec<Member<'a>>),
     /// An opened array.
@@ -25,18 +26,6 @@ pub enum Node<'a> {
 
 /// A member of an opened object: its raw name without quotes, and its value.
 pub(super) type Member<'a> = (Cow<'a, [u8]>, Node<'a>);
-
-/// A value that is looked at without opening anything.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Look<'t, 'a> {
-    Raw(&'t [u8]),
-    Node(&'t Node<'a>),
-}
-
-/// An assignment met a scalar on its way; nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` leads through a value that is neither an object nor an array")]
-pub struct Blocked(pub PointerBuf);
 
 impl<'a> Node<'a> {
     /// A value from JSON text.
@@ -65,17 +54,18 @@ impl<'a> Node<'a> {
         match self {
             Self::Absent => None,
             Self::Raw(text) => Some(Type::of(text)),
-            Self::Object(_) => Some(Type::Object),
+            Self::Sketch(_) | Self::Object(_) => Some(Type::Object),
             Self::Array(_) => Some(Type::Array),
         }
     }
 
     /// Turns raw text into an opened container, one level deep.
     pub(super) fn open(&mut self) {
-        let Self::Raw(raw) = self else { return };
-        let opened = match raw {
-            Cow::Borrowed(text) => open(text, Cow::Borrowed),
-            Cow::Owned(text) => open(text, |part| Cow::Owned(part.to_vec())),
+        let opened = match self {
+            Self::Raw(Cow::Borrowed(text)) => open(text, Cow::Borrowed),
+            Self::Raw(Cow::Owned(text)) => open(text, |part| Cow::Owned(part.to_vec())),
+            Self::Sketch(sketch) => Some(Self::Object(sketch.members())),
+            _ => return,
         };
         if let Some(opened) = opened {
             *self = opened;
@@ -112,6 +102,14 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// Looks at a member of the object that this is.
+    pub(super) fn look_at(&self, name: &str) -> Option<Look<'_, 'a>> {
+        match Look::Node(self).child(name)? {
+            Look::Node(Self::Absent) => None,
+            found => Some(found),
+        }
+    }
+
     /// The text of the string at a place.
     pub(super) fn text_at(&self, place: &Place) -> Option<String> {
         let raw = self.look(place)?.json();
@@ -132,7 +130,7 @@ impl<'a> Node<'a> {
                 members[found].1.at(rest)
             }
             Self::Array(items) => items.get_mut(index(name)?)?.at(rest),
-            Self::Absent | Self::Raw(_) => None,
+            Self::Absent | Self::Raw(_) | Self::Sketch(_) => None,
         }
     }
 
@@ -165,7 +163,7 @@ impl<'a> Node<'a> {
                 }
                 Some(taken)
             }
-            Self::Absent | Self::Raw(_) => None,
+            Self::Absent | Self::Raw(_) | Self::Sketch(_) => None,
         }
     }
 
@@ -175,7 +173,7 @@ impl<'a> Node<'a> {
             Self::Absent => true,
             Self::Object(members) => members.is_empty(),
             Self::Array(items) => items.is_empty(),
-            Self::Raw(_) => false,
+            Self::Raw(_) | Self::Sketch(_) => false,
         }
     }
 
@@ -227,7 +225,7 @@ impl<'a> Node<'a> {
                     None => Err(0),
                 }
             }
-            Self::Absent | Self::Raw(_) => Err(0),
+            Self::Absent | Self::Raw(_) | Self::Sketch(_) => Err(0),
         }
     }
 
@@ -236,6 +234,7 @@ impl<'a> Node<'a> {
         match self {
             Self::Absent => out.extend_from_slice(b"null"),
             Self::Raw(text) => out.extend_from_slice(text),
+            Self::Sketch(sketch) => out.extend_from_slice(sketch.text()),
             Self::Object(members) => {
                 out.push(b'{');
                 let mut first = true;
@@ -268,8 +267,10 @@ impl<'a> Node<'a> {
 
     /// The value as JSON text.
     pub(super) fn json(&self) -> Cow<'_, [u8]> {
-        if let Self::Raw(text) = self {
-            return Cow::Borrowed(text);
+        match self {
+            Self::Raw(text) => return Cow::Borrowed(text),
+            Self::Sketch(sketch) => return Cow::Borrowed(sketch.text()),
+            _ => {}
         }
         let mut out = Vec::new();
         self.write(&mut out);
@@ -280,59 +281,6 @@ impl<'a> Node<'a> {
     pub(super) fn keep(&self) -> Node<'static> {
         Node::made(self.json().into_owned())
     }
-}
-
-impl<'t, 'a> Look<'t, 'a> {
-    fn child(self, name: &str) -> Option<Self> {
-        match self {
-            Self::Raw(text) => child(text, name).map(Self::Raw),
-            Self::Node(Node::Raw(text)) => child(text, name).map(Self::Raw),
-            Self::Node(Node::Object(members)) => members
-                .iter()
-                .rev()
-                .find(|(raw, _)| text::same_name(raw, name))
-                .map(|(_, value)| Self::Node(value)),
-            Self::Node(Node::Array(items)) => items.get(index(name)?).map(Self::Node),
-            Self::Node(Node::Absent) => None,
-        }
-    }
-
-    pub(super) fn kind(self) -> Type {
-        match self {
-            Self::Raw(text) => Type::of(text),
-            Self::Node(node) => node.kind().unwrap_or(Type::Null),
-        }
-    }
-
-    pub(super) fn json(self) -> Cow<'t, [u8]> {
-        match self {
-            Self::Raw(text) => Cow::Borrowed(text),
-            Self::Node(node) => node.json(),
-        }
-    }
-
-    pub(super) fn keep(self) -> Node<'a> {
-        match self {
-            Self::Raw(text) => Node::made(text.to_vec()),
-            Self::Node(node) => node.clone(),
-        }
-    }
-}
-
-fn child<'t>(text: &'t [u8], name: &str) -> Option<&'t [u8]> {
-    match Type::of(text) {
-        Type::Object => text::member(text, name),
-        Type::Array => text::items(text).nth(index(name)?),
-        _ => None,
-    }
-}
-
-/// An array index (RFC 6901, section 4: no leading zeros).
-fn index(name: &str) -> Option<usize> {
-    let plain = name == "0" || !name.starts_with('0');
-    name.parse()
-        .ok()
-        .filter(|_| plain && !name.starts_with('+'))
 }
 
 fn open<'a, 't>(text: &'t [u8], part: impl Fn(&'t [u8]) -> Cow<'a, [u8]>) -> Option<Node<'a>> {
@@ -348,40 +296,5 @@ fn open<'a, 't>(text: &'t [u8], part: impl Fn(&'t [u8]) -> Cow<'a, [u8]>) -> Opt
                 .collect(),
         )),
         _ => None,
-    }
-}
-
-impl<'a> jsonptr::resolve::ResolveMut for Node<'a> {
-    type Value = Self;
-    type Error = Blocked;
-
-    fn resolve_mut(&mut self, ptr: &Pointer) -> Result<&mut Self::Value, Self::Error> {
-        let place = Place::from(ptr.to_buf());
-        self.at(place.names()).ok_or_else(|| Blocked(ptr.to_buf()))
-    }
-}
-
-impl<'a> jsonptr::delete::Delete for Node<'a> {
-    type Value = Self;
-
-    fn delete(&mut self, ptr: &Pointer) -> Option<Self::Value> {
-        self.take(Place::from(ptr.to_buf()).names())
-    }
-}
-
-impl<'a> jsonptr::assign::Assign for Node<'a> {
-    type Value = Self;
-    type Error = Blocked;
-
-    fn assign<V>(&mut self, ptr: &Pointer, value: V) -> Result<Option<Self::Value>, Self::Error>
-    where
-        V: Into<Self::Value>,
-    {
-        let place = Place::from(ptr.to_buf());
-        let old = self.look(&place).map(Look::keep);
-        match self.put(place.names(), value.into()) {
-            Ok(()) => Ok(old),
-            Err(_) => Err(Blocked(ptr.to_buf())),
-        }
     }
 }

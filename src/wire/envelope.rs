@@ -1,11 +1,10 @@
 //! Where the parts of one JSON-RPC message lie inside its frame.
 //!
-//! An envelope is a handful of offsets: it borrows nothing, costs nothing to copy, and is made
-//! by `scan` without an allocation. Not here: what the parts mean to ACP.
+//! An envelope is some offsets: it borrows nothing and is made by `scan` without an allocation. Not here: what the parts mean to ACP.
 
 use std::borrow::Cow;
 
-use super::{Frame, Id};
+use super::{Frame, Id, Outline};
 
 /// A range of bytes inside a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +53,12 @@ pub struct Envelope {
     pub method: Option<Span>,
     /// The value of `params`, `result` or `error`; `None` when `params` is left out.
     pub body: Option<Span>,
+    /// Where the members of the body are, when it is an object with few of them.
+    pub outline: Option<Outline>,
+    /// Whether there is a member `jsonrpc`.
+    pub jsonrpc: bool,
+    /// Whether there are members that JSON-RPC does not know.
+    pub strangers: bool,
 }
 
 impl Span {

@@ -30,6 +30,27 @@ pub(super) struct Key<'a> {
     escaped: bool,
 }
 
+/// Hears of the members of an object while it is read, down to some level; its own are on level 1.
+pub(super) trait Ear {
+    /// The deepest level it hears of.
+    const LEVELS: usize;
+
+    /// A member's name was read, whose first byte is at `name`. Its value begins at `value`.
+    fn key(&mut self, level: usize, key: Key<'_>, name: usize, value: usize);
+
+    /// The value of the last member of that level has ended before `at`.
+    fn ended(&mut self, level: usize, at: usize);
+}
+
+/// Nobody listens.
+impl Ear for () {
+    const LEVELS: usize = 0;
+
+    fn key(&mut self, _: usize, _: Key<'_>, _: usize, _: usize) {}
+
+    fn ended(&mut self, _: usize, _: usize) {}
+}
+
 /// Why reading stopped: what was expected instead of the byte at hand. One byte wide, so that the
 /// good case stays in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +130,7 @@ impl<'a> Reader<'a> {
     /// One value with white space around it, and then nothing more.
     pub(super) fn document(&mut self) -> Result<(), Stop> {
         self.space();
-        self.value(0, |_| ())?;
+        self.value(0, &mut ())?;
         self.end()
     }
 
@@ -153,16 +174,16 @@ impl<'a> Reader<'a> {
 
     /// One value, which starts at the byte at hand and lies inside `outer` containers.
     ///
-    /// When it is an object, `on_key` hears the names of its own members.
+    /// When it is an object, `ear` hears of its members.
     #[inline]
-    pub(super) fn value(&mut self, outer: usize, on_key: impl FnMut(Key<'a>)) -> Result<(), Stop> {
+    pub(super) fn value<E: Ear>(&mut self, outer: usize, ear: &mut E) -> Result<(), Stop> {
         match self.peek() {
-            b'{' | b'[' => self.container(outer, on_key),
+            b'{' | b'[' => self.container(outer, ear),
             _ => self.scalar(),
         }
     }
 
-    fn container(&mut self, outer: usize, mut on_key: impl FnMut(Key<'a>)) -> Result<(), Stop> {
+    fn container<E: Ear>(&mut self, outer: usize, ear: &mut E) -> Result<(), Stop> {
         let mut levels = Levels([0; DEEPEST / 64]);
         let mut depth = outer;
         let mut in_object = false;
@@ -178,10 +199,7 @@ impl<'a> Reader<'a> {
                     // `{` and `}`, `[` and `]` are two apart in ASCII.
                     if self.peek() != open + 2 {
                         if in_object {
-                            let key = self.key()?;
-                            if depth == outer + 1 {
-                                on_key(key);
-                            }
+                            self.heard_key(depth - outer, ear)?;
                         }
                         continue;
                     }
@@ -193,15 +211,15 @@ impl<'a> Reader<'a> {
             }
             // A value has ended here.
             while depth > outer {
+                if E::LEVELS > 0 && in_object && depth - outer <= E::LEVELS {
+                    ear.ended(depth - outer, self.at);
+                }
                 self.space();
                 match (self.peek(), in_object) {
                     (b',', true) => {
                         self.at += 1;
                         self.space();
-                        let key = self.key()?;
-                        if depth == outer + 1 {
-                            on_key(key);
-                        }
+                        self.heard_key(depth - outer, ear)?;
                         break;
                     }
                     (b',', false) => {
@@ -222,6 +240,16 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
         }
+    }
+
+    #[inline(always)]
+    fn heard_key<E: Ear>(&mut self, level: usize, ear: &mut E) -> Result<(), Stop> {
+        let name = self.at + 1;
+        let key = self.key()?;
+        if level <= E::LEVELS {
+            ear.key(level, key, name, self.at);
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -329,6 +357,11 @@ impl<'a> Reader<'a> {
 }
 
 impl Key<'_> {
+    /// Whether it is not spelled as it sounds.
+    pub(super) fn is_escaped(&self) -> bool {
+        self.escaped
+    }
+
     /// The name, unescaped into `room`; `None` when it is none that fits there and is ASCII.
     ///
     /// A name may hide behind escapes (`"\u0069d"` is `id`), and the other reader will see it.

@@ -5,6 +5,7 @@
 //! twice) or no JSON-RPC. Not here: what a method means, and what is answered to a flaw.
 
 use super::json::{Key, Reader, Stop};
+use super::outline::{Draw, Outline};
 use super::{Envelope, Fault, Flaw, Frame, IdAt, IdBuf, Kind, Limits, Role, Span};
 
 /// What a frame turned out to be.
@@ -39,6 +40,10 @@ struct Seen {
     params: Option<Span>,
     result: Option<Span>,
     error: Option<Span>,
+    /// The outline of the object that starts there.
+    outline: Option<(usize, Outline)>,
+    /// Whether there are members that JSON-RPC does not know.
+    strangers: bool,
     /// The first thing that is wrong although the text is JSON so far.
     fault: Option<(Fault, usize)>,
 }
@@ -186,18 +191,12 @@ impl Seen {
             };
             let new = member.is_some_and(|member| self.name(member, name_at));
             let start = reader.at;
-            if matches!(member, Some(Member::Params | Member::Result)) {
-                let mut sessions = 0_u8;
-                reader.value(depth, |key| {
-                    let named = key.name(&mut [0; 16]) == Some(b"sessionId");
-                    sessions = sessions.saturating_add(u8::from(named));
-                })?;
-                if sessions > 1 {
-                    let member = "sessionId";
-                    self.note(Fault::Duplicate { member }, start);
+            self.strangers |= member.is_none();
+            match member {
+                Some(Member::Params | Member::Result) if reader.peek() == b'{' => {
+                    self.body(reader, depth)?;
                 }
-            } else {
-                reader.value(depth, |_| ())?;
+                _ => reader.value(depth, &mut ())?,
             }
             // A number at the very end may have been cut short.
             if let Some(member) = member.filter(|_| new && reader.at < reader.text.len()) {
@@ -213,6 +212,19 @@ impl Seen {
         }
         reader.at += 1;
         reader.end()
+    }
+
+    /// Reads the object that is `params` or `result`.
+    fn body(&mut self, reader: &mut Reader<'_>, depth: usize) -> Result<(), Stop> {
+        let start = reader.at;
+        let mut draw = Draw::new();
+        reader.value(depth, &mut draw)?;
+        if draw.sessions > 1 {
+            let member = "sessionId";
+            self.note(Fault::Duplicate { member }, start);
+        }
+        self.outline = draw.finish().map(|outline| (start, outline));
+        Ok(())
     }
 
     /// Takes down that a member is there; `false` when it was there before.
@@ -293,11 +305,18 @@ impl Seen {
             (None, Some(_), Some(_)) => return not("it has both a result and an error"),
             (Some(_), ..) => return not("it has both a method and a result or an error"),
         };
+        let outlined = |(start, outline)| {
+            let of_body = body.is_some_and(|body: Span| body.start as usize == start);
+            of_body.then_some(outline)
+        };
         Ok(Envelope {
             kind,
             id: self.id,
             method: self.method,
             body,
+            outline: self.outline.and_then(outlined),
+            jsonrpc: self.has(Member::Jsonrpc),
+            strangers: self.strangers,
         })
     }
 }

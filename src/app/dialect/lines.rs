@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::wire::{Envelope, Frame, Limits, Shape, Side, scan};
 
 /// One line.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(super) enum Line {
     /// A message.
     Message {

@@ -1,0 +1,105 @@
+//! Further messages, made of the parts of one that passes by.
+//!
+//! Not here: when they are made (see `step`).
+
+use super::asked::Asked;
+use super::message::Message;
+use super::pointer::Place;
+use super::program::Layer;
+use super::rewrite::{Rewriter, Trouble};
+use super::table::{Action, Case, Emit, Recall, Row};
+use super::translate::Translator;
+use super::tree::Node;
+use crate::wire::{IdBuf, Kind};
+
+impl Translator {
+    /// A further message, made of the parts of the one at hand.
+    pub(super) fn emit<'a>(
+        &mut self,
+        layer: &'a Layer,
+        emit: &'a Emit,
+        cases: &[&Case],
+        original: &Message<'a>,
+        asked: &Asked,
+        next: &mut Vec<Message<'a>>,
+    ) {
+        let mut sources = vec![original.body.clone()];
+        if let Some(place) = &emit.each {
+            let mut body = original.body.clone();
+            let Some(list) = body.at(place.names()) else {
+                return;
+            };
+            let once = cases
+                .iter()
+                .any(|case| case.actions.contains(&Action::OnlyNewText));
+            if once && self.was_said(asked, list) {
+                return;
+            }
+            sources = list.items().cloned().unwrap_or_default();
+        }
+        let session = self.session_of(original, asked);
+        for source in sources {
+            let this = &*self;
+            let recall =
+                |recall: &Recall, key: Option<&str>| this.recall(recall, key, &session, asked);
+            let mut rewriter = Rewriter {
+                way: emit.way,
+                shapes: &layer.table.shapes,
+                recall: &recall,
+                changed: false,
+                dropped: Vec::new(),
+                unmatched: Vec::new(),
+            };
+            if let Ok(body) = rewriter.build(&source, &emit.rows) {
+                let made = Message::made(Kind::Notification, IdBuf::Absent, &emit.method, body);
+                next.push(made);
+            }
+        }
+    }
+}
+
+impl<'a> Rewriter<'a, '_> {
+    /// A new value made of another one by rows.
+    fn build(&mut self, source: &Node<'a>, rows: &'a [Row]) -> Result<Node<'a>, Trouble> {
+        let mut made = Node::Absent;
+        for row in rows {
+            self.build_row(source, row, &mut made)?;
+        }
+        Ok(made)
+    }
+
+    fn build_row(
+        &mut self,
+        source: &Node<'a>,
+        row: &'a Row,
+        made: &mut Node<'a>,
+    ) -> Result<(), Trouble> {
+        let whole = Place::parse("").expect("the empty pointer parses");
+        let after = row
+            .after(self.way)
+            .cloned()
+            .unwrap_or_else(|| whole.clone());
+        // The row's own column is moved aside so that its value cannot meet what is built.
+        let mut scope = Node::object(Vec::new());
+        if let Some(before) = row.before(self.way) {
+            let mut source = source.clone();
+            if let Some(value) = source.at(before.names()) {
+                let value = value.clone();
+                let blocked = |_| Trouble::Blocked(before.to_string());
+                if before.names().is_empty() {
+                    scope = value;
+                } else {
+                    scope.put(before.names(), value).map_err(blocked)?;
+                }
+            } else if row.fill.is_none() {
+                return Ok(());
+            }
+        }
+        self.rows(&mut scope, std::slice::from_ref(row))?;
+        let Some(value) = scope.take(after.names()) else {
+            return Ok(());
+        };
+        made.put(after.names(), value)
+            .map_err(|_| Trouble::Blocked(after.to_string()))
+    }
+}

@@ -1,0 +1,80 @@
+//! What is kept of the canonical messages that pass by: sessions, slots, options that are offered.
+//!
+//! Not here: the stores themselves (see `memory`, `sessions`, `asked`).
+
+use std::sync::Arc;
+
+use super::asked::Asked;
+use super::guard::holds;
+use super::message::Message;
+use super::permission::Offered;
+use super::table::{Per, Selector};
+use super::translate::{PERMISSION, Translator};
+use crate::wire::{Kind, Side};
+
+impl Translator {
+    /// Sees a canonical message: sessions and slots.
+    pub(super) fn see(&mut self, from: Side, message: &Message<'_>, asked: &mut Asked) {
+        let answers = matches!(message.kind, Kind::Result | Kind::Error);
+        let method: &str = if answers {
+            &asked.canonical.clone()
+        } else {
+            &message.method
+        };
+        if message.kind == Kind::Request {
+            if self.program.remembers() {
+                asked.session = message.session();
+            }
+            match method {
+                PERMISSION => asked.offered = Some(Offered::read(&message.body.json())),
+                "session/set_config_option" if self.program.sessions => {
+                    let json = message.body.json();
+                    asked.params = (json.len() < 4096).then(|| json.into_owned());
+                }
+                _ => {}
+            }
+        }
+        if self.program.sessions {
+            let session = asked.session.as_deref();
+            self.sessions
+                .see(from, message.kind, method, session, &message.body);
+        }
+        if self.program.memory.is_empty() {
+            return;
+        }
+        let program = Arc::clone(&self.program);
+        for (at, memory) in program.memory.iter().enumerate() {
+            let slot = &memory.slot;
+            let kind_fits = match slot.on.what {
+                Selector::Method(_) => !answers,
+                Selector::Answers(_) => message.kind == Kind::Result,
+                Selector::ErrorsOf(_) => message.kind == Kind::Error,
+            };
+            let named = slot.on.what.names().canonical.as_deref() == Some(method);
+            if !kind_fits || !named || slot.on.from != from || !holds(&message.body, &slot.when) {
+                continue;
+            }
+            let Some(look) = message.body.look(&slot.at) else {
+                continue;
+            };
+            let value = look.json();
+            let key = slot.by.as_ref().and_then(|by| message.body.text_at(by));
+            match slot.per {
+                Per::Request => asked.slots.push((at, value.into_owned().into())),
+                Per::Connection => {
+                    self.memory
+                        .keep(at, "", key.as_deref().unwrap_or_default(), &value);
+                }
+                Per::Session => {
+                    let own = message.session();
+                    let session = own
+                        .as_deref()
+                        .or(asked.session.as_deref())
+                        .unwrap_or_default();
+                    self.memory
+                        .keep(at, session, key.as_deref().unwrap_or_default(), &value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Where the members of a message's body lie, and the members of the objects among them.
+//!
+//! `scan` passes over them anyway. Whoever has to look into a message afterwards finds what stands
+//! near its surface without passing over the rest again, however long that is. It holds a fixed
+//! number of places, so it costs no allocation; a body with more members, or with escapes in their
+//! names, is not outlined. Not here: what the members mean.
+
+use super::Span;
+use super::json::{Ear, Key};
+
+/// Most members that are taken down. A tool call with all that ACP knows has 13.
+const MARKS: usize = 16;
+
+/// The outline of one body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    marks: [Mark; MARKS],
+    count: u8,
+    /// The marks that lie inside the last one before them that does not, a bit each.
+    inner: u16,
+}
+
+/// A member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Mark {
+    /// The first byte of its name.
+    name: u32,
+    /// Its value.
+    value: Span,
+}
+
+/// A member of an outline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlined {
+    at: usize,
+    name: u32,
+    /// Where its value lies in the frame.
+    pub value: Span,
+}
+
+/// Draws an outline while a body is read.
+#[derive(Debug)]
+pub(super) struct Draw {
+    outline: Outline,
+    /// The members whose values are being read, by level from 1; `MARKS` for none.
+    open: [usize; 3],
+    /// Whether everything has found a place.
+    whole: bool,
+    /// How often `sessionId` stands among the body's own members.
+    pub(super) sessions: u8,
+}
+
+impl Outline {
+    /// The members of the body, in their order.
+    pub fn members(&self) -> impl DoubleEndedIterator<Item = Outlined> + '_ {
+        (0..usize::from(self.count))
+            .filter(|at| self.inner >> at & 1 == 0)
+            .map(|at| self.outlined(at))
+    }
+
+    /// The members of the object that `member` is, in their order; none when it is no object.
+    pub fn members_of(
+        &self,
+        member: Outlined,
+    ) -> impl DoubleEndedIterator<Item = Outlined> + use<'_> {
+        let first = member.at + 1;
+        let rest = u32::from(self.inner) >> first;
+        let last = usize::from(self.count).min(first + rest.trailing_ones() as usize);
+        (first..last).map(|at| self.outlined(at))
+    }
+
+    fn outlined(&self, at: usize) -> Outlined {
+        let Mark { name, value } = self.marks[at];
+        Outlined { at, name, value }
+    }
+}
+
+impl Outlined {
+    /// Whether it is called so, in the frame it was found in.
+    #[must_use]
+    pub fn is_called(&self, name: &str, text: &[u8]) -> bool {
+        let before_value = &text[self.name as usize..self.value.start as usize];
+        // The only quote there is the one that ends the name.
+        before_value.get(name.len()) == Some(&b'"') && before_value.starts_with(name.as_bytes())
+    }
+
+    /// Its name, in the frame it was found in.
+    #[must_use]
+    pub fn name<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        let name = &text[self.name as usize..self.value.start as usize];
+        // Behind the quote stand a colon and white space alone.
+        let end = name.iter().rposition(|&byte| byte == b'"').unwrap_or(0);
+        &name[..end]
+    }
+}
+
+impl Draw {
+    pub(super) fn new() -> Self {
+        Self {
+            outline: Outline::default(),
+            open: [MARKS; 3],
+            whole: true,
+            sessions: 0,
+        }
+    }
+
+    /// The outline, if it is one of everything.
+    pub(super) fn finish(self) -> Option<Outline> {
+        self.whole.then_some(self.outline)
+    }
+}
+
+impl Ear for Draw {
+    const LEVELS: usize = 2;
+
+    #[inline]
+    fn key(&mut self, level: usize, key: Key<'_>, name: usize, value: usize) {
+        if level == 1 && key.name(&mut [0; 16]) == Some(b"sessionId") {
+            self.sessions = self.sessions.saturating_add(1);
+        }
+        let at = usize::from(self.outline.count);
+        self.whole &= at < MARKS && !key.is_escaped();
+        self.open[level] = if self.whole { at } else { MARKS };
+        if self.whole {
+            self.outline.marks[at] = Mark {
+                name: Span::new(name, value).start,
+                value: Span::new(value, value),
+            };
+            self.outline.inner |= u16::from(level > 1) << at;
+            self.outline.count += 1;
+        }
+    }
+
+    #[inline]
+    fn ended(&mut self, level: usize, at: usize) {
+        if let Some(mark) = self.outline.marks.get_mut(self.open[level]) {
+            mark.value.end = Span::new(at, at).end;
+        }
+    }
+}

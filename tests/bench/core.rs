@@ -1,0 +1,86 @@
+//! All that the mind does with a message: scan, recognition, both translations, the outbox.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use acp_relay::core::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::wire::{Frame, Limits, Side};
+use criterion::Criterion;
+
+use super::samples;
+
+const MANNERS: Manners = Manners {
+    client_half_close: true,
+    agent_half_close: true,
+    agent_is_child: false,
+    announce_exit: false,
+};
+
+/// A conversation whose `initialize` is behind it.
+fn conversation(choice: &Choice, tables: usize) -> (Core, Outbox) {
+    let library = samples::library(tables);
+    let speech = Speech::new(&library, choice, choice).expect("it is built in");
+    let limits = Limits::default();
+    let out = Outbox::new(&limits);
+    let mut core = Core::new(limits.into(), MANNERS, speech);
+    let mut out = out;
+    let ask = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
+    let now = Instant::now();
+    core.handle_frame(Side::Client, Frame::from(ask), now, &mut out);
+    core.handle_frame(Side::Agent, Frame::from(answer), now, &mut out);
+    drain(&mut out);
+    (core, out)
+}
+
+fn drain(out: &mut Outbox) {
+    for side in [Side::Client, Side::Agent] {
+        while let Some(frame) = out.pop(side) {
+            black_box(frame);
+        }
+    }
+    while out.pop_note().is_some() {}
+}
+
+pub(super) fn passing(c: &mut Criterion) {
+    let mut group = c.benchmark_group("core");
+    let now = Instant::now();
+    for (name, choice, tables) in [
+        ("canonical", Choice::Canonical, 0),
+        ("auto", Choice::Auto, 0),
+        ("auto, 100 tables", Choice::Auto, 100),
+    ] {
+        let (mut core, mut out) = conversation(&choice, tables);
+        for (size, sample) in [
+            ("100 B", samples::tiny()),
+            ("240 B", samples::chunk(240)),
+            ("1 KiB", samples::chunk(1 << 10)),
+        ] {
+            group.bench_function(format!("{name}, update of {size}"), |b| {
+                b.iter(|| {
+                    core.handle_frame(Side::Agent, black_box(sample.frame.clone()), now, &mut out);
+                    drain(&mut out);
+                });
+            });
+        }
+        let ask = r#"{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}}"#;
+        let answer = r#"{"jsonrpc":"2.0","id":7,"result":{"stopReason":"end_turn"}}"#;
+        group.bench_function(format!("{name}, prompt and answer"), |b| {
+            b.iter(|| {
+                core.handle_frame(Side::Client, Frame::from(ask), now, &mut out);
+                core.handle_frame(Side::Agent, Frame::from(answer), now, &mut out);
+                drain(&mut out);
+            });
+        });
+        let ask = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"Allow","kind":"allow_once"},{"optionId":"r","name":"Reject","kind":"reject_once"}]}}"#;
+        let answer = r#"{"jsonrpc":"2.0","id":7,"result":{"outcome":{"outcome":"selected","optionId":"a"}}}"#;
+        group.bench_function(format!("{name}, permission and answer"), |b| {
+            b.iter(|| {
+                core.handle_frame(Side::Agent, Frame::from(ask), now, &mut out);
+                core.handle_frame(Side::Client, Frame::from(answer), now, &mut out);
+                drain(&mut out);
+            });
+        });
+    }
+    group.finish();
+}
