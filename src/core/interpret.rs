@@ -20,18 +20,8 @@ impl Core {
         now: Instant,
         out: &mut Outbox,
     ) {
-        let asked = match at.kind {
-            Kind::Result | Kind::Error => self.pending[from.other() as usize]
-                .method(at.id(&frame))
-                .map(<[u8]>::to_vec),
-            Kind::Request | Kind::Notification => None,
-        };
-        if let Some(found) = self.speech.recognise(from, &frame, at, asked.as_deref()) {
-            out.note(Note::Recognised {
-                side: from,
-                dialect: found.dialect,
-                by: found.by,
-            });
+        if self.speech.is_open(from) {
+            self.recognise(from, &frame, at, out);
         }
         let outcome = self.speech.read(from, &frame, at);
         report(from, &outcome, out);
@@ -45,12 +35,32 @@ impl Core {
         }
     }
 
+    /// Looks whether a message shows what its sender speaks.
+    fn recognise(&mut self, from: Side, frame: &Frame, at: &Envelope, out: &mut Outbox) {
+        let asked = match at.kind {
+            Kind::Result | Kind::Error => self.pending[from.other() as usize].method(at.id(frame)),
+            Kind::Request | Kind::Notification => None,
+        };
+        if let Some(found) = self.speech.recognise(from, frame, at, asked) {
+            out.note(Note::Recognised {
+                side: from,
+                dialect: found.dialect,
+                by: found.by,
+            });
+        }
+    }
+
     /// Says a canonical message to a side that does not speak canonical.
     pub(super) fn say_translated(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
-        let Shape::One(at) = scan(&frame, &self.limits) else {
-            return self.hand_over(to, frame, out);
-        };
-        let outcome = self.speech.write(to, &frame, &at);
+        match scan(&frame, &self.limits) {
+            Shape::One(at) => self.translate(to, frame, &at, out),
+            Shape::Batch | Shape::Bad(_) => self.hand_over(to, frame, out),
+        }
+    }
+
+    /// The same, of a message whose envelope is known.
+    pub(super) fn translate(&mut self, to: Side, frame: Frame, at: &Envelope, out: &mut Outbox) {
+        let outcome = self.speech.write(to, &frame, at);
         report(to, &outcome, out);
         match outcome.pass {
             Pass::Same => self.hand_over(to, frame, out),

@@ -128,6 +128,15 @@ impl Core {
         }
     }
 
+    /// Says a canonical message to a side that still listens, whose envelope is known.
+    fn pass_on(&mut self, to: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
+        if self.speech.is_canonical(to) {
+            self.hand_over(to, frame, out);
+        } else {
+            self.translate(to, frame, envelope, out);
+        }
+    }
+
     /// Says a canonical `frame` to a side that still listens; otherwise drops it and notes that.
     pub(super) fn say(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
         if self.speech.is_canonical(to) {
@@ -184,7 +193,7 @@ impl Core {
                 if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
                     return;
                 }
-                self.say(to, frame, out);
+                self.pass_on(to, frame, envelope, out);
             }
             Kind::Result | Kind::Error => {
                 self.answer(from, frame, envelope, now, out);
@@ -204,7 +213,7 @@ impl Core {
             return;
         }
         match self.pending[from as usize].ask(id, method) {
-            Ok(()) => self.say(to, frame, out),
+            Ok(()) => self.pass_on(to, frame, envelope, out),
             Err(Refusal::Reused) => {
                 out.note(Note::ReusedId {
                     from,
@@ -239,17 +248,16 @@ impl Core {
         let id = envelope.id(&frame);
         if let Some(answered) = self.pending[to as usize].answer(id) {
             self.unknown[from as usize] = 0;
-            let frame = match answered.spelled {
+            match answered.spelled {
                 Some(asked) => {
                     out.note(Note::RestoredId { from });
-                    envelope.with_id(&frame, asked.as_id())
+                    self.say(to, envelope.with_id(&frame, asked.as_id()), out);
                 }
-                None => frame,
-            };
-            self.say(to, frame, out);
+                None => self.pass_on(to, frame, envelope, out),
+            }
         } else if envelope.kind == Kind::Error && matches!(id, Id::Absent | Id::Null) {
             out.note(Note::Complaint { from });
-            self.say(to, frame, out);
+            self.pass_on(to, frame, envelope, out);
         } else {
             out.note(Note::UnknownAnswer {
                 from,

@@ -16,6 +16,9 @@ const LOOSE: &str = "loose-v1";
 /// The method whose exchange shows what a peer speaks.
 const INITIALIZE: &str = "initialize";
 
+/// Among how many of its first messages a side may show what it speaks.
+const FIRST: u8 = 32;
+
 /// What a side is told to speak.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
@@ -38,8 +41,8 @@ pub struct Speech {
 #[derive(Debug)]
 struct Voice {
     translator: Option<Box<Translator>>,
-    /// It may still be recognised.
-    open: bool,
+    /// Among how many more of its messages it may still be recognised.
+    open: u8,
 }
 
 /// A dialect that a side has been found to speak.
@@ -55,7 +58,7 @@ impl Speech {
     pub fn canonical() -> Self {
         let silent = || Voice {
             translator: None,
-            open: false,
+            open: 0,
         };
         Self {
             library: Arc::default(),
@@ -77,7 +80,7 @@ impl Speech {
             let translator = program.map(|program| Box::new(Translator::new(side, program)));
             Ok(Voice {
                 translator,
-                open: *choice == Choice::Auto,
+                open: if *choice == Choice::Auto { FIRST } else { 0 },
             })
         };
         Ok(Self {
@@ -91,6 +94,11 @@ impl Speech {
         self.voice(side).translator.is_none()
     }
 
+    /// Whether `side` may still be recognised.
+    pub(super) fn is_open(&self, side: Side) -> bool {
+        self.voice(side).open > 0
+    }
+
     /// Looks at a message of `side` for what it shows. `asked` is the method that it answers.
     pub(super) fn recognise(
         &mut self,
@@ -99,9 +107,6 @@ impl Speech {
         at: &Envelope,
         asked: Option<&[u8]>,
     ) -> Option<Recognised> {
-        if !self.voice(side).open {
-            return None;
-        }
         let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
         let found = recognise(self.library.tables(), side, frame, at, asked);
         let shown = match at.kind {
@@ -109,7 +114,11 @@ impl Speech {
             Kind::Request | Kind::Notification => at.method(frame) == INITIALIZE,
         };
         let voice = &mut self.voices[side as usize];
-        voice.open = !shown && found.is_none();
+        voice.open = if shown || found.is_some() {
+            0
+        } else {
+            voice.open.saturating_sub(1)
+        };
         let found = found?;
         let program = self.library.program(&found.dialect).ok()?;
         voice.speak(side, program, &at.id(frame).to_owned(), asked);

@@ -22,15 +22,15 @@ fn meets(scope: &Node<'_>, place: &Place, expect: &Expect) -> bool {
     };
     match expect {
         Expect::Absent(absent) => !absent,
-        Expect::Const(literal) => text::same(&literal.0, &look.json()),
+        Expect::Const(literal) => text::equals(&literal.0, &look.json()),
         Expect::Is(types) => types.contains(&look.kind()),
         Expect::In(all) => {
             let json = look.json();
-            all.iter().any(|literal| text::same(&literal.0, &json))
+            all.iter().any(|literal| text::equals(&literal.0, &json))
         }
         Expect::NotIn(all) => {
             let json = look.json();
-            !all.iter().any(|literal| text::same(&literal.0, &json))
+            !all.iter().any(|literal| text::equals(&literal.0, &json))
         }
         Expect::Matches(regex) => {
             text::string(&look.json()).is_some_and(|text| regex.is_match(&text))

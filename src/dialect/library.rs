@@ -3,7 +3,8 @@
 //! A table is found by its name or an alias; its stack is flattened when it is asked for. Not
 //! here: reading one file (see `table`).
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::program::Program;
 use super::table::{Fault, Faults, Table};
@@ -16,6 +17,8 @@ const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/mappings.r
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     tables: Vec<Arc<Table>>,
+    /// The programs that were asked for, so that each is compiled once.
+    programs: Arc<Mutex<HashMap<String, Arc<Program>>>>,
 }
 
 /// A dialect that cannot be had.
@@ -66,6 +69,7 @@ impl Library {
         let table = Arc::new(Table::read(file, text)?);
         self.tables.retain(|known| known.name != table.name);
         self.tables.push(Arc::clone(&table));
+        self.programs = Arc::default();
         Ok(table)
     }
 
@@ -105,6 +109,17 @@ impl Library {
     /// # Errors
     /// When it, or a table it extends, is not known.
     pub fn program(&self, name: &str) -> Result<Arc<Program>, Unknown> {
+        // A map that a panic has left is a map still.
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = programs.get(name) {
+            return Ok(Arc::clone(program));
+        }
+        let program = self.compile(name)?;
+        programs.insert(name.to_owned(), Arc::clone(&program));
+        Ok(program)
+    }
+
+    fn compile(&self, name: &str) -> Result<Arc<Program>, Unknown> {
         if name == "canonical" {
             return Ok(Arc::new(Program::new(Vec::new())));
         }

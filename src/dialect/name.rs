@@ -9,8 +9,15 @@ use std::ops::Deref;
 use smallvec::SmallVec;
 
 /// A method's name.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Default, PartialEq, Eq)]
 pub(super) struct Name(SmallVec<[u8; 32]>);
+
+impl Clone for Name {
+    fn clone(&self) -> Self {
+        // A copy in one piece, where the derived one would copy byte by byte.
+        Self(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Deref for Name {
     type Target = str;

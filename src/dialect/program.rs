@@ -123,6 +123,12 @@ impl Program {
         })
     }
 
+    /// Whether nothing is ever done with messages of that kind.
+    pub(super) fn ignores(&self, way: Way, from: Side, kind: Kind) -> bool {
+        let gates = &self.gates[way as usize][from as usize][kind as usize];
+        gates.is_empty() && !self.sessions && (way == Way::Read || !self.strips())
+    }
+
     /// Whether anything of a conversation is remembered beyond requests in flight.
     pub(super) fn remembers(&self) -> bool {
         self.sessions || !self.memory.is_empty()

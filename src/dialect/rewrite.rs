@@ -72,7 +72,7 @@ impl<'a> Rewriter<'a, '_> {
         }
         for (place, literal) in consts(cases, way) {
             let there = scope.look(place);
-            if !there.is_some_and(|look| text::same(&literal.0, &look.json())) {
+            if !there.is_some_and(|look| text::equals(&literal.0, &look.json())) {
                 self.put(scope, place, Node::raw(&literal.0))?;
             }
         }
@@ -163,7 +163,7 @@ impl<'a> Rewriter<'a, '_> {
             return false;
         }
         match &row.fill {
-            Some(Fill::Default(literal)) => text::same(&literal.0, &value.json()),
+            Some(Fill::Default(literal)) => text::equals(&literal.0, &value.json()),
             Some(Fill::Derive { from, by }) => derived(scope, from, *by)
                 .is_some_and(|derived| text::same(&derived.json(), &value.json())),
             _ => false,
@@ -185,7 +185,7 @@ impl<'a> Rewriter<'a, '_> {
                 continue;
             };
             let goes = match &row.fill {
-                Some(Fill::Default(literal)) => text::same(&literal.0, &look.json()),
+                Some(Fill::Default(literal)) => text::equals(&literal.0, &look.json()),
                 Some(Fill::Derive { from, by }) => derived(scope, from, *by)
                     .is_some_and(|derived| text::same(&derived.json(), &look.json())),
                 Some(Fill::Const(_) | Fill::Recall(_)) => true,
@@ -214,7 +214,7 @@ impl<'a> Rewriter<'a, '_> {
             let value = match &row.fill {
                 None => continue,
                 Some(Fill::Const(literal)) => {
-                    if there.is_some_and(|look| text::same(&literal.0, &look.json())) {
+                    if there.is_some_and(|look| text::equals(&literal.0, &look.json())) {
                         continue;
                     }
                     Some(Node::raw(&literal.0))

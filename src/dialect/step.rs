@@ -16,7 +16,16 @@ use super::rewrite::{Rewriter, Trouble};
 use super::table::{Answer, Case, Failure, Kinds, Per, Recall, Rule, Selector, Way};
 use super::translate::Translator;
 use super::tree::Node;
-use crate::wire::{IdBuf, Kind};
+use crate::wire::{IdBuf, Kind, Side};
+
+/// What a table has for a message.
+enum Choice<'a> {
+    /// This rule, with its case.
+    Rule(&'a Rule, Option<&'a Case>),
+    /// This rule, but none of its cases.
+    Unmatched(&'a Rule),
+    Nothing,
+}
 
 impl Translator {
     /// Applies the rule of `layer` that is for `message`, if there is one.
@@ -29,40 +38,17 @@ impl Translator {
         next: &mut Vec<Message<'a>>,
         out: &mut Outcome,
     ) {
-        let from = self.from(way);
-        let answers = matches!(message.kind, Kind::Result | Kind::Error);
-        let names = if answers {
-            [&asked.dialect, &asked.canonical].map(Name::clone)
-        } else {
-            [&message.method, &message.method].map(Name::clone)
-        };
-        let mut unmatched = None;
-        let distinct = 1 + usize::from(names[0] != names[1]);
-        for name in &names[2 - distinct..] {
-            let rules = layer.rules(way, from, message.kind, name);
-            for rule in rules.filter(|rule| !answers || fits_pair(rule, &names)) {
-                if !holds(&message.body, rule.base.before(way)) {
-                    continue;
-                }
-                let works =
-                    |case: &&Case| case.works(way) && holds(&message.body, case.before(way));
-                match rule.cases.iter().find(works) {
-                    None if !rule.cases.is_empty() => unmatched = Some(rule),
-                    case => {
-                        let mut cases: SmallVec<[&Case; 2]> = smallvec![&rule.base];
-                        cases.extend(case);
-                        self.split(layer, way, message, asked, rule, &cases, next, out);
-                        return;
-                    }
-                }
+        match choose(layer, way, self.from(way), &message, asked) {
+            Choice::Rule(rule, case) => {
+                let mut cases: SmallVec<[&Case; 2]> = smallvec![&rule.base];
+                cases.extend(case);
+                return self.split(layer, way, message, asked, rule, &cases, next, out);
             }
-        }
-        if let Some(rule) = unmatched {
-            out.note(
-                Happened::Unmatched,
-                Some(told(layer, rule)),
-                &*message.method,
-            );
+            Choice::Unmatched(rule) => {
+                let rule = Some(told(layer, rule));
+                out.note(Happened::Unmatched, rule, &*message.method);
+            }
+            Choice::Nothing => {}
         }
         next.push(message);
     }
@@ -371,8 +357,40 @@ impl Translator {
     }
 }
 
+/// Finds the rule for a message: the first whose guard holds.
+fn choose<'a>(
+    layer: &'a Layer,
+    way: Way,
+    from: Side,
+    message: &Message<'_>,
+    asked: &Asked,
+) -> Choice<'a> {
+    let answers = matches!(message.kind, Kind::Result | Kind::Error);
+    let pair = [&asked.dialect, &asked.canonical];
+    let names = match (answers, pair[0] == pair[1]) {
+        (false, _) => &[&message.method][..],
+        (true, true) => &pair[1..],
+        (true, false) => &pair,
+    };
+    let mut choice = Choice::Nothing;
+    for name in names {
+        let rules = layer.rules(way, from, message.kind, name);
+        for rule in rules.filter(|rule| !answers || fits_pair(rule, pair)) {
+            if !holds(&message.body, rule.base.before(way)) {
+                continue;
+            }
+            let works = |case: &&Case| case.works(way) && holds(&message.body, case.before(way));
+            match rule.cases.iter().find(works) {
+                None if !rule.cases.is_empty() => choice = Choice::Unmatched(rule),
+                case => return Choice::Rule(rule, case),
+            }
+        }
+    }
+    choice
+}
+
 /// Whether a rule for answers is for the answer to this pair of methods.
-fn fits_pair(rule: &Rule, [dialect, canonical]: &[Name; 2]) -> bool {
+fn fits_pair(rule: &Rule, [dialect, canonical]: [&Name; 2]) -> bool {
     let names = rule.on.what.names();
     let fits = |name: &Option<String>, own: &str| {
         name.as_deref()

@@ -246,6 +246,16 @@ pub(super) fn same(one: &[u8], two: &[u8]) -> bool {
     same_at(one, two, 0)
 }
 
+/// Whether a value is the one that a table wrote.
+pub(super) fn equals(literal: &[u8], value: &[u8]) -> bool {
+    if literal == value {
+        return true;
+    }
+    // Tables escape only what has to be, so a string without escapes has no other spelling there.
+    let plain = value.first() == Some(&b'"') && memchr::memchr(b'\\', value).is_none();
+    !plain && same(literal, value)
+}
+
 fn same_at(one: &[u8], two: &[u8], depth: usize) -> bool {
     let kind = Type::of(one);
     if one == two {
@@ -257,7 +267,6 @@ fn same_at(one: &[u8], two: &[u8], depth: usize) -> bool {
     match kind {
         Type::Null => true,
         Type::Boolean => false,
-        Type::String if !one.contains(&b'\\') && !two.contains(&b'\\') => false,
         Type::String => match (string(one), string(two)) {
             (Some(one), Some(two)) => one == two,
             _ => false,

@@ -112,6 +112,9 @@ impl Translator {
     fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Outcome {
         let from = self.from(way);
         let mut out = Outcome::default();
+        if at.kind == Kind::Notification && self.program.ignores(way, from, at.kind) {
+            return out;
+        }
         let body = message::body(frame, at);
         let strips = way == Way::Write && self.program.strips() && at.jsonrpc;
         match at.kind {
@@ -226,7 +229,7 @@ impl Translator {
             if answers && way == Way::Read {
                 self.see(from, &message, &mut asked);
             }
-            if !answers || message.kind == Kind::Request {
+            if message.kind == Kind::Request || (!answers && program.remembers()) {
                 let mut own = Asked {
                     dialect: message.method.clone(),
                     canonical: message.method.clone(),

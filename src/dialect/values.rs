@@ -25,14 +25,14 @@ impl<'a> Rewriter<'a, '_> {
         {
             self.changed = true;
             let mapped = mapped(conversion, Way::Read, &original.json());
-            if mapped.is_some_and(|(literal, _)| text::same(&literal.0, &value.json())) {
+            if mapped.is_some_and(|(literal, _)| text::equals(&literal.0, &value.json())) {
                 return original;
             }
         }
         let Some((literal, exact)) = mapped(conversion, self.way, &value.json()) else {
             return value;
         };
-        if text::same(&literal.0, &value.json()) {
+        if text::equals(&literal.0, &value.json()) {
             return value;
         }
         self.changed = true;
@@ -63,7 +63,7 @@ fn mapped<'a>(conversion: &'a Conversion, way: Way, json: &[u8]) -> Option<(&'a 
         });
         sides
             .into_iter()
-            .find(|(from, _)| text::same(&from.0, json))
+            .find(|(from, _)| text::equals(&from.0, json))
             .map(|(_, to)| to)
     };
     if let Some(to) = find(both) {

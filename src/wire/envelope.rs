@@ -100,7 +100,10 @@ impl Envelope {
                 return Cow::Owned(text);
             }
         }
-        String::from_utf8_lossy(raw)
+        match std::str::from_utf8(raw) {
+            Ok(method) => Cow::Borrowed(method),
+            Err(_) => String::from_utf8_lossy(raw),
+        }
     }
 
     /// The same message with another id and every other byte as it was.

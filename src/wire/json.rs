@@ -362,6 +362,15 @@ impl Key<'_> {
         self.escaped
     }
 
+    /// Whether it is that name, however it is spelled.
+    #[inline]
+    pub(super) fn is(&self, name: &str) -> bool {
+        if self.escaped {
+            return self.name(&mut [0; 16]) == Some(name.as_bytes());
+        }
+        self.raw == name.as_bytes()
+    }
+
     /// The name, unescaped into `room`; `None` when it is none that fits there and is ASCII.
     ///
     /// A name may hide behind escapes (`"\u0069d"` is `id`), and the other reader will see it.

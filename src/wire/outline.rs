@@ -115,20 +115,26 @@ impl Ear for Draw {
 
     #[inline]
     fn key(&mut self, level: usize, key: Key<'_>, name: usize, value: usize) {
-        if level == 1 && key.name(&mut [0; 16]) == Some(b"sessionId") {
+        if level == 1 && key.is("sessionId") {
             self.sessions = self.sessions.saturating_add(1);
         }
         let at = usize::from(self.outline.count);
         self.whole &= at < MARKS && !key.is_escaped();
-        self.open[level] = if self.whole { at } else { MARKS };
-        if self.whole {
-            self.outline.marks[at] = Mark {
-                name: Span::new(name, value).start,
-                value: Span::new(value, value),
-            };
-            self.outline.inner |= u16::from(level > 1) << at;
-            self.outline.count += 1;
+        if !self.whole {
+            self.open[level] = MARKS;
+            return;
         }
+        let place = Span::new(name, value);
+        self.outline.marks[at] = Mark {
+            name: place.start,
+            value: Span {
+                start: place.end,
+                end: place.end,
+            },
+        };
+        self.outline.inner |= u16::from(level > 1) << at;
+        self.outline.count += 1;
+        self.open[level] = at;
     }
 
     #[inline]
