@@ -17,13 +17,13 @@ use crate::wire::framing::Framing;
 /// The dialects of the two sides.
 #[derive(Debug, Default, Args)]
 pub(super) struct TonguesArgs {
-    /// What clients speak: canonical, auto, or a dialect's name
+    /// What clients speak: auto (recognised by what they say), canonical, or a dialect's name
     #[arg(long = "client-dialect", id = "client-dialect", value_name = "DIALECT")]
-    #[arg(default_value = "canonical", value_parser = choice)]
+    #[arg(default_value = "auto", value_parser = choice)]
     client: Choice,
-    /// What the agent speaks: canonical, auto, or a dialect's name
+    /// What the agent speaks: auto (recognised by what it says), canonical, or a dialect's name
     #[arg(long = "agent-dialect", id = "agent-dialect", value_name = "DIALECT")]
-    #[arg(default_value = "canonical", value_parser = choice)]
+    #[arg(default_value = "auto", value_parser = choice)]
     agent: Choice,
     #[command(flatten)]
     tables: Tables,

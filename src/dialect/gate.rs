@@ -6,7 +6,7 @@
 //! themselves (see `guard`).
 
 use super::pointer::Place;
-use super::table::{Expect, Guard, Literal};
+use super::table::{Case, Conversion, Expect, Guard, Literal, Rest, Rule, Way};
 use super::text;
 use super::tree::Node;
 
@@ -26,7 +26,14 @@ pub(super) struct Demands {
 }
 
 impl Demands {
-    /// A rule is for messages that meet this guard.
+    /// A rule does something to messages that meet its guard, or hold what it maps.
+    pub(super) fn add_rule(&mut self, rule: &Rule, way: Way) {
+        let guard = rule.base.before(way);
+        self.guards
+            .push(mapped(rule, way).unwrap_or_else(|| guard.clone()));
+    }
+
+    /// Something is for messages that meet this guard.
     pub(super) fn add(&mut self, guard: &Guard) {
         self.guards.push(guard.clone());
     }
@@ -68,6 +75,56 @@ impl Gate {
         found.first() == Some(&b'"')
             && (!is_plain || strings.iter().any(|string| **string == *found))
     }
+}
+
+/// What a message has to hold if all that a rule does is to map the value at one place.
+fn mapped(rule: &Rule, way: Way) -> Option<Guard> {
+    let Case {
+        dialect,
+        canonical,
+        only: _,
+        lossy: _,
+        rows,
+        rest: Rest::Keep,
+        emit,
+        answer: None,
+        fail: None,
+        refuse: None,
+        drop: None,
+        actions,
+    } = &rule.base
+    else {
+        return None;
+    };
+    let names = rule.on.what.names();
+    let more = [dialect, canonical].iter().any(|guard| !guard.is_empty())
+        || !(rule.cases.is_empty() && emit.is_empty() && actions.is_empty())
+        || names.dialect != names.canonical
+        || rule.on.kinds.is_some()
+        || rule.split.is_some();
+    let [row] = &rows[..] else { return None };
+    let [
+        Conversion::Values {
+            both,
+            read,
+            write,
+            other: None,
+            park: false,
+        },
+    ] = &row.convert[..]
+    else {
+        return None;
+    };
+    if more || row.dialect != row.canonical || row.fill.is_some() || row.drop.is_some() {
+        return None;
+    }
+    let extra = if way == Way::Read { read } else { write };
+    let from = |(dialect, canonical): &(Literal, Literal)| match way {
+        Way::Read => dialect.clone(),
+        Way::Write => canonical.clone(),
+    };
+    let all = both.iter().chain(extra).map(from).collect();
+    Some(vec![(row.dialect.clone()?, Expect::In(all))])
 }
 
 /// The strings that an expectation is met by, if those are all.

@@ -7,9 +7,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use acp_relay::core::Speech;
+use acp_relay::core::{Choice, Speech};
+use acp_relay::dialect::Library;
 use acp_relay::relay::{self, End, Stop};
 use acp_relay::tap::Taps;
 use acp_relay::transport::{Link, Peer, PeerKind, stream};
@@ -34,7 +35,7 @@ struct Round {
 }
 
 fn link(half_close: bool) -> (Link, DuplexStream) {
-    let (near, far) = duplex(256 << 10);
+    let (near, far) = duplex(512 << 10);
     let (reader, writer) = tokio::io::split(near);
     let (rx, tx) = stream::halves(reader, writer, 1 << 24, &setup());
     let link = Link {
@@ -65,8 +66,20 @@ impl Peers {
     }
 }
 
+/// Both sides speak canonical.
+fn canonical() -> Speech {
+    Speech::canonical()
+}
+
+/// Both sides are recognised by what they say.
+fn auto() -> Speech {
+    static LIBRARY: LazyLock<Arc<Library>> =
+        LazyLock::new(|| Arc::new(Library::builtin().unwrap()));
+    Speech::new(&LIBRARY, &Choice::Auto, &Choice::Auto).unwrap()
+}
+
 /// Allocations of the relay while `rounds` are played `times` over, after a warm-up.
-fn allocations(rounds: &[Round], times: usize) -> u64 {
+fn allocations(speech: fn() -> Speech, rounds: &[Round], times: usize) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -76,7 +89,7 @@ fn allocations(rounds: &[Round], times: usize) -> u64 {
     let mut peers = Peers {
         client: far_client,
         agent: far_agent,
-        buffer: vec![0; 256 << 10],
+        buffer: vec![0; 512 << 10],
     };
     let stop = Stop::default();
     let limits = Arc::default();
@@ -84,7 +97,7 @@ fn allocations(rounds: &[Round], times: usize) -> u64 {
         client,
         agent,
         limits,
-        Speech::canonical(),
+        speech(),
         Taps::default(),
         &stop,
     ));
@@ -118,12 +131,22 @@ fn update(pad: usize) -> impl Fn(usize) -> String {
     }
 }
 
+/// An update as agents send them; some rules are for other variants of it.
+fn chunk(pad: usize) -> impl Fn(usize) -> String {
+    let pad = "x".repeat(pad);
+    move |n| {
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":\"s\",\"update\":{{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{{\"type\":\"text\",\"text\":\"{n} {pad}\"}}}}}}}}\n"
+        )
+    }
+}
+
 fn ask(n: usize) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"session/request_permission\"}}\n")
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"session/prompt\"}}\n")
 }
 
 fn answer(n: usize) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{{\"outcome\":[]}}}}\n")
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{{\"stopReason\":\"end_turn\"}}}}\n")
 }
 
 fn uuid(n: usize) -> String {
@@ -138,21 +161,22 @@ fn the_counter_counts() {
 
 #[test]
 fn notifications_cost_no_allocation() {
-    for from in [Side::Client, Side::Agent] {
+    for (from, speech) in ways() {
         for (count, pad) in [(1, 0), (1, 3000), (10, 200), (300, 100), (2000, 10)] {
-            let text = lines(count, update(pad));
-            let counted = allocations(&[Round { from, text }], 50);
-            assert_eq!(
-                counted, 0,
-                "from the {from}: {count} messages of {pad} bytes and more, 50 times"
-            );
+            for text in [lines(count, update(pad)), lines(count, chunk(pad / 2))] {
+                let counted = allocations(speech, &[Round { from, text }], 50);
+                assert_eq!(
+                    counted, 0,
+                    "from the {from}: {count} messages of {pad} bytes and more, 50 times"
+                );
+            }
         }
     }
 }
 
 #[test]
 fn requests_and_their_answers_cost_no_allocation() {
-    for from in [Side::Client, Side::Agent] {
+    for (from, speech) in ways() {
         for count in [1, 8, 500] {
             let rounds = [
                 Round {
@@ -164,7 +188,7 @@ fn requests_and_their_answers_cost_no_allocation() {
                     text: lines(count, answer),
                 },
             ];
-            let counted = allocations(&rounds, 50);
+            let counted = allocations(speech, &rounds, 50);
             assert_eq!(counted, 0, "{count} requests of the {from}, 50 times");
         }
         let quoted = |n| {
@@ -185,6 +209,18 @@ fn requests_and_their_answers_cost_no_allocation() {
                 text: answer.into_bytes(),
             },
         ];
-        assert_eq!(allocations(&rounds, 50), 0, "a quoted UUID of the {from}");
+        assert_eq!(
+            allocations(speech, &rounds, 50),
+            0,
+            "a quoted UUID of the {from}"
+        );
     }
+}
+
+/// Each side as the sender, with each speech.
+fn ways() -> impl Iterator<Item = (Side, fn() -> Speech)> {
+    let speeches: [fn() -> Speech; 2] = [canonical, auto];
+    [Side::Client, Side::Agent]
+        .into_iter()
+        .flat_map(move |from| speeches.map(|speech| (from, speech)))
 }
