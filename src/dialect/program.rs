@@ -5,6 +5,7 @@
 //! costs one lookup and no allocation, however many tables there are. Not here: applying rules.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use super::rewrite::holds;
@@ -42,6 +43,12 @@ pub struct Fired {
     pub dialect: String,
     /// Its id.
     pub rule: String,
+}
+
+impl fmt::Display for Fired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.dialect, self.rule)
+    }
 }
 
 impl Program {

@@ -34,6 +34,8 @@ pub(super) struct Rewriter<'a, 'r> {
     pub(super) dropped: Vec<String>,
     /// Shapes of which no case fitted.
     pub(super) unmatched: Vec<String>,
+    /// Members that a `rest` has moved or dropped, for no row names them.
+    pub(super) strangers: usize,
 }
 
 /// Whether all expectations hold.
@@ -291,6 +293,7 @@ impl<'a> Rewriter<'a, '_> {
                     let before = members.len();
                     members.retain(|(raw, _)| named.iter().any(|name| text::same_name(raw, name)));
                     if members.len() < before {
+                        self.strangers += before - members.len();
                         self.changed = true;
                         self.dropped.push(why.clone());
                     }
@@ -315,6 +318,7 @@ impl<'a> Rewriter<'a, '_> {
         if members.is_empty() && !from.names().is_empty() {
             scope.take(from.names());
         }
+        self.strangers += strangers.len();
         for (raw, value) in strangers {
             let Some(name) = text::unescape(&raw) else {
                 continue;
