@@ -23,7 +23,7 @@ struct Change {
 
 /// One stage, explained.
 pub(super) struct Explanation<'s> {
-    line: usize,
+    line: u64,
     from: Side,
     stage: &'s Stage,
     changes: Vec<Change>,
@@ -33,7 +33,7 @@ pub(super) struct Explanation<'s> {
 impl<'s> Explanation<'s> {
     /// `None` when nothing was changed and there is nothing to say.
     pub(super) fn of(
-        line: usize,
+        line: u64,
         from: Side,
         stage: &'s Stage,
         library: &'s Library,

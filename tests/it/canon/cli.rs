@@ -66,13 +66,15 @@ fn lines_for_people() {
             "line 4    agent  session/update  /params/update/entries  missing-member  wants an array of PlanEntry, in Plan",
             r#"line 5    agent  logout (result)  /result/more  unknown-member  wants no member "more" in LogoutResponse; found 1 (ignored)"#,
             "",
-            "-: 4 messages (1 of no known type), 3 deviations: 2 refused, 1 ignored",
+            "-: 4 messages (1 of no known type), 3 deviations: 2 refused, 1 ignored; 0 repaired by rules",
             "     1  not-json",
             "             1  -  (all of it)",
             "     1  missing-member",
             "             1  session/update  /params/update/entries",
             "     1  unknown-member",
             "             1  logout (result)  /result/more",
+            "the client was read as loose-v1",
+            "the agent was read as loose-v1",
         ]
     );
 }
@@ -91,13 +93,14 @@ fn lines_for_programs() {
             "file": "-", "line": 4, "side": "agent", "role": "notification",
             "method": "session/update", "kind": "missing-member", "weight": "refused",
             "pointer": "/params/update/entries", "found": null,
-            "wants": "an array of PlanEntry, in Plan", "rule": null,
+            "wants": "an array of PlanEntry, in Plan", "repaired": false, "rules": [],
         })
     );
     assert_eq!(
         lines[3]["summary"],
         serde_json::json!({
             "messages": 4, "unchecked": 1, "deviations": 3, "refused": 2, "ignored": 1,
+            "repaired": 0, "unrepaired": 3,
             "kinds": {"not-json": 1, "missing-member": 1, "unknown-member": 1},
         })
     );

@@ -142,7 +142,10 @@ fn plain_lines_need_to_know_who_speaks() {
     );
     assert_eq!(known.code, Some(0), "only agents speak it: {known:?}");
     assert!(known.stdout.contains("entries"), "{}", known.stdout);
-    let unknown = relay(&["translate", "--from", "acpex"], &lines(&[&plan]));
+    let told = relay(&["translate", "--from", "acpex"], &lines(&[&plan]));
+    assert_eq!(told.code, Some(0), "its method tells: {told:?}");
+    let strange = r#"{"jsonrpc":"2.0","method":"strange","params":{}}"#;
+    let unknown = relay(&["translate", "--from", "acpex"], &lines(&[strange]));
     assert_eq!(unknown.code, Some(64));
     assert!(
         unknown.stderr.contains("line 1: whose message is this?"),
@@ -151,7 +154,7 @@ fn plain_lines_need_to_know_who_speaks() {
     );
     let said = relay(
         &["translate", "--from", "acpex", "--speaker", "agent"],
-        &lines(&[&plan]),
+        &lines(&[strange]),
     );
     assert_eq!(said.code, Some(0), "{said:?}");
 }
