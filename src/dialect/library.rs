@@ -98,7 +98,7 @@ impl Library {
                 .collect();
             Unknown::Name {
                 name: name.to_owned(),
-                near: nearest(name, &all).map(str::to_owned),
+                near: near(name, &all).map(str::to_owned),
                 known: names().collect::<Vec<_>>().join(", "),
             }
         })
@@ -186,4 +186,12 @@ fn tip(near: &Option<String>, known: &str) -> String {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known are {known}"),
     }
+}
+
+/// The name that is most likely meant: the one with the fewest other letters, or else the shortest
+/// that has the word in it.
+fn near<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+    let has = |name: &&&str| word.len() > 2 && name.contains(word);
+    let longer = || names.iter().filter(has).min_by_key(|name| name.len());
+    nearest(word, names).or_else(|| longer().copied())
 }

@@ -18,7 +18,7 @@ const BAD: &str = r#"{"dir":"c2a","ts":0.1,"msg":{"jsonrpc":"2.0","id":1,"method
 {"dir":"note","ts":0.5,"note":{"exit":0}}
 "#;
 
-fn check(args: &[&str], stdin: &str) -> (Option<i32>, String, String) {
+pub(super) fn check(args: &[&str], stdin: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
         .arg("check")
         .args(args)
