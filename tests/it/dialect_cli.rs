@@ -1,5 +1,6 @@
 //! The commands around mapping tables, run as a user runs them.
 
+mod explain;
 mod schema;
 mod translate;
 
