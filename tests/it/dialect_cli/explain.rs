@@ -96,7 +96,7 @@ impl Talk {
         })
     }
 
-    fn tell(&mut self, method: &str, params: Value) -> [Vec<Value>; 2] {
+    fn tell(&mut self, method: &str, params: &Value) -> [Vec<Value>; 2] {
         self.say(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
     }
 
@@ -110,16 +110,16 @@ impl Talk {
 fn what_rules_did_is_counted_by_dialect_and_rule() {
     let mut talk = Talk::new();
     for _ in 0..3 {
-        talk.tell("_deep", json!({"a": 1}));
+        talk.tell("_deep", &json!({"a": 1}));
     }
-    talk.tell("_deep", json!({"a": 1, "b": "in the way"}));
-    talk.tell("_kinds", json!({"k": 7}));
-    talk.tell("_strangers", json!({"a": 1, "secret-name": 1, "x": 2}));
-    talk.tell("gone", json!({}));
+    talk.tell("_deep", &json!({"a": 1, "b": "in the way"}));
+    talk.tell("_kinds", &json!({"k": 7}));
+    talk.tell("_strangers", &json!({"a": 1, "secret-name": 1, "x": 2}));
+    talk.tell("gone", &json!({}));
     for word in ["evil", "worse"] {
-        talk.tell(word, json!({}));
+        talk.tell(word, &json!({}));
     }
-    talk.tell("session/update", json!({"sessionId": "s"}));
+    talk.tell("session/update", &json!({"sessionId": "s"}));
     assert_eq!(
         talk.counts(),
         [
@@ -171,7 +171,7 @@ fn a_request_that_a_rule_cannot_translate_is_told_which_and_why_and_what_to_do()
 #[test]
 fn a_notification_that_a_rule_cannot_translate_passes_and_is_counted() {
     let mut talk = Talk::new();
-    let [client, agent] = talk.tell("_deep", json!({"a": 1, "b": 2}));
+    let [client, agent] = talk.tell("_deep", &json!({"a": 1, "b": 2}));
     assert_eq!(client[0]["params"], json!({"a": 1, "b": 2}), "as it came");
     assert_eq!(agent, [Value::Null; 0]);
     assert_eq!(talk.counts(), ["agent untranslatable mishaps/deep 1"]);

@@ -159,6 +159,72 @@ fn plain_lines_need_to_know_who_speaks() {
     assert_eq!(said.code, Some(0), "{said:?}");
 }
 
+const INITIALIZE: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}"#;
+const ABOUT: &str = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"text":true,"images":true}}}}}"#;
+
+#[test]
+fn auto_finds_out_what_was_spoken() {
+    let input = lines(&[INITIALIZE, ABOUT, NEW, NEW_RESULT, PLAN]);
+    for args in [
+        &["translate", "--from", "auto"][..],
+        &["translate", "--agent", "auto"],
+    ] {
+        let outcome = relay(args, &input);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        let got: Vec<&str> = outcome.stdout.lines().collect();
+        assert_eq!((got[0], got[3]), (INITIALIZE, NEW_RESULT));
+        // The agent that is spoken to hears `jsonrpc` on initialize only.
+        let has_jsonrpc = message(got[2]).get("jsonrpc").is_some();
+        assert_eq!(has_jsonrpc, args.contains(&"--from"));
+        let capabilities = &message(got[1])["result"]["agentCapabilities"];
+        assert_eq!(capabilities["promptCapabilities"], json!({"image": true}));
+        assert!(message(got[4])["params"]["update"]["entries"].is_array());
+        let told = "line 2: the agent speaks copilot-overseer, as its ";
+        assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    }
+    let args = ["translate", "--from", "auto", "--explain", "--json"];
+    let told = relay(&args, &input).stderr;
+    let first: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    assert_eq!(first["line"], 2);
+    assert_eq!(first["recognised"]["side"], "agent");
+    assert_eq!(first["recognised"]["dialect"], "copilot-overseer");
+}
+
+#[test]
+fn auto_leaves_captures_of_real_agents_as_they_are() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/transcripts");
+    let file = format!("{folder}/ts-sdk-example-agent-1.9.0.jsonl");
+    let outcome = relay(&["translate", "--from", "auto", &file], "");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(outcome.stdout, std::fs::read_to_string(file).unwrap());
+}
+
+#[test]
+fn only_what_is_read_can_be_found_out() {
+    let outcome = relay(&["translate", "--to", "auto"], "");
+    assert_eq!(outcome.code, Some(64));
+    assert!(
+        outcome.stderr.contains("name the dialect"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn captures_may_spell_the_direction_out() {
+    let long = PLAN.replace("\"a2c\"", "\"agent_to_client\"");
+    let outcome = relay(
+        &["translate", "--from", "copilot-overseer"],
+        &lines(&[&long]),
+    );
+    let got = outcome.stdout;
+    assert!(got.contains("entries"), "{got}");
+    assert!(
+        got.ends_with("\"dir\":\"agent_to_client\",\"more\":1}\n"),
+        "{got}"
+    );
+}
+
 #[test]
 fn a_users_table_translates() {
     let folder = tempfile::tempdir().unwrap();
