@@ -1,7 +1,8 @@
 //! Recorded conversations, read line by line.
 //!
-//! Two forms, told apart for each line: a capture (`{"dir":"c2a","ts":…,"msg":…}`, where a line
-//! that was no JSON is `"raw":"…"` and `"dir":"note"` is a remark) and the bare message. The
+//! Two forms, told apart for each line: a capture (`{"dir":"c2a","ts":…,"msg":…}`, or
+//! `"side":"client"` for the direction, where a line that was no JSON is `"raw":"…"` and
+//! `"dir":"note"` is a remark) and the bare message. The
 //! message keeps its bytes in both, and a changed one can be put back into its line. Not here:
 //! what is wrong with a message, and whose a plain line is.
 
@@ -63,10 +64,11 @@ pub(super) struct Lines<R> {
     number: u64,
 }
 
-/// The words for the two directions, in the two ways in which captures spell them.
-const WORDS: [[&str; 2]; 2] = [
+/// The words for the two directions, in the ways in which captures spell them.
+const WORDS: [[&str; 2]; 3] = [
     ["\"c2a\"", "\"a2c\""],
     ["\"client_to_agent\"", "\"agent_to_client\""],
+    ["\"client\"", "\"agent\""],
 ];
 
 impl<R: BufRead> Lines<R> {
@@ -184,12 +186,18 @@ type Members<'l> = BTreeMap<Cow<'l, str>, &'l RawValue>;
 
 /// The direction, quotes included, and the members of a capture's line; `None` for any other line.
 fn capture(line: &[u8]) -> Option<(&str, Members<'_>)> {
-    memchr::memmem::find(line, b"\"dir\"")?;
+    let names: [&[u8]; 2] = [b"\"dir\"", b"\"side\""];
+    if !names
+        .iter()
+        .any(|name| memchr::memmem::find(line, name).is_some())
+    {
+        return None;
+    }
     let members: Members<'_> = serde_json::from_slice(line).ok()?;
     if members.contains_key("jsonrpc") || members.contains_key("method") {
         return None;
     }
-    let direction = members.get("dir")?.get();
+    let direction = members.get("dir").or_else(|| members.get("side"))?.get();
     let known = WORDS.iter().flatten().chain(&["\"note\""]);
     known
         .into_iter()

@@ -84,13 +84,7 @@ impl<'s> Explanation<'s> {
             self.line, self.from
         );
         for fired in &self.stage.fired {
-            let _ = writeln!(
-                text,
-                "  rule {}/{}: {}",
-                fired.dialect,
-                fired.rule,
-                self.why(fired)
-            );
+            let _ = writeln!(text, "  rule {fired}: {}", self.why(fired));
         }
         if self.stage.fired.is_empty() && !self.changes.is_empty() {
             text.push_str("  no rule: how the dialect writes its envelope\n");
@@ -122,9 +116,8 @@ impl<'s> Explanation<'s> {
     /// For a program, one object.
     pub(super) fn json(&self) -> Value {
         let (from, to) = self.ways();
-        let rules = self.stage.fired.iter().map(
-            |fired| json!({"dialect": fired.dialect, "rule": fired.rule, "why": self.why(fired)}),
-        );
+        let rule = |fired| json!({"rule": Fired::to_string(fired), "why": self.why(fired)});
+        let rules = self.stage.fired.iter().map(rule);
         let changes = self.changes.iter().map(|change| {
             let mut all = json!({"at": change.at});
             for (key, value) in [("before", &change.before), ("after", &change.after)] {

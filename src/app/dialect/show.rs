@@ -55,10 +55,10 @@ pub(super) fn run(args: &Show, shelf: &Shelf) -> ExitCode {
         .map(|(_, table)| rules(table).filter(|rule| wanted(rule)).count())
         .sum();
     if found == 0 && !args.rule.is_empty() {
-        let message = format!(
-            "`{}` has no such rule; see `acp-relay dialect show {0}`",
-            args.name
-        );
+        let all = layers.iter().flat_map(|(_, table)| rules(table));
+        let ids: Vec<&str> = all.filter_map(|rule| rule["id"].as_str()).collect();
+        let (name, wanted, ids) = (&args.name, args.rule.join("`, `"), ids.join(", "));
+        let message = format!("`{name}` has no rule `{wanted}`; it has {ids}");
         return cli::fail(exit::USAGE, &message);
     }
     if args.json {

@@ -145,3 +145,16 @@ fn files_from_elsewhere() {
     let text = format!("\u{feff}{}", GOOD.replace('\n', "\r\n"));
     assert_eq!(check(&["-"], &text), check(&["-"], GOOD));
 }
+
+/// A capture may say who speaks in other words.
+#[test]
+fn captures_in_other_words() {
+    let spelled = |client: &str, agent: &str| {
+        let text = BAD.replace("\"dir\":\"c2a\"", client);
+        check(&["-"], &text.replace("\"dir\":\"a2c\"", agent))
+    };
+    let wanted = check(&["-"], BAD);
+    assert_eq!(spelled("\"side\":\"client\"", "\"side\":\"agent\""), wanted);
+    let long = ["\"dir\":\"client_to_agent\"", "\"dir\":\"agent_to_client\""];
+    assert_eq!(spelled(long[0], long[1]), wanted);
+}

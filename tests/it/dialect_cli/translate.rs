@@ -128,7 +128,7 @@ fn explain_names_the_rule_the_reason_and_what_it_touched() {
         .collect();
     assert_eq!(told.len(), 1, "only what was changed");
     assert_eq!(told[0]["line"], 2);
-    assert_eq!(told[0]["rules"][0]["rule"], "plan-steps");
+    assert_eq!(told[0]["rules"][0]["rule"], "copilot-overseer/plan-steps");
     assert_eq!(told[0]["changes"][0]["at"], "/params/update/steps");
     assert_eq!(told[0]["changes"][1]["after"][0]["content"], "one");
 }
@@ -211,18 +211,17 @@ fn only_what_is_read_can_be_found_out() {
 }
 
 #[test]
-fn captures_may_spell_the_direction_out() {
-    let long = PLAN.replace("\"a2c\"", "\"agent_to_client\"");
-    let outcome = relay(
-        &["translate", "--from", "copilot-overseer"],
-        &lines(&[&long]),
-    );
-    let got = outcome.stdout;
-    assert!(got.contains("entries"), "{got}");
-    assert!(
-        got.ends_with("\"dir\":\"agent_to_client\",\"more\":1}\n"),
-        "{got}"
-    );
+fn captures_may_spell_the_direction_otherwise() {
+    for spelled in ["\"dir\":\"agent_to_client\"", "\"side\":\"agent\""] {
+        let line = PLAN.replace("\"dir\":\"a2c\"", spelled);
+        let got = relay(
+            &["translate", "--from", "copilot-overseer"],
+            &lines(&[&line]),
+        )
+        .stdout;
+        assert!(got.contains("entries"), "{got}");
+        assert!(got.ends_with(&format!("{spelled},\"more\":1}}\n")), "{got}");
+    }
 }
 
 #[test]
