@@ -88,13 +88,6 @@ impl Speech {
         })
     }
 
-    /// What `side` is taken to speak at present.
-    #[must_use]
-    pub fn dialect(&self, side: Side) -> &str {
-        let translator = self.voice(side).translator.as_ref();
-        translator.map_or("canonical", |translator| translator.dialect())
-    }
-
     /// Whether the messages of `side` pass as they are.
     pub(super) fn is_canonical(&self, side: Side) -> bool {
         self.voice(side).translator.is_none()
@@ -148,6 +141,13 @@ impl Speech {
                 ..Outcome::default()
             },
         }
+    }
+
+    /// What `side` is taken to speak at present.
+    #[must_use]
+    pub fn dialect(&self, side: Side) -> &str {
+        let translator = self.voice(side).translator.as_ref();
+        translator.map_or("canonical", |translator| translator.dialect())
     }
 
     fn voice(&self, side: Side) -> &Voice {
