@@ -134,7 +134,7 @@ impl Outcome {
 
     /// Answers a request that a rule, told as `table/rule`, does not let pass: error −32058.
     pub(super) fn refuse(&mut self, rule: &str, message: &Message<'_>, why: &str, remedy: &str) {
-        let method = &message.method;
+        let method: &str = &message.method;
         let what = format!(
             "the rule {rule} cannot translate {method}: {why}; it was not passed on: {remedy}"
         );

@@ -96,8 +96,12 @@ impl<'s> Explanation<'s> {
                 }
             }
         }
-        if self.stage.after.len() != 1 {
-            let _ = writeln!(text, "  becomes {} messages", self.stage.after.len());
+        match self.stage.after.len() {
+            1 => {}
+            0 => text.push_str("  does not go on\n"),
+            several => {
+                let _ = writeln!(text, "  becomes {several} messages");
+            }
         }
         for frame in self
             .stage
