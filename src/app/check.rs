@@ -52,7 +52,7 @@ pub(super) struct Check {
     /// Which deviations make the exit code 1
     #[arg(long, value_enum, value_name = "WHICH", default_value = "any")]
     fail_on: FailOn,
-    /// One JSON object for each deviation, and one for the summary, a line each
+    /// One JSON object for each deviation, each file, and the summary, a line each
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -127,9 +127,12 @@ fn file(
     };
     let mut tally = Tally::default();
     let done = conversation(args, path, reader, &mut tally, &mut repairs, out);
-    if !args.json {
-        out.line(tally.text(path, &repairs).as_bytes());
-    }
+    let told = if args.json {
+        tally.file_json(path, &repairs).to_string()
+    } else {
+        tally.text(path, &repairs)
+    };
+    out.line(told.as_bytes());
     all.add(tally);
     done
 }

@@ -145,6 +145,22 @@ impl Tally {
         }
     }
 
+    /// For a program, one file's figures and what its sides were read as.
+    pub(super) fn file_json(&self, path: &Path, repairs: &Repairs) -> Value {
+        let read_as = |side| {
+            repairs.dialect(side).map(
+                |(dialect, found)| json!({"dialect": dialect, "by": found.map(|found| &found.by)}),
+            )
+        };
+        json!({"file": path.to_string_lossy(), "checked": {
+            "messages": self.messages,
+            "deviations": self.deviations(),
+            "repaired": self.repaired,
+            "client": read_as(Side::Client),
+            "agent": read_as(Side::Agent),
+        }})
+    }
+
     /// For a program, all files in one object.
     pub(super) fn json(&self) -> Value {
         let kinds: serde_json::Map<String, Value> = self

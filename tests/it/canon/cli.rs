@@ -86,7 +86,7 @@ fn lines_for_programs() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(lines.len(), 4);
+    assert_eq!(lines.len(), 5);
     assert_eq!(
         lines[1],
         serde_json::json!({
@@ -97,7 +97,15 @@ fn lines_for_programs() {
         })
     );
     assert_eq!(
-        lines[3]["summary"],
+        lines[3],
+        serde_json::json!({"file": "-", "checked": {
+            "messages": 4, "deviations": 3, "repaired": 0,
+            "client": {"dialect": "loose-v1", "by": null},
+            "agent": {"dialect": "loose-v1", "by": null},
+        }})
+    );
+    assert_eq!(
+        lines[4]["summary"],
         serde_json::json!({
             "messages": 4, "unchecked": 1, "deviations": 3, "refused": 2, "ignored": 1,
             "repaired": 0, "unrepaired": 3,
