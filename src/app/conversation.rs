@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::exit;
 use crate::core::{Cause, Speech};
 use crate::relay::{self, End, Stop};
-use crate::tap::{Journal, Taps};
+use crate::tap::{Journal, Tally, Taps};
 use crate::transport::registry;
 use crate::transport::{Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep};
 use crate::wire::Limits;
@@ -66,7 +66,13 @@ pub(super) async fn carry(
     });
     let taps = Taps::default().with(Journal::default());
     let end = relay::run(client, agent, Arc::clone(limits), speech, taps, stop).await;
-    tracing::info!(cause = ?end.cause, notes = ?end.counts.notes().collect::<Vec<_>>(), "over");
+    let dialects: Vec<String> = end.counts.dialects().iter().map(Tally::to_string).collect();
+    tracing::info!(
+        cause = ?end.cause,
+        notes = ?end.counts.notes().collect::<Vec<_>>(),
+        dialects = (!dialects.is_empty()).then(|| dialects.join(", ")),
+        "over"
+    );
     tell_failure(&end, tail.get().map_or("", String::as_str));
     end
 }

@@ -1,45 +1,83 @@
 //! Recorded conversations, read line by line.
 //!
-//! Two forms, told apart for each line: a capture (`{"dir":"c2a","ts":…,"msg":…}`, where a line
-//! that was no JSON is `"raw":"…"` and `"dir":"note"` is a remark) and the bare message. The
-//! message keeps its bytes in both. Not here: what is wrong with a message.
+//! Two forms, told apart for each line: a capture (`{"dir":"c2a","ts":…,"msg":…}`, or
+//! `"side":"client"` for the direction, where a line that was no JSON is `"raw":"…"` and
+//! `"dir":"note"` is a remark) and the bare message. The
+//! message keeps its bytes in both, and a changed one can be put back into its line. Not here:
+//! what is wrong with a message, and whose a plain line is.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
+use std::ops::Range;
 
 use serde_json::value::RawValue;
 
 use crate::wire::{Frame, Side};
 
-/// Longest line that is read, in bytes. What is beyond it is skipped, and the line is then
-/// no JSON.
-const LONGEST: u64 = 64 << 20;
+/// Longest line that is read, in bytes: the longest message by default, and a little for the
+/// members of a capture. What is beyond it is skipped.
+const LONGEST: u64 = (64 << 20) + (64 << 10);
 
-/// One message of a recorded conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One line of a file.
+#[derive(Clone, Debug)]
 pub(super) struct Line {
     /// Its number in the file, from 1.
     pub(super) number: u64,
-    /// Who sent it, where the file says so.
-    pub(super) from: Option<Side>,
-    /// The message, or whatever stands in its place.
-    pub(super) message: Frame,
+    /// All of it, without its end.
+    pub(super) bytes: Vec<u8>,
+    /// Whether it was longer than any message may be, so that its end is missing.
+    pub(super) cut: bool,
+    /// What it holds.
+    pub(super) holds: Holds,
 }
 
-/// The messages of a file; blank lines and remarks are passed over.
+/// What a line holds.
+#[derive(Clone, Debug)]
+pub(super) enum Holds {
+    /// Nothing, or a remark.
+    Nothing,
+    /// A message, or whatever stands in its place.
+    Message {
+        /// Who sent it, where the file says so.
+        from: Option<Side>,
+        message: Frame,
+        /// Where it stands in a capture's line.
+        place: Option<Place>,
+    },
+}
+
+/// The places in a capture's line that change with its message.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    message: Range<usize>,
+    /// The direction, quotes included.
+    direction: Range<usize>,
+    /// The words it uses for the directions, the client's first.
+    words: [&'static str; 2],
+}
+
+/// The lines of a file.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     reader: R,
     number: u64,
 }
 
+/// The words for the two directions, in the ways in which captures spell them.
+const WORDS: [[&str; 2]; 3] = [
+    ["\"c2a\"", "\"a2c\""],
+    ["\"client_to_agent\"", "\"agent_to_client\""],
+    ["\"client\"", "\"agent\""],
+];
+
 impl<R: BufRead> Lines<R> {
     pub(super) const fn new(reader: R) -> Self {
         Self { reader, number: 0 }
     }
 
-    /// The next line without its end, or `None` at the end of the file.
-    fn raw(&mut self) -> io::Result<Option<Vec<u8>>> {
+    /// The next line without its end and whether it was cut, or `None` at the end of the file.
+    fn raw(&mut self) -> io::Result<Option<(Vec<u8>, bool)>> {
         let mut line = Vec::new();
         let count = (&mut self.reader)
             .take(LONGEST)
@@ -48,14 +86,13 @@ impl<R: BufRead> Lines<R> {
             return Ok(None);
         }
         self.number += 1;
-        if line.last() != Some(&b'\n') {
-            self.reader.skip_until(b'\n')?;
-        }
+        let open = line.last() != Some(&b'\n');
+        let cut = open && self.reader.skip_until(b'\n')? > 0;
         if self.number == 1 && line.starts_with(b"\xEF\xBB\xBF") {
             line.drain(..3);
         }
         line.truncate(line.trim_ascii_end().len());
-        Ok(Some(line))
+        Ok(Some((line, cut)))
     }
 }
 
@@ -63,58 +100,107 @@ impl<R: BufRead> Iterator for Lines<R> {
     type Item = io::Result<Line>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let line = match self.raw() {
-                Ok(line) => line?,
-                Err(error) => return Some(Err(error)),
-            };
-            let heard = if line.is_empty() {
-                None
-            } else {
-                understand(line)
-            };
-            if let Some((from, message)) = heard {
-                return Some(Ok(Line {
-                    number: self.number,
-                    from,
-                    message,
-                }));
-            }
-        }
+        let (bytes, cut) = match self.raw().transpose()? {
+            Ok(line) => line,
+            Err(error) => return Some(Err(error)),
+        };
+        let holds = understand(&bytes);
+        Some(Ok(Line {
+            number: self.number,
+            bytes,
+            cut,
+            holds,
+        }))
     }
 }
 
-/// The message of a line and its sender; `None` for a remark. A capture's line that is none is
-/// taken as a message, so that it is complained about.
-fn understand(line: Vec<u8>) -> Option<(Option<Side>, Frame)> {
-    let Some((dir, parts)) = capture(&line) else {
-        return Some((None, Frame::from(line)));
-    };
-    let from = match dir.as_str() {
-        "c2a" => Side::Client,
-        "a2c" => Side::Agent,
-        _ => return None,
-    };
-    let text = match (parts.get("msg"), parts.get("raw")) {
-        (Some(message), _) => Some(message.get().to_owned()),
-        (None, Some(raw)) => serde_json::from_str(raw.get()).ok(),
-        (None, None) => None,
-    };
-    Some((
-        Some(from),
-        text.map_or_else(|| Frame::from(line), Frame::from),
-    ))
+impl Place {
+    /// The line with another message, maybe of the other side.
+    pub(super) fn retell(&self, line: &[u8], from: Side, message: &[u8]) -> Vec<u8> {
+        let word = self.words[from as usize].as_bytes();
+        let mut parts = [(&self.message, message), (&self.direction, word)];
+        parts.sort_by_key(|(range, _)| range.start);
+        let [(first, one), (second, two)] = parts;
+        [
+            &line[..first.start],
+            one,
+            &line[first.end..second.start],
+            two,
+            &line[second.end..],
+        ]
+        .concat()
+    }
 }
 
-/// The direction and the members of a capture's line; `None` for any other line.
-fn capture(line: &[u8]) -> Option<(String, BTreeMap<String, Box<RawValue>>)> {
-    memchr::memmem::find(line, b"\"dir\"")?;
-    let parts: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(line).ok()?;
-    if parts.contains_key("jsonrpc") || parts.contains_key("method") {
+/// What a line holds. A capture's line without a message is taken as one, so that it is
+/// complained about.
+fn understand(line: &[u8]) -> Holds {
+    if line.trim_ascii().is_empty() {
+        return Holds::Nothing;
+    }
+    let plain = |from| Holds::Message {
+        from,
+        message: Frame::from(line.to_vec()),
+        place: None,
+    };
+    let Some((direction, members)) = capture(line) else {
+        return plain(None);
+    };
+    let found = WORDS.into_iter().find_map(|words| {
+        let at = words.iter().position(|word| *word == direction)?;
+        Some(([Side::Client, Side::Agent][at], words))
+    });
+    let Some((from, words)) = found else {
+        return Holds::Nothing;
+    };
+    let range = |raw: &str| {
+        let start = raw.as_ptr() as usize - line.as_ptr() as usize;
+        start..start + raw.len()
+    };
+    if let Some(message) = members.get("msg") {
+        return Holds::Message {
+            from: Some(from),
+            message: Frame::from(message.get().to_owned()),
+            place: Some(Place {
+                message: range(message.get()),
+                direction: range(direction),
+                words,
+            }),
+        };
+    }
+    let raw = members
+        .get("raw")
+        .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    match raw {
+        Some(raw) => Holds::Message {
+            from: Some(from),
+            message: Frame::from(raw),
+            place: None,
+        },
+        None => plain(Some(from)),
+    }
+}
+
+/// The members of a line, by name, as they stand in it.
+type Members<'l> = BTreeMap<Cow<'l, str>, &'l RawValue>;
+
+/// The direction, quotes included, and the members of a capture's line; `None` for any other line.
+fn capture(line: &[u8]) -> Option<(&str, Members<'_>)> {
+    let names: [&[u8]; 2] = [b"\"dir\"", b"\"side\""];
+    if !names
+        .iter()
+        .any(|name| memchr::memmem::find(line, name).is_some())
+    {
         return None;
     }
-    let dir: String = serde_json::from_str(parts.get("dir")?.get()).ok()?;
-    ["c2a", "a2c", "note"]
-        .contains(&dir.as_str())
-        .then_some((dir, parts))
+    let members: Members<'_> = serde_json::from_slice(line).ok()?;
+    if members.contains_key("jsonrpc") || members.contains_key("method") {
+        return None;
+    }
+    let direction = members.get("dir").or_else(|| members.get("side"))?.get();
+    let known = WORDS.iter().flatten().chain(&["\"note\""]);
+    known
+        .into_iter()
+        .any(|word| *word == direction)
+        .then_some((direction, members))
 }

@@ -44,14 +44,14 @@ impl Tongues {
         let plain = |choice: &Choice| *choice == Choice::Canonical;
         let idle = plain(&args.client) && plain(&args.agent) && args.tables.is_empty();
         let library = if idle {
-            Library::default()
+            Arc::<Library>::default()
         } else {
             Shelf::open(&args.tables)
                 .map_err(|trouble| trouble.fail())?
                 .library
         };
         let tongues = Self {
-            library: Arc::new(library),
+            library,
             client: args.client,
             agent: args.agent,
         };
@@ -92,7 +92,8 @@ impl Tongues {
     }
 }
 
-fn choice(text: &str) -> Result<Choice, std::convert::Infallible> {
+/// What a name on the command line chooses.
+pub(super) fn choice(text: &str) -> Result<Choice, std::convert::Infallible> {
     Ok(match text {
         "canonical" => Choice::Canonical,
         "auto" => Choice::Auto,

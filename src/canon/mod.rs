@@ -22,4 +22,4 @@ mod walk;
 
 pub use deviation::{Deviation, Kind, Weight, plain};
 pub use hear::{Conversation, Role, Verdict};
-pub use remedies::{NoRemedies, Remedies};
+pub use remedies::{Remedies, Remedy};

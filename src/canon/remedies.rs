@@ -1,6 +1,6 @@
 //! The seam to whatever can repair a deviation.
 //!
-//! `check` names, beside each deviation, the rule that would repair it. Whoever knows such rules
+//! `check` names, beside each deviation, the rules that repair it. Whoever knows such rules
 //! listens to the same conversation and is asked. Not here: any rule.
 
 use super::Deviation;
@@ -11,18 +11,16 @@ pub trait Remedies {
     /// Hears every message of the conversation, in order, before it is asked about it.
     fn hear(&mut self, from: Option<Side>, message: &Frame);
 
-    /// The id of the rule that repairs `deviation` in the message heard last, if there is one.
-    fn rule(&mut self, deviation: &Deviation) -> Option<String>;
+    /// The rules that repair `deviation` in the message heard last, in the order in which they
+    /// work; none when it stays.
+    fn rules(&self, deviation: &Deviation) -> Vec<Remedy>;
 }
 
-/// Nobody knows a rule.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoRemedies;
-
-impl Remedies for NoRemedies {
-    fn hear(&mut self, _from: Option<Side>, _message: &Frame) {}
-
-    fn rule(&mut self, _deviation: &Deviation) -> Option<String> {
-        None
-    }
+/// A rule that repairs a deviation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remedy {
+    /// Its id, as `table/rule`.
+    pub rule: String,
+    /// The reason why there is such a rule.
+    pub why: String,
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::mind::Core;
 use super::{Note, Outbox};
-use crate::dialect::{Outcome, Pass};
+use crate::dialect::{self, Happened, Outcome, Pass};
 use crate::wire::{Envelope, Frame, Kind, Shape, Side, scan};
 
 impl Core {
@@ -24,7 +24,8 @@ impl Core {
             self.recognise(from, &frame, at, out);
         }
         let outcome = self.speech.read(from, &frame, at);
-        report(from, &outcome, out);
+        self.report(from, &outcome, out);
+        self.report_stranger(from, &frame, at, &outcome, out);
         for back in outcome.back {
             // It is in the sender's dialect already.
             self.hand_over(from, back, out);
@@ -61,7 +62,7 @@ impl Core {
     /// The same, of a message whose envelope is known.
     pub(super) fn translate(&mut self, to: Side, frame: Frame, at: &Envelope, out: &mut Outbox) {
         let outcome = self.speech.write(to, &frame, at);
-        report(to, &outcome, out);
+        self.report(to, &outcome, out);
         match outcome.pass {
             Pass::Same => self.hand_over(to, frame, out),
             Pass::Frames(frames) => {
@@ -89,27 +90,46 @@ impl Core {
             }
         }
     }
-}
 
-/// Notes what a translator did.
-fn report(side: Side, outcome: &Outcome, out: &mut Outbox) {
-    for fired in &outcome.fired {
-        out.note(Note::Translated {
-            side,
-            rule: format!("{}/{}", fired.dialect, fired.rule),
-        });
+    /// Notes what a translator did.
+    fn report(&self, side: Side, outcome: &Outcome, out: &mut Outbox) {
+        if !outcome.fired.is_empty() {
+            out.note(Note::Translated {
+                side,
+                method: outcome.method.clone(),
+                rules: outcome.fired.clone(),
+            });
+        }
+        for note in &outcome.notes {
+            out.note(Note::Dialect {
+                side,
+                what: note.what,
+                dialect: self.speech.dialect(side).to_owned(),
+                rule: note.rule.clone(),
+                detail: note.detail.clone(),
+            });
+        }
     }
-    for note in &outcome.notes {
-        let rule = note
-            .rule
-            .as_deref()
-            .map(|rule| format!("{rule}: "))
-            .unwrap_or_default();
-        let detail = format!("{rule}{}", note.detail);
+
+    /// Notes a method that neither the protocol nor a rule knows.
+    fn report_stranger(
+        &self,
+        from: Side,
+        frame: &Frame,
+        at: &Envelope,
+        outcome: &Outcome,
+        out: &mut Outbox,
+    ) {
+        let calls = matches!(at.kind, Kind::Request | Kind::Notification);
+        if !calls || !outcome.fired.is_empty() || dialect::is_known(&at.method(frame)) {
+            return;
+        }
         out.note(Note::Dialect {
-            side,
-            what: note.what.name(),
-            detail,
+            side: from,
+            what: Happened::UnknownMethod,
+            dialect: self.speech.dialect(from).to_owned(),
+            rule: None,
+            detail: "its method is not in the protocol".to_owned(),
         });
     }
 }

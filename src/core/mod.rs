@@ -41,8 +41,10 @@ mod outbox;
 mod pending;
 mod speech;
 
+/// What a note about a dialect consists of.
+pub use crate::dialect::{Fired, Happened};
 pub use ending::Cause;
 pub use mind::{Core, Manners};
 pub use note::Note;
 pub use outbox::{Order, Outbox};
-pub use speech::{Choice, Speech};
+pub use speech::{Choice, Recognised, Speech};

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::dialect::{Fired, Happened};
 use crate::wire::{Exit, Flaw, IdBuf, Side};
 
 /// Something worth counting.
@@ -94,20 +95,27 @@ pub enum Note {
         /// By what, for a person.
         by: String,
     },
-    /// A rule changed a message.
+    /// Rules changed a message.
     Translated {
         /// The side whose dialect it is about.
         side: Side,
-        /// The rule, as `dialect/rule`.
-        rule: String,
+        /// The message's method, or that of the request it answers.
+        method: String,
+        /// The rules, in the order in which they worked.
+        rules: Vec<Fired>,
     },
-    /// A translator left something out, answered, held, repaired or could not place something.
+    /// A translator left something out, answered, held, repaired or could not place something, or
+    /// met what no table names.
     Dialect {
         /// The side whose dialect it is about.
         side: Side,
-        /// What happened, as [`crate::dialect::Happened`] names it.
-        what: &'static str,
-        /// The rule and what it met, for a person.
+        /// What happened.
+        what: Happened,
+        /// The dialect that the side is taken to speak.
+        dialect: String,
+        /// The rule that was at work, as `table/rule`.
+        rule: Option<String>,
+        /// What it met, for a person.
         detail: String,
     },
     /// The agent is being stopped, by this signal.
@@ -218,9 +226,27 @@ impl fmt::Display for Note {
             Self::Recognised { side, dialect, by } => {
                 write!(f, "the {side} speaks {dialect}, which its {by} shows")
             }
-            Self::Translated { side, rule } => write!(f, "{rule} changed a message of the {side}"),
-            Self::Dialect { side, what, detail } => {
-                write!(f, "{what} in the dialect of the {side}: {detail}")
+            Self::Translated {
+                side,
+                method,
+                rules,
+            } => {
+                write!(f, "{method}, translated for the {side} by ")?;
+                for (at, rule) in rules.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { ", " };
+                    write!(f, "{comma}{rule}")?;
+                }
+                Ok(())
+            }
+            Self::Dialect {
+                side,
+                what,
+                dialect,
+                rule,
+                detail,
+            } => {
+                let rule = rule.as_deref().unwrap_or(dialect);
+                write!(f, "{what} at the {side} ({rule}): {detail}")
             }
             Self::Ended { side, how } => write!(f, "the {side} {how}"),
             Self::AgentExited { exit } => write!(f, "the agent ended with {exit}"),

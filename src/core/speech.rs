@@ -47,9 +47,11 @@ struct Voice {
 
 /// A dialect that a side has been found to speak.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Recognised {
-    pub(super) dialect: String,
-    pub(super) by: String,
+pub struct Recognised {
+    /// Its name.
+    pub dialect: String,
+    /// By what, as a clause for the log.
+    pub by: String,
 }
 
 impl Speech {
@@ -100,7 +102,7 @@ impl Speech {
     }
 
     /// Looks at a message of `side` for what it shows. `asked` is the method that it answers.
-    pub(super) fn recognise(
+    pub fn recognise(
         &mut self,
         side: Side,
         frame: &Frame,
@@ -129,7 +131,7 @@ impl Speech {
     }
 
     /// Turns what `side` has said into canonical.
-    pub(super) fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
+    pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
         match &mut self.voices[side as usize].translator {
             Some(translator) => translator.read(frame, at),
             None => Outcome {
@@ -140,7 +142,7 @@ impl Speech {
     }
 
     /// Turns a canonical message into what `side` speaks.
-    pub(super) fn write(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
+    pub fn write(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
         match &mut self.voices[side as usize].translator {
             Some(translator) => translator.write(frame, at),
             None => Outcome {
@@ -148,6 +150,13 @@ impl Speech {
                 ..Outcome::default()
             },
         }
+    }
+
+    /// What `side` is taken to speak at present.
+    #[must_use]
+    pub fn dialect(&self, side: Side) -> &str {
+        let translator = self.voice(side).translator.as_ref();
+        translator.map_or("canonical", |translator| translator.dialect())
     }
 
     fn voice(&self, side: Side) -> &Voice {

@@ -49,6 +49,7 @@ impl Translator {
                 changed: false,
                 dropped: Vec::new(),
                 unmatched: Vec::new(),
+                strangers: 0,
             };
             if let Ok(body) = rewriter.build(&source, &emit.rows) {
                 let made = Message::made(Kind::Notification, IdBuf::Absent, &emit.method, body);

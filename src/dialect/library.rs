@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::program::Program;
-use super::table::{Fault, Faults, Table};
+use super::table::{Fault, Faults, Table, nearest};
 use super::vectors::{Report, Vector};
 
 /// The files in `mappings/`, by name.
@@ -26,10 +26,12 @@ pub struct Library {
 #[non_exhaustive]
 pub enum Unknown {
     /// No table has this name.
-    #[error("no dialect is called `{name}`; known are {known}")]
+    #[error("no dialect is called `{name}`; {}", tip(.near, .known))]
     Name {
         /// The name that was asked for.
         name: String,
+        /// The name or alias nearest to it, if one is near.
+        near: Option<String>,
         /// The names there are.
         known: String,
     },
@@ -92,14 +94,16 @@ impl Library {
             .find(own)
             .or_else(|| self.tables.iter().find(alias));
         found.ok_or_else(|| {
-            let known: Vec<&str> = self
-                .tables
-                .iter()
-                .map(|table| table.name.as_str())
+            let names = || self.tables.iter().map(|table| table.name.as_str());
+            let aliases = self.tables.iter().flat_map(|table| &table.aliases);
+            let all: Vec<&str> = names()
+                .chain(["canonical", "auto"])
+                .chain(aliases.map(String::as_str))
                 .collect();
             Unknown::Name {
                 name: name.to_owned(),
-                known: known.join(", "),
+                near: near(name, &all).map(str::to_owned),
+                known: names().collect::<Vec<_>>().join(", "),
             }
         })
     }
@@ -120,9 +124,19 @@ impl Library {
     }
 
     fn compile(&self, name: &str) -> Result<Arc<Program>, Unknown> {
-        if name == "canonical" {
-            return Ok(Arc::new(Program::new(Vec::new())));
-        }
+        let stack = match name {
+            "canonical" => Vec::new(),
+            name => self.stack(name)?,
+        };
+        Ok(Arc::new(Program::new(stack)))
+    }
+
+    /// The layers of a dialect: its own table first, then those it builds on, the nearest to
+    /// canonical last.
+    ///
+    /// # Errors
+    /// When it, or a table it extends, is not known.
+    pub fn stack(&self, name: &str) -> Result<Vec<Arc<Table>>, Unknown> {
         let mut stack: Vec<Arc<Table>> = Vec::new();
         let mut open = vec![name.to_owned()];
         while let Some(name) = open.pop() {
@@ -136,7 +150,7 @@ impl Library {
             stack.push(Arc::clone(table));
             open.extend(table.extends.iter().rev().cloned());
         }
-        Ok(Arc::new(Program::new(stack)))
+        Ok(stack)
     }
 
     /// Runs the examples of a table in the ways they state.
@@ -179,4 +193,20 @@ impl Library {
     pub fn builtin_files() -> &'static [(&'static str, &'static str)] {
         BUILTIN
     }
+}
+
+/// What to do about a name that no table has.
+fn tip(near: &Option<String>, known: &str) -> String {
+    match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known are {known}"),
+    }
+}
+
+/// The name that is most likely meant: the one with the fewest other letters, or else the shortest
+/// that has the word in it.
+fn near<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+    let has = |name: &&&str| word.len() > 2 && name.contains(word);
+    let longer = || names.iter().filter(has).min_by_key(|name| name.len());
+    nearest(word, names).or_else(|| longer().copied())
 }

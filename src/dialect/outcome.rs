@@ -2,8 +2,13 @@
 //!
 //! Not here: the translating (see `translate`).
 
-use super::program::Fired;
+use std::fmt;
+
+use super::message::Message;
+use super::program::{Fired, Layer};
+use super::table::Rule;
 use crate::wire::Frame;
+use crate::wire::reply::{self, Reason};
 
 /// What comes of one message.
 #[derive(Clone, Debug, Default)]
@@ -12,8 +17,11 @@ pub struct Outcome {
     pub pass: Pass,
     /// What goes back to the side the message came from, in order.
     pub back: Vec<Frame>,
-    /// The rules that changed something, in order.
+    /// The rules that changed something, in order: the message, or what comes of it.
     pub fired: Vec<Fired>,
+    /// The method of the message, or of the request it answers, as the first of those rules met
+    /// it; empty when there is none.
+    pub method: String,
     /// What a person should be able to learn about it.
     pub notes: Vec<Note>,
 }
@@ -56,9 +64,26 @@ pub enum Happened {
     Held,
     /// A permission was repaired or failed closed.
     Permission,
+    /// A `rest` met members that no row names.
+    UnknownMember,
+    /// The method is not in the protocol, and no rule changed the message.
+    UnknownMethod,
 }
 
 impl Happened {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 9] = [
+        Self::Unmatched,
+        Self::Untranslatable,
+        Self::Dropped,
+        Self::Answered,
+        Self::Swallowed,
+        Self::Held,
+        Self::Permission,
+        Self::UnknownMember,
+        Self::UnknownMethod,
+    ];
+
     /// The counter's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -70,7 +95,15 @@ impl Happened {
             Self::Swallowed => "swallowed",
             Self::Held => "held",
             Self::Permission => "permission",
+            Self::UnknownMember => "unknown_member",
+            Self::UnknownMethod => "unknown_method",
         }
+    }
+}
+
+impl fmt::Display for Happened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 
@@ -81,6 +114,33 @@ impl Outcome {
             rule,
             detail: detail.into(),
         });
+    }
+
+    /// A rule has changed something about a message of that method.
+    pub(super) fn fire(&mut self, layer: &Layer, rule: &Rule, method: &str) {
+        let dialect = &layer.table.name;
+        let known = |fired: &Fired| fired.dialect == *dialect && fired.rule == rule.id;
+        if self.fired.iter().any(known) {
+            return;
+        }
+        if self.fired.is_empty() {
+            self.method = method.to_owned();
+        }
+        self.fired.push(Fired {
+            dialect: dialect.clone(),
+            rule: rule.id.clone(),
+        });
+    }
+
+    /// Answers a request that a rule, told as `table/rule`, does not let pass: error −32058.
+    pub(super) fn refuse(&mut self, rule: &str, message: &Message<'_>, why: &str, remedy: &str) {
+        let method: &str = &message.method;
+        let what = format!(
+            "the rule {rule} cannot translate {method}: {why}; it was not passed on: {remedy}"
+        );
+        let mut reason = Reason::new(reply::UNTRANSLATABLE, what);
+        reason.rule = Some(rule.to_owned());
+        self.back.push(reply::error(message.id.as_id(), &reason));
     }
 
     /// The frames that go on, `frame` being the one that came.

@@ -6,6 +6,7 @@
 //! there are. Not here: applying rules.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use super::asked::Asked;
@@ -45,6 +46,12 @@ pub struct Fired {
     pub dialect: String,
     /// Its id.
     pub rule: String,
+}
+
+impl fmt::Display for Fired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.dialect, self.rule)
+    }
 }
 
 impl Program {

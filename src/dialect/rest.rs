@@ -23,6 +23,7 @@ impl<'a> Rewriter<'a, '_> {
                     let before = members.len();
                     members.retain(|(raw, _)| named.iter().any(|name| text::same_name(raw, name)));
                     if members.len() < before {
+                        self.strangers += before - members.len();
                         self.changed = true;
                         self.dropped.push(why.clone());
                     }
@@ -47,6 +48,7 @@ impl<'a> Rewriter<'a, '_> {
         if members.is_empty() && !from.names().is_empty() {
             scope.take(from.names());
         }
+        self.strangers += strangers.len();
         for (raw, value) in strangers {
             let Some(name) = text::unescape(&raw) else {
                 continue;

@@ -33,6 +33,8 @@ pub(super) struct Rewriter<'a, 'r> {
     pub(super) dropped: Vec<String>,
     /// Shapes of which no case fitted.
     pub(super) unmatched: Vec<String>,
+    /// Members that a `rest` has moved or dropped, for no row names them.
+    pub(super) strangers: usize,
 }
 
 impl<'a> Rewriter<'a, '_> {

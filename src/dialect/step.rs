@@ -11,7 +11,7 @@ use super::guard::holds;
 use super::message::{self, Message};
 use super::name::Name;
 use super::outcome::{Happened, Outcome};
-use super::program::{Fired, Layer, PROMPTING};
+use super::program::{Layer, PROMPTING};
 use super::rewrite::{Rewriter, Trouble};
 use super::table::{Answer, Case, Failure, Kinds, Per, Recall, Rule, Selector, Way};
 use super::translate::Translator;
@@ -79,6 +79,9 @@ impl Translator {
             self.apply(layer, way, message, asked, rule, cases, next, out);
             return;
         };
+        if items.len() != 1 {
+            out.fire(layer, rule, &message.method);
+        }
         if items.is_empty() {
             out.note(
                 Happened::Dropped,
@@ -114,6 +117,9 @@ impl Translator {
     ) {
         let original = message.clone();
         let mut message = message;
+        // What an upper table has changed is not this rule's doing.
+        let earlier = std::mem::take(&mut message.changed);
+        let (had, back) = (next.len(), out.back.len());
         let mut scene = action::Scene {
             way,
             original: &original,
@@ -132,12 +138,8 @@ impl Translator {
             self.act(&mut message, asked, cases, &mut scene, out);
         }
         self.turn_kind(rule, way, &mut message, asked);
-        if message.changed {
-            out.fired.push(Fired {
-                dialect: layer.table.name.clone(),
-                rule: rule.id.clone(),
-            });
-        }
+        let mut works = message.changed;
+        message.changed |= earlier;
         let emits = |after: bool| {
             cases
                 .iter()
@@ -151,11 +153,15 @@ impl Translator {
         let forwards = self.answer(layer, rule, way, &original, cases, out);
         if let Some(why) = scene.hold {
             out.note(Happened::Held, Some(told(layer, rule)), why);
+            works = true;
         } else if forwards {
             next.push(message);
         }
         for emit in emits(true) {
             self.emit(layer, emit, cases, &original, asked, next);
+        }
+        if works || next.len() != had + 1 || out.back.len() != back {
+            out.fire(layer, rule, &original.method);
         }
     }
 
@@ -180,6 +186,7 @@ impl Translator {
             changed: false,
             dropped: Vec::new(),
             unmatched: Vec::new(),
+            strangers: 0,
         };
         rewriter.apply(&mut message.body, cases)?;
         message.changed |= rewriter.changed;
@@ -188,6 +195,10 @@ impl Translator {
         }
         for shape in rewriter.unmatched {
             out.note(Happened::Unmatched, Some(told(layer, rule)), shape);
+        }
+        if rewriter.strangers > 0 {
+            let what = format!("{} of its members no row names", rewriter.strangers);
+            out.note(Happened::UnknownMember, Some(told(layer, rule)), what);
         }
         if let Some(error) = cases.iter().find_map(|case| case.fail.as_ref()) {
             message.kind = Kind::Error;
@@ -263,7 +274,7 @@ impl Translator {
             let why = format!("{} does not exist there", original.method);
             out.note(Happened::Dropped, Some(told(layer, rule)), why.clone());
             if original.kind == Kind::Request {
-                self.refuse(&original.id, &why, out);
+                out.refuse(&told(layer, rule), original, &why, "go on without it");
             }
         }
         !stays
@@ -284,6 +295,7 @@ impl Translator {
         match trouble {
             Trouble::Blocked(place) => {
                 let why = format!("`{place}` leads through a value that is no object");
+                let remedy = "put an object there, or leave it out";
                 out.note(Happened::Untranslatable, rule_told, why.clone());
                 let refuses = rule.failure.unwrap_or(if request {
                     Failure::Refuse
@@ -291,12 +303,15 @@ impl Translator {
                     Failure::Pass
                 });
                 match refuses {
-                    Failure::Refuse if request => self.refuse(&original.id, &why, out),
+                    Failure::Refuse if request => {
+                        out.refuse(&told(layer, rule), &original, &why, remedy);
+                    }
                     _ => next.push(original),
                 }
             }
             Trouble::Refused(error) => {
                 out.note(Happened::Answered, rule_told, &*original.method);
+                out.fire(layer, rule, &original.method);
                 if request {
                     let way = if layer.table.rules.is_empty() {
                         Way::Read
@@ -314,8 +329,9 @@ impl Translator {
             }
             Trouble::Dropped(why) => {
                 out.note(Happened::Dropped, rule_told, why.clone());
+                out.fire(layer, rule, &original.method);
                 if request {
-                    self.refuse(&original.id, &why, out);
+                    out.refuse(&told(layer, rule), &original, &why, "go on without it");
                 } else if original.kind != Kind::Notification {
                     // Whoever asked is owed an answer.
                     next.push(original);

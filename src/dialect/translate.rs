@@ -248,7 +248,9 @@ impl Translator {
                     if *own.canonical == *PERMISSION
                         && !permission::same_options(&original.json(), &message.body.json())
                     {
-                        let why = "the options would not mean what they mean";
+                        let why = "the options would not mean the same to the person who \
+                                   chooses; the request was not passed on: offer options \
+                                   that the other side can show";
                         self.refuse(&before.1, why, out);
                         out.note(Happened::Permission, None, why);
                         changed = true;

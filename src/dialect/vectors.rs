@@ -9,9 +9,49 @@ use serde_json::{Map, Value, json};
 
 use super::library::Library;
 use super::outcome::Outcome;
-use super::table::{Example, Rule, Selector, Table, Way};
+use super::table::{Example, Rule, Selector, Table, Way, nearest};
 use super::translate::Translator;
 use crate::wire::{Frame, Limits, Shape, Side, scan};
+
+/// The keys of a vector that are run, or are for people.
+const KEYS: [&str; 16] = [
+    "name",
+    "dialect",
+    "direction",
+    "context",
+    "dialect_msg",
+    "canonical_msg",
+    "roundtrip",
+    "flow",
+    "dialect_before",
+    "dialect_after",
+    "dialect_reply",
+    "canonical_before",
+    "canonical_after",
+    "canonical_reply",
+    "ids",
+    "note",
+];
+
+/// Keys that state something no translation can show: the raw bytes, and the HTTP request.
+const OUTSIDE: [&str; 2] = ["wire", "http"];
+
+/// The keys of a line of its context.
+const CONTEXT: [&str; 6] = [
+    "direction",
+    "dialect_msg",
+    "canonical_msg",
+    "dialect_reply",
+    "canonical_reply",
+    "note",
+];
+
+/// The words that a key may have.
+const WORDS: [(&str, &[&str]); 3] = [
+    ("direction", &["agent_to_client", "client_to_agent"]),
+    ("flow", &["d2c", "c2d"]),
+    ("ids", &["remapped", "minted", "from_state"]),
+];
 
 /// One case.
 #[derive(Clone, Debug)]
@@ -114,12 +154,23 @@ impl Vector {
                 .ok_or_else(|| format!("`{key}` is missing"))
         };
         text("direction")?;
+        known(&value, &[&KEYS[..], &OUTSIDE[..]].concat())?;
+        let context = value["context"].as_array();
+        for line in context.into_iter().flatten() {
+            known(line, &CONTEXT).map_err(|what| format!("in its context, {what}"))?;
+        }
         Ok(Self {
             name: text("name")?,
             dialect: text("dialect")?,
             value,
             assumed,
         })
+    }
+
+    /// What it states beyond translation, by key: nothing here runs that.
+    pub fn skipped(&self) -> impl Iterator<Item = &'static str> {
+        let states = |key: &&str| self.value.get(*key).is_some();
+        OUTSIDE.into_iter().filter(states)
     }
 
     /// Runs it in all ways it states.
@@ -264,6 +315,28 @@ impl Run {
             self.ids.insert(other["id"].to_string(), own["id"].clone());
         }
     }
+}
+
+/// Whether an object has only keys and words that are known: a mistyped one would state nothing.
+fn known(object: &Value, keys: &[&str]) -> Result<(), String> {
+    for (key, value) in object.as_object().into_iter().flatten() {
+        if !keys.contains(&key.as_str()) {
+            return Err(match nearest(key, keys) {
+                Some(near) => format!("`{key}` is no key; did you mean `{near}`?"),
+                None => format!("`{key}` is no key; known are {}", keys.join(", ")),
+            });
+        }
+        let words = WORDS.iter().find(|(word, _)| word == key);
+        if let Some((_, words)) = words
+            && !value.as_str().is_some_and(|word| words.contains(&word))
+        {
+            return Err(format!(
+                "`{key}` is {value}; known are {}",
+                words.join(", ")
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn side(direction: &Value) -> Side {

@@ -3,7 +3,7 @@
 //! Message bodies are never logged. Not here: what is counted (see `meter`).
 
 use super::{Sight, Tap};
-use crate::core::Note;
+use crate::core::{Happened, Note};
 
 /// How many notes of one name are logged before a conversation only counts them.
 const LOGGED: u64 = 10;
@@ -12,31 +12,64 @@ const LOGGED: u64 = 10;
 #[derive(Debug, Default)]
 pub struct Journal {
     seen: [u64; Note::NAMES.len()],
+    /// Those about dialects, by what happened.
+    happened: [u64; Happened::ALL.len()],
 }
 
 impl Tap for Journal {
     fn see(&mut self, sight: &Sight<'_>) {
         let Sight::Note(note) = sight else { return };
-        let seen = &mut self.seen[note.index()];
+        let (seen, name) = match note {
+            // One line for each translated message, for whoever wants to read that.
+            Note::Translated { .. } => {
+                tracing::debug!(note = note.name(), "{note}");
+                return;
+            }
+            Note::Dialect { what, .. } => (&mut self.happened[*what as usize], what.name()),
+            _ => (&mut self.seen[note.index()], note.name()),
+        };
         *seen += 1;
-        if *seen > LOGGED {
-            tracing::debug!(note = note.name(), "{note}");
+        if *seen > LOGGED || is_detail(note) {
+            tracing::debug!(note = name, "{note}");
             return;
         }
-        match note {
-            Note::Ended { .. }
-            | Note::AgentExited { .. }
-            | Note::Complaint { .. }
-            | Note::RestoredId { .. } => {
-                tracing::info!(note = note.name(), "{note}");
-            }
-            _ => tracing::warn!(note = note.name(), "{note}"),
+        if is_expected(note) {
+            tracing::info!(note = name, "{note}");
+        } else {
+            tracing::warn!(note = name, "{note}");
         }
         if *seen == LOGGED {
             tracing::warn!(
-                note = note.name(),
+                note = name,
                 "further notes of this kind are counted, not logged"
             );
         }
+    }
+}
+
+/// What nothing was lost by.
+const fn is_detail(note: &Note) -> bool {
+    let Note::Dialect { what, .. } = note else {
+        return false;
+    };
+    matches!(
+        what,
+        Happened::Unmatched | Happened::UnknownMember | Happened::UnknownMethod
+    )
+}
+
+/// What goes as it should.
+const fn is_expected(note: &Note) -> bool {
+    match note {
+        Note::Ended { .. }
+        | Note::AgentExited { .. }
+        | Note::Complaint { .. }
+        | Note::RestoredId { .. }
+        | Note::Recognised { .. } => true,
+        Note::Dialect { what, .. } => matches!(
+            what,
+            Happened::Answered | Happened::Swallowed | Happened::Held
+        ),
+        _ => false,
     }
 }

@@ -1,9 +1,12 @@
-//! Counts what passes: messages and bytes each way, and every kind of note.
+//! Counts what passes: messages and bytes each way, every kind of note, and the work of each rule.
 //!
-//! Not here: showing the figures to anybody.
+//! Every label is a word of ours or stands in a mapping table; none comes from a peer. Not here:
+//! showing the figures to anybody.
+
+use std::fmt;
 
 use super::{Sight, Tap};
-use crate::core::Note;
+use crate::core::{Fired, Note};
 use crate::wire::Side;
 
 /// The figures of one conversation.
@@ -12,6 +15,20 @@ pub struct Counts {
     heard: [Flow; 2],
     said: [Flow; 2],
     notes: [u64; Note::NAMES.len()],
+    dialects: Vec<Tally>,
+}
+
+/// How often something happened in a dialect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// The side that speaks it.
+    pub side: Side,
+    /// `translated`, or what happened, as [`crate::core::Happened`] names it.
+    pub what: &'static str,
+    /// The rule, as `table/rule`; the dialect alone where no rule was at work.
+    pub rule: String,
+    /// How many messages it happened to.
+    pub count: u64,
 }
 
 /// Messages and bytes.
@@ -48,6 +65,45 @@ impl Counts {
             .filter(|(_, count)| *count > 0)
     }
 
+    /// What happened in the sides' dialects, by rule.
+    #[must_use]
+    pub fn dialects(&self) -> &[Tally] {
+        &self.dialects
+    }
+
+    fn see_dialect(&mut self, note: &Note) {
+        match note {
+            Note::Translated { side, rules, .. } => {
+                for rule in rules {
+                    self.happened(*side, note.name(), rule);
+                }
+            }
+            Note::Dialect {
+                side,
+                what,
+                dialect,
+                rule,
+                ..
+            } => self.happened(*side, what.name(), &rule.as_deref().unwrap_or(dialect)),
+            _ => {}
+        }
+    }
+
+    /// Searched, not hashed: a conversation meets some ten rules, and a known one costs no memory.
+    fn happened(&mut self, side: Side, what: &'static str, rule: &dyn Label) {
+        let known =
+            |tally: &&mut Tally| tally.side == side && tally.what == what && rule.is(&tally.rule);
+        match self.dialects.iter_mut().find(known) {
+            Some(tally) => tally.count += 1,
+            None => self.dialects.push(Tally {
+                side,
+                what,
+                rule: rule.to_string(),
+                count: 1,
+            }),
+        }
+    }
+
     /// How often the note called `name` occurred.
     #[must_use]
     pub fn note(&self, name: &str) -> u64 {
@@ -77,7 +133,41 @@ impl Tap for Meter {
         match sight {
             Sight::Heard(from, frame) => self.0.heard[*from as usize].add(frame.len()),
             Sight::Said(to, frame) => self.0.said[*to as usize].add(frame.len()),
-            Sight::Note(note) => self.0.notes[note.index()] += 1,
+            Sight::Note(note) => {
+                self.0.notes[note.index()] += 1;
+                self.0.see_dialect(note);
+            }
         }
+    }
+}
+
+/// What a [`Tally`] is counted by.
+trait Label: fmt::Display {
+    /// Whether this is the label, written out.
+    fn is(&self, text: &str) -> bool;
+}
+
+impl Label for Fired {
+    fn is(&self, text: &str) -> bool {
+        let rule = text.strip_prefix(&*self.dialect);
+        rule.and_then(|rest| rest.strip_prefix('/')) == Some(&*self.rule)
+    }
+}
+
+impl Label for &str {
+    fn is(&self, text: &str) -> bool {
+        *self == text
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            side,
+            what,
+            rule,
+            count,
+        } = self;
+        write!(f, "{side} {what} {rule} {count}")
     }
 }

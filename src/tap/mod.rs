@@ -8,5 +8,5 @@ mod meter;
 mod watch;
 
 pub use journal::Journal;
-pub use meter::{Counts, Flow, Meter};
+pub use meter::{Counts, Flow, Meter, Tally};
 pub use watch::{Sight, Tap, Taps};

@@ -59,6 +59,8 @@ pub struct Reason {
     pub exit: Option<Exit>,
     /// `data.relay.stderrTail`: the end of what the agent wrote to stderr.
     pub stderr_tail: Option<String>,
+    /// `data.relay.rule`: the rule of a mapping table that does not let the request pass.
+    pub rule: Option<String>,
 }
 
 /// Where a request failed.
@@ -107,6 +109,7 @@ impl Reason {
             retry_after: None,
             exit: None,
             stderr_tail: None,
+            rule: None,
         }
     }
 
@@ -139,6 +142,9 @@ impl Reason {
         }
         if let Some(tail) = &self.stderr_tail {
             say("stderrTail", tail.as_str().into());
+        }
+        if let Some(rule) = &self.rule {
+            say("rule", rule.as_str().into());
         }
         json!({ "relay": relay })
     }

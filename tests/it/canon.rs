@@ -3,6 +3,7 @@
 mod cli;
 mod generate;
 mod official;
+mod repairs;
 
 use std::collections::BTreeMap;
 use std::fs;

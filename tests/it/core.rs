@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acp_relay::core::{Core, Manners, Order, Outbox, Speech};
+use acp_relay::core::{Choice, Core, Manners, Note, Order, Outbox, Speech};
+use acp_relay::dialect::Library;
 use acp_relay::wire::framing::{Cut, Cutter, Framing};
 use acp_relay::wire::{Exit, Farewell, Frame, Limits, Side};
 use bytes::BytesMut;
@@ -109,8 +110,22 @@ impl Stage {
             agent_is_child: !given("remote agent"),
             announce_exit: given("remote client"),
         };
+        let choice = |side: &str| {
+            let name = lines.iter().find_map(|(_, line)| {
+                line.strip_prefix("with ")?
+                    .strip_prefix(side)?
+                    .strip_prefix(" dialect ")
+            });
+            match name {
+                None => Choice::Canonical,
+                Some("auto") => Choice::Auto,
+                Some(name) => Choice::Named(name.to_owned()),
+            }
+        };
+        let library = Arc::new(Library::builtin().unwrap());
+        let speech = Speech::new(&library, &choice("client"), &choice("agent")).unwrap();
         Self {
-            core: Core::new(Arc::new(limits.clone()), manners, Speech::canonical()),
+            core: Core::new(Arc::new(limits.clone()), manners, speech),
             out: Outbox::new(&limits),
             now: Instant::now(),
             closed: [false; 2],
@@ -192,7 +207,7 @@ impl Stage {
     fn said(&mut self) -> Vec<String> {
         let mut said = Vec::new();
         while let Some(note) = self.out.pop_note() {
-            said.push(format!("note {}", note.name()));
+            said.push(format!("note {}", noted(&note)));
         }
         for side in [Side::Client, Side::Agent] {
             while !self.stuck[side as usize]
@@ -217,6 +232,31 @@ impl Stage {
             }
         }
         said
+    }
+}
+
+/// A note's name; of what rules did also the side, the method and the rules.
+fn noted(note: &Note) -> String {
+    match note {
+        Note::Translated {
+            side,
+            method,
+            rules,
+        } => {
+            let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+            format!("translated {side} {method} {}", rules.join(", "))
+        }
+        Note::Dialect {
+            side,
+            what,
+            dialect,
+            rule,
+            ..
+        } => {
+            format!("{what} {side} {}", rule.as_ref().unwrap_or(dialect))
+        }
+        Note::Recognised { side, dialect, .. } => format!("recognised {side} {dialect}"),
+        note => note.name().to_owned(),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The commands around mapping tables, run as a user runs them.
 
+mod explain;
 mod schema;
 mod translate;
+mod vectors;
 
 use std::fs;
 use std::path::Path;
@@ -163,6 +165,73 @@ fn what_is_not_known_is_a_fault_of_usage() {
 }
 
 #[test]
+fn a_mistyped_name_is_answered_with_the_nearest() {
+    let wanted = [
+        ("elefant", "elephant"),
+        ("gorefccui", "goref-ccui"),
+        ("zed-legcy", "zed-legacy"),
+        ("gemini", "draft-gemini-0.1.21"),
+    ];
+    for (typed, meant) in wanted {
+        let outcome = relay(&["dialect", "show", typed], "");
+        assert_eq!(outcome.code, Some(64));
+        let tip = format!("no dialect is called `{typed}`; did you mean `{meant}`?\n");
+        assert!(outcome.stderr.ends_with(&tip), "{}", outcome.stderr);
+    }
+    let outcome = relay(&["dialect", "show", "xyz"], "");
+    assert!(outcome.stderr.contains("known are "), "{}", outcome.stderr);
+}
+
+#[test]
+fn show_tells_what_is_below_and_from_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lower = table("lower");
+    lower["shapes"] =
+        json!({"s": [{"name": "one", "when": {"dialect": {"/a": 1}, "canonical": {"/a": 2}}}, {}]});
+    lower["memory"] = json!({"kept": {"from": "agent", "method": "session/update", "at": "/a", "per": "session"}});
+    lower["rules"][0]["id"] = json!("deep");
+    let mut upper = table("upper");
+    upper["extends"] = json!(["lower"]);
+    write(folder.path(), "lower.json", &lower);
+    write(folder.path(), "upper.json", &upper);
+    let dir = folder.path().to_str().unwrap();
+    let text = relay(&["dialect", "show", "upper", "--dialect-dir", dir], "").stdout;
+    let places = [
+        "upper: Shouts",
+        "  builds on  lower",
+        "shout  (upper; ",
+        "below it, lower: Shouts",
+        "  remembers  kept: ",
+        "deep  (lower; ",
+        "shape s  (lower)",
+        "  case 1 one",
+        "  case 2",
+        "    goes on as it is",
+    ];
+    let mut rest = text.as_str();
+    for place in places {
+        let Some((_, after)) = rest.split_once(place) else {
+            panic!("no {place:?} where it belongs in\n{text}");
+        };
+        rest = after;
+    }
+    let one = [
+        "dialect",
+        "show",
+        "upper",
+        "--dialect-dir",
+        dir,
+        "--rule",
+        "deep",
+    ];
+    let text = relay(&one, "").stdout;
+    assert!(
+        text.contains("deep  (lower; ") && !text.contains("(upper; "),
+        "{text}"
+    );
+}
+
+#[test]
 fn check_finds_no_fault_in_the_built_in_tables() {
     let all = answer(&["dialect", "check", "--json"], 0);
     assert_eq!(all["faults"], 0);
@@ -227,6 +296,49 @@ fn check_tells_all_faults_at_once() {
     assert!(text.stdout.ends_with("faults\n"), "{}", text.stdout);
 }
 
+/// One fault does not hide another, whatever part of the table it makes unreadable.
+#[test]
+fn faults_of_all_kinds_are_told_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bad = table("bad");
+    bad["titel"] = json!("mistyped");
+    bad["extends"] = json!(["loose"]);
+    bad["rules"][0]["on"] = json!({"from": "agnet"});
+    bad["rules"][0]["rows"][0] = json!({"dialect": "LOUD", "canonical": "/loud", "defualt": 1});
+    let second = json!({
+        "id": "second", "why": "w", "on": {"from": "agent", "method": "second"},
+        "rows": [{"dialect": "/a", "canonical": "/b", "values": {"x": 1, "y": 1}}],
+    });
+    bad["rules"].as_array_mut().unwrap().push(second);
+    let bad = write(folder.path(), "bad.json", &bad);
+    let all = answer(&["dialect", "check", "--json", &bad], 1);
+    let faults = all["files"][0]["faults"].as_array().unwrap();
+    let mut places: Vec<&str> = faults
+        .iter()
+        .map(|fault| fault["pointer"].as_str().unwrap())
+        .collect();
+    assert!(faults.iter().all(|fault| fault["remedy"] != ""));
+    assert!(faults.is_sorted_by_key(|fault| fault["line"].as_u64()));
+    places.sort_unstable();
+    assert_eq!(
+        places,
+        [
+            "/extends",
+            "/rules/0/on",
+            "/rules/0/on/from",
+            "/rules/0/rows/0/defualt",
+            "/rules/0/rows/0/dialect",
+            "/rules/1",
+            "/rules/1/rows/0/values",
+            "/titel",
+        ]
+    );
+    let remedies: Vec<&Value> = faults.iter().map(|fault| &fault["remedy"]).collect();
+    let extends =
+        "write `loose-v1` if that is meant, or add the table with --table or --dialect-dir";
+    assert!(remedies.contains(&&json!(extends)), "{remedies:?}");
+}
+
 #[test]
 fn checked_tables_may_build_on_each_other() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,73 +362,5 @@ fn a_faulty_table_stops_everything_else() {
         outcome.stderr.contains("this table needs a newer version"),
         "{}",
         outcome.stderr
-    );
-}
-
-#[test]
-fn test_runs_golden_vectors() {
-    let file = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/vectors/dialect/copilot.jsonl"
-    );
-    let all = answer(&["dialect", "test", "--json", file], 0);
-    assert_eq!(all["failed"], 0);
-    let results = all["results"].as_array().unwrap();
-    assert!(results.len() > 50 && all["passed"] == results.len());
-    let text = relay(&["dialect", "test", file], "").stdout;
-    assert_eq!(
-        text.lines().count(),
-        results.len() + 1,
-        "a line each, and a summary"
-    );
-    assert!(text.starts_with(&format!("ok   {file}:1 ")), "{text}");
-}
-
-#[test]
-fn test_fails_where_one_vector_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let own = write(folder.path(), "mine.json", &table("mine"));
-    let vector = |name: &str, loud: i32| {
-        json!({
-            "name": name, "dialect": "mine", "direction": "agent_to_client", "roundtrip": true,
-            "dialect_msg": {"jsonrpc": "2.0", "method": "SHOUT", "params": {"LOUD": 1}},
-            "canonical_msg": {"jsonrpc": "2.0", "method": "_shout", "params": {"loud": loud}},
-        })
-    };
-    let file = folder.path().join("v.jsonl");
-    let path = file.to_str().unwrap();
-    fs::write(&file, format!("{}\n\n", vector("good", 1))).unwrap();
-    assert_eq!(
-        answer(&["dialect", "test", "--json", "--table", &own, path], 0)["passed"],
-        2
-    );
-    assert_eq!(
-        relay(&["dialect", "test", path], "").code,
-        Some(1),
-        "the dialect is not known"
-    );
-    fs::write(
-        &file,
-        format!("{}\n{}\nno vector\n", vector("good", 1), vector("bad", 2)),
-    )
-    .unwrap();
-    let all = answer(&["dialect", "test", "--json", "--table", &own, path], 1);
-    assert_eq!(
-        (&all["vectors"], &all["passed"], &all["failed"]),
-        (&json!(3), &json!(2), &json!(3))
-    );
-    let text = relay(&["dialect", "test", "-q", "--table", &own, path], "");
-    assert_eq!(text.code, Some(1));
-    let lines: Vec<&str> = text.stdout.lines().collect();
-    assert!(
-        lines[0].starts_with(&format!("FAIL {path}:2 mine bad read: ")),
-        "{lines:?}"
-    );
-    assert_eq!(lines[3], "3 vectors: 2 passed, 3 failed");
-    fs::write(&file, "\n").unwrap();
-    assert_eq!(
-        relay(&["dialect", "test", path], "").code,
-        Some(1),
-        "nothing was run"
     );
 }

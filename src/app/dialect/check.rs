@@ -13,11 +13,13 @@ use serde_json::{Value, json};
 use super::columns::counted;
 use super::shelf::{Shelf, Source, Trouble, files};
 use crate::app::console;
-use crate::dialect::Fault;
+use crate::dialect::{Fault, Unknown};
 
 /// What `check` is asked for.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 no fault, 1 faults, 66 a file cannot be read.")]
+#[command(
+    after_help = "Exit codes: 0 no fault; 1 faults; 64 usage; 65 a table given with --table has faults; 66 a file cannot be read."
+)]
 pub(super) struct Check {
     /// Tables, or folders of them; all known tables when none is named
     files: Vec<PathBuf>,
@@ -29,6 +31,7 @@ pub(super) struct Check {
 /// What came of one file.
 struct Checked {
     file: String,
+    text: String,
     /// The table, when it could be read.
     source: Option<Source>,
     faults: Vec<Fault>,
@@ -64,6 +67,7 @@ fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> 
     if paths.is_empty() {
         checked.extend(shelf.sources().iter().map(|source| Checked {
             file: source.file.clone(),
+            text: source.text.clone(),
             source: Some(source.clone()),
             faults: Vec::new(),
         }));
@@ -72,7 +76,7 @@ fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> 
         for path in files(path)? {
             let text = fs::read_to_string(&path).map_err(|error| Trouble::file(&path, error))?;
             let file = path.display().to_string();
-            let faults = shelf.add(&file, text).err().unwrap_or_default();
+            let faults = shelf.add(&file, text.clone()).err().unwrap_or_default();
             let source = faults
                 .0
                 .is_empty()
@@ -81,14 +85,19 @@ fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> 
             let faults = faults.0;
             checked.push(Checked {
                 file,
+                text,
                 source,
                 faults,
             });
         }
     }
     for one in &mut checked {
-        if let Some(source) = &one.source {
-            one.faults = carried_out(source, shelf);
+        match &one.source {
+            Some(source) => one.faults = carried_out(source, shelf),
+            None => {
+                one.faults.extend(strangers(&one.file, &one.text, shelf));
+                one.faults.sort_by_key(|fault| fault.line);
+            }
         }
     }
     Ok(checked)
@@ -97,17 +106,8 @@ fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> 
 /// The faults that show only among the other tables.
 fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
     let table = &source.table;
-    let fault = |key: &str, what: String, remedy: &str| Fault {
-        file: source.file.clone(),
-        line: line_of_key(&source.text, key),
-        rule: None,
-        pointer: format!("/{key}"),
-        what,
-        remedy: remedy.to_owned(),
-    };
     if let Err(unknown) = shelf.library.program(&table.name) {
-        let remedy = "correct `extends`, or add the table with --table or --dialect-dir";
-        return vec![fault("extends", unknown.to_string(), remedy)];
+        return vec![extends(&source.file, &source.text, &unknown)];
     }
     let mut faults = Vec::new();
     for other in shelf
@@ -119,7 +119,14 @@ fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
         for alias in &table.aliases {
             if other.name == *alias || other.aliases.contains(alias) {
                 let what = format!("`{alias}` also means the table `{}`", other.name);
-                faults.push(fault("aliases", what, "choose another alias"));
+                faults.push(Fault {
+                    file: source.file.clone(),
+                    line: line_of_key(&source.text, "aliases"),
+                    rule: None,
+                    pointer: "/aliases".to_owned(),
+                    what,
+                    remedy: "choose another alias".to_owned(),
+                });
             }
         }
     }
@@ -128,6 +135,39 @@ fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
         .check_examples(&source.file, &source.text, table);
     faults.extend(examples.err().unwrap_or_default().0);
     faults
+}
+
+/// The tables that a faulty one builds on and that are not known.
+fn strangers(file: &str, text: &str, shelf: &Shelf) -> Vec<Fault> {
+    let table: Value = serde_json::from_str(text).unwrap_or_default();
+    let names = table["extends"].as_array().into_iter().flatten();
+    let unknown = names.filter_map(|name| shelf.library.table(name.as_str()?).err());
+    unknown
+        .map(|unknown| extends(file, text, &unknown))
+        .collect()
+}
+
+fn extends(file: &str, text: &str, unknown: &Unknown) -> Fault {
+    let (what, remedy) = match unknown {
+        Unknown::Name { name, near, .. } => {
+            let what = format!("no dialect is called `{name}`");
+            let add = "add the table with --table or --dialect-dir";
+            let remedy = near.as_ref().map_or_else(
+                || add.to_owned(),
+                |near| format!("write `{near}` if that is meant, or {add}"),
+            );
+            (what, remedy)
+        }
+        circle => (circle.to_string(), "break the circle".to_owned()),
+    };
+    Fault {
+        file: file.to_owned(),
+        line: line_of_key(text, "extends"),
+        rule: None,
+        pointer: "/extends".to_owned(),
+        what,
+        remedy,
+    }
 }
 
 fn line_of_key(text: &str, key: &str) -> usize {

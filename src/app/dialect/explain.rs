@@ -23,7 +23,7 @@ struct Change {
 
 /// One stage, explained.
 pub(super) struct Explanation<'s> {
-    line: usize,
+    line: u64,
     from: Side,
     stage: &'s Stage,
     changes: Vec<Change>,
@@ -33,7 +33,7 @@ pub(super) struct Explanation<'s> {
 impl<'s> Explanation<'s> {
     /// `None` when nothing was changed and there is nothing to say.
     pub(super) fn of(
-        line: usize,
+        line: u64,
         from: Side,
         stage: &'s Stage,
         library: &'s Library,
@@ -84,13 +84,7 @@ impl<'s> Explanation<'s> {
             self.line, self.from
         );
         for fired in &self.stage.fired {
-            let _ = writeln!(
-                text,
-                "  rule {}/{}: {}",
-                fired.dialect,
-                fired.rule,
-                self.why(fired)
-            );
+            let _ = writeln!(text, "  rule {fired}: {}", self.why(fired));
         }
         if self.stage.fired.is_empty() && !self.changes.is_empty() {
             text.push_str("  no rule: how the dialect writes its envelope\n");
@@ -102,8 +96,12 @@ impl<'s> Explanation<'s> {
                 }
             }
         }
-        if self.stage.after.len() != 1 {
-            let _ = writeln!(text, "  becomes {} messages", self.stage.after.len());
+        match self.stage.after.len() {
+            1 => {}
+            0 => text.push_str("  does not go on\n"),
+            several => {
+                let _ = writeln!(text, "  becomes {several} messages");
+            }
         }
         for frame in self
             .stage
@@ -122,9 +120,8 @@ impl<'s> Explanation<'s> {
     /// For a program, one object.
     pub(super) fn json(&self) -> Value {
         let (from, to) = self.ways();
-        let rules = self.stage.fired.iter().map(
-            |fired| json!({"dialect": fired.dialect, "rule": fired.rule, "why": self.why(fired)}),
-        );
+        let rule = |fired| json!({"rule": Fired::to_string(fired), "why": self.why(fired)});
+        let rules = self.stage.fired.iter().map(rule);
         let changes = self.changes.iter().map(|change| {
             let mut all = json!({"at": change.at});
             for (key, value) in [("before", &change.before), ("after", &change.after)] {

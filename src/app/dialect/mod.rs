@@ -9,7 +9,6 @@ mod check;
 mod columns;
 mod command;
 mod explain;
-mod lines;
 mod list;
 mod passage;
 mod rows;
@@ -20,5 +19,6 @@ mod test;
 mod translate;
 
 pub(super) use command::{Dialect, run};
+pub(super) use passage::Pair;
 pub(super) use shelf::{Shelf, Tables};
 pub(super) use translate::{Translate, run as translate};

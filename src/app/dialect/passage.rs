@@ -6,23 +6,37 @@
 //! message is also shown to the translation across from it, so that answers find what they answer.
 //! Not here: rules (see `crate::dialect`), and lines (see `lines`).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::dialect::{Fired, Note, Outcome, Program, Translator, Way};
-use crate::wire::{Envelope, Frame, Kind, Limits, Shape, Side, scan};
+use crate::core::{Choice, Recognised, Speech};
+use crate::dialect::{Fired, Library, Note, Outcome, Unknown, Way};
+use crate::wire::{Envelope, Frame, IdBuf, Kind, Limits, Shape, Side, scan};
 
 /// The translations of a conversation.
 pub(super) enum Passage {
     /// The client speaks one dialect, the agent another.
-    Between(Box<Pair>),
+    Between(Pair),
     /// Both spoke one dialect and are to have spoken another.
-    Whole { from: Box<Pair>, to: Box<Pair> },
+    Whole { from: Pair, to: Pair },
 }
 
-/// A translation for each peer.
-pub(super) struct Pair {
-    client: Translator,
-    agent: Translator,
+/// A translation for each peer, as a relay has between them.
+#[derive(Debug)]
+pub(in crate::app) struct Pair {
+    speech: Speech,
+    /// The methods of open requests, by the side that asked: an answer may show a dialect.
+    asked: [HashMap<IdBuf, String>; 2],
+}
+
+/// What comes of one message at one peer's translation.
+#[derive(Debug)]
+pub(in crate::app) struct Turn {
+    /// What the peer's dialect was found to be.
+    pub(in crate::app) recognised: Option<Recognised>,
+    /// What goes back to the sender.
+    pub(in crate::app) back: Vec<Frame>,
+    pub(in crate::app) stage: Stage,
 }
 
 /// What comes of one message.
@@ -34,61 +48,87 @@ pub(super) struct Carried {
     pub(super) back: Vec<Frame>,
     /// What was done, in order.
     pub(super) stages: Vec<Stage>,
+    /// What the sender's dialect was found to be.
+    pub(super) recognised: Option<Recognised>,
 }
 
 /// One translation of one message.
-pub(super) struct Stage {
+#[derive(Debug)]
+pub(in crate::app) struct Stage {
     pub(super) way: Way,
-    pub(super) dialect: String,
+    pub(in crate::app) dialect: String,
     pub(super) before: Frame,
-    pub(super) after: Vec<Frame>,
-    pub(super) fired: Vec<Fired>,
-    pub(super) notes: Vec<Note>,
+    pub(in crate::app) after: Vec<Frame>,
+    pub(in crate::app) fired: Vec<Fired>,
+    pub(in crate::app) notes: Vec<Note>,
 }
 
 impl Pair {
-    pub(super) fn new(client: &Arc<Program>, agent: &Arc<Program>) -> Box<Self> {
-        Box::new(Self {
-            client: Translator::new(Side::Client, Arc::clone(client)),
-            agent: Translator::new(Side::Agent, Arc::clone(agent)),
+    /// # Errors
+    /// A dialect is not known.
+    pub(in crate::app) fn new(
+        library: &Arc<Library>,
+        client: &Choice,
+        agent: &Choice,
+    ) -> Result<Self, Unknown> {
+        Ok(Self {
+            speech: Speech::new(library, client, agent)?,
+            asked: Default::default(),
         })
     }
 
-    fn of(&mut self, side: Side) -> &mut Translator {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Agent => &mut self.agent,
+    /// What a peer is taken to speak at present.
+    pub(in crate::app) fn dialect(&self, peer: Side) -> &str {
+        self.speech.dialect(peer)
+    }
+
+    /// Turns what `peer` has said into canonical; a frame that is no message stays as it is.
+    pub(in crate::app) fn read(&mut self, peer: Side, frame: &Frame) -> Turn {
+        let Some(at) = envelope(frame) else {
+            return self.turn(peer, Way::Read, frame, Outcome::default());
+        };
+        let id = at.id(frame).to_owned();
+        let asked = match at.kind {
+            Kind::Result | Kind::Error => self.asked[peer.other() as usize].remove(&id),
+            Kind::Request => {
+                let method = at.method(frame).into_owned();
+                self.asked[peer as usize].insert(id, method);
+                None
+            }
+            Kind::Notification => None,
+        };
+        let asked = asked.as_deref().map(str::as_bytes);
+        let recognised = self.speech.recognise(peer, frame, &at, asked);
+        let outcome = self.speech.read(peer, frame, &at);
+        Turn {
+            recognised,
+            ..self.turn(peer, Way::Read, frame, outcome)
         }
     }
 
-    /// Translates for one peer; a frame that is no message stays as it is.
-    fn turn(
-        &mut self,
-        peer: Side,
-        way: Way,
-        frame: &Frame,
-    ) -> (Vec<Frame>, Vec<Frame>, Option<Stage>) {
-        let Some(at) = envelope(frame) else {
-            return (vec![frame.clone()], Vec::new(), None);
-        };
-        let translator = self.of(peer);
-        let outcome = match way {
-            Way::Read => translator.read(frame, &at),
-            Way::Write => translator.write(frame, &at),
-        };
+    /// Turns a canonical message into what `peer` speaks.
+    pub(in crate::app) fn write(&mut self, peer: Side, frame: &Frame) -> Turn {
+        let outcome = envelope(frame).map(|at| self.speech.write(peer, frame, &at));
+        self.turn(peer, Way::Write, frame, outcome.unwrap_or_default())
+    }
+
+    fn turn(&self, peer: Side, way: Way, frame: &Frame, outcome: Outcome) -> Turn {
         let after = outcome.frames(frame);
         let Outcome {
             back, fired, notes, ..
         } = outcome;
-        let stage = Stage {
-            way,
-            dialect: translator.dialect().to_owned(),
-            before: frame.clone(),
-            after: after.clone(),
-            fired,
-            notes,
-        };
-        (after, back, Some(stage))
+        Turn {
+            recognised: None,
+            back,
+            stage: Stage {
+                way,
+                dialect: self.dialect(peer).to_owned(),
+                before: frame.clone(),
+                after,
+                fired,
+                notes,
+            },
+        }
     }
 }
 
@@ -98,33 +138,37 @@ impl Passage {
         let mut carried = Carried::default();
         match self {
             Self::Between(pair) => {
-                let (canonical, back, stage) = pair.turn(from, Way::Read, frame);
-                carried.stages.extend(stage);
-                carried.back.extend(back);
+                let heard = pair.read(from, frame);
+                carried.recognised = heard.recognised;
+                carried.back.extend(heard.back);
+                let canonical = heard.stage.after.clone();
+                carried.stages.push(heard.stage);
                 for frame in canonical {
-                    let (said, back, stage) = pair.turn(from.other(), Way::Write, &frame);
-                    carried.stages.extend(stage);
-                    carried.forward.extend(said);
+                    let said = pair.write(from.other(), &frame);
+                    carried.forward.extend(said.stage.after.iter().cloned());
+                    carried.stages.push(said.stage);
                     // What is answered in canonical goes to the sender in its own dialect.
-                    for frame in back {
-                        let (said, _, stage) = pair.turn(from, Way::Write, &frame);
-                        carried.stages.extend(stage);
-                        carried.back.extend(said);
+                    for frame in said.back {
+                        let told = pair.write(from, &frame);
+                        carried.back.extend(told.stage.after.iter().cloned());
+                        carried.stages.push(told.stage);
                     }
                 }
             }
             Self::Whole { from: old, to: new } => {
-                let (canonical, _, stage) = old.turn(from, Way::Read, frame);
-                carried.stages.extend(stage);
+                let heard = old.read(from, frame);
+                carried.recognised = heard.recognised;
+                let canonical = heard.stage.after.clone();
+                carried.stages.push(heard.stage);
                 for one in canonical {
-                    let _ = old.turn(from.other(), Way::Write, &one);
-                    let (said, _, stage) = new.turn(from.other(), Way::Write, &one);
-                    carried.stages.extend(stage);
-                    for frame in said {
-                        let frame = numbered_as(&one, frame);
-                        let _ = new.turn(from, Way::Read, &frame);
+                    old.write(from.other(), &one);
+                    let said = new.write(from.other(), &one);
+                    for frame in &said.stage.after {
+                        let frame = numbered_as(&one, frame.clone());
+                        new.read(from, &frame);
                         carried.forward.push(frame);
                     }
+                    carried.stages.push(said.stage);
                 }
             }
         }

@@ -16,16 +16,21 @@ pub(super) fn case(case: &Value) -> String {
     table(&lines)
 }
 
-/// The named shapes of a table.
-pub(super) fn shapes(shapes: &Value) -> String {
-    let mut lines = Lines::new();
-    for (name, cases) in shapes.as_object().into_iter().flatten() {
-        say(&mut lines, 0, &format!("\nshape {name}"));
-        for case in each(cases) {
-            body(case, 1, None, &mut lines);
+/// The named shapes of the table called `from`.
+pub(super) fn shapes(from: &str, shapes: &Value) -> String {
+    let mut text = String::new();
+    for (name, all) in shapes.as_object().into_iter().flatten() {
+        let mut lines = Lines::new();
+        say(&mut lines, 0, &format!("\nshape {name}  ({from})"));
+        let several = each(all).count() > 1;
+        if several {
+            cases(all, 1, None, &mut lines);
+        } else {
+            each(all).for_each(|case| body(case, 1, None, &mut lines));
         }
+        text.push_str(&table(&lines));
     }
-    table(&lines)
+    text
 }
 
 /// A value as a person writes it: texts without quotes.
@@ -81,7 +86,12 @@ fn body(case: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
             self::row(row, depth + 1, Some(way), lines);
         }
     }
-    for (at, inner) in each(&case["cases"]).enumerate() {
+    cases(&case["cases"], depth, only, lines);
+}
+
+/// Cases by their numbers, each with its reason.
+fn cases(all: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
+    for (at, inner) in each(all).enumerate() {
         let name = inner["name"]
             .as_str()
             .map_or_else(String::new, |name| format!(" {name}"));
@@ -117,7 +127,7 @@ fn guards(when: &Value, depth: usize, only: Option<&str>, lines: &mut Lines) {
         lines.push(vec![
             format!("{}{left}", indent(depth)),
             arrow.to_owned(),
-            cell(&canonical),
+            format!("{}{}", indent(depth - 1), cell(&canonical)),
         ]);
     }
 }

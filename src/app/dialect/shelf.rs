@@ -30,7 +30,7 @@ pub(in crate::app) struct Tables {
 /// All tables, and the files they come from.
 #[derive(Debug)]
 pub(in crate::app) struct Shelf {
-    pub(in crate::app) library: Library,
+    pub(in crate::app) library: Arc<Library>,
     sources: Vec<Source>,
 }
 
@@ -96,7 +96,7 @@ impl Shelf {
     /// A file cannot be read, or all faults of all tables.
     pub(in crate::app) fn open(tables: &Tables) -> Result<Self, Trouble> {
         let mut shelf = Self {
-            library: Library::default(),
+            library: Arc::default(),
             sources: Vec::new(),
         };
         let mut faults = Faults::default();
@@ -131,7 +131,7 @@ impl Shelf {
     }
 
     fn put(&mut self, file: &str, text: String, builtin: bool) -> Result<(), Faults> {
-        let table = self.library.add(file, &text)?;
+        let table = Arc::make_mut(&mut self.library).add(file, &text)?;
         self.sources.retain(|known| known.table.name != table.name);
         self.sources.push(Source {
             file: file.to_owned(),
@@ -152,20 +152,14 @@ impl Shelf {
     /// # Errors
     /// One of them is not known, or they extend each other in a circle.
     pub(super) fn stack(&self, name: &str) -> Result<Vec<&Source>, Unknown> {
-        self.library.program(name)?;
-        let mut stack: Vec<&Source> = Vec::new();
-        let mut open = vec![name.to_owned()];
-        while let Some(name) = open.pop() {
-            let own = &self.library.table(&name)?.name;
-            if stack.iter().any(|known| known.table.name == *own) {
-                continue;
-            }
-            let found = self.sources.iter().find(|source| source.table.name == *own);
-            let found = found.expect("the library and the shelf have the same tables");
-            open.extend(found.table.extends.iter().rev().cloned());
-            stack.push(found);
-        }
-        Ok(stack)
+        let source = |table: Arc<Table>| {
+            let found = self
+                .sources
+                .iter()
+                .find(|source| source.table.name == table.name);
+            found.expect("the library and the shelf have the same tables")
+        };
+        Ok(self.library.stack(name)?.into_iter().map(source).collect())
     }
 }
 

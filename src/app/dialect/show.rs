@@ -18,7 +18,11 @@ use crate::wire::Side;
 /// What `show` is asked for.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-In the columns, ⇄ is carried both ways, → only from the dialect, ← only to it.")]
+The dialect stands on the left, canonical ACP on the right; ⇄ is carried both ways, → only from the
+dialect, ← only to it. Each rule names the table it comes from; tables that this one builds on follow
+below it, in the order in which a message of the dialect meets them.
+
+Exit codes: 0 shown; 64 no such dialect or rule; 65 a table has faults; 66 a file cannot be read.")]
 pub(super) struct Show {
     /// The dialect's name or an alias
     name: String,
@@ -51,19 +55,29 @@ pub(super) fn run(args: &Show, shelf: &Shelf) -> ExitCode {
         .map(|(_, table)| rules(table).filter(|rule| wanted(rule)).count())
         .sum();
     if found == 0 && !args.rule.is_empty() {
-        let message = format!(
-            "`{}` has no such rule; see `acp-relay dialect show {0}`",
-            args.name
-        );
+        let all = layers.iter().flat_map(|(_, table)| rules(table));
+        let ids: Vec<&str> = all.filter_map(|rule| rule["id"].as_str()).collect();
+        let (name, wanted, ids) = (&args.name, args.rule.join("`, `"), ids.join(", "));
+        let message = format!("`{name}` has no rule `{wanted}`; it has {ids}");
         return cli::fail(exit::USAGE, &message);
     }
     if args.json {
         return console::print_json(&flattened(&layers, &wanted), 0);
     }
-    let mut text = heading(&layers);
-    for (source, table) in &layers {
+    let mut text = String::new();
+    for (at, (source, table)) in layers.iter().enumerate() {
+        let name = &source.table.name;
+        if at > 0 && args.rule.is_empty() {
+            text.push_str("\nbelow it, ");
+        }
+        if at == 0 || args.rule.is_empty() {
+            text.push_str(&heading(source, table));
+        }
         for rule in rules(table).filter(|rule| wanted(rule)) {
-            tell(&source.table.name, rule, args.examples, &mut text);
+            tell(name, rule, args.examples, &mut text);
+        }
+        if args.rule.is_empty() {
+            text.push_str(&rows::shapes(name, &table["shapes"]));
         }
     }
     console::print(&text, 0)
@@ -100,8 +114,7 @@ fn flattened(layers: &[(&Source, Value)], wanted: &dyn Fn(&Value) -> bool) -> Va
     all
 }
 
-fn heading(layers: &[(&Source, Value)]) -> String {
-    let (source, value) = &layers[0];
+fn heading(source: &Source, value: &Value) -> String {
     let table = &source.table;
     let mut text = format!("{}: {}\n", table.name, table.title);
     let mut fact = |name: &str, what: String| {
@@ -117,11 +130,7 @@ fn heading(layers: &[(&Source, Value)]) -> String {
     );
     fact("dates", table.dates.clone().unwrap_or_default());
     fact("why", value["why"].as_str().unwrap_or_default().to_owned());
-    let below: Vec<&str> = layers[1..]
-        .iter()
-        .map(|(source, _)| source.table.name.as_str())
-        .collect();
-    fact("builds on", below.join(", "));
+    fact("builds on", table.extends.join(", "));
     fact("framing", table.framing.clone().unwrap_or_default());
     for key in ["jsonrpc", "ids"] {
         fact(key, value.get(key).map(rows::plain).unwrap_or_default());
@@ -132,7 +141,6 @@ fn heading(layers: &[(&Source, Value)]) -> String {
     for (name, slot) in value["memory"].as_object().into_iter().flatten() {
         fact("remembers", format!("{name}: {}", rows::plain(slot)));
     }
-    text.push_str(&rows::shapes(&value["shapes"]));
     text
 }
 

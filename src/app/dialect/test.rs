@@ -21,15 +21,16 @@ use crate::dialect::{Library, Report, Vector};
 A vector is one JSON object on a line: `name`, `dialect`, `direction` (agent_to_client or
 client_to_agent), `dialect_msg` and `canonical_msg`, `context` (earlier messages in both forms),
 `roundtrip` (true: both ways) or `flow` (d2c, c2d), `canonical_before`, `canonical_after`,
-`canonical_reply`, `dialect_reply`, `ids`. Messages are compared by value.
+`canonical_reply`, `dialect_reply`, `ids`. Messages are compared by value. `wire` and `http` state
+bytes and requests, which are not run here: they are counted as skipped.
 
-Exit codes: 0 all passed; 1 one failed, a line is no vector, or a file has none; 66 a file cannot
-be read.")]
+Exit codes: 0 none failed; 1 one failed, a line is no vector, or a file has none; 64 usage; 65 a table
+has faults; 66 a file cannot be read.")]
 pub(super) struct Test {
     /// Files of vectors, one a line
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Print an object for a program instead: `results`, `vectors`, `passed`, `failed`
+    /// Print an object for a program instead: `results`, `vectors`, `passed`, `failed`, `skipped`
     #[arg(long)]
     json: bool,
     /// Print only what failed, and the summary
@@ -49,6 +50,8 @@ struct Outcome {
     line: usize,
     dialect: String,
     report: Report,
+    /// What the vector states that nothing here runs.
+    skipped: Option<&'static str>,
 }
 
 pub(super) fn run(args: &Test, shelf: &Shelf) -> ExitCode {
@@ -91,28 +94,41 @@ fn run_file(file: &str, text: &str, library: &Library) -> Ran {
         .filter(|(_, line)| !line.trim().is_empty())
     {
         ran.vectors += 1;
-        let (dialect, reports) = match Vector::parse(line) {
-            Ok(vector) => (vector.dialect.clone(), vector.run(library)),
+        match Vector::parse(line) {
+            Ok(vector) => ran.results.extend(outcomes(at + 1, &vector, library)),
             Err(why) => {
                 let fault = format!("this line is no vector: {why}");
-                (String::new(), vec![Report::failed("?", fault)])
+                ran.results.push(Outcome::failed(at + 1, fault));
             }
-        };
-        ran.results
-            .extend(reports.into_iter().map(|report| Outcome {
-                line: at + 1,
-                dialect: dialect.clone(),
-                report,
-            }));
+        }
     }
     if ran.vectors == 0 {
-        ran.results.push(Outcome {
-            line: 1,
-            dialect: String::new(),
-            report: Report::failed("?", "the file has no vectors".to_owned()),
-        });
+        let fault = "the file has no vectors".to_owned();
+        ran.results.push(Outcome::failed(1, fault));
     }
     ran
+}
+
+/// A vector in all the ways it states, then what of it cannot be run.
+fn outcomes(line: usize, vector: &Vector, library: &Library) -> Vec<Outcome> {
+    let outcome = |report, skipped| Outcome {
+        line,
+        dialect: vector.dialect.clone(),
+        report,
+        skipped,
+    };
+    let ran = vector.run(library).into_iter();
+    let skipped = vector.skipped().map(|key| {
+        let report = Report {
+            name: vector.name.clone(),
+            way: "",
+            fault: None,
+        };
+        outcome(report, Some(key))
+    });
+    ran.map(|report| outcome(report, None))
+        .chain(skipped)
+        .collect()
 }
 
 impl Ran {
@@ -122,13 +138,32 @@ impl Ran {
             .filter(|outcome| outcome.report.fault.is_some())
             .count()
     }
+
+    fn skipped(&self) -> usize {
+        let skipped = |outcome: &&Outcome| outcome.skipped.is_some();
+        self.results.iter().filter(skipped).count()
+    }
 }
 
 impl Outcome {
-    /// `ok` or `FAIL`, where, which, the way, and what is wrong.
+    /// A line that is no vector.
+    fn failed(line: usize, fault: String) -> Self {
+        Self {
+            line,
+            dialect: "?".to_owned(),
+            report: Report::failed("?", fault),
+            skipped: None,
+        }
+    }
+
+    /// `ok`, `FAIL` or `skip`, where, which, the way, and what is wrong or was not run.
     fn tell(&self, file: &str, text: &mut String) {
         let Report { name, way, fault } = &self.report;
-        let verdict = if fault.is_some() { "FAIL" } else { "ok  " };
+        let verdict = match (fault, self.skipped) {
+            (Some(_), _) => "FAIL",
+            (None, Some(_)) => "skip",
+            (None, None) => "ok  ",
+        };
         let _ = write!(
             text,
             "{verdict} {file}:{} {} {name}",
@@ -140,6 +175,9 @@ impl Outcome {
         if let Some(fault) = fault {
             let _ = write!(text, ": {fault}");
         }
+        if let Some(key) = self.skipped {
+            let _ = write!(text, ": skipped: `{key}` is not run here");
+        }
         text.push('\n');
     }
 
@@ -150,30 +188,55 @@ impl Outcome {
             "name": self.report.name,
             "dialect": self.dialect,
             "way": self.report.way,
-            "passed": self.report.fault.is_none(),
+            "passed": self.skipped.is_none() && self.report.fault.is_none(),
+            "skipped": self.skipped,
             "fault": self.report.fault,
         })
     }
 }
 
-fn totals(all: &[Ran]) -> (usize, usize, usize) {
-    let vectors = all.iter().map(|ran| ran.vectors).sum();
-    let results: usize = all.iter().map(|ran| ran.results.len()).sum();
-    let failed = all.iter().map(Ran::failed).sum();
-    (vectors, results - failed, failed)
+/// The figures of some files.
+struct Totals {
+    vectors: usize,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl Totals {
+    fn of(all: &[Ran]) -> Self {
+        let sum = |count: fn(&Ran) -> usize| all.iter().map(count).sum::<usize>();
+        let (failed, skipped) = (sum(Ran::failed), sum(Ran::skipped));
+        Self {
+            vectors: sum(|ran| ran.vectors),
+            passed: sum(|ran| ran.results.len()) - failed - skipped,
+            failed,
+            skipped,
+        }
+    }
 }
 
 fn summary(all: &[Ran]) -> String {
-    let (vectors, passed, failed) = totals(all);
-    let vectors = counted(vectors, "vector");
-    format!("{vectors}: {passed} passed, {failed} failed")
+    let totals = Totals::of(all);
+    let vectors = counted(totals.vectors, "vector");
+    let (passed, failed) = (totals.passed, totals.failed);
+    match totals.skipped {
+        0 => format!("{vectors}: {passed} passed, {failed} failed"),
+        skipped => format!("{vectors}: {passed} passed, {failed} failed, {skipped} skipped"),
+    }
 }
 
 fn as_json(all: &[Ran]) -> Value {
-    let (vectors, passed, failed) = totals(all);
+    let totals = Totals::of(all);
     let results: Vec<Value> = all
         .iter()
         .flat_map(|ran| ran.results.iter().map(|outcome| outcome.as_json(&ran.file)))
         .collect();
-    json!({"results": results, "vectors": vectors, "passed": passed, "failed": failed})
+    json!({
+        "results": results,
+        "vectors": totals.vectors,
+        "passed": totals.passed,
+        "failed": totals.failed,
+        "skipped": totals.skipped,
+    })
 }

@@ -11,44 +11,53 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
 
 use super::explain::{Explanation, told};
-use super::lines::{self, Line, Told};
-use super::passage::{Pair, Passage, Stage};
+use super::passage::{Carried, Pair, Passage, Stage};
 use super::shelf::{Shelf, Tables, Trouble};
 use crate::app::console::Output;
+use crate::app::lines::{Holds, Line, Lines, Place};
+use crate::app::tongues::choice;
 use crate::app::{cli, console, exit};
+use crate::canon::Conversation;
+use crate::core::Choice;
 use crate::dialect::{Happened, Unknown};
-use crate::wire::{Envelope, Frame, Limits, Side};
+use crate::wire::{Frame, Limits, Shape, Side, scan};
 
 /// What `translate` is asked for.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Lines are messages, or a transcript: {\"dir\":\"c2a\"|\"a2c\",\"msg\":MESSAGE,…}. What is no message is copied.
+A file has one message a line, or is a capture of both sides: {\"dir\":\"c2a\",\"msg\":{…}}, with \"a2c\" for
+the agent's messages. What is no message is copied.
+
 --from and --to translate a conversation that both sides held in one dialect into another.
 --client and --agent translate what each side says for the other, as the relay would between them;
-what the relay would answer by itself is printed in a transcript and said on stderr otherwise.
-`canonical` is the stable v1 protocol itself, and the default for the dialect that is not named.
+what the relay would answer by itself is printed in a capture and said on stderr otherwise.
+A dialect that is not named is `canonical`, the stable v1 protocol itself. `auto` finds out from the
+initialize exchange what each side speaks, and reads tolerantly until then.
+`acp-relay dialect list` names the dialects.
 
 Exit codes: 0 all translated; 1 a message could not be translated; 64 usage; 65 a table has faults;
-66 a file cannot be read.")]
+66 a file cannot be read. A reader of stdout that leaves early changes none of them.")]
 pub(in crate::app) struct Translate {
-    /// The dialect the conversation was held in
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["to", "client", "agent"], conflicts_with_all = ["client", "agent"])]
-    from: Option<String>,
+    /// The dialect the conversation was held in, or `auto`
+    #[arg(long, value_name = "NAME", value_parser = choice)]
+    #[arg(required_unless_present_any = ["to", "client", "agent"], conflicts_with_all = ["client", "agent"])]
+    from: Option<Choice>,
     /// The dialect it is wanted in
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["client", "agent"])]
-    to: Option<String>,
-    /// The dialect the client speaks
-    #[arg(long, value_name = "NAME")]
-    client: Option<String>,
-    /// The dialect the agent speaks
-    #[arg(long, value_name = "NAME")]
-    agent: Option<String>,
-    /// Whose messages plain lines are, where the dialect does not say so
+    #[arg(long, value_name = "NAME", value_parser = written, conflicts_with_all = ["client", "agent"])]
+    to: Option<Choice>,
+    /// The dialect the client speaks, or `auto`
+    #[arg(long, value_name = "NAME", value_parser = choice)]
+    client: Option<Choice>,
+    /// The dialect the agent speaks, or `auto`
+    #[arg(long, value_name = "NAME", value_parser = choice)]
+    agent: Option<Choice>,
+    /// Whose messages plain lines are, where neither dialect nor method says so
     #[arg(long, value_enum, value_name = "SIDE")]
     speaker: Option<Speaker>,
-    /// Say on stderr of each changed message which rules changed it, why, and what they touched
+    /// Say on stderr of each changed message which rules changed it, why, and each place before and after
     #[arg(long)]
     explain: bool,
     /// Explain in JSON, one object a line
@@ -75,6 +84,8 @@ struct Run<'a> {
     passage: Passage,
     /// Whose messages plain lines are.
     speaker: Option<Side>,
+    /// Tells who speaks where nothing else does, by method and id.
+    conversation: Conversation,
     limits: Limits,
     output: Output,
     /// Messages that could not be translated.
@@ -96,6 +107,7 @@ pub(in crate::app) fn run(args: &Translate) -> ExitCode {
         shelf: &shelf,
         passage,
         speaker: args.speaker.map(Speaker::side).or(speaker),
+        conversation: Conversation::new(false),
         limits: Limits::default(),
         output: Output::new(),
         failed: 0,
@@ -111,69 +123,101 @@ pub(in crate::app) fn run(args: &Translate) -> ExitCode {
 
 /// The translations, and the only side that speaks, where there is only one.
 fn passage(args: &Translate, shelf: &Shelf) -> Result<(Passage, Option<Side>), Unknown> {
-    let program = |name: &Option<String>| {
-        shelf
-            .library
-            .program(name.as_deref().unwrap_or("canonical"))
-    };
+    let library = &shelf.library;
+    let canonical = Choice::Canonical;
+    let or_canonical = |choice| Option::unwrap_or(choice, &canonical);
     if args.client.is_some() || args.agent.is_some() {
-        let pair = Pair::new(&program(&args.client)?, &program(&args.agent)?);
+        let (client, agent) = (args.client.as_ref(), args.agent.as_ref());
+        let pair = Pair::new(library, or_canonical(client), or_canonical(agent))?;
         return Ok((Passage::Between(pair), None));
     }
-    let (from, to) = (program(&args.from)?, program(&args.to)?);
-    let speaker = crate::dialect::speaker(&from).or_else(|| crate::dialect::speaker(&to));
-    let passage = Passage::Whole {
-        from: Pair::new(&from, &from),
-        to: Pair::new(&to, &to),
+    let (from, to) = (args.from.as_ref(), args.to.as_ref());
+    let (from, to) = (or_canonical(from), or_canonical(to));
+    let speaker = |choice: &Choice| match choice {
+        Choice::Named(name) => library.table(name).ok()?.speaker,
+        Choice::Canonical | Choice::Auto => None,
     };
-    Ok((passage, speaker))
+    let passage = Passage::Whole {
+        from: Pair::new(library, from, from)?,
+        to: Pair::new(library, to, to)?,
+    };
+    Ok((passage, speaker(from).or_else(|| speaker(to))))
+}
+
+/// A dialect to write: it has to be known beforehand.
+fn written(text: &str) -> Result<Choice, String> {
+    match choice(text) {
+        Ok(Choice::Auto) => Err("only what is read can be found out; name the dialect".to_owned()),
+        Ok(choice) => Ok(choice),
+    }
 }
 
 impl Run<'_> {
-    fn over(mut self, mut input: impl BufRead) -> ExitCode {
+    fn over(mut self, input: impl BufRead) -> ExitCode {
         let mut at = 0;
-        while self.output.is_open() {
+        for line in Lines::new(input) {
             at += 1;
-            let line = match lines::next(&mut input, &self.limits) {
-                Ok(Some(line)) => line,
-                Ok(None) => break,
-                Err(error) => {
+            let read = match line {
+                Ok(line) if line.cut => Err("it is longer than any message may be".to_owned()),
+                Ok(line) => Ok(line),
+                Err(error) => Err(error.to_string()),
+            };
+            let done = match read {
+                Ok(line) => self.line(&line),
+                Err(why) => {
                     self.output.flush();
-                    return cli::fail(exit::NO_INPUT, &format!("line {at}: {error}"));
+                    Err(cli::fail(exit::NO_INPUT, &format!("line {at}: {why}")))
                 }
             };
-            match Line::parse(&line, &self.limits) {
-                Line::Other(why) => {
-                    if let Some(why) = why.filter(|_| !self.args.json) {
-                        console::remark(&format!(
-                            "acp-relay: line {at}: copied, for it is no message: {why}"
-                        ));
-                    }
-                    self.output.line(&line);
-                }
-                Line::Message {
-                    frame,
-                    at: envelope,
-                    told,
-                } => {
-                    if let Err(code) = self.message(at, &line, &frame, &envelope, told.as_ref()) {
-                        return code;
-                    }
-                }
+            if let Err(code) = done {
+                return code;
+            }
+            if !self.output.is_open() {
+                break;
             }
         }
         self.output.done(u8::from(self.failed > 0))
     }
 
+    fn line(&mut self, line: &Line) -> Result<(), ExitCode> {
+        let Holds::Message {
+            from,
+            message,
+            place,
+        } = &line.holds
+        else {
+            self.output.line(&line.bytes);
+            return Ok(());
+        };
+        let why = match scan(message, &self.limits) {
+            // A line of a capture that was no message on the wire.
+            _ if from.is_some() && place.is_none() => None,
+            Shape::One(_) => return self.message(line, *from, message, place.as_ref()),
+            Shape::Batch => Some("a batch".to_owned()),
+            Shape::Bad(flaw) => Some(flaw.to_string()),
+        };
+        if let Some(why) = why.filter(|_| !self.args.json) {
+            let at = line.number;
+            console::remark(&format!(
+                "acp-relay: line {at}: copied, for it is no message: {why}"
+            ));
+        }
+        self.output.line(&line.bytes);
+        Ok(())
+    }
+
     fn message(
         &mut self,
-        at: usize,
-        line: &[u8],
+        line: &Line,
+        from: Option<Side>,
         frame: &Frame,
-        envelope: &Envelope,
-        told: Option<&Told>,
+        place: Option<&Place>,
     ) -> Result<(), ExitCode> {
-        let Some(from) = told.map(|told| told.from).or(self.speaker) else {
+        let at = line.number;
+        let from = from
+            .or(self.speaker)
+            .or_else(|| self.conversation.hear(None, frame).from);
+        let Some(from) = from else {
             self.output.flush();
             let what = format!(
                 "line {at}: whose message is this? say --speaker client or --speaker agent"
@@ -181,28 +225,29 @@ impl Run<'_> {
             return Err(cli::fail(exit::USAGE, &what));
         };
         let carried = self.passage.carry(from, frame);
-        for stage in &carried.stages {
-            self.tell(at, from, stage);
-        }
+        self.tell(at, from, &carried);
         let same = |one: &Frame| one.as_bytes() == frame.as_bytes();
         for one in &carried.forward {
-            match told {
-                _ if same(one) => self.output.line(line),
-                Some(told) => self.output.line(&told.retell(line, from, one.as_bytes())),
+            match place {
+                _ if same(one) => self.output.line(&line.bytes),
+                Some(place) => {
+                    let told = place.retell(&line.bytes, from, one.as_bytes());
+                    self.output.line(&told);
+                }
                 None => self.output.line(one.as_bytes()),
             }
         }
         for one in &carried.back {
-            match told {
-                Some(told) => self
-                    .output
-                    .line(&told.retell(line, from.other(), one.as_bytes())),
+            match place {
+                Some(place) => {
+                    let told = place.retell(&line.bytes, from.other(), one.as_bytes());
+                    self.output.line(&told);
+                }
                 None if self.args.json => {}
                 None => {
                     let text = String::from_utf8_lossy(one.as_bytes());
-                    let method = envelope.method(frame);
                     console::remark(&format!(
-                        "acp-relay: line {at}: the relay would answer {method} with {text}"
+                        "acp-relay: line {at}: the relay would answer with {text}"
                     ));
                 }
             }
@@ -210,8 +255,28 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Says what was recognised, and what was done.
+    fn tell(&mut self, at: u64, from: Side, carried: &Carried) {
+        if let Some(found) = &carried.recognised {
+            if self.args.json {
+                let (side, dialect, by) = (from.name(), &found.dialect, &found.by);
+                let told =
+                    json!({"line": at, "recognised": {"side": side, "dialect": dialect, "by": by}});
+                console::remark(&told.to_string());
+            } else {
+                let (dialect, by) = (&found.dialect, &found.by);
+                console::remark(&format!(
+                    "acp-relay: line {at}: the {from} speaks {dialect}, as its {by} shows"
+                ));
+            }
+        }
+        for stage in &carried.stages {
+            self.tell_stage(at, from, stage);
+        }
+    }
+
     /// Says what was done, as much as was asked for.
-    fn tell(&mut self, at: usize, from: Side, stage: &Stage) {
+    fn tell_stage(&mut self, at: u64, from: Side, stage: &Stage) {
         self.failed += stage
             .notes
             .iter()

@@ -75,7 +75,7 @@ pub(in crate::dialect) fn line_of(file: &str, pointer: &str) -> usize {
 }
 
 /// The known word that is nearest to an unknown one, if any is near.
-pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(in crate::dialect) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let (distance, best) = known
         .iter()
         .map(|known| (distance(word, known), *known))

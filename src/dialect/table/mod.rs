@@ -9,8 +9,8 @@ mod read;
 mod rows;
 mod types;
 
-pub(super) use fault::line_of;
 pub use fault::{Fault, Faults};
+pub(super) use fault::{line_of, nearest};
 pub use read::FORMAT;
 pub use types::{
     Action, Answer, Case, Clue, Conversion, Each, Emit, Example, Expect, Failure, Fill, Guard,

@@ -250,11 +250,18 @@ impl Reading<'_> {
                 .map(|place| (Way::Read, place));
             read.or_else(|| Some((Way::Write, self.may_place(&at, "canonical")?)))
         });
+        // The rest is read even if `on` is faulty, so that all faults are told at once.
+        let nothing = On {
+            from: Side::Client,
+            what: Selector::Method(Names::same("")),
+            kinds: None,
+        };
+        let selects = on.is_some();
         let rule = Rule {
             id: self.need(at, "id"),
             at: at.pointer.clone(),
             why: self.need(at, "why"),
-            on: on?,
+            on: on.unwrap_or(nothing),
             lossy: self.may(at, "lossy"),
             base: self.case(at),
             cases: self.list(at, "cases", |at| {
@@ -272,19 +279,19 @@ impl Reading<'_> {
             }),
         };
         self.enter(None);
-        Some(rule)
+        selects.then_some(rule)
     }
 
     fn on(&self, at: &At<'_>) -> Option<On> {
         let from = match at.get("from") {
-            Some(at) => self.word(&at, &SIDES)?,
+            Some(at) => self.word(&at, &SIDES),
             None => {
                 self.fault(
                     &at.pointer,
                     "`from` is missing",
                     "add \"client\" or \"agent\"",
                 );
-                return None;
+                None
             }
         };
         let what = if let Some(found) = at.get("method") {
@@ -301,7 +308,11 @@ impl Reading<'_> {
         let kinds = at
             .get("kind")
             .and_then(|at| self.word(&at, &[("dialect_asks", Kinds::DialectAsks)]));
-        Some(On { from, what, kinds })
+        Some(On {
+            from: from?,
+            what,
+            kinds,
+        })
     }
 
     fn names(&self, at: &At<'_>) -> Option<Names> {

@@ -18,7 +18,7 @@ const BAD: &str = r#"{"dir":"c2a","ts":0.1,"msg":{"jsonrpc":"2.0","id":1,"method
 {"dir":"note","ts":0.5,"note":{"exit":0}}
 "#;
 
-fn check(args: &[&str], stdin: &str) -> (Option<i32>, String, String) {
+pub(super) fn check(args: &[&str], stdin: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
         .arg("check")
         .args(args)
@@ -66,13 +66,15 @@ fn lines_for_people() {
             "line 4    agent  session/update  /params/update/entries  missing-member  wants an array of PlanEntry, in Plan",
             r#"line 5    agent  logout (result)  /result/more  unknown-member  wants no member "more" in LogoutResponse; found 1 (ignored)"#,
             "",
-            "-: 4 messages (1 of no known type), 3 deviations: 2 refused, 1 ignored",
+            "-: 4 messages (1 of no known type), 3 deviations: 2 refused, 1 ignored; 0 repaired by rules",
             "     1  not-json",
             "             1  -  (all of it)",
             "     1  missing-member",
             "             1  session/update  /params/update/entries",
             "     1  unknown-member",
             "             1  logout (result)  /result/more",
+            "the client was read as loose-v1",
+            "the agent was read as loose-v1",
         ]
     );
 }
@@ -84,20 +86,29 @@ fn lines_for_programs() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(lines.len(), 4);
+    assert_eq!(lines.len(), 5);
     assert_eq!(
         lines[1],
         serde_json::json!({
             "file": "-", "line": 4, "side": "agent", "role": "notification",
             "method": "session/update", "kind": "missing-member", "weight": "refused",
             "pointer": "/params/update/entries", "found": null,
-            "wants": "an array of PlanEntry, in Plan", "rule": null,
+            "wants": "an array of PlanEntry, in Plan", "repaired": false, "rules": [],
         })
     );
     assert_eq!(
-        lines[3]["summary"],
+        lines[3],
+        serde_json::json!({"file": "-", "checked": {
+            "messages": 4, "deviations": 3, "repaired": 0,
+            "client": {"dialect": "loose-v1", "by": null},
+            "agent": {"dialect": "loose-v1", "by": null},
+        }})
+    );
+    assert_eq!(
+        lines[4]["summary"],
         serde_json::json!({
             "messages": 4, "unchecked": 1, "deviations": 3, "refused": 2, "ignored": 1,
+            "repaired": 0, "unrepaired": 3,
             "kinds": {"not-json": 1, "missing-member": 1, "unknown-member": 1},
         })
     );
@@ -141,4 +152,17 @@ fn captures_with_holes() {
 fn files_from_elsewhere() {
     let text = format!("\u{feff}{}", GOOD.replace('\n', "\r\n"));
     assert_eq!(check(&["-"], &text), check(&["-"], GOOD));
+}
+
+/// A capture may say who speaks in other words.
+#[test]
+fn captures_in_other_words() {
+    let spelled = |client: &str, agent: &str| {
+        let text = BAD.replace("\"dir\":\"c2a\"", client);
+        check(&["-"], &text.replace("\"dir\":\"a2c\"", agent))
+    };
+    let wanted = check(&["-"], BAD);
+    assert_eq!(spelled("\"side\":\"client\"", "\"side\":\"agent\""), wanted);
+    let long = ["\"dir\":\"client_to_agent\"", "\"dir\":\"agent_to_client\""];
+    assert_eq!(spelled(long[0], long[1]), wanted);
 }

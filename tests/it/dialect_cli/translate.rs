@@ -128,7 +128,7 @@ fn explain_names_the_rule_the_reason_and_what_it_touched() {
         .collect();
     assert_eq!(told.len(), 1, "only what was changed");
     assert_eq!(told[0]["line"], 2);
-    assert_eq!(told[0]["rules"][0]["rule"], "plan-steps");
+    assert_eq!(told[0]["rules"][0]["rule"], "copilot-overseer/plan-steps");
     assert_eq!(told[0]["changes"][0]["at"], "/params/update/steps");
     assert_eq!(told[0]["changes"][1]["after"][0]["content"], "one");
 }
@@ -142,7 +142,10 @@ fn plain_lines_need_to_know_who_speaks() {
     );
     assert_eq!(known.code, Some(0), "only agents speak it: {known:?}");
     assert!(known.stdout.contains("entries"), "{}", known.stdout);
-    let unknown = relay(&["translate", "--from", "acpex"], &lines(&[&plan]));
+    let told = relay(&["translate", "--from", "acpex"], &lines(&[&plan]));
+    assert_eq!(told.code, Some(0), "its method tells: {told:?}");
+    let strange = r#"{"jsonrpc":"2.0","method":"strange","params":{}}"#;
+    let unknown = relay(&["translate", "--from", "acpex"], &lines(&[strange]));
     assert_eq!(unknown.code, Some(64));
     assert!(
         unknown.stderr.contains("line 1: whose message is this?"),
@@ -151,9 +154,74 @@ fn plain_lines_need_to_know_who_speaks() {
     );
     let said = relay(
         &["translate", "--from", "acpex", "--speaker", "agent"],
-        &lines(&[&plan]),
+        &lines(&[strange]),
     );
     assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+const INITIALIZE: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}"#;
+const ABOUT: &str = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"text":true,"images":true}}}}}"#;
+
+#[test]
+fn auto_finds_out_what_was_spoken() {
+    let input = lines(&[INITIALIZE, ABOUT, NEW, NEW_RESULT, PLAN]);
+    for args in [
+        &["translate", "--from", "auto"][..],
+        &["translate", "--agent", "auto"],
+    ] {
+        let outcome = relay(args, &input);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        let got: Vec<&str> = outcome.stdout.lines().collect();
+        assert_eq!((got[0], got[3]), (INITIALIZE, NEW_RESULT));
+        // The agent that is spoken to hears `jsonrpc` on initialize only.
+        let has_jsonrpc = message(got[2]).get("jsonrpc").is_some();
+        assert_eq!(has_jsonrpc, args.contains(&"--from"));
+        let capabilities = &message(got[1])["result"]["agentCapabilities"];
+        assert_eq!(capabilities["promptCapabilities"], json!({"image": true}));
+        assert!(message(got[4])["params"]["update"]["entries"].is_array());
+        let told = "line 2: the agent speaks copilot-overseer, as its ";
+        assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    }
+    let args = ["translate", "--from", "auto", "--explain", "--json"];
+    let told = relay(&args, &input).stderr;
+    let first: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    assert_eq!(first["line"], 2);
+    assert_eq!(first["recognised"]["side"], "agent");
+    assert_eq!(first["recognised"]["dialect"], "copilot-overseer");
+}
+
+#[test]
+fn auto_leaves_captures_of_real_agents_as_they_are() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/transcripts");
+    let file = format!("{folder}/ts-sdk-example-agent-1.9.0.jsonl");
+    let outcome = relay(&["translate", "--from", "auto", &file], "");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(outcome.stdout, std::fs::read_to_string(file).unwrap());
+}
+
+#[test]
+fn only_what_is_read_can_be_found_out() {
+    let outcome = relay(&["translate", "--to", "auto"], "");
+    assert_eq!(outcome.code, Some(64));
+    assert!(
+        outcome.stderr.contains("name the dialect"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn captures_may_spell_the_direction_otherwise() {
+    for spelled in ["\"dir\":\"agent_to_client\"", "\"side\":\"agent\""] {
+        let line = PLAN.replace("\"dir\":\"a2c\"", spelled);
+        let got = relay(
+            &["translate", "--from", "copilot-overseer"],
+            &lines(&[&line]),
+        )
+        .stdout;
+        assert!(got.contains("entries"), "{got}");
+        assert!(got.ends_with(&format!("{spelled},\"more\":1}}\n")), "{got}");
+    }
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! Which rules `check` names as those that repair a deviation.
+
+use serde_json::Value;
+
+use super::cases;
+use super::cli::check;
+
+/// Everything that is found, and by which rules it is repaired; said once in a capture, and once
+/// in lines that say nothing of who speaks.
+#[test]
+fn rules_as_data() {
+    let cases = cases("repairs");
+    assert!(cases.len() > 5);
+    let mut repaired = 0;
+    for (place, case) in cases {
+        let said = case["said"].as_array().unwrap();
+        let mut args = vec!["--json"];
+        for (key, option) in [("client", "--client-dialect"), ("agent", "--agent-dialect")] {
+            args.extend(
+                case[key]
+                    .as_str()
+                    .map(|name| [option, name])
+                    .into_iter()
+                    .flatten(),
+            );
+        }
+        args.push("-");
+        let captured: String = said
+            .iter()
+            .map(|said| {
+                let dir = if said[0] == "client" { "c2a" } else { "a2c" };
+                format!("{{\"dir\":\"{dir}\",\"ts\":0.1,\"msg\":{}}}\n", said[1])
+            })
+            .collect();
+        let plain: String = said.iter().map(|said| format!("{}\n", said[1])).collect();
+        // A method that only a dialect has does not tell who speaks.
+        let plain = (case["capture_only"] != true).then_some(plain);
+        for input in [Some(captured), plain].into_iter().flatten() {
+            let (_, stdout, stderr) = check(&args, &input);
+            let mut found = Vec::new();
+            for line in stdout.lines() {
+                let line: Value = serde_json::from_str(line).unwrap();
+                if line.get("kind").is_none() {
+                    continue;
+                }
+                let rules = line["rules"].as_array().unwrap();
+                assert_eq!(line["repaired"], !rules.is_empty(), "{place}");
+                assert!(
+                    rules.iter().all(|rule| rule["why"] != ""),
+                    "{place}: {line}"
+                );
+                repaired += rules.len();
+                let ids: Vec<&Value> = rules.iter().map(|rule| &rule["rule"]).collect();
+                found.push(serde_json::json!([
+                    line["line"],
+                    line["kind"],
+                    line["pointer"],
+                    ids
+                ]));
+            }
+            assert_eq!(
+                Value::from(found),
+                case["found"],
+                "{place} {}: {stderr}",
+                case["name"]
+            );
+        }
+    }
+    assert!(repaired > 10, "only {repaired} were repaired");
+}
+
+const STEPS: &str = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","steps":[]}}}}
+"#;
+
+#[test]
+fn people_read_the_rule_and_its_reason_below_the_deviation() {
+    let (_, stdout, _) = check(&["--agent-dialect", "copilot-overseer", "-"], STEPS);
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert!(lines[0].starts_with("line 1    agent  session/update  /params/update/steps"));
+    assert!(
+        lines[1].starts_with("          repaired by copilot-overseer/plan-steps: Plans travel as"),
+        "{stdout}"
+    );
+    for wanted in [
+        "2 deviations: 1 refused, 1 ignored; 2 repaired by rules",
+        "/params/update/steps  repaired by copilot-overseer/plan-steps",
+        "the agent was read as copilot-overseer",
+    ] {
+        assert!(stdout.contains(wanted), "no {wanted:?} in\n{stdout}");
+    }
+    assert!(
+        !stdout.contains("the client was read"),
+        "it said nothing: {stdout}"
+    );
+}
+
+#[test]
+fn a_gate_may_care_only_for_what_the_relay_does_not_mend() {
+    let unrepaired = [
+        "--fail-on",
+        "unrepaired",
+        "--agent-dialect",
+        "copilot-overseer",
+        "-",
+    ];
+    assert_eq!(check(&unrepaired, STEPS).0, Some(0));
+    assert_eq!(check(&unrepaired[2..], STEPS).0, Some(1));
+    assert_eq!(check(&["--fail-on", "unrepaired", "-"], STEPS).0, Some(1));
+    assert_eq!(check(&["--fail-on", "nothing", "-"], STEPS).0, Some(64));
+}
+
+#[test]
+fn a_dialect_that_nobody_knows_is_a_fault_of_usage() {
+    let (code, stdout, stderr) = check(&["--agent-dialect", "copilot-overser", "-"], STEPS);
+    assert_eq!((code, stdout.as_str()), (Some(64), ""));
+    assert!(
+        stderr.contains("did you mean `copilot-overseer`?"),
+        "{stderr}"
+    );
+    assert_eq!(check(&["--table", "/nowhere", "-"], STEPS).0, Some(66));
+}
+
+/// `| head` ends neither in an error nor in a pass.
+#[test]
+fn a_reader_that_leaves_early_does_not_change_the_exit_code() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+        .args(["check", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    while stdin.write_all(STEPS.repeat(100).as_bytes()).is_ok() {}
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}

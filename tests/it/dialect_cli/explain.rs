@@ -1,0 +1,226 @@
+//! What a running conversation tells of the rules at work: notes, counts, the log, and errors.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use acp_relay::core::{Choice, Core, Manners, Note, Outbox, Speech};
+use acp_relay::dialect::{Library, is_known};
+use acp_relay::tap::{Sight, Taps};
+use acp_relay::wire::{Frame, Limits, Side};
+use serde_json::{Value, json};
+
+use super::relay;
+
+/// A dialect with all that can go wrong in one.
+fn mishaps() -> Value {
+    let example = |method: &str, dialect: Value, canonical: Value| {
+        let message = |params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
+        json!([{"dialect": message(dialect), "canonical": message(canonical)}])
+    };
+    json!({
+        "format": 1, "dialect": "mishaps", "title": "t",
+        "rules": [
+            {
+                "id": "deep", "why": "w", "on": {"from": "agent", "method": "_deep"},
+                "rows": [{"dialect": "/a", "canonical": "/b/c"}],
+                "examples": example("_deep", json!({"a": 1}), json!({"b": {"c": 1}}))
+            },
+            {
+                "id": "kinds", "why": "w", "on": {"from": "agent", "method": "_kinds"},
+                "cases": [{"when": {"dialect": {"/k": 1}, "canonical": {"/k": "one"}}}],
+                "examples": example("_kinds", json!({"k": 1}), json!({"k": "one"}))
+            },
+            {
+                "id": "strangers", "why": "w", "on": {"from": "agent", "method": "_strangers"},
+                "rows": [{"dialect": "/a", "canonical": "/b"}], "rest": "meta",
+                "examples": example("_strangers", json!({"a": 1}), json!({"b": 1}))
+            },
+            {
+                "id": "gone", "why": "w", "lossy": "all of it",
+                "on": {"from": "agent", "method": {"dialect": "gone"}},
+                "examples": [{
+                    "dialect": {"jsonrpc": "2.0", "method": "gone", "params": {}}, "canonical": null
+                }]
+            }
+        ]
+    })
+}
+
+/// A conversation with an agent that speaks `mishaps`, and those who watch it.
+struct Talk {
+    core: Core,
+    out: Outbox,
+    taps: Taps,
+    notes: Vec<Note>,
+}
+
+impl Talk {
+    fn new() -> Self {
+        let mut library = Library::builtin().unwrap();
+        let table = mishaps().to_string();
+        if let Err(faults) = library.add("mishaps.json", &table) {
+            panic!("{faults}");
+        }
+        let agent = Choice::Named("mishaps".to_owned());
+        let speech = Speech::new(&Arc::new(library), &Choice::Canonical, &agent).unwrap();
+        let manners = Manners {
+            client_half_close: true,
+            agent_half_close: true,
+            agent_is_child: true,
+            announce_exit: false,
+        };
+        let limits = Limits::default();
+        Self {
+            out: Outbox::new(&limits),
+            core: Core::new(Arc::new(limits), manners, speech),
+            taps: Taps::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The agent says it; what the two sides then hear.
+    fn say(&mut self, message: &Value) -> [Vec<Value>; 2] {
+        let frame = Frame::from(message.to_string());
+        self.core
+            .handle_frame(Side::Agent, frame, Instant::now(), &mut self.out);
+        while let Some(note) = self.out.pop_note() {
+            self.taps.see(&Sight::Note(&note));
+            self.notes.push(note);
+        }
+        [Side::Client, Side::Agent].map(|side| {
+            let mut heard = Vec::new();
+            while let Some(frame) = self.out.pop(side) {
+                heard.push(serde_json::from_slice(frame.as_bytes()).unwrap());
+            }
+            heard
+        })
+    }
+
+    fn tell(&mut self, method: &str, params: &Value) -> [Vec<Value>; 2] {
+        self.say(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+    }
+
+    fn counts(&self) -> Vec<String> {
+        let counts = self.taps.counts();
+        counts.dialects().iter().map(ToString::to_string).collect()
+    }
+}
+
+#[test]
+fn what_rules_did_is_counted_by_dialect_and_rule() {
+    let mut talk = Talk::new();
+    for _ in 0..3 {
+        talk.tell("_deep", &json!({"a": 1}));
+    }
+    talk.tell("_deep", &json!({"a": 1, "b": "in the way"}));
+    talk.tell("_kinds", &json!({"k": 7}));
+    talk.tell("_strangers", &json!({"a": 1, "secret-name": 1, "x": 2}));
+    talk.tell("gone", &json!({}));
+    for word in ["evil", "worse"] {
+        talk.tell(word, &json!({}));
+    }
+    talk.tell("session/update", &json!({"sessionId": "s"}));
+    assert_eq!(
+        talk.counts(),
+        [
+            "agent translated mishaps/deep 3",
+            "agent untranslatable mishaps/deep 1",
+            "agent unmatched mishaps/kinds 1",
+            "agent translated mishaps/strangers 1",
+            "agent unknown_member mishaps/strangers 1",
+            "agent translated mishaps/gone 1",
+            "agent dropped mishaps/gone 1",
+            "agent unknown_method mishaps 2",
+        ]
+    );
+    let told: String = talk.notes.iter().map(|note| format!("{note}\n")).collect();
+    for word in ["secret", "evil", "worse"] {
+        assert!(!told.contains(word), "a peer's word in the log: {told}");
+    }
+    assert!(
+        told.contains("_deep, translated for the agent by mishaps/deep\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_request_that_a_rule_cannot_translate_is_told_which_and_why_and_what_to_do() {
+    let mut talk = Talk::new();
+    let ask = json!({"jsonrpc": "2.0", "id": "q", "method": "_deep", "params": {"a": 1, "b": 2}});
+    let [client, agent] = talk.say(&ask);
+    assert_eq!(client, [Value::Null; 0], "never half of it");
+    assert_eq!(agent.len(), 1);
+    let error = &agent[0]["error"];
+    assert_eq!(
+        (&agent[0]["id"], &error["code"]),
+        (&json!("q"), &json!(-32058))
+    );
+    assert_eq!(
+        error["message"],
+        "the rule mishaps/deep cannot translate _deep: `/b/c` leads through a value that is no \
+         object; it was not passed on: put an object there, or leave it out"
+    );
+    let data = &error["data"]["relay"];
+    assert_eq!(
+        (&data["rule"], &data["delivered"]),
+        (&json!("mishaps/deep"), &json!("no"))
+    );
+    assert_eq!(talk.counts(), ["agent untranslatable mishaps/deep 1"]);
+}
+
+#[test]
+fn a_notification_that_a_rule_cannot_translate_passes_and_is_counted() {
+    let mut talk = Talk::new();
+    let [client, agent] = talk.tell("_deep", &json!({"a": 1, "b": 2}));
+    assert_eq!(client[0]["params"], json!({"a": 1, "b": 2}), "as it came");
+    assert_eq!(agent, [Value::Null; 0]);
+    assert_eq!(talk.counts(), ["agent untranslatable mishaps/deep 1"]);
+}
+
+/// The list on the message path is the schema's.
+#[test]
+fn known_methods_are_those_of_the_schema() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/canon/acp-v1.schema.json");
+    let schema: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let definitions = schema["$defs"].as_object().unwrap().values();
+    let methods: Vec<&str> = definitions
+        .filter_map(|one| one["x-method"].as_str())
+        .collect();
+    assert!(methods.len() > 20);
+    for method in &methods {
+        assert!(is_known(method), "{method}");
+    }
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/dialect/methods.rs");
+    let source = std::fs::read_to_string(source).unwrap();
+    for name in source.split('"').skip(1).step_by(2) {
+        assert!(methods.contains(&name), "{name} is not in the schema");
+    }
+    assert!(is_known("_anything") && !is_known("anything"));
+}
+
+#[test]
+fn the_log_has_a_line_for_each_translated_message_and_the_sums() {
+    let plan = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","steps":[]}}}"#;
+    let agent =
+        r#"for n in 1 2 3 4 5 6 7 8 9 10 11 12; do printf '%s\n' "$0"; done; cat >/dev/null"#;
+    let args = |level| {
+        let dialect = [
+            "--log",
+            level,
+            "connect",
+            "--agent-dialect",
+            "copilot-overseer",
+        ];
+        let command = ["--", "sh", "-c", agent, plan];
+        [&dialect[..], &command[..]].concat()
+    };
+    let debug = relay(&args("debug"), "");
+    assert_eq!(debug.stdout.lines().count(), 12, "{debug:?}");
+    let line = "session/update, translated for the agent by copilot-overseer/plan-steps";
+    assert_eq!(debug.stderr.matches(line).count(), 12, "{}", debug.stderr);
+    let sum = "agent translated copilot-overseer/plan-steps 12";
+    let info = relay(&args("info"), "");
+    assert!(info.stderr.contains(sum), "{}", info.stderr);
+    assert!(!info.stderr.contains(line), "{}", info.stderr);
+    assert_eq!(relay(&args("warn"), "").stderr, "", "nothing is wrong");
+}
