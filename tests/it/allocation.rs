@@ -161,15 +161,25 @@ fn the_counter_counts() {
 
 #[test]
 fn notifications_cost_no_allocation() {
-    for (from, speech) in ways() {
+    for from in [Side::Client, Side::Agent] {
         for (count, pad) in [(1, 0), (1, 3000), (10, 200), (300, 100), (2000, 10)] {
-            for text in [lines(count, update(pad)), lines(count, chunk(pad / 2))] {
-                let counted = allocations(speech, &[Round { from, text }], 50);
-                assert_eq!(
-                    counted, 0,
-                    "from the {from}: {count} messages of {pad} bytes and more, 50 times"
-                );
-            }
+            let text = lines(count, update(pad));
+            let counted = allocations(canonical, &[Round { from, text }], 50);
+            assert_eq!(
+                counted, 0,
+                "from the {from}: {count} messages of {pad} bytes and more, 50 times"
+            );
+        }
+    }
+}
+
+#[test]
+fn updates_that_no_rule_is_for_cost_no_allocation() {
+    for from in [Side::Client, Side::Agent] {
+        for (count, pad) in [(1, 100), (1, 3000), (300, 100)] {
+            let text = lines(count, chunk(pad));
+            let counted = allocations(auto, &[Round { from, text }], 50);
+            assert_eq!(counted, 0, "from the {from}: {count} updates, 50 times");
         }
     }
 }

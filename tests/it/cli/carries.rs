@@ -54,7 +54,7 @@ fn connect_exits_as_the_agent_behind_a_server_did() {
         let listen = ["tcp://127.0.0.1:0", &socket, "ws://127.0.0.1:0"];
         let options = listen.iter().flat_map(|at| ["--listen", at]);
         // It exits as it is told.
-        let script = "read line; exit $(printf %s \"$line\" | tr -dc 0-9)";
+        let script = r#"read line; code=${line##*:}; exit "${code%\}}""#;
         let agent = ["--", "sh", "-c", script];
         let args: Vec<&str> = ["serve"].into_iter().chain(options).chain(agent).collect();
         let mut serve = Program::start(&args);
@@ -64,7 +64,8 @@ fn connect_exits_as_the_agent_behind_a_server_did() {
             assert!(!address.ends_with(":0"), "{address}");
             for code in [0, 3] {
                 let mut connect = Program::start(&["connect", &address]);
-                let text = format!("{{\"method\":\"exit\",\"params\":{code}}}\n");
+                let text =
+                    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"exit\",\"params\":{code}}}\n");
                 connect.write(&text).await;
                 assert_eq!(
                     connect.line().await,

@@ -85,8 +85,9 @@ fn a_client_that_never_shakes_hands_does_not_delay_the_end() {
         let mut silent = TcpStream::connect(host).await.unwrap();
         // One that is served proves that the silent one, who came first, has been accepted.
         let mut other = Program::start(&["connect", &address]);
-        other.write("{\"method\":\"a\"}\n").await;
-        assert_eq!(other.line().await.unwrap(), "{\"method\":\"a\"}");
+        let message = r#"{"jsonrpc":"2.0","method":"a"}"#;
+        other.write(&format!("{message}\n")).await;
+        assert_eq!(other.line().await.unwrap(), message);
         serve.signal(Signal::TERM);
         let exit = timeout(AT_ONCE, serve.exit()).await;
         assert_eq!(exit.expect("it waits").code(), Some(0));
