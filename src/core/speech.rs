@@ -36,6 +36,8 @@ pub enum Choice {
 pub struct Speech {
     library: Arc<Library>,
     voices: [Voice; 2],
+    /// Where the relay runs, for sessions that it opens itself.
+    folder: String,
 }
 
 #[derive(Debug)]
@@ -65,6 +67,7 @@ impl Speech {
         Self {
             library: Arc::default(),
             voices: [silent(), silent()],
+            folder: String::new(),
         }
     }
 
@@ -88,7 +91,20 @@ impl Speech {
         Ok(Self {
             library: Arc::clone(library),
             voices: [voice(Side::Client, client)?, voice(Side::Agent, agent)?],
+            folder: String::new(),
         })
+    }
+
+    /// Says where the relay runs: a client that knows no sessions gets one there.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &str) -> Self {
+        folder.clone_into(&mut self.folder);
+        for voice in &mut self.voices {
+            if let Some(translator) = &mut voice.translator {
+                translator.runs_in(folder);
+            }
+        }
+        self
     }
 
     /// Whether the messages of `side` pass as they are.
@@ -124,6 +140,9 @@ impl Speech {
         let found = found?;
         let program = self.library.program(&found.dialect).ok()?;
         voice.speak(side, program, &at.id(frame).to_owned(), asked);
+        if let Some(translator) = &mut voice.translator {
+            translator.runs_in(&self.folder);
+        }
         Some(Recognised {
             dialect: found.dialect,
             by: found.by,
