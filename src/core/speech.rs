@@ -16,6 +16,9 @@ const LOOSE: &str = "loose-v1";
 /// The method whose exchange shows what a peer speaks.
 const INITIALIZE: &str = "initialize";
 
+/// The method in which agents differ most.
+const UPDATE: &str = "session/update";
+
 /// Among how many of its first messages a side may show what it speaks.
 const FIRST: u8 = 32;
 
@@ -127,10 +130,13 @@ impl Speech {
     ) -> Option<Recognised> {
         let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
         let found = recognise(self.library.tables(), side, frame, at, asked);
-        let shown = match at.kind {
-            Kind::Result | Kind::Error => asked == Some(INITIALIZE),
-            Kind::Request | Kind::Notification => at.method(frame) == INITIALIZE,
+        // What an agent answers to `initialize` may be any agent's; its first update tells more.
+        let last = match side {
+            Side::Client => INITIALIZE,
+            Side::Agent => UPDATE,
         };
+        let tells = matches!(at.kind, Kind::Request | Kind::Notification);
+        let shown = tells && at.method(frame) == last;
         let voice = &mut self.voices[side as usize];
         voice.open = if shown || found.is_some() {
             0
@@ -186,7 +192,10 @@ impl Speech {
 impl Voice {
     /// Goes over to another dialect in the middle of the exchange that showed it.
     fn speak(&mut self, side: Side, program: Arc<Program>, id: &IdBuf, asked: Option<&str>) {
-        let mut translator = Translator::new(side, program);
+        let mut translator = match self.translator.take() {
+            Some(known) => known.speaking(program),
+            None => Translator::new(side, program),
+        };
         if let Some(asked) = asked {
             translator.assume(side.other(), id, asked, asked);
         }

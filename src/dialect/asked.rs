@@ -111,6 +111,13 @@ impl Requests {
         self.open.contains_key(id)
     }
 
+    /// Slots belong to one table.
+    pub(super) fn forget_slots(&mut self) {
+        for asked in self.open.values_mut() {
+            asked.slots.clear();
+        }
+    }
+
     /// The id that was put in the place of `id`, given as JSON, while the request is open.
     pub(super) fn replaced(&self, id: &[u8]) -> Option<&IdBuf> {
         let known = |asked: &Asked| {

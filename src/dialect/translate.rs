@@ -51,6 +51,16 @@ impl Translator {
         }
     }
 
+    /// Goes over to another dialect: requests in flight are still answered, and sessions known.
+    #[must_use]
+    pub fn speaking(mut self, program: Arc<Program>) -> Self {
+        self.program = program;
+        self.memory = Memory::default();
+        self.by_peer.forget_slots();
+        self.by_far.forget_slots();
+        self
+    }
+
     /// The dialect's name.
     #[must_use]
     pub fn dialect(&self) -> &str {
