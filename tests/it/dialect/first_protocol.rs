@@ -43,15 +43,18 @@ fn values(frames: &[Frame]) -> Vec<Value> {
     frames.iter().map(parse).collect()
 }
 
-fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
+fn request(id: impl Into<Value>, method: &str, params: impl Into<Value>) -> Value {
+    let params = params.into();
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
 }
 
-fn result(id: impl Into<Value>, result: Value) -> Value {
+fn result(id: impl Into<Value>, result: impl Into<Value>) -> Value {
+    let result = result.into();
     json!({"jsonrpc": "2.0", "id": id.into(), "result": result})
 }
 
-fn update(update: Value) -> Value {
+fn update(update: impl Into<Value>) -> Value {
+    let update = update.into();
     json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}})
 }
 
