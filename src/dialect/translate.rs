@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::action::Legacy;
-use super::asked::{Asked, Purpose, Requests};
+use super::asked::{Asked, Purpose, Requests, fits};
 use super::memory::Memory;
 use super::message::{self, Message};
 use super::name::Name;
@@ -51,6 +51,16 @@ impl Translator {
         }
     }
 
+    /// Goes over to another dialect: requests in flight are still answered, and sessions known.
+    #[must_use]
+    pub fn speaking(mut self, program: Arc<Program>) -> Self {
+        self.program = program;
+        self.memory = Memory::default();
+        self.by_peer.forget_slots();
+        self.by_far.forget_slots();
+        self
+    }
+
     /// The dialect's name.
     #[must_use]
     pub fn dialect(&self) -> &str {
@@ -75,7 +85,21 @@ impl Translator {
 
     /// From canonical to the dialect: a message the peer is to have.
     pub fn write(&mut self, frame: &Frame, at: &Envelope) -> Outcome {
-        self.translate(Way::Write, frame, at)
+        let mut outcome = Outcome::default();
+        if self.waits(frame, &mut outcome) {
+            return outcome;
+        }
+        outcome = self.translate(Way::Write, frame, at);
+        if at.kind == Kind::Notification && self.program.int_ids() {
+            self.renumber_cancel(frame, at, &mut outcome);
+        }
+        self.say_parting(frame, &mut outcome);
+        outcome
+    }
+
+    /// Says where the relay runs, for sessions that it opens itself.
+    pub fn runs_in(&mut self, folder: &str) {
+        folder.clone_into(&mut self.legacy.folder);
     }
 
     /// Remembers a request as if it had passed, with its method in both columns; for examples
@@ -109,7 +133,7 @@ impl Translator {
         IdBuf::Number(text.as_bytes().into())
     }
 
-    fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Outcome {
+    pub(super) fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Outcome {
         let from = self.from(way);
         let mut out = Outcome::default();
         if at.kind == Kind::Notification && self.program.ignores(way, from, at.kind) {
@@ -308,13 +332,8 @@ impl Translator {
         mut asked: Asked,
     ) {
         let was_request = before.0 == Kind::Request && before.1 == message.id;
-        let fits = |id: &IdBuf| match id {
-            IdBuf::Number(text) => {
-                std::str::from_utf8(text).is_ok_and(|text| text.parse::<i32>().is_ok())
-            }
-            _ => false,
-        };
-        if way == Way::Write && self.program.int_ids() && !fits(&message.id) && was_request {
+        let fits = fits(message.id.as_id().json());
+        if way == Way::Write && self.program.int_ids() && !fits && was_request {
             asked.asker_id = Some(message.id.clone());
             message.id = self.mint();
             message.changed = true;

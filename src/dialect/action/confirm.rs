@@ -17,6 +17,9 @@ use crate::wire::{IdBuf, Kind};
 /// A slot of its own for the number of the confirmation's tool call.
 const NUMBER: usize = usize::MAX;
 
+/// A slot of its own for the id of the tool call that a confirmation is about.
+const CALL: usize = usize::MAX - 1;
+
 impl Translator {
     pub(super) fn ask_confirmation<'a>(
         &mut self,
@@ -27,7 +30,15 @@ impl Translator {
         match (scene.way, message.kind) {
             (Way::Read, Kind::Request) => self.confirmation_read(message, asked, scene),
             (Way::Write, Kind::Request) => self.confirmation_written(message, asked),
-            (Way::Read, Kind::Result) => outcome_read(message, asked),
+            (Way::Read, Kind::Result) => {
+                let call = asked.slots.iter().find(|(slot, _)| *slot == CALL);
+                let number = scene.original.body.look(&place("/id"));
+                if let (Some((_, call)), Some(number)) = (call, number) {
+                    let call = String::from_utf8_lossy(call);
+                    self.confirmed_number(&call, &String::from_utf8_lossy(&number.json()));
+                }
+                outcome_read(message, asked);
+            }
             (Way::Write, Kind::Result) => outcome_written(message, asked),
             _ => {}
         }
@@ -103,8 +114,10 @@ impl Translator {
     }
 
     fn confirmation_written(&mut self, message: &mut Message<'_>, asked: &mut Asked) {
-        self.legacy.last += 1;
         let text_at = |at: &str| message.body.text_at(&place(at));
+        if let Some(call) = text_at("/toolCall/toolCallId") {
+            asked.slots.push((CALL, call.into_bytes().into()));
+        }
         let own = message
             .body
             .look(&place("/toolCall/rawInput"))
@@ -142,7 +155,6 @@ impl Translator {
                 ("description", Node::string(&title)),
             ]),
         };
-        asked.slots.clear();
         set(message, "/toolCall/rawInput", made);
     }
 }
