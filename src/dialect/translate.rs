@@ -143,11 +143,17 @@ impl Translator {
         let strips = way == Way::Write && self.program.strips() && at.jsonrpc;
         match at.kind {
             Kind::Notification => {
-                let method = at.method(frame);
-                if strips || self.lets_in(way, at.kind, &method, &body) {
-                    let message = Message::take(frame, at, &method);
+                let raw = at.raw_method(frame);
+                let is_escaped = || memchr::memchr(b'\\', raw).is_some();
+                let lets_in = match self.program.gate(way, from, at.kind, raw) {
+                    Some(gate) => gate.lets_in(&body),
+                    // Run at leisure; it is seldom.
+                    None => is_escaped(),
+                };
+                if strips || lets_in {
+                    let message = Message::take(frame, at, &at.method(frame));
                     self.run(way, message, Asked::default(), &mut out);
-                } else if self.program.sessions && method == "session/update" {
+                } else if self.program.sessions && raw == b"session/update" {
                     self.sessions.touch(&body);
                 }
             }
@@ -192,7 +198,9 @@ impl Translator {
 
     /// Whether a rule may be for such a message, or anything of it is remembered.
     fn lets_in(&self, way: Way, kind: Kind, method: &str, body: &Node<'_>) -> bool {
-        let gate = self.program.gate(way, self.from(way), kind, method);
+        let gate = self
+            .program
+            .gate(way, self.from(way), kind, method.as_bytes());
         gate.is_some_and(|gate| gate.lets_in(body))
     }
 
