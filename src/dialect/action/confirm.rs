@@ -48,6 +48,10 @@ impl Translator {
         let root = text_at("/toolCall/rawInput/rootCommand");
         let server = text_at("/toolCall/rawInput/serverName");
         let tool = text_at("/toolCall/rawInput/toolDisplayName");
+        let words = ["description", "command", "toolDisplayName"]
+            .map(|name| text_at(&format!("/toolCall/rawInput/{name}")));
+        let words = words.into_iter().find(|words| !words.is_empty());
+        let words = words.unwrap_or_else(|| "Tool call".into());
         let named = |name: &str| {
             if name.is_empty() {
                 String::new()
@@ -90,6 +94,11 @@ impl Translator {
             let variant = place("/sessionUpdate");
             // A tool call is an object, so nothing is in the way.
             let _ = update.put(variant.names(), Node::raw(b"\"tool_call\""));
+            let title = place("/title");
+            if update.look(&title).is_none() {
+                // A tool call has a title, other than what a permission request shows of it.
+                let _ = update.put(title.names(), Node::string(&words));
+            }
         }
         let session = message
             .body
