@@ -1,6 +1,9 @@
 //! Dialects: the built-in tables keep their laws, their examples hold, and the vectors pass.
 
 mod laws;
+mod line;
+mod roundtrip;
+mod speech;
 mod tables;
 
 use std::fs;
