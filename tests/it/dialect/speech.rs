@@ -219,6 +219,12 @@ fn error(seed: u64) -> Value {
     serde_json::to_value(error).unwrap()
 }
 
+/// Whether v1 has a method of that name.
+pub(super) fn known(method: &str) -> bool {
+    let definitions = OFFICIAL.iter().map(|one| &PUBLISHED["$defs"][one.name]);
+    definitions.into_iter().any(|one| one["x-method"] == method)
+}
+
 /// What the official types and the checker have against a canonical message; `method` is what an
 /// answer answers.
 pub(super) fn deviates(message: &Value, method: &str) -> Option<String> {
