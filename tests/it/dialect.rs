@@ -8,6 +8,7 @@ mod permission;
 mod roundtrip;
 mod speech;
 mod tables;
+mod trees;
 
 use std::fs;
 use std::path::Path;
