@@ -1,6 +1,7 @@
 //! Dialects: the built-in tables keep their laws, their examples hold, and the vectors pass.
 
 mod golden;
+mod inverse;
 mod laws;
 mod line;
 mod malice;
