@@ -20,7 +20,11 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let tables = LIBRARY.tables();
     let table = &tables[usize::from(first >> 1) % tables.len()];
-    let peer = if first & 1 == 0 { Side::Client } else { Side::Agent };
+    let peer = if first & 1 == 0 {
+        Side::Client
+    } else {
+        Side::Agent
+    };
     let program = LIBRARY.program(&table.name).expect("it is built in");
     let mut relay = Translator::new(peer, program);
     for line in rest.split(|byte| *byte == b'\n') {
