@@ -59,6 +59,10 @@ impl Translator {
         let root = text_at("/toolCall/rawInput/rootCommand");
         let server = text_at("/toolCall/rawInput/serverName");
         let tool = text_at("/toolCall/rawInput/toolDisplayName");
+        let words = ["description", "command", "toolDisplayName"]
+            .map(|name| text_at(&format!("/toolCall/rawInput/{name}")));
+        let words = words.into_iter().find(|words| !words.is_empty());
+        let words = words.unwrap_or_else(|| "Tool call".into());
         let named = |name: &str| {
             if name.is_empty() {
                 String::new()
@@ -101,6 +105,11 @@ impl Translator {
             let variant = place("/sessionUpdate");
             // A tool call is an object, so nothing is in the way.
             let _ = update.put(variant.names(), Node::raw(b"\"tool_call\""));
+            let title = place("/title");
+            if update.look(&title).is_none() {
+                // A tool call has a title, other than what a permission request shows of it.
+                let _ = update.put(title.names(), Node::string(&words));
+            }
         }
         let session = message
             .body
@@ -170,16 +179,22 @@ fn outcome_read(message: &mut Message<'_>, asked: &Asked) {
         message.changed = true;
         return;
     }
-    let id = if offered.get(&outcome).is_some() {
-        outcome
-    } else {
-        // The laws of permission place a kind among the options, and never widen it.
-        match &*outcome {
-            "allow" => "allow_once".into(),
-            "reject" => "reject_once".into(),
-            other if other.starts_with("alwaysAllow") => "allow_always".into(),
-            _ => outcome,
-        }
+    // The words are the dialect's own; an option that happens to be called so may mean otherwise.
+    let kinds: &[&str] = match &*outcome {
+        "allow" => &["allow_once"],
+        "reject" => &["reject_once", "reject_always"],
+        other if other.starts_with("alwaysAllow") => &["allow_always"],
+        _ => &[],
+    };
+    let of = |kind: &&str| {
+        let mut found = offered.0.iter().filter(|offer| offer.kind == **kind);
+        let named = found.clone().find(|offer| offer.id == outcome);
+        named.or_else(|| found.next().filter(|_| found.next().is_none()))
+    };
+    let id = match kinds.iter().find_map(of) {
+        Some(offer) => offer.id.clone(),
+        // The laws of permission see to the rest, and never widen it.
+        None => kinds.first().map_or(outcome, |kind| (*kind).to_owned()),
     };
     let made = [
         &b"{\"outcome\":{\"outcome\":\"selected\",\"optionId\":"[..],

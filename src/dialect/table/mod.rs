@@ -4,13 +4,16 @@
 //! how a table is carried out (see `program`).
 
 mod fault;
+mod loss;
 mod parts;
 mod read;
 mod rows;
 mod types;
+mod ways;
 
 pub use fault::{Fault, Faults};
 pub(super) use fault::{line_of, nearest};
+pub use loss::Loss;
 pub use read::FORMAT;
 pub use types::{
     Action, Answer, Case, Clue, Conversion, Each, Emit, Example, Expect, Failure, Fill, Guard,
