@@ -13,7 +13,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::common::Common;
 use super::{
-    check, connect, demo, dialect, endpoints, exit, household, limits, serve, stderr, telemetry,
+    check, connect, demo, dialect, endpoints, exit, household, limits, listeners, serve, stderr,
+    telemetry,
 };
 use crate::transport::Endpoint;
 
@@ -94,10 +95,23 @@ pub(super) struct Serve {
     /// Listen beyond this machine although anybody who reaches the port can then run the agent
     #[arg(long)]
     pub(super) dangerously_no_auth: bool,
-    /// Certificate chain for wss:// listeners, PEM
+    /// Let pages of this origin in, such as https://editor.example; may be given several times
+    #[arg(long, value_name = "ORIGIN", value_parser = listeners::read_origin)]
+    pub(super) allow_origin: Vec<String>,
+    /// Answer to this name besides the listener's own, with a port or at any; may be given several
+    /// times
+    #[arg(long, value_name = "NAME", value_parser = listeners::read_host)]
+    pub(super) allow_host: Vec<String>,
+    /// A cookie that each new connection is given, for a balancer to find us again
+    #[arg(long, value_name = "NAME=VALUE", value_parser = listeners::read_cookie)]
+    pub(super) affinity_cookie: Option<String>,
+    /// Leave out elephant.ai's routes, PATH/rpc and PATH/sse, beside the official ones
+    #[arg(long)]
+    pub(super) no_elephant: bool,
+    /// Certificate chain for https:// and wss:// listeners, PEM
     #[arg(long, value_name = "FILE")]
     pub(super) tls_cert: Option<PathBuf>,
-    /// Private key for wss:// listeners, PEM
+    /// Private key for https:// and wss:// listeners, PEM
     #[arg(long, value_name = "FILE")]
     pub(super) tls_key: Option<PathBuf>,
     #[command(flatten)]

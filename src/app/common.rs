@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use super::tongues::{Tongues, TonguesArgs};
 use super::{cli, exit, limits, shutdown};
 use crate::relay::Stop;
-use crate::transport::{Setup, Tls};
+use crate::transport::{Front, Setup, Tls};
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
 
@@ -81,6 +81,7 @@ impl Common {
                 ca,
                 ..Tls::default()
             },
+            front: Front::default(),
         };
         Ok(Ground {
             agent: setup(self.agent_framing, tongues.agent_framing(), self.tls_ca),

@@ -15,6 +15,7 @@ mod exit;
 mod findings;
 mod household;
 mod limits;
+mod listeners;
 mod lines;
 mod repairs;
 mod runtime;

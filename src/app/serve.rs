@@ -14,9 +14,10 @@ use super::cli::{self, Serve};
 use super::common::Ground;
 use super::conversation::{self, carry, turn_away};
 use super::seldom::Seldom;
-use super::{endpoints, exit, runtime, stderr};
+use super::{endpoints, exit, listeners, runtime, stderr};
 use crate::transport::registry;
-use crate::transport::{Arrival, Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Tls};
+use crate::transport::{Arrival, Endpoint, Front, Link, Listener};
+use crate::transport::{OpenError, OpenErrorKind, Setup, Tls};
 use crate::wire::reply::{self, Reason};
 
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
@@ -66,7 +67,13 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
         key: args.tls_key,
         ca: None,
     };
-    let agent = match sense(args.agent, args.command, &args.listen, &ground.client.tls) {
+    ground.client.front = Front {
+        origins: args.allow_origin,
+        hosts: args.allow_host,
+        affinity_cookie: args.affinity_cookie,
+        no_elephant: args.no_elephant,
+    };
+    let agent = match sense(args.agent, args.command, &args.listen, &ground.client) {
         Ok(agent) => agent,
         Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
     };
@@ -99,12 +106,13 @@ fn sense(
     agent: Option<Endpoint>,
     command: Vec<OsString>,
     listen: &[Endpoint],
-    tls: &Tls,
+    setup: &Setup,
 ) -> Result<Endpoint, String> {
     for endpoint in listen {
         endpoints::check_listener(endpoint)?;
     }
-    endpoints::check_certificate(listen, tls)?;
+    endpoints::check_certificate(listen, &setup.tls)?;
+    listeners::check(listen, &setup.front)?;
     endpoints::agent(agent, command, "serve --agent ENDPOINT")
 }
 

@@ -1,9 +1,10 @@
-//! What a WebSocket client says of where it comes from and whom it wants.
+//! What an HTTP client says of where it comes from and whom it wants.
 //!
-//! A web page may open a WebSocket to any address, this machine's loopback included, and no
-//! same-origin rule stops it. Two headers give it away that a page cannot forge: `Origin` says
-//! which page it is, and `Host` which name was resolved to us (a page whose name was re-bound to
-//! 127.0.0.1 sends its own). Not here: tokens.
+//! A web page may open a WebSocket to any address, this machine's loopback included, and send what
+//! it likes there; no same-origin rule stops it. Three headers give it away that a page cannot
+//! forge: `Origin` says which page it is, `Sec-Fetch-Site` that it is another site's, and `Host`
+//! which name was resolved to us (a page whose name was re-bound to 127.0.0.1 sends its own). Not
+//! here: tokens.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,6 +15,8 @@ pub struct Door {
     /// Origins that may come in, exactly as browsers spell them: `https://example.org`. Programs
     /// that are no browsers send none.
     pub origins: Vec<String>,
+    /// Names that are good besides, with a port (`agents.example:8080`) or at any.
+    pub hosts: Vec<String>,
     /// The names under which the listener is to be asked for.
     pub names: Names,
 }
@@ -37,12 +40,14 @@ pub enum Names {
 pub enum Refusal {
     /// A web page that is not in the list.
     Origin,
+    /// A web page of another site that does not say which.
+    Site,
     /// The `Host` header is missing, stands twice, or names somebody else.
     Host,
 }
 
 impl Door {
-    /// Judges the values of all `Origin` and `Host` headers of a request.
+    /// Judges the values of all `Origin`, `Host` and `Sec-Fetch-Site` headers of a request.
     ///
     /// # Errors
     /// When the request is to be answered with 403.
@@ -50,20 +55,37 @@ impl Door {
         &self,
         origins: impl IntoIterator<Item = &'a [u8]>,
         hosts: impl IntoIterator<Item = &'a [u8]>,
+        sites: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<(), Refusal> {
-        let listed = |given: &[u8]| self.origins.iter().any(|one| one.as_bytes() == given);
-        if !origins.into_iter().all(listed) {
-            return Err(Refusal::Origin);
+        let mut named = false;
+        for origin in origins {
+            if !self.origins.iter().any(|one| one.as_bytes() == origin) {
+                return Err(Refusal::Origin);
+            }
+            named = true;
         }
-        let Names::Loopback { port, default_port } = self.names else {
+        let mut sites = sites.into_iter();
+        if !named && sites.any(|site| site != b"none" && site != b"same-origin") {
+            return Err(Refusal::Site);
+        }
+        if self.names == Names::Any && self.hosts.is_empty() {
             return Ok(());
-        };
+        }
         let mut hosts = hosts.into_iter();
         let host = hosts.next().ok_or(Refusal::Host)?;
-        if hosts.next().is_some() || !is_loopback_at(host, port, default_port) {
+        if hosts.next().is_some() || !self.answers_to(host) {
             return Err(Refusal::Host);
         }
         Ok(())
+    }
+
+    fn answers_to(&self, host: &[u8]) -> bool {
+        let listed = |one: &String| is_named(host, one.as_bytes());
+        self.hosts.iter().any(listed)
+            || match self.names {
+                Names::Any => false,
+                Names::Loopback { port, default_port } => is_loopback_at(host, port, default_port),
+            }
     }
 }
 
@@ -71,6 +93,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Origin => "web pages of this origin may not come in",
+            Self::Site => "web pages of other sites may not come in",
             Self::Host => "the Host header does not name this listener",
         })
     }
@@ -84,6 +107,16 @@ pub fn is_loopback_host(host: &str) -> bool {
             .parse::<IpAddr>()
             // ::ffff:127.0.0.1 is the same host as 127.0.0.1.
             .is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// Whether `host` is `name`, or `name` at a port.
+fn is_named(host: &[u8], name: &[u8]) -> bool {
+    let Some((start, rest)) = host.split_at_checked(name.len()) else {
+        return false;
+    };
+    let port = rest.strip_prefix(b":").unwrap_or(rest);
+    let at_a_port = rest.is_empty() || rest.len() > 1 && port.len() < rest.len();
+    start.eq_ignore_ascii_case(name) && at_a_port && port.iter().all(u8::is_ascii_digit)
 }
 
 /// Whether `host` is `NAME`, `NAME:PORT` or `[ADDRESS]:PORT`, and this listener.
@@ -118,8 +151,13 @@ mod tests {
     use super::*;
 
     fn admit(origins: &[&str], hosts: &[&str]) -> Result<(), Refusal> {
+        admit_from(origins, hosts, &[])
+    }
+
+    fn admit_from(origins: &[&str], hosts: &[&str], sites: &[&str]) -> Result<(), Refusal> {
         let door = Door {
             origins: vec!["https://editor.example".to_owned()],
+            hosts: vec!["Agents.example".to_owned(), "relay.example:99".to_owned()],
             names: Names::Loopback {
                 port: 8080,
                 default_port: 80,
@@ -130,10 +168,11 @@ mod tests {
                 .map(|s| s.as_bytes().to_vec())
                 .collect::<Vec<_>>()
         };
-        let (origins, hosts) = (bytes(origins), bytes(hosts));
+        let (origins, hosts, sites) = (bytes(origins), bytes(hosts), bytes(sites));
         door.admit(
             origins.iter().map(Vec::as_slice),
             hosts.iter().map(Vec::as_slice),
+            sites.iter().map(Vec::as_slice),
         )
     }
 
@@ -158,6 +197,21 @@ mod tests {
     }
 
     #[test]
+    fn another_site_has_to_say_which() {
+        let host = &["localhost:8080"];
+        for (site, admitted) in [
+            ("none", Ok(())),
+            ("same-origin", Ok(())),
+            ("same-site", Err(Refusal::Site)),
+            ("cross-site", Err(Refusal::Site)),
+        ] {
+            assert_eq!(admit_from(&[], host, &[site]), admitted, "{site}");
+            let page = ["https://editor.example"];
+            assert_eq!(admit_from(&page, host, &[site]), Ok(()), "{site}");
+        }
+    }
+
+    #[test]
     fn only_our_own_names_are_answered_on_loopback() {
         for ours in [
             "localhost:8080",
@@ -165,6 +219,9 @@ mod tests {
             "127.0.0.1:8080",
             "127.1.2.3:8080",
             "[::1]:8080",
+            "agents.example",
+            "AGENTS.EXAMPLE:1",
+            "relay.example:99",
         ] {
             assert_eq!(admit(&[], &[ours]), Ok(()), "{ours}");
         }
@@ -182,6 +239,12 @@ mod tests {
             "[::1",
             "::1:8080",
             "",
+            "agents.example:",
+            "agents.example:x",
+            "agents.example.evil",
+            "agents.exampl",
+            "relay.example",
+            "relay.example:999",
         ] {
             assert_eq!(admit(&[], &[other]), Err(Refusal::Host), "{other}");
         }
@@ -202,10 +265,18 @@ mod tests {
     fn on_the_network_any_name_will_do() {
         let door = Door {
             origins: Vec::new(),
+            hosts: Vec::new(),
             names: Names::Any,
         };
-        assert_eq!(door.admit([], [&b"agents.example"[..]]), Ok(()));
+        assert_eq!(door.admit([], [&b"agents.example"[..]], []), Ok(()));
         let page = [&b"https://agents.example"[..]];
-        assert_eq!(door.admit(page, []), Err(Refusal::Origin));
+        assert_eq!(door.admit(page, [], []), Err(Refusal::Origin));
+        let named = Door {
+            hosts: vec!["agents.example".to_owned()],
+            ..door
+        };
+        assert_eq!(named.admit([], [&b"agents.example"[..]], []), Ok(()));
+        let other = [&b"rebound.example"[..]];
+        assert_eq!(named.admit([], other, []), Err(Refusal::Host));
     }
 }

@@ -68,6 +68,21 @@ pub struct Setup {
     pub framing: Option<Framing>,
     /// Certificates and keys.
     pub tls: Tls,
+    /// How an HTTP listener receives strangers.
+    pub front: Front,
+}
+
+/// How a listener that begins with HTTP receives those who come.
+#[derive(Clone, Debug, Default)]
+pub struct Front {
+    /// Origins of web pages that may come in, exactly as browsers spell them.
+    pub origins: Vec<String>,
+    /// Names under which the listener may be asked for besides its own: `NAME` or `NAME:PORT`.
+    pub hosts: Vec<String>,
+    /// A cookie, `NAME=VALUE`, that every new connection is given, for balancers to go by.
+    pub affinity_cookie: Option<String>,
+    /// Whether elephant.ai's routes are left out beside the official ones.
+    pub no_elephant: bool,
 }
 
 /// Files for TLS, in PEM.

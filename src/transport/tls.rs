@@ -17,17 +17,22 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::{Endpoint, OpenError, OpenErrorKind, Tls};
 
-/// What a listener shows.
-pub(super) fn acceptor(at: &Endpoint, tls: &Tls) -> Result<TlsAcceptor, OpenError> {
+/// What a listener shows. `protocols` are what it speaks, in its order of preference, for clients
+/// that ask (ALPN); a listener with none does not negotiate.
+pub(super) fn acceptor(
+    at: &Endpoint,
+    tls: &Tls,
+    protocols: &[&[u8]],
+) -> Result<TlsAcceptor, OpenError> {
     let (Some(cert), Some(key)) = (&tls.cert, &tls.key) else {
-        let what = "a wss:// listener needs a certificate and its key";
+        let what = "a listener with TLS needs a certificate and its key";
         return Err(OpenError::new(OpenErrorKind::Usage, at, what)
             .with_remedy("Give both with --tls-cert and --tls-key, in PEM"));
     };
     let chain = certificates(at, cert)?;
     let private = PrivateKeyDer::from_pem_file(key)
         .map_err(|fault| unreadable(at, "private key", key, &fault))?;
-    let config = ServerConfig::builder_with_provider(provider())
+    let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|fault| broken(at, &fault))?
         .with_no_client_auth()
@@ -38,6 +43,7 @@ pub(super) fn acceptor(at: &Endpoint, tls: &Tls) -> Result<TlsAcceptor, OpenErro
             OpenError::new(OpenErrorKind::Usage, at, what)
                 .with_remedy("Check that the key belongs to the first certificate of the file")
         })?;
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 

@@ -42,6 +42,30 @@ pub struct Limits {
     pub connections: usize,
     /// Time a new connection has for TLS and the WebSocket handshake. After it: closed.
     pub handshake: Duration,
+    /// Sockets of one HTTP listener at a time, WebSockets apart. At it: new ones wait.
+    pub http_sockets: usize,
+    /// Requests at a time on one HTTP/2 socket, open streams included. Beyond it: refused.
+    pub http_requests: usize,
+    /// Streams an HTTP client may hold open for sessions nobody has named. Beyond it: 404.
+    pub http_strangers: usize,
+    /// Bytes that may wait for an HTTP client to take them off its streams. At it: the agent is
+    /// not read.
+    pub http_waiting: usize,
+    /// Bytes an HTTP client's streams keep, to be sent again to one that comes back.
+    /// Beyond it: the oldest are forgotten, and asking for them is answered with 410.
+    pub http_replay: usize,
+    /// Time an HTTP request's body may take, besides a second for each KiB. After it: 408.
+    pub http_body: Duration,
+    /// Time between two signs of life on an HTTP stream with nothing to say.
+    pub http_keepalive: Duration,
+    /// Time a session's messages wait for a stream of its own before the connection's carries them.
+    pub http_unopened: Duration,
+    /// Time nothing may move: on an HTTP socket or stream that takes nothing, closed after it; for
+    /// an agent that takes nothing, 503 after it.
+    pub http_stall: Duration,
+    /// Time an HTTP client may have neither a stream open nor a request running. After it: it has
+    /// left, and its agent is stopped.
+    pub http_grace: Duration,
     /// Time each step of stopping an agent takes: stdin closed, then SIGTERM, then SIGKILL.
     pub stop_grace: Duration,
     /// Time running turns may take to end once the relay is told to stop.
@@ -70,6 +94,16 @@ impl Default for Limits {
             strays: 100,
             connections: 1024,
             handshake: Duration::from_secs(10),
+            http_sockets: 8192,
+            http_requests: 128,
+            http_strangers: 64,
+            http_waiting: 4 << 20,
+            http_replay: 4 << 20,
+            http_body: Duration::from_secs(10),
+            http_keepalive: Duration::from_secs(15),
+            http_unopened: Duration::from_secs(5),
+            http_stall: Duration::from_secs(30),
+            http_grace: Duration::from_secs(30),
             stop_grace: Duration::from_secs(5),
             drain: Duration::from_secs(25),
             last_words: Duration::from_millis(500),

@@ -18,6 +18,8 @@ pub const INVALID_REQUEST: i32 = -32600;
 pub const PEER_LOST: i32 = -32050;
 /// The agent's process has ended.
 pub const AGENT_EXITED: i32 = -32051;
+/// What a peer that comes back has missed is not kept any more.
+pub const RESUME_GAP: i32 = -32052;
 /// A limit on requests, queues or connections is reached.
 pub const OVERLOADED: i32 = -32053;
 /// The relay is shutting down and takes no new requests.
@@ -269,6 +271,7 @@ const fn name(code: i32) -> &'static str {
         INVALID_REQUEST => "invalid_request",
         PEER_LOST => "peer_lost",
         AGENT_EXITED => "agent_exited",
+        RESUME_GAP => "resume_gap",
         OVERLOADED => "overloaded",
         DRAINING => "draining",
         TIMEOUT => "timeout",

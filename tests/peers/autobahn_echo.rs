@@ -2,20 +2,19 @@
 //!
 //! `autobahn_echo server` prints `listening on ws://127.0.0.1:PORT/` and echoes whatever comes,
 //! until it is killed; `autobahn_echo client ws://HOST:PORT` runs every case that the suite has
-//! there. It stands on `accept_stream`, `connect_stream` and `halves`, so the door and all that
-//! moves messages are those of the relay. Not here: what the relay makes of messages (it takes no
+//! there. It stands on `connect_stream` and `halves`, so all that moves messages is the relay's; as
+//! a server it opens without a door, for the relay's own takes no binary messages. Not here: what the relay makes of messages (it takes no
 //! binary ones), which the suite does not ask.
 
 use std::error::Error;
 use std::future::poll_fn;
 use std::process::ExitCode;
 
-use acp_relay::guard::origin::{Door, Names};
-use acp_relay::transport::websocket::{
-    Ear, Entrance, Mouth, Role, accept_stream, connect_stream, halves,
-};
+use acp_relay::transport::websocket::{Ear, Mouth, Role, accept_key, connect_stream, halves};
 use acp_relay::transport::{Farewell, FrameSink};
 use acp_relay::wire::Limits;
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -52,19 +51,11 @@ async fn serve() -> Outcome {
     let port = listener.local_addr()?.port();
     eprintln!("listening on ws://127.0.0.1:{port}/");
     loop {
-        let (mut stream, _) = listener.accept().await?;
+        let (stream, _) = listener.accept().await?;
         tokio::spawn(async move {
-            let default_port = 80;
-            let entrance = Entrance {
-                path: "/".to_owned(),
-                door: Door {
-                    origins: Vec::new(),
-                    names: Names::Loopback { port, default_port },
-                },
-            };
             let limits = Limits::default();
-            match accept_stream(&mut stream, &entrance, &limits).await {
-                Ok(begun) => {
+            match open_server(stream).await {
+                Ok((stream, begun)) => {
                     let (reader, writer) = stream.into_split();
                     echo(halves(reader, writer, begun, Role::Server, &limits)).await;
                 }
@@ -72,6 +63,33 @@ async fn serve() -> Outcome {
             }
         });
     }
+}
+
+/// Answers the suite's request, whatever it says besides its key.
+async fn open_server(mut stream: TcpStream) -> Result<(TcpStream, BytesMut), String> {
+    const KEY: &str = "sec-websocket-key:";
+    let mut head = BytesMut::new();
+    let end = loop {
+        if let Some(end) = head.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        let read = stream.read_buf(&mut head).await;
+        if read.map_err(|error| error.to_string())? == 0 || head.len() > 32 << 10 {
+            return Err("no head came".to_owned());
+        }
+    };
+    let begun = head.split_off(end);
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let keyed = |line: &&str| line.to_ascii_lowercase().starts_with(KEY);
+    let line = head.lines().find(keyed).ok_or("there is no key")?;
+    let accept = accept_key(line[KEY.len()..].trim().as_bytes());
+    let answer = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {accept}\r\n\r\n"
+    );
+    let said = stream.write_all(answer.as_bytes()).await;
+    said.map_err(|error| error.to_string())?;
+    Ok((stream, begun))
 }
 
 async fn run_cases(url: &str) -> Outcome {

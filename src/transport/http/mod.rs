@@ -4,3 +4,7 @@
 //! here: frames of WebSockets (see `websocket`), certificates (see `tls`).
 
 mod names;
+pub(super) mod server;
+mod transport;
+
+pub(super) use transport::Http;

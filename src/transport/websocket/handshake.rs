@@ -1,37 +1,23 @@
-//! The opening of a WebSocket (RFC 6455, section 4), from both ends.
+//! The opening of a WebSocket (RFC 6455, section 4), from the client's end.
 //!
-//! No extension is negotiated: compression across messages of different trust leaks them, and
-//! costs memory for each connection. Not here: the HTTP around it (see `http`), and how long it
-//! may take, which is the caller's.
+//! No extension is offered. Not here: the HTTP around it (see `http`), how long it may take, which
+//! is the caller's, and the server's end (see `http::server::upgrade`).
 
-use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
-use std::task::Poll;
 
 use bytes::BytesMut;
 use data_encoding::BASE64;
 use ring::digest::{Context as Hash, SHA1_FOR_LEGACY_USE_ONLY};
 use ring::rand::{SecureRandom as _, SystemRandom};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::http::{Fields, Head, Start, Status, first_line, read_head};
-use crate::guard::origin::Door;
+use super::http::{Fields, Start, first_line, read_head};
 use crate::wire::Limits;
 
 /// What every server adds to a client's key before it hashes it (1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// How much of a refusal's body is read for its first line, in bytes.
 const BODY: usize = 1 << 10;
-
-/// What a WebSocket listener asks of its clients.
-#[derive(Clone, Debug)]
-pub struct Entrance {
-    /// The one path that is served.
-    pub path: String,
-    /// Who may come in.
-    pub door: Door,
-}
 
 /// Why no WebSocket was opened.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +29,7 @@ pub enum HandshakeError {
     /// The peer speaks something else, or its HTTP is broken.
     #[error("{0}")]
     Http(&'static str),
-    /// The server, us or the peer, said no.
+    /// The server said no.
     #[error("{status}: {why}")]
     Refused {
         /// What it answered, such as `404 Not Found`.
@@ -51,43 +37,6 @@ pub enum HandshakeError {
         /// The first line of its reasons, which may be empty.
         why: String,
     },
-}
-
-/// Answers a client that opens a WebSocket, and returns what it has sent since: 404 for another
-/// path, 403 for those who may not come in, 426 for those who ask for something else.
-///
-/// # Errors
-/// When the client was refused, or does not speak the protocol.
-pub async fn accept_stream<S>(
-    stream: &mut S,
-    entrance: &Entrance,
-    limits: &Limits,
-) -> Result<BytesMut, HandshakeError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let mut buffer = BytesMut::new();
-    let judged = match read_head(stream, &mut buffer, Head::Request, limits).await? {
-        Ok(Start { first, fields }) => judge(&first, &fields, entrance),
-        Err(why) => Err((Status::BAD_REQUEST, why.to_owned())),
-    };
-    match judged {
-        Ok(accept) => {
-            let answer = format!(
-                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
-                 Connection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
-            );
-            stream.write_all(answer.as_bytes()).await?;
-            stream.flush().await?;
-            Ok(buffer)
-        }
-        Err((status, why)) => {
-            let status = status.to_string();
-            tracing::debug!(status, why, "a WebSocket client was refused");
-            refuse(stream, &status, &why).await?;
-            Err(HandshakeError::Refused { status, why })
-        }
-    }
 }
 
 /// Opens a WebSocket over a connected stream, and returns what the server has sent behind its
@@ -116,7 +65,7 @@ where
     stream.write_all(request.as_bytes()).await?;
     stream.flush().await?;
     let mut buffer = BytesMut::new();
-    let Start { first, fields } = read_head(stream, &mut buffer, Head::Response, limits)
+    let Start { first, fields } = read_head(stream, &mut buffer, limits)
         .await?
         .map_err(HandshakeError::Http)?;
     if !first.starts_with("101") {
@@ -138,74 +87,13 @@ where
     Ok(buffer)
 }
 
-/// The answer to a client's request: the accept key, or why not.
-fn judge(request: &str, fields: &Fields, entrance: &Entrance) -> Result<String, (Status, String)> {
-    let (method, target) = request.split_once(' ').unwrap_or((request, ""));
-    let (origins, hosts) = (fields.all("origin"), fields.all("host"));
-    if let Err(refusal) = entrance.door.admit(origins, hosts) {
-        return Err((Status::FORBIDDEN, refusal.to_string()));
-    }
-    if target.split('?').next() != Some(&entrance.path) {
-        let why = format!("only {} is served here", entrance.path);
-        return Err((Status::NOT_FOUND, why));
-    }
-    if !fields.lists("upgrade", "websocket") {
-        let why = "this is a WebSocket endpoint; the request has to upgrade to it";
-        return Err((Status::UPGRADE_REQUIRED, why.to_owned()));
-    }
-    if fields.only("sec-websocket-version") != Some(b"13") {
-        let why = "only version 13 of the WebSocket protocol is spoken here";
-        return Err((Status::UPGRADE_REQUIRED, why.to_owned()));
-    }
-    if method != "GET" || !fields.lists("connection", "upgrade") {
-        let why = "a WebSocket is opened with GET and \"Connection: Upgrade\"";
-        return Err((Status::BAD_REQUEST, why.to_owned()));
-    }
-    match fields.only("sec-websocket-key") {
-        Some(key) if BASE64.decode(key).is_ok_and(|nonce| nonce.len() == 16) => Ok(accept_key(key)),
-        _ => {
-            let why = "Sec-WebSocket-Key is not one Base64 text of 16 bytes";
-            Err((Status::BAD_REQUEST, why.to_owned()))
-        }
-    }
-}
-
-fn accept_key(key: &[u8]) -> String {
+/// What a server answers to a client's key (1.3).
+#[must_use]
+pub fn accept_key(key: &[u8]) -> String {
     let mut hash = Hash::new(&SHA1_FOR_LEGACY_USE_ONLY);
     hash.update(key);
     hash.update(GUID);
     BASE64.encode(hash.finish().as_ref())
-}
-
-async fn refuse<S>(stream: &mut S, status: &str, why: &str) -> io::Result<()>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let upgrade = if status.starts_with("426") {
-        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-    } else {
-        ""
-    };
-    let length = why.len() + 1;
-    let answer = format!(
-        "HTTP/1.1 {status}\r\n{upgrade}Content-Type: text/plain; charset=utf-8\r\n\
-         Content-Length: {length}\r\nConnection: close\r\n\r\n{why}\n"
-    );
-    stream.write_all(answer.as_bytes()).await?;
-    stream.shutdown().await?;
-    // What has come of a body: closing with it unread would take our answer back.
-    let mut scratch = [0; 1024];
-    poll_fn(|cx| {
-        loop {
-            let mut buffer = ReadBuf::new(&mut scratch);
-            let read = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
-            if !matches!(read, Poll::Ready(Ok(()))) || buffer.filled().is_empty() {
-                return Poll::Ready(());
-            }
-        }
-    })
-    .await;
-    Ok(())
 }
 
 /// The first line of a refusal's body. It is only said to a person, so whatever fails here ends it.

@@ -1,29 +1,21 @@
-//! As much of HTTP/1.1 as opens a WebSocket: one head, bounded in bytes and in fields.
+//! As much of HTTP/1.1 as opens a WebSocket: the server's head, bounded in bytes and in fields.
 //!
 //! Not here: what the head has to say (see `handshake`).
 
-use std::fmt;
 use std::io;
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use httparse::{EMPTY_HEADER, Header, Request, Response};
+use httparse::{EMPTY_HEADER, Header, Response};
 use memchr::memmem;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::handshake::HandshakeError;
 use crate::wire::Limits;
 
-/// Which head is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
-    Request,
-    Response,
-}
-
 /// A head that was read.
 #[derive(Debug)]
 pub(super) struct Start {
-    /// `GET /acp`, or `404 Not Found`.
+    /// `404 Not Found`.
     pub(super) first: String,
     pub(super) fields: Fields,
 }
@@ -31,23 +23,6 @@ pub(super) struct Start {
 /// The fields of a head.
 #[derive(Debug)]
 pub(super) struct Fields(Vec<(String, Bytes)>);
-
-/// A status that we answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Status(&'static str);
-
-impl Status {
-    pub(super) const BAD_REQUEST: Self = Self("400 Bad Request");
-    pub(super) const FORBIDDEN: Self = Self("403 Forbidden");
-    pub(super) const NOT_FOUND: Self = Self("404 Not Found");
-    pub(super) const UPGRADE_REQUIRED: Self = Self("426 Upgrade Required");
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
 
 impl Fields {
     /// The values of all fields of that name, which is given in lower case.
@@ -74,7 +49,6 @@ impl Fields {
 pub(super) async fn read_head<S: AsyncRead + Unpin>(
     stream: &mut S,
     buffer: &mut BytesMut,
-    which: Head,
     limits: &Limits,
 ) -> Result<Result<Start, &'static str>, HandshakeError> {
     // Something else is noticed long before its end; but a head that comes byte by byte is not
@@ -90,7 +64,7 @@ pub(super) async fn read_head<S: AsyncRead + Unpin>(
             return Ok(Err("the head is too long"));
         }
         if whole.is_some() || buffer.len() >= parse_at {
-            match parse(buffer, which, limits) {
+            match parse(buffer, limits) {
                 Ok(Some((start, taken))) => {
                     buffer.advance(taken);
                     return Ok(Ok(start));
@@ -102,26 +76,12 @@ pub(super) async fn read_head<S: AsyncRead + Unpin>(
     }
 }
 
-fn parse(
-    bytes: &[u8],
-    which: Head,
-    limits: &Limits,
-) -> Result<Option<(Start, usize)>, &'static str> {
+fn parse(bytes: &[u8], limits: &Limits) -> Result<Option<(Start, usize)>, &'static str> {
     let mut room = vec![EMPTY_HEADER; limits.header_fields];
-    let (status, first, headers) = match which {
-        Head::Request => {
-            let mut head = Request::new(&mut room);
-            let status = head.parse(bytes);
-            let (method, path) = (head.method.unwrap_or(""), head.path.unwrap_or(""));
-            (status, format!("{method} {path}"), head.headers)
-        }
-        Head::Response => {
-            let mut head = Response::new(&mut room);
-            let status = head.parse(bytes);
-            let (code, reason) = (head.code.unwrap_or(0), head.reason.unwrap_or(""));
-            (status, format!("{code} {reason}"), head.headers)
-        }
-    };
+    let mut head = Response::new(&mut room);
+    let status = head.parse(bytes);
+    let (code, reason) = (head.code.unwrap_or(0), head.reason.unwrap_or(""));
+    let (first, headers) = (format!("{code} {reason}"), head.headers);
     match status {
         Ok(httparse::Status::Complete(taken)) => {
             let first = first.trim_end().to_owned();

@@ -35,7 +35,8 @@ where
     (Ear::new(shared.clone(), limits), Mouth::new(shared, role))
 }
 
-pub(super) fn link<R, W>(
+/// A link over an open WebSocket.
+pub(in crate::transport) fn link<R, W>(
     (reader, writer): (R, W),
     begun: BytesMut,
     role: Role,

@@ -1,7 +1,8 @@
 //! Frames over WebSockets: `ws://` and `wss://`, one JSON text in a text message, one message in
 //! a frame.
 //!
-//! `handshake` decides who comes in, over the little HTTP of `http`. `frame` is the protocol's
+//! `handshake` opens one as a client, over the little HTTP of `http`; clients of ours come in
+//! through `http::server`. `frame` is the protocol's
 //! frame and `assembly` makes messages of frames; neither knows a socket. `ear` and `mouth` are
 //! the halves of a link; `voice` is what they share. Not here: TLS certificates (see `tls`),
 //! sockets (see `tcp`).
@@ -32,8 +33,9 @@ mod voice;
 pub use assembly::Kind;
 pub use ear::Ear;
 pub use frame::Role;
-pub use handshake::{Entrance, HandshakeError, accept_stream, connect_stream};
+pub use handshake::{HandshakeError, accept_key, connect_stream};
 pub use link::halves;
 pub use mouth::Mouth;
 
+pub(super) use link::link;
 pub(super) use transport::WebSocket;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_relay::transport::{
-    Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError, Listener, Setup, Tls, registry,
+    Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError, Listener, Setup, registry,
 };
 use acp_relay::wire::framing::Cut;
 use acp_relay::wire::{Frame, Limits};
@@ -36,8 +36,7 @@ pub(crate) fn setup() -> Setup {
 pub(crate) fn setup_with(limits: Limits) -> Setup {
     Setup {
         limits: Arc::new(limits),
-        framing: None,
-        tls: Tls::default(),
+        ..Setup::default()
     }
 }
 

@@ -1,0 +1,108 @@
+//! What all requests at a listener share.
+//!
+//! Not here: what is done with one (see `routes`).
+
+use std::sync::Arc;
+
+use hyper::header::HeaderValue;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::Connection;
+use super::door::Doorkeeper;
+use super::link::link;
+use super::refuse::Refusal;
+use super::register::Register;
+use crate::transport::{Arrival, Link, Manner, OpenError, Setup, Web};
+use crate::wire::Limits;
+
+/// What a listener knows.
+#[derive(Debug)]
+pub(super) struct Desk {
+    /// Where it listens, with the real port.
+    pub(super) at: Web,
+    pub(super) doorkeeper: Doorkeeper,
+    pub(super) register: Arc<Register>,
+    pub(super) limits: Arc<Limits>,
+    pub(super) setup: Setup,
+    /// Those who have come, on their way to whoever accepts them.
+    pub(super) arrivals: mpsc::Sender<Arrival>,
+    /// Nobody accepts any more.
+    pub(super) closing: CancellationToken,
+}
+
+impl Desk {
+    /// Whether the official endpoint takes messages, not only WebSockets.
+    pub(super) fn speaks_http(&self) -> bool {
+        self.at.manner == Manner::StreamableHttp
+    }
+
+    /// Whether WebSockets are all there is.
+    pub(super) fn only_websockets(&self) -> bool {
+        self.at.manner == Manner::WebSocket
+    }
+
+    /// The paths that are served, with their verb, for a person.
+    pub(super) fn served(&self) -> String {
+        let path = &self.at.path;
+        match self.at.manner {
+            Manner::Elephant => format!("{path}/rpc and {path}/sse are"),
+            _ => format!("{path} is"),
+        }
+    }
+
+    /// Whether elephant.ai's routes are there.
+    pub(super) fn speaks_elephant(&self) -> bool {
+        match self.at.manner {
+            Manner::Elephant => true,
+            Manner::StreamableHttp => !self.setup.front.no_elephant,
+            Manner::WebSocket => false,
+        }
+    }
+
+    /// A new HTTP connection has come.
+    pub(super) async fn arrive(
+        &self,
+        connection: &Arc<Connection>,
+        from: &str,
+    ) -> Result<(), Refusal> {
+        let link = link(connection, &self.register, from.to_owned());
+        self.announce(from, link).await
+    }
+
+    /// A client has come.
+    pub(super) async fn announce(&self, from: &str, link: Link) -> Result<(), Refusal> {
+        if self.closing.is_cancelled() {
+            return Err(Refusal::later("the relay is shutting down"));
+        }
+        let arrival = Arrival {
+            from: from.to_owned(),
+            finish: Box::pin(async { Ok(link) }),
+        };
+        match timeout(self.limits.handshake, self.arrivals.send(arrival)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Refusal::later("the relay is shutting down")),
+            Err(_) => Err(Refusal::later("too many clients come at once")),
+        }
+    }
+
+    /// Somebody has come and was turned away. That is only news: when there is no room it is
+    /// dropped.
+    pub(super) fn turned_away(&self, from: &str, fault: OpenError) {
+        tracing::debug!(%fault, "a client was turned away");
+        let _ = self.arrivals.try_send(Arrival {
+            from: from.to_owned(),
+            finish: Box::pin(async { Err(fault) }),
+        });
+    }
+
+    /// The cookie that a new connection is given.
+    pub(super) fn cookie(&self) -> Option<HeaderValue> {
+        let pair = self.setup.front.affinity_cookie.as_ref()?;
+        let secure = if self.at.tls { "; Secure" } else { "" };
+        let path = &self.at.path;
+        let cookie = format!("{pair}; Path={path}; HttpOnly; SameSite=Lax{secure}");
+        HeaderValue::from_str(&cookie).ok()
+    }
+}

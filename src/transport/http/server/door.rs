@@ -1,0 +1,89 @@
+//! Who is answered at all, and which web pages may read the answer.
+//!
+//! Asked before anything else, whatever the method. Not here: the judgement itself (see
+//! `guard::origin`).
+
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST,
+    HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY,
+};
+use hyper::{Method, Request, StatusCode};
+
+use super::answer::{self, Answer};
+use super::refuse::{METHODS, Refusal};
+use crate::guard::origin::Door;
+
+/// Says where a browser's request comes from.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Stands at the door.
+#[derive(Debug)]
+pub(super) struct Doorkeeper {
+    pub(super) door: Door,
+}
+
+/// The web page that asks, when there is one.
+#[derive(Debug)]
+pub(super) struct Page(Option<HeaderValue>);
+
+impl Doorkeeper {
+    /// Lets a request in, or says why not.
+    pub(super) fn admit<B>(&self, request: &Request<B>) -> Result<Page, Refusal> {
+        let fields = request.headers();
+        let all = |name: HeaderName| fields.get_all(name).into_iter().map(HeaderValue::as_bytes);
+        // HTTP/2 names the host in `:authority`, and so may a proxy's request line.
+        let authority = request.uri().authority().map(|one| one.as_str().as_bytes());
+        let hosts = match authority {
+            Some(authority) => {
+                let mut hosts = vec![authority];
+                hosts.extend(all(HOST).filter(|host| *host != authority));
+                hosts
+            }
+            None => all(HOST).collect(),
+        };
+        let admitted = self.door.admit(all(ORIGIN), hosts, all(FETCH_SITE));
+        admitted.map_err(|why| Refusal::stranger(StatusCode::FORBIDDEN, why.to_string()))?;
+        Ok(Page(fields.get(ORIGIN).cloned()))
+    }
+}
+
+impl Page {
+    /// Answers a page's question whether it may ask.
+    pub(super) fn preflight<B>(&self, request: &Request<B>) -> Option<Answer> {
+        let asks = request.method() == Method::OPTIONS
+            && request
+                .headers()
+                .contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        if self.0.is_none() || !asks {
+            return None;
+        }
+        let mut answer = answer::empty(StatusCode::NO_CONTENT);
+        let fields = answer.headers_mut();
+        let allowed = "accept, authorization, content-type, last-event-id, acp-connection-id, \
+                       acp-session-id, acp-protocol-version";
+        for (name, value) in [
+            (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+            (ACCESS_CONTROL_ALLOW_HEADERS, allowed),
+            (ACCESS_CONTROL_MAX_AGE, "600"),
+            (
+                HeaderName::from_static("access-control-allow-private-network"),
+                "true",
+            ),
+        ] {
+            fields.insert(name, HeaderValue::from_static(value));
+        }
+        Some(answer)
+    }
+
+    /// Lets the page read an answer.
+    pub(super) fn show(self, fields: &mut HeaderMap) {
+        let Some(origin) = self.0 else {
+            return;
+        };
+        fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        let exposed = HeaderValue::from_static("acp-connection-id, acp-session-id");
+        fields.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        fields.append(VARY, HeaderValue::from_static("Origin"));
+    }
+}

@@ -1,0 +1,111 @@
+//! elephant.ai's routes: `POST …/rpc?client_id=` and `GET …/sse?client_id=`.
+//!
+//! A client names itself, and has one stream that carries everything. As its own server does it: a
+//! second stream takes over from the first, answers are met with 204, and what is not called
+//! JSON-RPC 2.0 is refused. Unlike there, what is said while no stream is open waits. Not here: the
+//! official endpoint.
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::{Method, Request, StatusCode};
+
+use super::answer::{self, Answer};
+use super::body;
+use super::connection::Connection;
+use super::desk::Desk;
+use super::events::Events;
+use super::inbound::Taken;
+use super::post::{check_type, message};
+use super::refuse::Refusal;
+use super::streams::Opening;
+use crate::wire::{Frame, Kind, member_text};
+
+/// Longest name of a client, in bytes.
+const CLIENT_ID: usize = 256;
+
+/// One of the routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Rpc,
+    Sse,
+}
+
+impl Route {
+    /// What stands behind the endpoint's path.
+    pub(super) fn of(rest: &str) -> Option<Self> {
+        match rest {
+            "/rpc" => Some(Self::Rpc),
+            "/sse" => Some(Self::Sse),
+            _ => None,
+        }
+    }
+}
+
+/// Answers a request to one of the routes.
+pub(super) async fn answer(
+    desk: &Arc<Desk>,
+    route: Route,
+    request: Request<Incoming>,
+    from: &str,
+) -> Result<Answer, Refusal> {
+    let client = client_id(request.uri().query().unwrap_or_default());
+    match (route, request.method()) {
+        (Route::Rpc, &Method::POST) => rpc(desk, client, request, from).await,
+        (Route::Sse, &Method::GET) => sse(desk, client, from).await,
+        (Route::Rpc, _) => Err(Refusal::method("POST")),
+        (Route::Sse, _) => Err(Refusal::method("GET")),
+    }
+}
+
+async fn rpc(
+    desk: &Arc<Desk>,
+    client: Option<String>,
+    request: Request<Incoming>,
+    from: &str,
+) -> Result<Answer, Refusal> {
+    let client = client.ok_or_else(nameless)?;
+    check_type(request.headers())?;
+    let body = body::read(request.into_body(), &desk.limits).await?;
+    let (frame, envelope) = message(Frame::new(body), desk)?;
+    if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
+        return Err(Refusal::bad("\"jsonrpc\" must be \"2.0\""));
+    }
+    let connection = come(desk, &client, from).await?;
+    let _serving = connection.serve();
+    let status = match envelope.kind {
+        Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
+        Kind::Result | Kind::Error => StatusCode::NO_CONTENT,
+    };
+    Ok(match connection.take(frame, &envelope, None).await? {
+        Taken::New(release) => answer::accepted(status, release),
+        Taken::Before => answer::empty(status),
+    })
+}
+
+async fn sse(desk: &Arc<Desk>, client: Option<String>, from: &str) -> Result<Answer, Refusal> {
+    let client = client.ok_or_else(nameless)?;
+    let connection = come(desk, &client, from).await?;
+    let lease = connection.open(None, Opening::Takeover);
+    let lease = lease.ok_or_else(Refusal::unknown_connection)??;
+    Ok(answer::events(Events::new(connection, lease)))
+}
+
+/// The connection of a client, which its first request opens.
+async fn come(desk: &Arc<Desk>, client: &str, from: &str) -> Result<Arc<Connection>, Refusal> {
+    let (connection, new) = desk.register.client(client, &desk.limits);
+    if new {
+        desk.arrive(&connection, from).await?;
+    }
+    Ok(connection)
+}
+
+fn client_id(query: &str) -> Option<String> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(name, _)| *name == "client_id")?;
+    (!value.is_empty() && value.len() <= CLIENT_ID).then(|| value.to_owned())
+}
+
+fn nameless() -> Refusal {
+    Refusal::bad("client_id is missing from the query, or is longer than 256 bytes")
+}

@@ -1,0 +1,186 @@
+//! The body of a stream: server-sent events.
+//!
+//! A message's bytes are the event's data as they are; only a line break between its tokens, which
+//! would end the line, becomes a space. Small messages that wait together are given together, and
+//! large ones without a copy. Not here: what a stream holds (see `streams`).
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use hyper::body::Frame as Part;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::connection::{Connection, Manner};
+use super::streams::{Given, Lease};
+use crate::wire::Frame;
+use crate::wire::framing::Framing;
+
+/// Bytes of small messages that are given at once.
+const BATCH: usize = 16 << 10;
+/// Length from which a message is worth a write of its own, in bytes.
+const LARGE: usize = 8 << 10;
+/// Signs of life on elephant.ai's stream, as its server sends them.
+const PING: Duration = Duration::from_secs(5);
+
+/// An open stream.
+#[derive(Debug)]
+pub(super) struct Events {
+    connection: Arc<Connection>,
+    lease: Lease,
+    /// What is to be written next, in this order.
+    begun: bool,
+    rest: [Option<Bytes>; 2],
+    next_sign: Pin<Box<Sleep>>,
+    interval: Duration,
+    /// How often it was said that this is the end, so that what came before has left.
+    ending: u8,
+}
+
+/// The number of a message in an event id, when the id is of this stream.
+pub(super) fn read_id(id: &str, epoch: u32) -> Option<(u32, u64)> {
+    let mut parts = id.split('-');
+    let (said, stream, number) = (parts.next()?, parts.next()?, parts.next()?);
+    let said = u32::from_str_radix(said, 16).ok()?;
+    if said != epoch || parts.next().is_some() {
+        return None;
+    }
+    Some((stream.parse().ok()?, number.parse().ok()?))
+}
+
+impl Events {
+    pub(super) fn new(connection: Arc<Connection>, lease: Lease) -> Self {
+        let interval = match connection.manner {
+            Manner::Official => connection.limits.http_keepalive,
+            Manner::Elephant => PING,
+        };
+        // A timer that is always due would keep us busy.
+        let interval = interval.max(Duration::from_millis(10));
+        Self {
+            connection,
+            lease,
+            begun: false,
+            rest: [None, None],
+            next_sign: Box::pin(sleep_until(Instant::now() + interval)),
+            interval,
+            ending: 0,
+        }
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        for rest in &mut self.rest {
+            if let Some(bytes) = rest.take() {
+                return Poll::Ready(Some(bytes));
+            }
+        }
+        let mut out = BytesMut::new();
+        if !self.begun {
+            self.begun = true;
+            // Something at once: some clients wait for it before they believe in the stream.
+            out.extend_from_slice(match self.connection.manner {
+                Manner::Official => b":\nretry: 1000\n\n",
+                Manner::Elephant => b": connected\n\n",
+            });
+        }
+        let mut ended = false;
+        while out.len() < BATCH {
+            match self.connection.poll_take(self.lease, cx) {
+                Poll::Ready(Given::Message(number, frame)) => {
+                    if self.lay(number, &frame, &mut out) {
+                        break;
+                    }
+                }
+                Poll::Ready(Given::End) => {
+                    ended = true;
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        if !out.is_empty() {
+            let next = Instant::now() + self.interval;
+            self.next_sign.as_mut().reset(next);
+            return Poll::Ready(Some(out.freeze()));
+        }
+        if ended {
+            return self.end(cx);
+        }
+        if self.next_sign.as_mut().poll(cx).is_ready() {
+            let next = Instant::now() + self.interval;
+            self.next_sign.as_mut().reset(next);
+            return Poll::Ready(Some(Bytes::from_static(match self.connection.manner {
+                Manner::Official => b":\n\n",
+                Manner::Elephant => b": ping\n\n",
+            })));
+        }
+        Poll::Pending
+    }
+
+    /// Lays a message into `out`, or what is large aside; `true` when it is large.
+    fn lay(&mut self, number: u64, frame: &Frame, out: &mut BytesMut) -> bool {
+        if self.connection.manner == Manner::Official {
+            let (epoch, stream) = (self.connection.epoch, self.lease.stream);
+            writeln!(out, "id: {epoch:08x}-{stream}-{number}")
+                .expect("a buffer in memory takes what is written");
+        }
+        out.extend_from_slice(b"data: ");
+        let text = frame.as_bytes();
+        if text.len() >= LARGE && memchr::memchr2(b'\n', b'\r', text).is_none() {
+            self.rest = [
+                Some(frame.clone().into_bytes()),
+                Some(Bytes::from_static(b"\n\n")),
+            ];
+            return true;
+        }
+        Framing::Ndjson.lay(frame, out);
+        out.extend_from_slice(b"\n");
+        text.len() >= LARGE
+    }
+
+    /// Ends once the server had a turn to write what came before: whoever takes leave of this
+    /// client waits for us and may end the process next.
+    fn end(&mut self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
+        if self.ending < 2 {
+            self.ending += 1;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(None)
+    }
+}
+
+/// The parts of an HTTP body.
+pub(super) fn part(bytes: Bytes) -> Result<Part<Bytes>, Infallible> {
+    Ok(Part::data(bytes))
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.connection.release(self.lease);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_id_is_read_as_it_is_written() {
+        assert_eq!(read_id("0000002a-3-17", 42), Some((3, 17)));
+        for other in [
+            "",
+            "2b-3-17",
+            "2a-3",
+            "2a-3-17-1",
+            "2a-x-17",
+            "2a-3--1",
+            "é",
+        ] {
+            assert_eq!(read_id(other, 42), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Which of a client's messages are taken, and when the relay hears them.
+//!
+//! A message is judged, given its place, and heard only once its 202 is on its way: what the agent
+//! answers at once must not be seen before the 202, for official clients stumble over that. Not
+//! here: HTTP (see `post`).
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, timeout};
+
+use super::connection::Connection;
+use super::routing::{Misrouted, pending_of, session_of};
+use crate::wire::{Envelope, Frame, Id, IdBuf, Kind};
+
+/// What becomes of a message.
+#[derive(Debug)]
+pub(super) enum Taken {
+    /// It is heard when this is dropped.
+    New(Release),
+    /// It was taken before, and is not heard again.
+    Before,
+}
+
+/// Why a message is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Untaken {
+    /// The connection is over.
+    Gone,
+    /// The agent takes nothing.
+    Stalled,
+    /// Its id is that of another request which awaits its answer.
+    Reused,
+    /// Its session is not right.
+    Misrouted(Misrouted),
+}
+
+/// A message that has its place in the queue.
+#[derive(Debug)]
+pub(super) struct Release {
+    connection: Arc<Connection>,
+    frame: Option<Frame>,
+}
+
+/// A message's place in the bookkeeping.
+enum Entry {
+    Request(IdBuf, super::routing::Pending),
+    Answer(IdBuf, u64),
+    Notification,
+}
+
+impl Connection {
+    /// Takes a message, waiting for room for it.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        frame: Frame,
+        envelope: &Envelope,
+        session: Option<&str>,
+    ) -> Result<Taken, Untaken> {
+        let judged = async {
+            loop {
+                let room = self.room.notified();
+                tokio::pin!(room);
+                room.as_mut().enable();
+                if let Some(taken) = self.try_take(&frame, envelope, session)? {
+                    return Ok(taken);
+                }
+                room.await;
+            }
+        };
+        let taken = timeout(self.limits.http_stall, judged).await;
+        taken.unwrap_or(Err(Untaken::Stalled))
+    }
+
+    /// `None` while there is no room.
+    fn try_take(
+        self: &Arc<Self>,
+        frame: &Frame,
+        envelope: &Envelope,
+        header: Option<&str>,
+    ) -> Result<Option<Taken>, Untaken> {
+        let now = Instant::now();
+        let mut state = self.state();
+        // A request that is taken is owed an answer.
+        if state.is_gone() || state.closing {
+            return Err(Untaken::Gone);
+        }
+        let id = envelope.id(frame).to_owned();
+        let nameless = matches!(id.as_id(), Id::Absent | Id::Null);
+        let mut named = None;
+        let entry = match envelope.kind {
+            Kind::Request | Kind::Notification => {
+                let session = session_of(frame, envelope, header).map_err(Untaken::Misrouted)?;
+                named = session.as_deref().map(str::to_owned);
+                if envelope.kind == Kind::Notification || nameless {
+                    Entry::Notification
+                } else {
+                    let hash = state.repeated.hash(frame);
+                    match state.routing.pending(&id) {
+                        Some(open) if open.hash == hash => return Ok(Some(Taken::Before)),
+                        Some(_) => return Err(Untaken::Reused),
+                        None if state.repeated.knows(false, &id, hash, now) => {
+                            return Ok(Some(Taken::Before));
+                        }
+                        None => {}
+                    }
+                    let pending = pending_of(frame, envelope, session.as_deref(), hash);
+                    Entry::Request(id, pending)
+                }
+            }
+            Kind::Result | Kind::Error => {
+                let awaited = state.routing.check_answer(&id, header);
+                let awaited = awaited.map_err(Untaken::Misrouted)?;
+                let hash = state.repeated.hash(frame);
+                if !awaited && state.repeated.knows(true, &id, hash, now) {
+                    return Ok(Some(Taken::Before));
+                }
+                if nameless {
+                    Entry::Notification
+                } else {
+                    Entry::Answer(id, hash)
+                }
+            }
+        };
+        let inbound = &mut state.inbound;
+        let fits = inbound.bytes + frame.len() <= self.limits.queue_bytes
+            && inbound.frames < self.limits.queue_frames;
+        if inbound.frames > 0 && !fits {
+            return Ok(None);
+        }
+        inbound.frames += 1;
+        inbound.bytes += frame.len();
+        if let Some(session) = named {
+            state.streams.know(&session);
+        }
+        match entry {
+            Entry::Request(id, pending) => {
+                state
+                    .repeated
+                    .remember(false, id.clone(), pending.hash, now);
+                state.routing.remember(id, pending);
+            }
+            Entry::Answer(id, hash) => {
+                state.routing.answered(&id);
+                state.repeated.remember(true, id, hash, now);
+            }
+            Entry::Notification => {}
+        }
+        Ok(Some(Taken::New(Release {
+            connection: self.clone(),
+            frame: Some(frame.clone()),
+        })))
+    }
+
+    /// Has the relay hear the first message, or one that needs no judging.
+    pub(super) fn hear(self: &Arc<Self>, frame: Frame) {
+        let mut state = self.state();
+        state.inbound.frames += 1;
+        state.inbound.bytes += frame.len();
+        drop(state);
+        drop(Release {
+            connection: self.clone(),
+            frame: Some(frame),
+        });
+    }
+}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        let Some(frame) = self.frame.take() else {
+            return;
+        };
+        let mut state = self.connection.state();
+        state.inbound.queue.push_back(frame);
+        if let Some(waker) = state.inbound.ear.take() {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The server's side of HTTP: one port, through which ACP's Streamable HTTP, WebSockets and
+//! elephant.ai's routes come in.
+//!
+//! `listen` is the port and `socket` what stands on it; `desk` is what all requests share. A
+//! request passes `door`, then `routes`, and is answered by `post`, `stream`, `upgrade` or
+//! `elephant` with an `answer`, or refused (`refuse`); `body` reads what it brings. A `connection`
+//! is what a client's requests have in common, kept in the `register`: `inbound` takes its
+//! messages, once each (`repeated`), `routing` finds the stream for what the agent says, `streams`
+//! keeps it, `events` writes it, and `link` shows all of it to the relay as a link. Not here:
+//! frames of WebSockets (see `websocket`).
+//!
+//! # Why
+//!
+//! **Nothing that waits is dropped, and one stream that nobody opens holds up the others only for
+//! a while.** There is one agent behind a connection and it cannot be paused for one session
+//! alone. What waits has a bound for the whole connection, at which the agent is paused. What
+//! waits for a session whose stream is not opened goes to the connection's stream after
+//! `Limits::http_unopened`: clients take any message there, and those that know only that stream
+//! (the RFD's first form) are served so. If nothing is taken for `Limits::http_stall` the client
+//! is lost.
+//!
+//! **A session nobody was told of speaks on the connection's stream**, where the answer that tells
+//! of it comes behind, as over stdio. Real agents do speak before that answer.
+//!
+//! **A header adds nothing to a message.** The official Rust server writes the session of the
+//! header into messages that lack it. Here it only chooses the stream of the answer: a message
+//! leaves with the bytes it came with.
+
+mod answer;
+mod body;
+mod connection;
+mod desk;
+mod door;
+mod elephant;
+mod events;
+mod inbound;
+mod link;
+mod listen;
+mod post;
+mod refuse;
+mod register;
+mod repeated;
+mod routes;
+mod routing;
+mod socket;
+mod stream;
+mod streams;
+mod upgrade;
+
+pub(in crate::transport) use listen::listen;

@@ -1,0 +1,159 @@
+//! A message of a client: the first, which makes a connection, and all others.
+//!
+//! Not here: what is done with a message once it is taken (see `inbound`).
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, SET_COOKIE};
+use hyper::{Request, StatusCode};
+
+use super::answer::{self, Answer};
+use super::body;
+use super::connection::{Connection, Left};
+use super::desk::Desk;
+use super::inbound::Taken;
+use super::refuse::Refusal;
+use crate::transport::http::names;
+use crate::wire::reply;
+use crate::wire::{Envelope, Frame, Id, Kind, Shape, scan};
+
+/// A connection that is not open yet: it ends with the request that wanted it.
+struct Hopeful(Option<Arc<Connection>>);
+
+/// Answers a POST.
+pub(super) async fn post(
+    desk: &Arc<Desk>,
+    request: Request<Incoming>,
+    from: &str,
+) -> Result<Answer, Refusal> {
+    let fields = request.headers();
+    check_type(fields)?;
+    let connection = only(fields, &names::CONNECTION)?.map(str::to_owned);
+    let session = only(fields, &names::SESSION)?.map(str::to_owned);
+    // Whom nobody knows need not send a whole message to hear it.
+    let connection = match connection {
+        Some(id) => Some(
+            desk.register
+                .get(&id)
+                .ok_or_else(Refusal::unknown_connection)?,
+        ),
+        None => None,
+    };
+    let serving = connection.as_ref().map(Connection::serve);
+    let body = body::read(request.into_body(), &desk.limits).await?;
+    let (frame, envelope) = message(Frame::new(body), desk)?;
+    let first = envelope.kind == Kind::Request && envelope.method(&frame) == "initialize";
+    match connection {
+        Some(_) if first => Err(Refusal::bad(
+            "initialize opens a connection; it is not for one that is open",
+        )),
+        Some(connection) => {
+            let taken = connection.take(frame, &envelope, session.as_deref());
+            let taken = taken.await?;
+            drop(serving);
+            Ok(match taken {
+                Taken::New(release) => answer::accepted(StatusCode::ACCEPTED, release),
+                Taken::Before => answer::empty(StatusCode::ACCEPTED),
+            })
+        }
+        None if first => initialize(desk, frame, &envelope, from).await,
+        None => Err(Refusal::bad(
+            "Acp-Connection-Id is missing; it comes with the answer to initialize",
+        )),
+    }
+}
+
+/// Reads the one message of a body.
+pub(super) fn message(frame: Frame, desk: &Desk) -> Result<(Frame, Envelope), Refusal> {
+    let error = |error| Refusal::error(StatusCode::BAD_REQUEST, error);
+    match scan(&frame, &desk.limits) {
+        Shape::One(envelope) => Ok((frame, envelope)),
+        Shape::Batch => Err(error(reply::batch())),
+        Shape::Bad(flaw) => Err(error(reply::flaw(&flaw))),
+    }
+}
+
+/// The only header of that name, as text; an empty one is none.
+pub(super) fn only<'a>(
+    fields: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a str>, Refusal> {
+    let mut all = fields.get_all(name).iter();
+    let Some(value) = all.next() else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Ok(text) if all.next().is_none() => Ok(Some(text).filter(|text| !text.is_empty())),
+        Ok(_) => Err(Refusal::bad(format!("{name} stands twice"))),
+        Err(_) => Err(Refusal::bad(format!("{name} is not plain ASCII"))),
+    }
+}
+
+/// Refuses all but JSON. Web pages may post other types anywhere without asking first.
+pub(super) fn check_type(fields: &HeaderMap) -> Result<(), Refusal> {
+    let given = fields.get(CONTENT_TYPE).map(|value| value.as_bytes());
+    let essence = given.and_then(|value| value.split(|byte| *byte == b';').next());
+    let is_json =
+        essence.is_some_and(|name| name.trim_ascii().eq_ignore_ascii_case(b"application/json"));
+    if is_json {
+        return Ok(());
+    }
+    let why = "Content-Type must be application/json";
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+}
+
+async fn initialize(
+    desk: &Arc<Desk>,
+    frame: Frame,
+    envelope: &Envelope,
+    from: &str,
+) -> Result<Answer, Refusal> {
+    if envelope.id(&frame) == Id::Null {
+        return Err(Refusal::bad("initialize must have an id"));
+    }
+    let connection = desk.register.open(&desk.limits);
+    let connection =
+        connection.map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why))?;
+    let mut hopeful = Hopeful(Some(connection.clone()));
+    let serving = connection.serve();
+    let answered = connection.initial(envelope.id(&frame).to_owned());
+    desk.arrive(&connection, from).await?;
+    connection.hear(frame.clone());
+    let Some(answer) = answered.await else {
+        let mut reason = reply::Reason::new(reply::PEER_LOST, "the conversation has ended");
+        reason.source = reply::Source::Agent;
+        let error = reply::error(envelope.id(&frame), &reason);
+        return Err(Refusal::error(StatusCode::BAD_GATEWAY, error));
+    };
+    let accepted = matches!(
+        scan(&answer, &desk.limits),
+        Shape::One(Envelope {
+            kind: Kind::Result,
+            ..
+        })
+    );
+    let mut answer = answer::text(StatusCode::OK, "application/json", answer.into_bytes());
+    let fields = answer.headers_mut();
+    // Clients want the name even of a connection that was refused: without it they look no
+    // further, and the reason is not read.
+    if let Ok(id) = connection.id.parse() {
+        fields.insert(names::CONNECTION, id);
+    }
+    if let Some(cookie) = desk.cookie() {
+        fields.insert(SET_COOKIE, cookie);
+    }
+    if accepted {
+        hopeful.0 = None;
+    }
+    drop(serving);
+    Ok(answer)
+}
+
+impl Drop for Hopeful {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            connection.leave(Left::Politely);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Every refusal: its status, and a short body that says what was expected.
+//!
+//! Not here: when each of them is due.
+
+use std::borrow::Cow;
+
+use hyper::StatusCode;
+use hyper::header::{
+    ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+
+use super::answer::{self, Answer};
+use super::inbound::Untaken;
+use super::routing::Misrouted;
+use super::streams::Closed;
+use crate::wire::reply::{self, Reason};
+use crate::wire::{Frame, Id};
+
+/// The methods of the official endpoint.
+pub(super) const METHODS: &str = "GET, POST, DELETE";
+
+/// Why a request is refused.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) why: Why,
+    /// A header that says what to do instead.
+    field: Option<(HeaderName, &'static str)>,
+    /// Whether the socket is closed behind it.
+    pub(super) hang_up: bool,
+}
+
+/// A refusal's body.
+#[derive(Debug)]
+pub(super) enum Why {
+    /// For a person.
+    Text(Cow<'static, str>),
+    /// A JSON-RPC error.
+    Error(Frame),
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status,
+            why: Why::Text(why.into()),
+            field: None,
+            hang_up: false,
+        }
+    }
+
+    /// With a JSON-RPC error for its body.
+    pub(super) fn error(status: StatusCode, error: Frame) -> Self {
+        Self {
+            status,
+            why: Why::Error(error),
+            field: None,
+            hang_up: false,
+        }
+    }
+
+    pub(super) fn bad(why: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, why)
+    }
+
+    /// The one who asks has no business here: the socket is closed.
+    pub(super) fn stranger(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
+        let mut refusal = Self::new(status, why);
+        refusal.hang_up = true;
+        refusal
+    }
+
+    /// Only this method is for this path.
+    pub(super) fn method(allowed: &'static str) -> Self {
+        let why = format!("this path takes {allowed}");
+        let mut refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, why);
+        refusal.field = Some((ALLOW, allowed));
+        refusal
+    }
+
+    /// Only WebSockets are served.
+    pub(super) fn upgrade(why: &'static str) -> Self {
+        let mut refusal = Self::stranger(StatusCode::UPGRADE_REQUIRED, why);
+        refusal.field = Some((UPGRADE, "websocket"));
+        refusal
+    }
+
+    /// The same request may do in a moment.
+    pub(super) fn later(why: &'static str) -> Self {
+        let mut refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, why);
+        refusal.field = Some((RETRY_AFTER, "1"));
+        refusal
+    }
+
+    pub(super) fn unknown_connection() -> Self {
+        let why = "Acp-Connection-Id names no open connection; start with initialize";
+        Self::new(StatusCode::NOT_FOUND, why)
+    }
+
+    /// What a stream is asked for cannot be given whole.
+    pub(super) fn forgotten() -> Self {
+        let message = "the messages behind this Last-Event-ID are not kept; \
+                       open the stream without it, or load the session again";
+        let error = reply::error(Id::Null, &Reason::new(reply::RESUME_GAP, message));
+        Self::error(StatusCode::GONE, error)
+    }
+
+    pub(super) fn into_answer(self) -> Answer {
+        let mut answer = match self.why {
+            Why::Text(text) => answer::text(
+                self.status,
+                "text/plain; charset=utf-8",
+                format!("{text}\n"),
+            ),
+            Why::Error(frame) => answer::text(self.status, "application/json", frame.into_bytes()),
+        };
+        let fields = answer.headers_mut();
+        if let Some((name, value)) = self.field {
+            if name == UPGRADE {
+                let version = HeaderValue::from_static("13");
+                fields.insert(SEC_WEBSOCKET_VERSION, version);
+            }
+            fields.insert(name, HeaderValue::from_static(value));
+        }
+        if self.hang_up {
+            fields.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
+}
+
+impl From<Untaken> for Refusal {
+    fn from(untaken: Untaken) -> Self {
+        match untaken {
+            Untaken::Gone => Self::unknown_connection(),
+            Untaken::Stalled => Self::later("the agent takes nothing at present"),
+            Untaken::Reused => Self::new(
+                StatusCode::CONFLICT,
+                "another request with this id still awaits its answer",
+            ),
+            Untaken::Misrouted(why) => Self::bad(match why {
+                Misrouted::NoSession => {
+                    "this method needs a session: Acp-Session-Id and params.sessionId"
+                }
+                Misrouted::Mismatch => "Acp-Session-Id and params.sessionId differ",
+                Misrouted::OtherSession => {
+                    "Acp-Session-Id is not the session of the request that this answers"
+                }
+                Misrouted::TooLong => "the session id is longer than 1024 bytes",
+            }),
+        }
+    }
+}
+
+impl From<Closed> for Refusal {
+    fn from(closed: Closed) -> Self {
+        match closed {
+            Closed::Busy => Self::new(
+                StatusCode::CONFLICT,
+                "this stream is open already; Last-Event-ID takes it over",
+            ),
+            Closed::Stranger => Self::new(
+                StatusCode::NOT_FOUND,
+                "too many streams are open for sessions that nobody has named",
+            ),
+            Closed::Forgotten => Self::forgotten(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Messages that a client sends once more because it did not hear that they had come.
+//!
+//! A POST whose 202 was lost is repeated with the same id and the same body. What came is
+//! remembered by its id and a hash of its text, for a time and up to a number. Not here: what is
+//! answered to a repeated message.
+
+use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher as _;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::wire::{Frame, IdBuf};
+
+/// How long a message is remembered.
+const MEMORY: Duration = Duration::from_secs(600);
+/// How many are.
+const MOST: usize = 1024;
+
+/// Messages that have come with an id.
+#[derive(Debug, Default)]
+pub(super) struct Repeated {
+    hasher: RandomState,
+    seen: HashMap<(bool, IdBuf), (u64, Instant)>,
+    order: VecDeque<((bool, IdBuf), Instant)>,
+}
+
+impl Repeated {
+    /// A message's text in a number, which is another one in every process.
+    pub(super) fn hash(&self, frame: &Frame) -> u64 {
+        self.hasher.hash_one(frame.as_bytes())
+    }
+
+    /// Whether this very message has come before. `answer` tells answers from requests, whose ids
+    /// are unrelated.
+    pub(super) fn knows(&self, answer: bool, id: &IdBuf, hash: u64, now: Instant) -> bool {
+        let seen = self.seen.get(&(answer, id.clone()));
+        seen.is_some_and(|(before, at)| *before == hash && now - *at < MEMORY)
+    }
+
+    /// A message has come.
+    pub(super) fn remember(&mut self, answer: bool, id: IdBuf, hash: u64, now: Instant) {
+        let key = (answer, id);
+        self.seen.insert(key.clone(), (hash, now));
+        self.order.push_back((key, now));
+        while let Some((oldest, at)) = self.order.front()
+            && (self.order.len() > MOST || now - *at >= MEMORY)
+        {
+            // It may have been seen again since.
+            if self.seen.get(oldest).is_some_and(|(_, seen)| seen == at) {
+                self.seen.remove(oldest);
+            }
+            self.order.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Id;
+
+    #[test]
+    fn a_message_is_known_for_a_time_and_among_so_many() {
+        let mut repeated = Repeated::default();
+        let now = Instant::now();
+        let id = |number: usize| Id::Number(number.to_string().as_bytes()).to_owned();
+        let hash = repeated.hash(&Frame::from("{}"));
+        repeated.remember(false, id(0), hash, now);
+        assert!(repeated.knows(false, &id(0), hash, now));
+        assert!(!repeated.knows(true, &id(0), hash, now), "an answer");
+        assert!(
+            !repeated.knows(false, &id(0), hash + 1, now),
+            "another body"
+        );
+        assert!(
+            !repeated.knows(false, &id(0), hash, now + MEMORY),
+            "too late"
+        );
+        for number in 1..=MOST {
+            repeated.remember(false, id(number), hash, now);
+        }
+        assert!(!repeated.knows(false, &id(0), hash, now), "too many since");
+        assert!(repeated.knows(false, &id(1), hash, now));
+        repeated.remember(false, id(1), hash, now);
+        repeated.remember(false, id(2), hash, now + MEMORY);
+        assert_eq!((repeated.seen.len(), repeated.order.len()), (1, 1));
+    }
+}

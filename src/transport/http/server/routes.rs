@@ -1,0 +1,134 @@
+//! Method by path: who answers a request.
+//!
+//! Not here: the answers (see `post`, `stream`, `upgrade`, `elephant`).
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, UPGRADE};
+use hyper::{Method, Request, StatusCode, Version};
+
+use super::answer::{self, Answer};
+use super::connection::Left;
+use super::desk::Desk;
+use super::post::{only, post};
+use super::refuse::{METHODS, Refusal, Why};
+use super::stream::stream;
+use super::{elephant, upgrade};
+use crate::transport::http::names;
+use crate::transport::{OpenError, OpenErrorKind};
+
+/// Answers one request of the client at `from`.
+pub(super) async fn answer(
+    desk: Arc<Desk>,
+    request: Request<Incoming>,
+    from: Arc<str>,
+) -> Result<Answer, Infallible> {
+    let is_h1 = request.version() <= Version::HTTP_11;
+    let page = match desk.doorkeeper.admit(&request) {
+        Ok(page) => page,
+        Err(refusal) => return Ok(refused(&desk, refusal, &from, is_h1)),
+    };
+    let mut answer = match page.preflight(&request) {
+        Some(answer) => answer,
+        None => match route(&desk, request, &from).await {
+            Ok(answer) => answer,
+            Err(refusal) => refused(&desk, refusal, &from, is_h1),
+        },
+    };
+    page.show(answer.headers_mut());
+    Ok(answer)
+}
+
+async fn route(
+    desk: &Arc<Desk>,
+    request: Request<Incoming>,
+    from: &str,
+) -> Result<Answer, Refusal> {
+    let path = request.uri().path();
+    if desk.speaks_elephant()
+        && let Some(route) = path.strip_prefix(&*desk.at.path)
+        && let Some(route) = elephant::Route::of(route)
+    {
+        return elephant::answer(desk, route, request, from).await;
+    }
+    if path != desk.at.path || !(desk.speaks_http() || desk.only_websockets()) {
+        let why = format!("only {} served here", desk.served());
+        return Err(Refusal::stranger(StatusCode::NOT_FOUND, why));
+    }
+    let wished = wish(&request);
+    if wished == Wish::WebSocket || desk.only_websockets() {
+        return upgrade::upgrade(desk, request, from);
+    }
+    if wished == Wish::Other && request.method() == Method::GET {
+        let why = "this endpoint upgrades to WebSocket and to nothing else";
+        return Err(Refusal::upgrade(why));
+    }
+    match *request.method() {
+        Method::POST => post(desk, request, from).await,
+        Method::GET => stream(desk, &request),
+        Method::DELETE => delete(desk, &request),
+        _ => Err(Refusal::method(METHODS)),
+    }
+}
+
+/// What a request wants to go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// HTTP, or an HTTP/2 that nobody upgrades to any more.
+    Http,
+    WebSocket,
+    Other,
+}
+
+fn wish<B>(request: &Request<B>) -> Wish {
+    let lists = |token: &[u8]| {
+        let fields = request.headers().get_all(UPGRADE);
+        let mut tokens = fields
+            .iter()
+            .flat_map(|value| value.as_bytes().split(|b| *b == b','));
+        tokens.any(|one| one.trim_ascii().eq_ignore_ascii_case(token))
+    };
+    if lists(b"websocket") {
+        Wish::WebSocket
+    } else if lists(b"h2c") || !request.headers().contains_key(UPGRADE) {
+        Wish::Http
+    } else {
+        Wish::Other
+    }
+}
+
+/// Ends a connection.
+fn delete(desk: &Desk, request: &Request<Incoming>) -> Result<Answer, Refusal> {
+    let id = only(request.headers(), &names::CONNECTION)?;
+    let id = id.ok_or_else(|| Refusal::bad("Acp-Connection-Id is missing"))?;
+    let connection = desk
+        .register
+        .get(id)
+        .ok_or_else(Refusal::unknown_connection)?;
+    connection.leave(Left::Politely);
+    desk.register.remove(&connection);
+    Ok(answer::empty(StatusCode::ACCEPTED))
+}
+
+fn refused(desk: &Desk, refusal: Refusal, from: &str, is_h1: bool) -> Answer {
+    let status = refusal.status;
+    tracing::debug!(from, %status, why = ?refusal.why, "a request was refused");
+    let stranger = refusal.hang_up;
+    if stranger && let Why::Text(why) = &refusal.why {
+        let kind = match status {
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => OpenErrorKind::Forbidden,
+            _ => OpenErrorKind::Protocol,
+        };
+        let what = format!("refused with {status}: {why}");
+        desk.turned_away(from, OpenError::new(kind, from, what));
+    }
+    let mut answer = refusal.into_answer();
+    if !is_h1 {
+        // HTTP/2 has no such headers (RFC 9113, 8.2.2).
+        answer.headers_mut().remove(CONNECTION);
+        answer.headers_mut().remove(UPGRADE);
+    }
+    answer
+}

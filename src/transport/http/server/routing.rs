@@ -1,0 +1,209 @@
+//! Which stream a message of the agent belongs to, and what a client's message says of that.
+//!
+//! Answers follow their request. Requests and notifications of the agent follow the session they
+//! name, once somebody has told the client of that session; until then they go on the connection's
+//! stream, where its answer is going to come behind them, as it would over stdio. Not here: what a
+//! stream does with a message (see `streams`).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::wire::{Envelope, Frame, IdBuf, Kind, Limits, Shape, member_text, scan};
+
+/// Longest session id that is kept track of, in bytes.
+pub(super) const SESSION_ID: usize = 1024;
+
+/// Methods that make no sense without a session, as both official servers have it.
+const SCOPED: [&str; 10] = [
+    "session/cancel",
+    "session/close",
+    "session/delete",
+    "session/fork",
+    "session/load",
+    "session/prompt",
+    "session/resume",
+    "session/set_config_option",
+    "session/set_mode",
+    "session/set_model",
+];
+
+/// Methods whose answer comes on the connection's stream although they name a session.
+const CONNECTION_SCOPED: [&str; 3] = ["session/new", "session/load", "session/fork"];
+
+/// Methods whose result names a new session.
+const OPENING: [&str; 2] = ["session/new", "session/fork"];
+
+/// The open requests of both sides.
+#[derive(Debug)]
+pub(super) struct Routing {
+    /// Of the client: where the answer goes.
+    pending: HashMap<IdBuf, Pending>,
+    /// Of the agent: the session it belongs to.
+    asked: HashMap<IdBuf, Option<Box<str>>>,
+    limit: usize,
+}
+
+/// An open request of the client.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    /// The stream its answer goes on: a session's, or the connection's.
+    pub(super) session: Option<Box<str>>,
+    /// Whether its result names a new session.
+    pub(super) opens: bool,
+    /// What its message was, for those who repeat it.
+    pub(super) hash: u64,
+}
+
+/// Where a message of the agent goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    /// The session whose stream it goes on; the connection's when there is none.
+    pub(super) session: Option<String>,
+    /// A session that exists from now on.
+    pub(super) opened: Option<String>,
+}
+
+/// What is wrong with the session of a client's message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Misrouted {
+    /// It has to name one.
+    NoSession,
+    /// Header and message name different ones.
+    Mismatch,
+    /// An answer's header names another one than the request did.
+    OtherSession,
+    /// The name is too long.
+    TooLong,
+}
+
+impl Routing {
+    /// For up to `limit` open requests of each side.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            pending: HashMap::new(),
+            asked: HashMap::new(),
+            limit,
+        }
+    }
+
+    /// Where a message of the agent goes; `known` says whether the client was told of a session.
+    pub(super) fn outgoing(
+        &mut self,
+        frame: &Frame,
+        limits: &Limits,
+        known: impl Fn(&str) -> bool,
+    ) -> Way {
+        let nowhere = Way {
+            session: None,
+            opened: None,
+        };
+        let Shape::One(envelope) = scan(frame, limits) else {
+            return nowhere;
+        };
+        match envelope.kind {
+            Kind::Request | Kind::Notification => {
+                let session = named(&envelope, frame).map(Cow::into_owned);
+                if envelope.kind == Kind::Request && self.asked.len() < self.limit {
+                    let of = session.as_deref().map(Into::into);
+                    self.asked.insert(envelope.id(frame).to_owned(), of);
+                }
+                Way {
+                    session: session.filter(|session| known(session)),
+                    opened: None,
+                }
+            }
+            Kind::Result | Kind::Error => {
+                let Some(pending) = self.pending.remove(&envelope.id(frame).to_owned()) else {
+                    return nowhere;
+                };
+                let opened = (pending.opens && envelope.kind == Kind::Result)
+                    .then(|| in_body(&envelope, frame).map(Cow::into_owned))
+                    .flatten();
+                Way {
+                    session: pending.session.map(String::from),
+                    opened,
+                }
+            }
+        }
+    }
+
+    /// The request of that id which the client has open.
+    pub(super) fn pending(&self, id: &IdBuf) -> Option<&Pending> {
+        self.pending.get(id)
+    }
+
+    /// The client has asked.
+    pub(super) fn remember(&mut self, id: IdBuf, pending: Pending) {
+        if self.pending.len() < self.limit {
+            self.pending.insert(id, pending);
+        }
+    }
+
+    /// Whether the agent awaits an answer to that id, and whether it may come with this header.
+    pub(super) fn check_answer(&self, id: &IdBuf, header: Option<&str>) -> Result<bool, Misrouted> {
+        match (self.asked.get(id), header) {
+            (None, _) => Ok(false),
+            // The official Rust client names no session with its answers.
+            (Some(_), None) => Ok(true),
+            (Some(Some(session)), Some(header)) if **session != *header => {
+                Err(Misrouted::OtherSession)
+            }
+            (Some(_), Some(_)) => Ok(true),
+        }
+    }
+
+    /// The client has answered.
+    pub(super) fn answered(&mut self, id: &IdBuf) {
+        self.asked.remove(id);
+    }
+}
+
+/// The session of a client's request or notification. One that is named in the header alone is
+/// taken at its word for the way of the answer; the message stays as it is, and whether it can be
+/// understood without a session is the agent's to say.
+pub(super) fn session_of<'a>(
+    frame: &'a Frame,
+    envelope: &Envelope,
+    header: Option<&'a str>,
+) -> Result<Option<Cow<'a, str>>, Misrouted> {
+    let said = named(envelope, frame);
+    let session = match (said, header) {
+        (Some(said), Some(header)) if said != header => return Err(Misrouted::Mismatch),
+        (Some(said), _) => Some(said),
+        (None, header) => header.map(Cow::Borrowed),
+    };
+    let method = envelope.method(frame);
+    match &session {
+        None if SCOPED.contains(&&*method) => Err(Misrouted::NoSession),
+        Some(session) if session.len() > SESSION_ID => Err(Misrouted::TooLong),
+        _ => Ok(session),
+    }
+}
+
+/// How the answer to a client's request goes.
+pub(super) fn pending_of(
+    frame: &Frame,
+    envelope: &Envelope,
+    session: Option<&str>,
+    hash: u64,
+) -> Pending {
+    let method = envelope.method(frame);
+    let elsewhere = CONNECTION_SCOPED.contains(&&*method);
+    Pending {
+        session: session.filter(|_| !elsewhere).map(Into::into),
+        opens: OPENING.contains(&&*method),
+        hash,
+    }
+}
+
+/// The session a request or notification names. Those of JSON-RPC itself (`$/…`) name none.
+fn named<'a>(envelope: &Envelope, frame: &'a Frame) -> Option<Cow<'a, str>> {
+    if envelope.method(frame).starts_with("$/") {
+        return None;
+    }
+    in_body(envelope, frame)
+}
+
+fn in_body<'a>(envelope: &Envelope, frame: &'a Frame) -> Option<Cow<'a, str>> {
+    member_text(envelope.body(frame)?, "sessionId")
+}

@@ -1,0 +1,425 @@
+//! The streams of one connection: what waits on each, and what a client that comes back is sent
+//! again.
+//!
+//! A stream is a queue of messages to be given and a memory of those that were. A message gets its
+//! number when it is given, so that the numbers of a stream have no gaps even where another stream
+//! took over its messages. Nothing that waits is ever dropped: the sum of it is what pauses the
+//! agent. What was given is kept within a bound for all streams, the oldest forgotten first; a
+//! client that asks for forgotten messages is refused, for a part of them would look like all. Not
+//! here: which message belongs to which stream (see `routing`), and how one is written (see
+//! `events`).
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::time::Instant;
+
+use crate::wire::{Frame, Limits};
+
+/// The connection's own stream.
+pub(super) const CONNECTION: u32 = 0;
+
+/// Messages of a stream that are kept to be sent again, whatever their size.
+const KEPT: usize = 4096;
+/// Streams of one connection; beyond it those that hold nothing are forgotten.
+const STREAMS: usize = 1024;
+/// What a message costs besides its text, in bytes.
+const OVERHEAD: usize = 64;
+
+/// All streams of a connection.
+#[derive(Debug)]
+pub(super) struct Streams {
+    all: BTreeMap<u32, Stream>,
+    by_session: HashMap<Arc<str>, u32>,
+    next_number: u32,
+    next_lease: u64,
+    next_order: u64,
+    /// Bytes that wait, and bytes that are kept, in all streams.
+    waiting: usize,
+    kept: usize,
+    /// Bytes that may be kept.
+    keep: usize,
+    /// Nothing more will be said: a stream ends once it has given what waits.
+    ending: bool,
+    /// When a message was last taken.
+    pub(super) taken_at: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    session: Option<Arc<str>>,
+    /// Whether the client or the agent has named the session.
+    known: bool,
+    given: VecDeque<Event>,
+    waiting: VecDeque<Event>,
+    /// The number of the next message to be given.
+    next: u64,
+    receiver: Option<Receiver>,
+    /// Whether a client has ever opened it.
+    opened: bool,
+    /// Since when messages have waited with nobody there to take them.
+    lonely: Option<Instant>,
+    /// Whether the connection's stream carries its messages until somebody opens it.
+    carried: bool,
+}
+
+#[derive(Debug)]
+struct Event {
+    frame: Frame,
+    /// When it came, in all streams.
+    order: u64,
+}
+
+#[derive(Debug)]
+struct Receiver {
+    lease: u64,
+    waker: Option<Waker>,
+    /// When it last took a message or had none to take.
+    moved: Instant,
+}
+
+/// What a client has that opened a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lease {
+    pub(super) stream: u32,
+    number: u64,
+}
+
+/// Why a stream cannot be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// Somebody has it open.
+    Busy,
+    /// What is asked for is not kept any more, or never was said.
+    Forgotten,
+    /// There are too many streams for sessions nobody has named.
+    Stranger,
+}
+
+/// How a stream is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// By the first who comes.
+    Fresh,
+    /// By one who has had all of this stream up to this message, and takes over from whoever has
+    /// it open.
+    After(u32, u64),
+    /// By one who takes over and wants what waits.
+    Takeover,
+}
+
+/// What a stream has for its receiver.
+#[derive(Debug)]
+pub(super) enum Given {
+    /// A message and its number.
+    Message(u64, Frame),
+    /// No more will come, or somebody else has the stream.
+    End,
+}
+
+impl Streams {
+    /// `keep` is how many bytes are kept to be sent again.
+    pub(super) fn new(keep: usize, now: Instant) -> Self {
+        let own = Stream {
+            known: true,
+            next: 1,
+            ..Stream::default()
+        };
+        Self {
+            all: BTreeMap::from([(CONNECTION, own)]),
+            by_session: HashMap::new(),
+            next_number: 1,
+            next_lease: 1,
+            next_order: 0,
+            waiting: 0,
+            kept: 0,
+            keep,
+            ending: false,
+            taken_at: now,
+        }
+    }
+
+    /// Bytes that wait to be taken.
+    pub(super) const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// How many streams are open.
+    pub(super) fn open_count(&self) -> usize {
+        let open = self.all.values().filter(|stream| stream.receiver.is_some());
+        open.count()
+    }
+
+    /// Whether somebody has named this session.
+    pub(super) fn knows(&self, session: &str) -> bool {
+        let number = self.by_session.get(session);
+        number.is_some_and(|number| self.all[number].known)
+    }
+
+    /// Somebody has named this session.
+    pub(super) fn know(&mut self, session: &str) {
+        let number = self.number(session);
+        if let Some(stream) = self.all.get_mut(&number) {
+            stream.known = true;
+        }
+    }
+
+    /// Puts a message on the stream of `session`, or on the connection's.
+    pub(super) fn push(&mut self, session: Option<&str>, frame: Frame, now: Instant) {
+        let number = session.map_or(CONNECTION, |session| self.number(session));
+        let carried = self.all.get(&number).is_none_or(|stream| stream.carried);
+        let number = if carried { CONNECTION } else { number };
+        let order = self.next_order;
+        self.next_order += 1;
+        self.waiting += frame.len() + OVERHEAD;
+        let stream = self.all.entry(number).or_default();
+        stream.waiting.push_back(Event { frame, order });
+        stream.wake();
+        stream.mind_loneliness(now);
+    }
+
+    /// Opens the stream of `session`, or the connection's.
+    pub(super) fn open(
+        &mut self,
+        session: Option<&str>,
+        how: Opening,
+        limits: &Limits,
+        now: Instant,
+    ) -> Result<Lease, Closed> {
+        if let Some(session) = session
+            && !self.knows(session)
+        {
+            let strangers = self.all.values();
+            let open = strangers.filter(|one| !one.known && one.receiver.is_some());
+            if !self.by_session.contains_key(session) && open.count() >= limits.http_strangers {
+                return Err(Closed::Stranger);
+            }
+        }
+        let number = session.map_or(CONNECTION, |session| self.number(session));
+        let stream = self.all.entry(number).or_default();
+        if stream.receiver.is_some() && how == Opening::Fresh {
+            return Err(Closed::Busy);
+        }
+        if let Opening::After(of, last) = how {
+            let oldest = stream.next - stream.given.len() as u64;
+            if of != number || last >= stream.next || last + 1 < oldest {
+                return Err(Closed::Forgotten);
+            }
+            while stream.next > last + 1 {
+                let event = stream.given.pop_back();
+                let event = event.expect("as many are kept as were counted");
+                let size = event.size();
+                self.kept -= size;
+                self.waiting += size;
+                stream.waiting.push_front(event);
+                stream.next -= 1;
+            }
+        }
+        stream.wake();
+        let lease = self.next_lease;
+        self.next_lease += 1;
+        stream.receiver = Some(Receiver {
+            lease,
+            waker: None,
+            moved: now,
+        });
+        stream.opened = true;
+        stream.carried = false;
+        stream.lonely = None;
+        Ok(Lease {
+            stream: number,
+            number: lease,
+        })
+    }
+
+    /// The next message for whoever holds `lease`.
+    pub(super) fn take(&mut self, lease: Lease, cx: &mut Context<'_>, now: Instant) -> Poll<Given> {
+        let Some(stream) = self.all.get_mut(&lease.stream) else {
+            return Poll::Ready(Given::End);
+        };
+        let Some(receiver) = stream.receiver.as_mut() else {
+            return Poll::Ready(Given::End);
+        };
+        if receiver.lease != lease.number {
+            return Poll::Ready(Given::End);
+        }
+        receiver.moved = now;
+        let Some(event) = stream.waiting.pop_front() else {
+            if self.ending {
+                return Poll::Ready(Given::End);
+            }
+            receiver.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+        let (number, size, frame) = (stream.next, event.size(), event.frame.clone());
+        stream.next += 1;
+        self.waiting -= size;
+        self.taken_at = now;
+        if self.keep > 0 {
+            stream.given.push_back(event);
+            self.kept += size;
+            if stream.given.len() > KEPT {
+                self.kept -= stream.forget();
+            }
+            self.keep_within_bound();
+        }
+        Poll::Ready(Given::Message(number, frame))
+    }
+
+    /// The holder of `lease` is gone.
+    pub(super) fn release(&mut self, lease: Lease, now: Instant) {
+        let Some(stream) = self.all.get_mut(&lease.stream) else {
+            return;
+        };
+        let holds = |receiver: &Receiver| receiver.lease == lease.number;
+        if stream.receiver.as_ref().is_some_and(holds) {
+            stream.receiver = None;
+            stream.mind_loneliness(now);
+            if !stream.known && stream.waiting.is_empty() {
+                self.forget(lease.stream);
+            }
+        }
+    }
+
+    /// Takes streams from receivers that have taken nothing for too long, and has the connection's
+    /// stream carry what waits for nobody. `true` when a stream was taken.
+    pub(super) fn mend(&mut self, limits: &Limits, now: Instant) -> bool {
+        let mut stalled = false;
+        for stream in self.all.values_mut() {
+            let stuck = |receiver: &Receiver| now - receiver.moved >= limits.http_stall;
+            if !stream.waiting.is_empty() && stream.receiver.as_ref().is_some_and(stuck) {
+                stream.wake();
+                stream.receiver = None;
+                stream.mind_loneliness(now);
+                stalled = true;
+            }
+        }
+        if self.all[&CONNECTION].receiver.is_some() {
+            self.carry(limits, now);
+        }
+        stalled
+    }
+
+    /// Nothing more will be said.
+    pub(super) fn end(&mut self) {
+        self.ending = true;
+        self.all.values().for_each(Stream::wake_by_ref);
+    }
+
+    /// Nobody is to be told anything any more.
+    pub(super) fn drop_all(&mut self) {
+        for stream in self.all.values_mut() {
+            stream.wake();
+            stream.receiver = None;
+            stream.waiting.clear();
+            stream.given.clear();
+        }
+        (self.waiting, self.kept, self.ending) = (0, 0, true);
+    }
+
+    fn carry(&mut self, limits: &Limits, now: Instant) {
+        let mut moved = Vec::new();
+        for stream in self.all.values_mut() {
+            let patience = if stream.opened {
+                limits.http_grace
+            } else {
+                limits.http_unopened
+            };
+            if stream.session.is_some() && stream.lonely.is_some_and(|at| now - at >= patience) {
+                moved.extend(stream.waiting.drain(..));
+                stream.lonely = None;
+                stream.carried = true;
+            }
+        }
+        if moved.is_empty() {
+            return;
+        }
+        // As they came, which is how the client would have had them on one stream.
+        let own = self.all.entry(CONNECTION).or_default();
+        moved.extend(own.waiting.drain(..));
+        moved.sort_by_key(|event| event.order);
+        own.waiting.extend(moved);
+        own.wake();
+    }
+
+    fn keep_within_bound(&mut self) {
+        while self.kept > self.keep {
+            let oldest = self.all.values_mut().filter(|one| !one.given.is_empty());
+            let Some(stream) = oldest.min_by_key(|one| one.given.front().map(|event| event.order))
+            else {
+                return;
+            };
+            self.kept -= stream.forget();
+        }
+    }
+
+    /// The stream of a session, made if there is none.
+    fn number(&mut self, session: &str) -> u32 {
+        if let Some(number) = self.by_session.get(session) {
+            return *number;
+        }
+        if self.all.len() >= STREAMS {
+            let idle = |stream: &Stream| {
+                stream.session.is_some() && stream.receiver.is_none() && stream.waiting.is_empty()
+            };
+            let found = self.all.iter().find(|(_, stream)| idle(stream));
+            if let Some(number) = found.map(|(number, _)| *number) {
+                self.forget(number);
+            }
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        let session: Arc<str> = session.into();
+        let stream = Stream {
+            session: Some(session.clone()),
+            next: 1,
+            ..Stream::default()
+        };
+        self.all.insert(number, stream);
+        self.by_session.insert(session, number);
+        number
+    }
+
+    fn forget(&mut self, number: u32) {
+        let Some(stream) = self.all.remove(&number) else {
+            return;
+        };
+        self.kept -= stream.given.iter().map(Event::size).sum::<usize>();
+        self.waiting -= stream.waiting.iter().map(Event::size).sum::<usize>();
+        if let Some(session) = stream.session {
+            self.by_session.remove(&session);
+        }
+    }
+}
+
+impl Stream {
+    fn wake(&mut self) {
+        if let Some(waker) = self.receiver.as_mut().and_then(|one| one.waker.take()) {
+            waker.wake();
+        }
+    }
+
+    fn wake_by_ref(&self) {
+        if let Some(waker) = self.receiver.as_ref().and_then(|one| one.waker.as_ref()) {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn mind_loneliness(&mut self, now: Instant) {
+        if self.receiver.is_none() && !self.waiting.is_empty() {
+            self.lonely.get_or_insert(now);
+        }
+    }
+
+    /// Forgets the oldest message that was given; its size.
+    fn forget(&mut self) -> usize {
+        self.given.pop_front().map_or(0, |event| event.size())
+    }
+}
+
+impl Event {
+    fn size(&self) -> usize {
+        self.frame.len() + OVERHEAD
+    }
+}

@@ -1,0 +1,118 @@
+//! A WebSocket comes in (RFC 6455, section 4.2).
+//!
+//! Once the 101 has left, the socket is taken out of the HTTP server with what was read behind the
+//! request, and nothing of HTTP stays in memory. No extension is negotiated: compression across
+//! messages of different trust leaks them, and costs memory for each connection. Not here: frames
+//! (see `websocket`).
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use data_encoding::BASE64;
+use hyper::body::Incoming;
+use hyper::header::{
+    CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE,
+};
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, StatusCode, Version};
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::upgrade::downcast;
+use tokio::io::split;
+
+use super::answer::{self, Answer};
+use super::desk::Desk;
+use super::refuse::Refusal;
+use super::register::new_id;
+use super::socket::{Socket, Stream};
+use crate::transport::http::names;
+use crate::transport::websocket::{Role, accept_key, link};
+
+/// Opens a WebSocket, or says why not.
+pub(super) fn upgrade(
+    desk: &Arc<Desk>,
+    mut request: Request<Incoming>,
+    from: &str,
+) -> Result<Answer, Refusal> {
+    let accept = judge(&request)?;
+    if desk.closing.is_cancelled() {
+        return Err(Refusal::later("the relay is shutting down"));
+    }
+    let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
+    let id = new_id().map_err(failed)?;
+    let upgraded = hyper::upgrade::on(&mut request);
+    tokio::spawn(enter(desk.clone(), upgraded, from.to_owned()));
+    let mut answer = answer::empty(StatusCode::SWITCHING_PROTOCOLS);
+    let fields = answer.headers_mut();
+    fields.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    let texts = [(SEC_WEBSOCKET_ACCEPT, accept), (names::CONNECTION, id)];
+    for (name, text) in texts {
+        let value = HeaderValue::from_str(&text);
+        fields.insert(
+            name,
+            value.expect("Base64 and hexadecimal digits are plain text"),
+        );
+    }
+    if let Some(cookie) = desk.cookie() {
+        fields.insert(SET_COOKIE, cookie);
+    }
+    Ok(answer)
+}
+
+/// The answer to a client's key, or why it gets none.
+fn judge<B>(request: &Request<B>) -> Result<String, Refusal> {
+    let fields = request.headers();
+    if request.version() > Version::HTTP_11 || !lists(fields, &UPGRADE, "websocket") {
+        let why = "this is a WebSocket endpoint; the request has to upgrade to it";
+        return Err(Refusal::upgrade(why));
+    }
+    if only(fields, &SEC_WEBSOCKET_VERSION) != Some(b"13") {
+        let why = "only version 13 of the WebSocket protocol is spoken here";
+        return Err(Refusal::upgrade(why));
+    }
+    if request.method() != Method::GET || !lists(fields, &CONNECTION, "upgrade") {
+        let why = "a WebSocket is opened with GET and \"Connection: Upgrade\"";
+        return Err(Refusal::stranger(StatusCode::BAD_REQUEST, why));
+    }
+    match only(fields, &SEC_WEBSOCKET_KEY) {
+        Some(key) if BASE64.decode(key).is_ok_and(|nonce| nonce.len() == 16) => Ok(accept_key(key)),
+        _ => {
+            let why = "Sec-WebSocket-Key is not one Base64 text of 16 bytes";
+            Err(Refusal::stranger(StatusCode::BAD_REQUEST, why))
+        }
+    }
+}
+
+/// Takes the socket over once the 101 has left.
+async fn enter(desk: Arc<Desk>, upgraded: OnUpgrade, from: String) {
+    let Ok(upgraded) = upgraded.await else {
+        return;
+    };
+    let Ok(parts) = downcast::<TokioIo<Socket>>(upgraded) else {
+        tracing::error!("a WebSocket's socket is not the one that was accepted");
+        return;
+    };
+    // A copy, so that the server's buffer is not held for what may be a few bytes of it.
+    let begun = BytesMut::from(&parts.read_buf[..]);
+    let (name, setup) = (from.clone(), &desk.setup);
+    let link = match parts.io.into_inner().stream {
+        Stream::Clear(stream) => link(stream.into_split(), begun, Role::Server, name, setup),
+        Stream::Tls(stream) => link(split(*stream), begun, Role::Server, name, setup),
+    };
+    // Nobody is left to be told otherwise.
+    let _ = desk.announce(&from, link).await;
+}
+
+fn only<'a>(fields: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+    let mut all = fields.get_all(name).iter();
+    let value = all.next()?;
+    all.next().is_none().then(|| value.as_bytes())
+}
+
+/// Whether `token` is among the comma-separated values of the headers of that name.
+fn lists(fields: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+    let values = fields.get_all(name).iter();
+    let mut tokens = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    tokens.any(|one| one.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+}

@@ -1,0 +1,79 @@
+//! One member of a JSON object, by name.
+//!
+//! For those who have to look into a message's body for a single thing: which session it belongs
+//! to. It reads over the text and keeps nothing. Not here: the envelope (see `scan`), and any
+//! tree.
+
+use std::borrow::Cow;
+
+use super::json::Reader;
+
+/// The value of the first member called `name`, as spelled; `None` when `object` is no object or
+/// has none. `object` is JSON, as `scan` has found.
+#[must_use]
+pub fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut reader = Reader::new(object, usize::MAX);
+    reader.space();
+    if reader.peek() != b'{' {
+        return None;
+    }
+    reader.at += 1;
+    reader.space();
+    while reader.peek() == b'"' {
+        let key = reader.key().ok()?;
+        let start = reader.at;
+        reader.value(1, &mut ()).ok()?;
+        if key.name(&mut [0; 16]) == Some(name.as_bytes()) {
+            return Some(&object[start..reader.at]);
+        }
+        reader.space();
+        if reader.peek() != b',' {
+            return None;
+        }
+        reader.at += 1;
+        reader.space();
+    }
+    None
+}
+
+/// The same, when it is a string: its text.
+#[must_use]
+pub fn member_text<'a>(object: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
+    let value = member(object, name)?;
+    let inner = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if memchr::memchr(b'\\', inner).is_some() {
+        return serde_json::from_slice(value).ok().map(Cow::Owned);
+    }
+    std::str::from_utf8(inner).ok().map(Cow::Borrowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_found_wherever_it_stands() {
+        for (object, found) in [
+            (r#"{"sessionId":"s"}"#, Some("s")),
+            (
+                r#" { "a" : {"sessionId":"x"}, "sessionId" : "s" } "#,
+                Some("s"),
+            ),
+            (
+                r#"{"a":["sessionId"],"\u0073essionId":"\u0073\n"}"#,
+                Some("s\n"),
+            ),
+            (r#"{"sessionId":"ü😀"}"#, Some("ü😀")),
+            (r#"{"sessionId":1}"#, None),
+            (r#"{"sessionId":null}"#, None),
+            (r#"{"sessionid":"s"}"#, None),
+            (r#"{}"#, None),
+            (r#"["sessionId","s"]"#, None),
+            ("", None),
+            (r#"{"sessionId""#, None),
+        ] {
+            let text = member_text(object.as_bytes(), "sessionId");
+            assert_eq!(text.as_deref(), found, "{object}");
+        }
+    }
+}
