@@ -9,6 +9,8 @@
     reason = "a test that cannot go on has failed; clippy knows only functions marked so"
 )]
 
+use std::time::Duration;
+
 use acp_relay::transport::{
     Endpoint, Farewell, FrameSink, FrameStream, Link, Setup, Tls, registry,
 };
@@ -16,6 +18,8 @@ use acp_relay::wire::framing::Cut;
 use acp_relay::wire::{Frame, Limits};
 use tempfile::TempDir;
 
+use super::http::caller::{How, Site};
+use super::http::linked;
 use crate::support::link::{accept, close, heard, listen, next, run, say, setup_with};
 
 /// Two ends of one fresh link.
@@ -23,8 +27,11 @@ pub(super) struct Pair {
     pub(super) scheme: &'static str,
     pub(super) client: Link,
     pub(super) server: Link,
-    _dir: TempDir,
+    _kept: Kept,
 }
+
+/// What has to outlive a link.
+type Kept = Box<dyn std::any::Any>;
 
 /// Tells the second process where the far end listens.
 const FAR_END: &str = "ACP_RELAY_TEST_FAR_END";
@@ -32,7 +39,9 @@ const FAR_END: &str = "ACP_RELAY_TEST_FAR_END";
 /// The schemes that are tried: all there are. `exec` tries `stdio` with it.
 pub(super) fn schemes() -> Vec<&'static str> {
     let all = registry::all().iter().flat_map(|one| one.schemes());
-    let here: Vec<_> = all.copied().filter(|scheme| *scheme != "stdio").collect();
+    // Those with TLS and elephant.ai's are `http` again, and have tests of their own.
+    let elsewhere = |scheme: &str| scheme == "stdio" || scheme.contains("http") && scheme != "http";
+    let here: Vec<_> = all.copied().filter(|scheme| !elsewhere(scheme)).collect();
     assert!(here.len() >= 6, "{here:?}");
     here
 }
@@ -41,7 +50,7 @@ pub(super) fn schemes() -> Vec<&'static str> {
 pub(super) fn listening() -> Vec<&'static str> {
     schemes()
         .into_iter()
-        .filter(|scheme| *scheme != "exec")
+        .filter(|scheme| !["exec", "http"].contains(scheme))
         .collect()
 }
 
@@ -76,6 +85,9 @@ pub(super) fn certificate(dir: &TempDir) -> Tls {
 }
 
 pub(super) async fn pair(scheme: &'static str, limits: &Limits) -> Pair {
+    if scheme == "http" {
+        return over_http(limits).await;
+    }
     let dir = tempfile::tempdir().unwrap();
     let child = scheme == "exec";
     let (at, setup) = place(if child { "unix" } else { scheme }, limits, &dir);
@@ -95,7 +107,22 @@ pub(super) async fn pair(scheme: &'static str, limits: &Limits) -> Pair {
         scheme,
         client,
         server,
-        _dir: dir,
+        _kept: Box::new(dir),
+    }
+}
+
+async fn over_http(limits: &Limits) -> Pair {
+    let limits = Limits {
+        http_grace: Duration::from_millis(300),
+        ..limits.clone()
+    };
+    let mut site = Site::open(How::H1, limits).await;
+    let (client, server) = linked::pair(&mut site).await;
+    Pair {
+        scheme: "http",
+        client,
+        server,
+        _kept: Box::new(site),
     }
 }
 

@@ -25,13 +25,9 @@ fn numbered(number: usize) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"n","params":{{"number":{number}}}}}"#)
 }
 
-/// A request of about `bytes` bytes.
+/// A notification of about `bytes` bytes.
 fn large(bytes: usize) -> Frame {
-    format!(
-        r#"{{"id":1,"method":"m","params":"{}"}}"#,
-        "x".repeat(bytes)
-    )
-    .into()
+    format!(r#"{{"method":"m","params":"{}"}}"#, "x".repeat(bytes)).into()
 }
 
 #[test]
@@ -117,11 +113,16 @@ fn a_message_beyond_the_limit_has_a_defined_outcome() {
         ..Limits::default()
     };
     each_within(&limits, async |mut pair| {
+        if pair.scheme == "http" {
+            // 413, before it is a message of anybody's (see `http::codes`).
+            return;
+        }
         let (client, server) = (&mut pair.client, &mut pair.server);
         say(&mut *client.tx, numbered(1)).await.unwrap();
         assert_eq!(heard(&mut *server.rx).await, Frame::from(numbered(1)));
         let speak = async {
-            say(&mut *client.tx, large(400_000)).await.unwrap();
+            let request = format!(r#"{{"id":1,"params":"{}"}}"#, "x".repeat(400_000));
+            say(&mut *client.tx, request).await.unwrap();
             say(&mut *client.tx, numbered(2)).await.unwrap();
         };
         let listen = async {
@@ -145,7 +146,10 @@ fn a_message_beyond_the_limit_has_a_defined_outcome() {
 fn a_reader_that_stalls_pauses_its_writer_and_misses_nothing() {
     each(async |mut pair| {
         const COUNT: usize = 10_000;
-        let message = |number: usize| Frame::from(format!("{:8}{}", number, "x".repeat(12_000)));
+        let message = |number: usize| {
+            let text = "x".repeat(12_000);
+            Frame::from(format!(r#"{{"method":"n","params":"{number:8}{text}"}}"#))
+        };
         let (tx, rx) = (&mut pair.client.tx, &mut pair.server.rx);
         let mut given = 0;
         // Until nothing moves any more. A wait that is cut short makes the test weaker, not wrong.
@@ -273,7 +277,7 @@ fn a_wait_that_is_given_up_loses_nothing() {
 fn every_byte_arrives_as_it_was_written() {
     let texts = [
         r#"{"id":"ü-😀-\u00fc","method":"m","params":"日本語"}"#,
-        r#"{"id":1,"method":"session\/prompt","params":"\"\\\/\b\f\n\r\t\u0000"}"#,
+        r#"{"id":1,"method":"session\/new","params":"\"\\\/\b\f\n\r\t\u0000"}"#,
         r#"{"method":"lone","params":["\ud83d","\udc00\ud800"]}"#,
         r#"{"id":12345678901234567890123,"result":1e400}"#,
         r#"{ "id" : 1.50 , "result" : -0 }"#,
@@ -282,11 +286,12 @@ fn every_byte_arrives_as_it_was_written() {
     ];
     each(async |mut pair| {
         for text in texts {
-            say(&mut *pair.client.tx, text).await.unwrap();
-            assert_eq!(
-                heard(&mut *pair.server.rx).await.as_bytes(),
-                text.as_bytes()
-            );
+            // HTTP takes nothing but messages.
+            if pair.scheme != "http" || text.starts_with('{') {
+                say(&mut *pair.client.tx, text).await.unwrap();
+                let got = heard(&mut *pair.server.rx).await;
+                assert_eq!(got.as_bytes(), text.as_bytes());
+            }
             say(&mut *pair.server.tx, text).await.unwrap();
             assert_eq!(
                 heard(&mut *pair.client.rx).await.as_bytes(),

@@ -359,7 +359,7 @@ fn who_asks_for_something_else_gets_http() {
                     ],
                 ),
                 "426",
-                "Sec-WebSocket-Version: 13",
+                "Sec-Websocket-Version: 13",
             ),
             (
                 request("GET", &[host, UPGRADE, CONNECTION, VERSION]),
@@ -391,11 +391,11 @@ fn who_asks_for_something_else_gets_http() {
                 "400",
                 "HTTP",
             ),
-            (many.clone(), "400", "fields"),
+            (many.clone(), "431", "Too Large"),
             (
                 request("GET", &[("A", &"b".repeat(40_000))]),
-                "400",
-                "too long",
+                "431",
+                "Too Large",
             ),
         ];
         for (request, status, word) in cases {

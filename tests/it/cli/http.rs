@@ -1,0 +1,161 @@
+//! `serve` behind HTTP: what its clients see of agents, of a full house and of the end.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::link::run as block_on;
+use crate::support::program::Program;
+use crate::transport::http::caller::{Caller, Events, INITIALIZE};
+
+/// Answers `initialize` with its process id; told to, says 500 things and fails.
+const AGENT: &str = r#"read line
+echo "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"pid\":$$}}"
+while read line; do
+    case $line in *talk*)
+        number=0
+        while [ $number -lt 500 ]; do
+            echo "{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":$number}"
+            number=$((number + 1))
+        done
+        echo gone >&2
+        exit 3
+    esac
+done"#;
+
+struct Client {
+    caller: Caller,
+    id: String,
+    agent: u64,
+}
+
+fn serve(options: &[&str]) -> Program {
+    let listen = ["serve", "--listen", "http://127.0.0.1:0"];
+    let agent = ["--", "sh", "-c", AGENT];
+    Program::start(&[&listen[..], options, &agent].concat())
+}
+
+impl Client {
+    async fn open(address: &str) -> Self {
+        let caller = Caller::to(address);
+        let reply = caller.post(&[], INITIALIZE).await;
+        let answer: Value = serde_json::from_str(&reply.body).unwrap();
+        Self {
+            caller,
+            id: reply.fields["acp-connection-id"]
+                .to_str()
+                .unwrap()
+                .to_owned(),
+            agent: answer["result"]["pid"].as_u64().unwrap(),
+        }
+    }
+
+    fn name(&self) -> [(&'static str, &str); 1] {
+        [("acp-connection-id", &self.id)]
+    }
+
+    async fn events(&self) -> Events {
+        self.caller.events(&self.name()).await
+    }
+
+    fn agent_lives(&self) -> bool {
+        fs::exists(Path::new("/proc").join(self.agent.to_string())).unwrap()
+    }
+}
+
+#[test]
+fn an_agents_last_words_come_before_its_end() {
+    block_on(async {
+        let mut serve = serve(&[]);
+        let client = Client::open(&serve.address().await).await;
+        let mut events = client.events().await;
+        let talk = r#"{"jsonrpc":"2.0","id":1,"method":"talk"}"#;
+        let reply = client.caller.post(&client.name(), talk).await;
+        assert_eq!(reply.status.as_u16(), 202);
+        for number in 0..500 {
+            let expected = format!(r#"{{"jsonrpc":"2.0","method":"n","params":{number}}}"#);
+            assert_eq!(events.data().await, expected);
+        }
+        let answer = events.data().await;
+        assert!(
+            answer.contains("-32051") && answer.contains("\"id\":1"),
+            "{answer}"
+        );
+        let notice = events.data().await;
+        assert!(notice.contains("_acp-relay/agent_exited"), "{notice}");
+        assert!(events.ends().await);
+        let reply = client.caller.post(&client.name(), talk).await;
+        assert_eq!(reply.status.as_u16(), 404);
+    });
+}
+
+#[test]
+fn told_to_stop_it_ends_streams_and_agents() {
+    block_on(async {
+        let mut serve = serve(&[]);
+        let client = Client::open(&serve.address().await).await;
+        let mut events = client.events().await;
+        serve.signal(Signal::TERM);
+        // Whatever is said before it, the stream ends.
+        while events.next().await.is_some() {}
+        assert_eq!(serve.exit().await.code(), Some(0));
+        assert!(!client.agent_lives());
+    });
+}
+
+#[test]
+fn a_client_that_vanishes_leaves_no_agent() {
+    block_on(async {
+        let mut serve = serve(&["--limit", "http-grace=300ms"]);
+        let address = serve.address().await;
+        let client = Client::open(&address).await;
+        drop(client.events().await);
+        while client.agent_lives() {
+            tokio::task::yield_now().await;
+        }
+        // The others are served.
+        let other = Client::open(&address).await;
+        assert!(other.agent_lives());
+    });
+}
+
+#[test]
+fn a_full_house_says_so() {
+    block_on(async {
+        let mut serve = serve(&["--limit", "connections=1"]);
+        let address = serve.address().await;
+        let client = Client::open(&address).await;
+        let reply = client.caller.post(&[], INITIALIZE).await;
+        assert_eq!(reply.status.as_u16(), 200);
+        assert!(reply.body.contains("-32053"), "{}", reply.body);
+        let reply = client
+            .caller
+            .ask("DELETE", "/acp", &client.name(), "")
+            .await;
+        assert_eq!(reply.status.as_u16(), 202);
+    });
+}
+
+#[test]
+fn a_cookie_is_set_and_any_is_taken() {
+    block_on(async {
+        let mut serve = serve(&["--affinity-cookie", "route=one"]);
+        let caller = Caller::to(&serve.address().await);
+        let other = [("cookie", "route=two; more=x")];
+        let reply = caller.post(&other, INITIALIZE).await;
+        let cookie = reply.fields["set-cookie"].to_str().unwrap();
+        assert!(
+            cookie.starts_with("route=one; Path=/acp; HttpOnly"),
+            "{cookie}"
+        );
+        let id = reply.fields["acp-connection-id"].to_str().unwrap();
+        let fields = [other[0], ("acp-connection-id", id)];
+        let reply = caller.post(&fields, r#"{"method":"x"}"#).await;
+        assert_eq!(reply.status.as_u16(), 202);
+        assert!(!reply.fields.contains_key("set-cookie"));
+    });
+}

@@ -1,0 +1,79 @@
+//! elephant.ai's routes, as its real clients find them at its real server.
+
+use acp_relay::transport::Front;
+use acp_relay::wire::{Frame, Limits};
+
+use super::caller::{How, Site};
+use crate::support::link::{accept, heard, run, say};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const NOTICE: &str = r#"{"jsonrpc":"2.0","method":"x"}"#;
+
+/// method, path, body, status, words.
+const CASES: &[(&str, &str, &str, u16, &str)] = &[
+    ("POST", "/acp/rpc", NOTICE, 400, "client_id"),
+    ("POST", "/acp/rpc?client_id=", NOTICE, 400, "client_id"),
+    ("POST", "/acp/rpc?client_id=a", "{", 400, "-32700"),
+    ("POST", "/acp/rpc?client_id=a", "[]", 400, "-32600"),
+    (
+        "POST",
+        "/acp/rpc?client_id=a",
+        r#"{"method":"x"}"#,
+        400,
+        "2.0",
+    ),
+    ("GET", "/acp/rpc?client_id=a", "", 405, "POST"),
+    ("DELETE", "/acp/sse?client_id=a", "", 405, "GET"),
+    ("GET", "/acp/sse", "", 400, "client_id"),
+];
+
+#[test]
+fn a_client_names_itself_and_has_one_stream() {
+    for scheme in ["http", "elephant+http"] {
+        run(async {
+            let front = Front::default();
+            let mut site = Site::with(How::H1, scheme, Limits::default(), front).await;
+            for (method, path, body, status, words) in CASES {
+                let reply = site.caller.ask(method, path, &[JSON], body).await;
+                assert_eq!(
+                    reply.status.as_u16(),
+                    *status,
+                    "{method} {path}: {}",
+                    reply.body
+                );
+                assert!(reply.body.contains(words), "{}", reply.body);
+            }
+            let other = site.caller.ask("POST", "/acp", &[JSON], NOTICE).await;
+            let official = if scheme == "http" { 400 } else { 404 };
+            assert_eq!(other.status.as_u16(), official);
+            if official == 404 {
+                // That is reported.
+                let refused = site.listener.accept().await.unwrap().unwrap();
+                assert!(refused.finish.await.is_err());
+            }
+            // A message comes before there is a stream: what is said then waits for it.
+            let caller = site.caller.clone();
+            let path = "/acp/rpc?x=y&client_id=a";
+            let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
+            let asking = caller.ask("POST", path, &[JSON], hello);
+            let (reply, mut link) = tokio::join!(asking, accept(&mut *site.listener));
+            assert_eq!(reply.status.as_u16(), 202);
+            assert_eq!(heard(&mut *link.rx).await, Frame::from(hello));
+            say(&mut *link.tx, r#"{"id":1,"result":{}}"#).await.unwrap();
+            let mut first = caller.events_at("/acp/sse?client_id=a", &[]).await;
+            let connected = first.next().await.unwrap();
+            assert_eq!(connected.comment.as_deref(), Some(" connected"));
+            let event = first.event().await;
+            assert_eq!((&*event.data, &*event.id), (r#"{"id":1,"result":{}}"#, ""));
+            let mut second = caller.events_at("/acp/sse?client_id=a", &[]).await;
+            assert!(first.ends().await, "the second stream takes over");
+            let session = r#"{"method":"session/update","params":{"sessionId":"s"}}"#;
+            say(&mut *link.tx, session).await.unwrap();
+            assert_eq!(second.data().await, session);
+            let answer = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+            let reply = caller.ask("POST", path, &[JSON], answer).await;
+            assert_eq!((reply.status.as_u16(), &*reply.body), (204, ""));
+            assert_eq!(heard(&mut *link.rx).await, Frame::from(answer));
+        });
+    }
+}

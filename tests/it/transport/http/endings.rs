@@ -1,0 +1,227 @@
+//! How a connection over HTTP ends: by the client, by time, and by the relay.
+
+use std::time::Duration;
+
+use acp_relay::transport::{Farewell, LinkError};
+use acp_relay::wire::Limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::caller::{EVERY_WAY, How, INITIALIZE, Site};
+use crate::support::link::{accept, close, feed, heard, next, run, say};
+
+fn brief() -> Limits {
+    Limits {
+        http_grace: Duration::from_millis(200),
+        ..Limits::default()
+    }
+}
+
+#[test]
+fn a_client_that_vanishes_is_lost_after_its_grace() {
+    for how in EVERY_WAY {
+        run(async {
+            let mut site = Site::open(how, brief()).await;
+            let mut open = site.initialize().await;
+            let name = [("acp-connection-id", &*open.id)];
+            let events = site.caller.events(&name).await;
+            // As long as a stream is open it is there.
+            let quiet = timeout(Duration::from_millis(500), next(&mut *open.link.rx)).await;
+            assert!(quiet.is_err(), "{quiet:?}");
+            drop(events);
+            let lost = next(&mut *open.link.rx).await.unwrap().unwrap_err();
+            assert!(matches!(lost, LinkError::Io { .. }), "{lost}");
+            assert!(next(&mut *open.link.rx).await.is_none());
+            assert!(say(&mut *open.link.tx, "{}").await.is_err());
+            let reply = site.caller.post(&name, "{\"method\":\"x\"}").await;
+            assert_eq!(reply.status.as_u16(), 404);
+        });
+    }
+}
+
+#[test]
+fn a_client_that_does_not_wait_for_its_initialize_has_left() {
+    run(async {
+        let mut site = Site::open(How::H1, Limits::default()).await;
+        let mut stream = TcpStream::connect(("127.0.0.1", site.caller.port))
+            .await
+            .unwrap();
+        let request = format!(
+            "POST /acp HTTP/1.1\r\nHost: localhost:{}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{INITIALIZE}",
+            site.caller.port,
+            INITIALIZE.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut link = accept(&mut *site.listener).await;
+        heard(&mut *link.rx).await;
+        drop(stream);
+        assert!(next(&mut *link.rx).await.is_none());
+    });
+}
+
+#[test]
+fn an_initialize_that_fails_is_answered_and_leaves_nothing() {
+    run(async {
+        let mut site = Site::open(How::H1, Limits::default()).await;
+        let caller = site.caller.clone();
+        let refusal = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"no"}}"#;
+        let answering = async {
+            let mut link = accept(&mut *site.listener).await;
+            heard(&mut *link.rx).await;
+            say(&mut *link.tx, refusal).await.unwrap();
+            assert!(next(&mut *link.rx).await.is_none());
+            // What would have to wait for a client does not.
+            close(&mut *link.tx, Farewell::Done).await.unwrap();
+        };
+        let (reply, ()) = tokio::join!(caller.post(&[], INITIALIZE), answering);
+        assert_eq!((reply.status.as_u16(), &*reply.body), (200, refusal));
+        let id = reply.fields["acp-connection-id"].to_str().unwrap();
+        let reply = caller
+            .ask("DELETE", "/acp", &[("acp-connection-id", id)], "")
+            .await;
+        assert_eq!(reply.status.as_u16(), 404);
+        // An agent that is gone before it answered.
+        let answering = async { drop(accept(&mut *site.listener).await) };
+        let (reply, ()) = tokio::join!(caller.post(&[], INITIALIZE), answering);
+        assert_eq!(reply.status.as_u16(), 502);
+        assert!(reply.body.contains("-32050"), "{}", reply.body);
+    });
+}
+
+#[test]
+fn what_is_said_before_the_initialize_is_answered_waits() {
+    run(async {
+        let mut site = Site::open(How::H1, Limits::default()).await;
+        let caller = site.caller.clone();
+        let answered = r#"{"jsonrpc":"2.0","id":0,"result":{}}"#;
+        let answering = async {
+            let mut link = accept(&mut *site.listener).await;
+            heard(&mut *link.rx).await;
+            say(&mut *link.tx, r#"{"method":"early"}"#).await.unwrap();
+            // A request of the agent's with the same id is no answer.
+            say(&mut *link.tx, r#"{"id":0,"method":"early"}"#)
+                .await
+                .unwrap();
+            say(&mut *link.tx, answered).await.unwrap();
+            link
+        };
+        let (reply, _link) = tokio::join!(caller.post(&[], INITIALIZE), answering);
+        assert_eq!(reply.body, answered);
+        let id = reply.fields["acp-connection-id"].to_str().unwrap();
+        let mut own = caller.events(&[("acp-connection-id", id)]).await;
+        assert_eq!(own.data().await, r#"{"method":"early"}"#);
+        assert_eq!(own.data().await, r#"{"id":0,"method":"early"}"#);
+    });
+}
+
+#[test]
+fn the_last_words_reach_the_streams_before_they_end() {
+    for how in EVERY_WAY {
+        run(async {
+            let mut site = Site::open(how, Limits::default()).await;
+            let open = site.initialize().await;
+            let name = [("acp-connection-id", &*open.id)];
+            let mut own = site.caller.events(&name).await;
+            let mut link = open.link;
+            let text = |number: u32| format!(r#"{{"method":"n","params":{number}}}"#);
+            let speaking = async {
+                for number in 0..500 {
+                    feed(&mut *link.tx, text(number)).await.unwrap();
+                }
+                close(&mut *link.tx, Farewell::Done).await.unwrap();
+                drop(link);
+            };
+            let listening = async {
+                for number in 0..500 {
+                    assert_eq!(own.data().await, text(number));
+                }
+                assert!(own.ends().await);
+            };
+            tokio::join!(speaking, listening);
+            let reply = site.caller.post(&name, "{\"method\":\"x\"}").await;
+            assert_eq!(reply.status.as_u16(), 404);
+        });
+    }
+}
+
+#[test]
+fn a_listener_that_is_dropped_leaves_connections_alone() {
+    run(async {
+        let mut site = Site::open(How::H1, Limits::default()).await;
+        let mut open = site.initialize().await;
+        let Site {
+            listener, caller, ..
+        } = site;
+        drop(listener);
+        let name = [("acp-connection-id", &*open.id)];
+        // On a socket that is opened now.
+        let reply = caller.post(&name, "{\"method\":\"x\"}").await;
+        assert_eq!(reply.status.as_u16(), 202);
+        heard(&mut *open.link.rx).await;
+        let reply = caller.post(&[], INITIALIZE).await;
+        assert_eq!(reply.status.as_u16(), 503);
+        drop(open.link);
+        // The port is given back once the last connection is over.
+        while TcpStream::connect(("127.0.0.1", caller.port)).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn a_reader_that_takes_nothing_loses_its_socket_and_not_its_messages() {
+    run(async {
+        let limits = Limits {
+            http_stall: Duration::from_millis(500),
+            http_waiting: 64 << 20,
+            http_replay: 64 << 20,
+            ..Limits::default()
+        };
+        let mut site = Site::open(How::H1, limits).await;
+        let open = site.initialize().await;
+        let mut link = open.link;
+        let mut stream = TcpStream::connect(("127.0.0.1", site.caller.port))
+            .await
+            .unwrap();
+        let request = format!(
+            "GET /acp HTTP/1.1\r\nHost: localhost:{}\r\nAccept: text/event-stream\r\n\
+             Acp-Connection-Id: {}\r\n\r\n",
+            site.caller.port, open.id
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut begun = [0; 12];
+        stream.read_exact(&mut begun).await.unwrap();
+        assert_eq!(&begun, b"HTTP/1.1 200");
+        let text = |number: usize| format!("{{\"method\":\"{number} {}\"}}", "x".repeat(1 << 18));
+        for number in 0..64 {
+            say(&mut *link.tx, text(number)).await.unwrap();
+        }
+        // It comes back on another socket when this one has been taken from it.
+        let name = ("acp-connection-id", &*open.id);
+        let mut own = loop {
+            let fields = [name, ("accept", "text/event-stream")];
+            let reply = site.caller.try_events(&fields).await;
+            match reply {
+                Some(events) => break events,
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        };
+        // Some were on their way when the socket went; the rest is there, in order.
+        let first = own.event().await.data;
+        let number = |data: &str| {
+            data[11..]
+                .split(' ')
+                .next()
+                .unwrap()
+                .parse::<usize>()
+                .unwrap()
+        };
+        let from = number(&first);
+        assert!(from < 64);
+        for at in from + 1..64 {
+            assert!(own.data().await == text(at));
+        }
+    });
+}
