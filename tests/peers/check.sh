@@ -13,6 +13,10 @@ echo "== real agents and a real client"
 python3 run.py
 echo "== peers of old"
 python3 dialects/run.py
+echo "== official remote clients"
+python3 http_server.py
+echo "== curl and nghttp"
+./http_tools.sh
 echo "== JSON through every pair of wires"
 python3 json_suite.py
 echo "== killed at random moments"
@@ -21,6 +25,8 @@ echo "== stalled readers"
 # Streams of 2 GiB take the optimised program; the other checks are as good on any.
 cargo build --quiet --release --locked --offline
 python3 stall.py --relay "${CARGO_TARGET_DIR:-../../target}/release/acp-relay"
+echo "== many clients"
+python3 http_load.py --idle 9000 --seconds 20
 echo "== Autobahn"
 # Split into words on purpose: it is a command with arguments.
 # shellcheck disable=SC2086

@@ -10,6 +10,7 @@
 set -eu
 
 sdk_js=1.9.0
+sdk_js_2=2.4.0
 ws_js=8.23.0
 gemini=0.61.0
 sdk_py=0.12.1
@@ -40,6 +41,23 @@ if ! is_there npm "$want"; then
     npm install --prefix "$peers/npm" --ignore-scripts --no-audit --no-fund --loglevel=error \
         "@agentclientprotocol/sdk@$sdk_js" "ws@$ws_js" "@google/gemini-cli@$gemini"
     complete npm "$want"
+fi
+
+# The same SDK's next major version, whose remote clients are other ones.
+want="sdk $sdk_js_2 ws $ws_js"
+if ! is_there npm2 "$want"; then
+    begin npm2 "$want"
+    npm install --prefix "$peers/npm2" --ignore-scripts --no-audit --no-fund --loglevel=error \
+        "@agentclientprotocol/sdk@$sdk_js_2" "ws@$ws_js"
+    complete npm2 "$want"
+fi
+
+# The official Rust SDK's remote client, which is a library: rust_client is a program around it.
+want="rust_client $(cat "$here/rust_client/Cargo.lock" "$here/rust_client/src/main.rs" | cksum)"
+if ! is_there rust "$want"; then
+    begin rust "$want"
+    CARGO_TARGET_DIR="$peers/rust" cargo build --quiet --locked --manifest-path "$here/rust_client/Cargo.toml"
+    complete rust "$want"
 fi
 
 # goose, one binary. Left out where there is none for this machine.
