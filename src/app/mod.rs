@@ -17,6 +17,7 @@ mod household;
 mod limits;
 mod lines;
 mod repairs;
+mod remote;
 mod runtime;
 mod seldom;
 mod serve;

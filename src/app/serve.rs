@@ -14,7 +14,7 @@ use super::cli::{self, Serve};
 use super::common::Ground;
 use super::conversation::{self, carry, turn_away};
 use super::seldom::Seldom;
-use super::{endpoints, exit, runtime, stderr};
+use super::{endpoints, exit, remote, runtime, stderr};
 use crate::transport::registry;
 use crate::transport::{Arrival, Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Tls};
 use crate::wire::reply::{self, Reason};
@@ -64,13 +64,13 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
     ground.client.tls = Tls {
         cert: args.tls_cert,
         key: args.tls_key,
-        ca: None,
+        ..Tls::default()
     };
     let agent = match sense(args.agent, args.command, &args.listen, &ground.client.tls) {
         Ok(agent) => agent,
         Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
     };
-    if let Err(fault) = endpoints::check_ca(&agent, &ground.agent.tls) {
+    if let Err(fault) = remote::check(&agent, &ground.agent) {
         return Ok(cli::fail(exit::USAGE, &fault));
     }
     registry::check(&agent)?;

@@ -3,6 +3,7 @@
 //! A new transport is a file and a line in [`all`]; what is listed here is enrolled in the
 //! conformance suite.
 
+use super::http::Http;
 use super::memory::Memory;
 use super::process::Exec;
 use super::stdio::Stdio;
@@ -17,7 +18,7 @@ use super::{Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport
 pub fn all() -> &'static [&'static dyn Transport] {
     static STDIO: Stdio = Stdio::new();
     static MEMORY: Memory = Memory::new();
-    static ALL: &[&dyn Transport] = &[&STDIO, &Exec, &Tcp, &Unix, &WebSocket, &MEMORY];
+    static ALL: &[&dyn Transport] = &[&STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &MEMORY];
     ALL
 }
 

@@ -3,4 +3,8 @@
 //! `server` answers a port, `client` speaks to one; `names` is what both have to call alike. Not
 //! here: frames of WebSockets (see `websocket`), certificates (see `tls`).
 
+pub mod client;
 mod names;
+mod transport;
+
+pub(super) use transport::Http;

@@ -7,7 +7,6 @@ use tokio::io::split;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::frame::Role;
 use super::handshake::{Entrance, HandshakeError, accept_stream, connect_stream};
@@ -45,7 +44,7 @@ impl Transport for WebSocket {
             };
             let Web { host, path, .. } = web;
             let connector = if web.tls {
-                Some(tls::connector(to, &setup.tls)?)
+                Some(tls::connector(to, &setup.tls, &[b"http/1.1"])?)
             } else {
                 None
             };
@@ -59,14 +58,11 @@ impl Transport for WebSocket {
                     let begun = opened.map_err(|fault| not_opened(to, &fault))?;
                     return Ok(link(stream.into_split(), begun, Role::Client, name, setup));
                 };
-                let certified = ServerName::try_from(host.clone()).map_err(|_| {
-                    let what = format!("{host:?} cannot be the name of a TLS server");
-                    OpenError::new(OpenErrorKind::Usage, to, what)
-                })?;
+                let certified = tls::name(to, host)?;
                 let mut stream = connector
                     .connect(certified, stream)
                     .await
-                    .map_err(|fault| not_encrypted(to, &fault))?;
+                    .map_err(|fault| failure::not_encrypted(to, &fault))?;
                 let opened = connect_stream(&mut stream, &authority, path, &setup.limits).await;
                 let begun = opened.map_err(|fault| not_opened(to, &fault))?;
                 Ok(link(split(stream), begun, Role::Client, name, setup))
@@ -181,13 +177,6 @@ fn not_admitted(name: &str, fault: &HandshakeError) -> OpenError {
             OpenError::new(OpenErrorKind::Protocol, name, what)
         }
     }
-}
-
-fn not_encrypted(to: &Endpoint, fault: &io::Error) -> OpenError {
-    let what = format!("TLS could not be agreed on ({fault})");
-    OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy(
-        "Check that the peer speaks TLS there; name its certificate with --tls-ca if it is your own",
-    )
 }
 
 fn not_opened(to: &Endpoint, fault: &HandshakeError) -> OpenError {

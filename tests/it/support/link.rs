@@ -37,7 +37,7 @@ pub(crate) fn setup_with(limits: Limits) -> Setup {
     Setup {
         limits: Arc::new(limits),
         framing: None,
-        tls: Tls::default(),
+        ..Setup::default()
     }
 }
 
