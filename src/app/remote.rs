@@ -60,7 +60,9 @@ impl RemoteArgs {
             let borne = greeting.bear(&token);
             borne.map_err(|fault| format!("--bearer-file: {shown}: {fault}"))?;
         } else if let Some(token) = env::var_os(BEARER).filter(|token| !token.is_empty()) {
-            let token = token.to_str().ok_or_else(|| format!("{BEARER} is not text"))?;
+            let token = token
+                .to_str()
+                .ok_or_else(|| format!("{BEARER} is not text"))?;
             let borne = greeting.bear(token);
             borne.map_err(|fault| format!("{BEARER}: {fault}"))?;
         }
@@ -71,7 +73,9 @@ impl RemoteArgs {
 /// Refuses options that nobody would see.
 pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
     let unseen = |options: &str, of: &str| {
-        Err(format!("{options} is for agents behind {of}, and the agent is {agent}"))
+        Err(format!(
+            "{options} is for agents behind {of}, and the agent is {agent}"
+        ))
     };
     let tls = matches!(agent, Endpoint::Web(Web { tls: true, .. }));
     if setup.tls.ca.is_some() && !tls {

@@ -116,6 +116,9 @@ pub enum LinkError {
         /// What it did.
         detail: String,
     },
+    /// The peer's server said no, or cannot be what it was taken for.
+    #[error("{0}")]
+    Refused(String),
     /// The byte stream cannot be cut into messages any more.
     #[error("{0}")]
     Framing(Flaw),

@@ -16,6 +16,7 @@ use acp_relay::transport::websocket::{
 };
 use acp_relay::transport::{Farewell, FrameSink};
 use acp_relay::wire::Limits;
+use hyper::HeaderMap;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -93,7 +94,7 @@ async fn open(url: &str) -> Outcome<Halves> {
     let mut stream = TcpStream::connect(authority).await?;
     stream.set_nodelay(true)?;
     let limits = Limits::default();
-    let begun = connect_stream(&mut stream, authority, target, &limits).await?;
+    let begun = connect_stream(&mut stream, authority, target, &HeaderMap::new(), &limits).await?;
     let (reader, writer) = stream.into_split();
     Ok(halves(reader, writer, begun, Role::Client, &limits))
 }

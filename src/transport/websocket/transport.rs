@@ -52,9 +52,11 @@ impl Transport for WebSocket {
             let within = setup.limits.handshake;
             let name = to.to_string();
             let authority = web.authority();
+            let headers = &setup.greeting.headers;
             let open = async {
                 let Some(connector) = connector else {
-                    let opened = connect_stream(&mut stream, &authority, path, &setup.limits).await;
+                    let opened =
+                        connect_stream(&mut stream, &authority, path, headers, &setup.limits).await;
                     let begun = opened.map_err(|fault| not_opened(to, &fault))?;
                     return Ok(link(stream.into_split(), begun, Role::Client, name, setup));
                 };
@@ -63,7 +65,8 @@ impl Transport for WebSocket {
                     .connect(certified, stream)
                     .await
                     .map_err(|fault| failure::not_encrypted(to, &fault))?;
-                let opened = connect_stream(&mut stream, &authority, path, &setup.limits).await;
+                let opened =
+                    connect_stream(&mut stream, &authority, path, headers, &setup.limits).await;
                 let begun = opened.map_err(|fault| not_opened(to, &fault))?;
                 Ok(link(split(stream), begun, Role::Client, name, setup))
             };
@@ -184,6 +187,10 @@ fn not_opened(to: &Endpoint, fault: &HandshakeError) -> OpenError {
         HandshakeError::Refused { status, why } => {
             let colon = if why.is_empty() { "" } else { ": " };
             let what = format!("it answered {status} to a WebSocket{colon}{why}");
+            if matches!(status.get(..3), Some("401" | "403")) {
+                let remedy = "Check the token, --bearer-file, and what else the server asks for";
+                return OpenError::new(OpenErrorKind::Forbidden, to, what).with_remedy(remedy);
+            }
             (what, "Check the path; /acp is usual")
         }
         fault => (

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_relay::transport::{
-    Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError, Listener, Setup, Tls, registry,
+    Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError, Listener, Setup, registry,
 };
 use acp_relay::wire::framing::Cut;
 use acp_relay::wire::{Frame, Limits};

@@ -1,6 +1,7 @@
 //! Transports: what every one of them promises, and what each of them does besides.
 
 mod frames;
+mod http_client;
 mod place;
 mod sockets;
 mod streams;

@@ -27,7 +27,7 @@ const SHOWN: usize = 300;
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
-    /// The refusal in words: `it answered 404 Not Found: unknown connection`.
+    /// The refusal in words: `its server answered 404 Not Found: unknown connection`.
     pub(super) words: String,
     /// The body, which may be an error in JSON-RPC.
     pub(super) body: Frame,
@@ -40,8 +40,12 @@ impl Refusal {
     pub(super) async fn read(answer: Response<Incoming>) -> Self {
         let (head, body) = answer.into_parts();
         let body = start(body).await;
-        let mut words = format!("it answered {}", head.status);
-        if let Some(to) = head.headers.get(LOCATION).filter(|_| head.status.is_redirection()) {
+        let mut words = format!("its server answered {}", head.status);
+        if let Some(to) = head
+            .headers
+            .get(LOCATION)
+            .filter(|_| head.status.is_redirection())
+        {
             let to = String::from_utf8_lossy(to.as_bytes());
             words.push_str(&format!(
                 ", which points to {}; redirects are not followed, so name that address",
@@ -81,7 +85,7 @@ impl Refusal {
             500..=599 => (reply::PEER_LOST, Delivered::Unknown),
             _ => (reply::INVALID_REQUEST, Delivered::No),
         };
-        let mut reason = Reason::new(code, format!("the agent's server refused it: {}", self.words));
+        let mut reason = Reason::new(code, format!("the agent did not get it: {}", self.words));
         reason.source = Source::Agent;
         reason.delivered = delivered;
         reason.retryable = self.is_busy();

@@ -62,7 +62,9 @@ impl Jar {
 
     /// The value of a request's `Cookie` header, after `given`, which a person has set.
     pub(super) fn header(&self, given: Option<&HeaderValue>, now: Instant) -> Option<HeaderValue> {
-        let mut text = given.map(|value| value.as_bytes().to_vec()).unwrap_or_default();
+        let mut text = given
+            .map(|value| value.as_bytes().to_vec())
+            .unwrap_or_default();
         for cookie in &self.cookies {
             let lives = cookie.expires.is_none_or(|at| now < at);
             if lives && reaches(&cookie.path, &self.path) {
@@ -74,7 +76,9 @@ impl Jar {
                 text.extend_from_slice(cookie.value.as_bytes());
             }
         }
-        let mut value = HeaderValue::from_bytes(&text).ok().filter(|_| !text.is_empty())?;
+        let mut value = HeaderValue::from_bytes(&text)
+            .ok()
+            .filter(|_| !text.is_empty())?;
         value.set_sensitive(true);
         Some(value)
     }
@@ -166,7 +170,10 @@ mod tests {
 
     #[test]
     fn what_was_set_last_is_returned() {
-        assert_eq!(jar(&["a=1; HttpOnly", "b=2", "a=3; SameSite=Lax"]), "b=2; a=3");
+        assert_eq!(
+            jar(&["a=1; HttpOnly", "b=2", "a=3; SameSite=Lax"]),
+            "b=2; a=3"
+        );
         assert_eq!(jar(&[" a = x=y ;Path=/"]), "a=x=y");
         assert_eq!(jar(&["=1", "nothing", "; a=1"]), "");
     }
@@ -181,10 +188,19 @@ mod tests {
     #[test]
     fn what_is_over_is_forgotten() {
         assert_eq!(jar(&["a=1", "a=; Max-Age=0"]), "");
-        assert_eq!(jar(&["a=1", "a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]), "");
-        assert_eq!(jar(&["a=1", "a=1; Expires=Thu, 01-Jan-1970 00:00:00 GMT"]), "");
+        assert_eq!(
+            jar(&["a=1", "a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]),
+            ""
+        );
+        assert_eq!(
+            jar(&["a=1", "a=1; Expires=Thu, 01-Jan-1970 00:00:00 GMT"]),
+            ""
+        );
         assert_eq!(jar(&["a=1; Max-Age=1"]), "");
-        assert_eq!(jar(&["a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]), "a=1");
+        assert_eq!(
+            jar(&["a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]),
+            "a=1"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! Not here: the tasks themselves (see `post`, `stream`).
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -20,9 +21,9 @@ use super::site::Site;
 use super::stream;
 use crate::transport::http::names::{CONNECTION, SESSION};
 use crate::transport::{Endpoint, LinkError};
+use crate::wire::IdBuf;
 use crate::wire::framing::Cut;
 use crate::wire::reply::{self, Reason};
-use crate::wire::IdBuf;
 
 /// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
 const STREAMS: usize = 256;
@@ -119,13 +120,21 @@ impl Exchange {
         self.heard.put(Ok(Cut::Frame(error)), length);
     }
 
-    /// Ends the link with an error that those hear who still wait for something.
-    pub(super) fn break_off(&self, doing: &'static str, why: impl Into<String>) {
+    /// Ends the link: the server cannot be reached any more, or something was missed.
+    pub(super) fn lost(&self, context: &'static str, why: impl Into<String>) {
+        let source = io::Error::other(why.into());
+        self.end_with(LinkError::Io { context, source });
+    }
+
+    /// Ends the link: the server does not want us, or is not what it was taken for.
+    pub(super) fn refused(&self, why: impl Into<String>) {
+        self.end_with(LinkError::Refused(why.into()));
+    }
+
+    /// The error is heard by all who still wait for something.
+    fn end_with(&self, error: LinkError) {
         if !self.over.is_cancelled() {
-            let source = std::io::Error::other(why.into());
-            let context = doing;
-            self.heard.put(Err(LinkError::Io { context, source }), 0);
-            self.heard.end();
+            self.heard.end_with(Err(error));
             self.over.cancel();
         }
     }
@@ -138,7 +147,9 @@ impl Exchange {
         if connection.get().is_none() {
             return;
         }
-        let asked = self.site.ask(Method::DELETE, self.belonging(None), Bytes::new());
+        let asked = self
+            .site
+            .ask(Method::DELETE, self.belonging(None), Bytes::new());
         match timeout(LEAVE, asked).await {
             Ok(Ok(answer)) if answer.status().is_success() => {
                 answer::forget(answer).await;

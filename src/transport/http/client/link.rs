@@ -115,11 +115,15 @@ impl FrameSink for Mouth {
         // Which lane the next message takes is not known yet.
         let calls = std::task::ready!(self.lanes.calls.poll_room(cx));
         let answers = std::task::ready!(self.lanes.answers.poll_room(cx));
-        Poll::Ready(if calls && answers { Ok(()) } else { Err(gone()) })
+        Poll::Ready(if calls && answers {
+            Ok(())
+        } else {
+            Err(gone())
+        })
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        if self.exchange.over.is_cancelled() {
+        if self.exchange.heard.has_ended() {
             return Err(gone());
         }
         let bytes = frame.len();

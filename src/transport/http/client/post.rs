@@ -90,7 +90,10 @@ impl Exchange {
     /// Opens the connection with the client's `initialize`, whose answer is in the POST's.
     async fn begin(self: &Arc<Self>, said: &Said) -> ControlFlow<()> {
         let method = said.at.map(|at| at.method(&said.frame));
-        let Some(id) = said.asks().filter(|_| method.as_deref() == Some("initialize")) else {
+        let Some(id) = said
+            .asks()
+            .filter(|_| method.as_deref() == Some("initialize"))
+        else {
             let what = "the first message to this agent has to be \"initialize\"";
             match said.asks() {
                 Some(id) => self.fail(&id, &Reason::new(reply::INVALID_REQUEST, what)),
@@ -102,25 +105,24 @@ impl Exchange {
             Ok(answer) => answer,
             Err(failure) => return self.give_up(said, failure),
         };
-        let doing = "opening the connection";
         let (head, body) = answer.into_parts();
         if head.status != StatusCode::OK || !is_of(&head.headers, "application/json") {
             let kind = head.headers.get(CONTENT_TYPE);
             let kind = kind.map_or(&b"nothing"[..], HeaderValue::as_bytes);
             let kind = String::from_utf8_lossy(kind);
             let what = format!(
-                "it answered \"initialize\" with {} and {kind:?} instead of 200 and JSON; \
+                "its server answered \"initialize\" with {} and {kind:?} instead of 200 and JSON; \
                  check the address",
                 head.status
             );
-            self.break_off(doing, what);
+            self.refused(what);
             return ControlFlow::Break(());
         }
         let max = self.site.limits.frame_from_network;
         let body = match timeout(STATUS, answer::whole(body, max)).await {
             Ok(Ok(body)) => Frame::new(body),
             Ok(Err(why)) => {
-                self.break_off(doing, why);
+                self.lost("reading the answer to \"initialize\"", why);
                 return ControlFlow::Break(());
             }
             Err(_) => return self.give_up(said, Failure::Late),
@@ -132,11 +134,11 @@ impl Exchange {
         let connection = head.headers.get(CONNECTION).cloned();
         if !answers || connection.is_none() && !error {
             let what = if answers {
-                "it gave no Acp-Connection-Id; it does not speak ACP's Streamable HTTP"
+                "its server gave no Acp-Connection-Id; it does not speak ACP's Streamable HTTP"
             } else {
                 "its answer to \"initialize\" is none in JSON-RPC"
             };
-            self.break_off(doing, what);
+            self.refused(what);
             return ControlFlow::Break(());
         }
         let length = body.len();
@@ -224,11 +226,10 @@ impl Exchange {
 
     /// What becomes of a message that was not taken, and of the link.
     fn give_up(&self, said: &Said, failure: Failure) -> ControlFlow<()> {
-        let doing = "posting to the agent's server";
         let asks = said.asks();
         let reason = match failure {
             Failure::Refused(refusal) if refusal.ends_the_link() => {
-                self.break_off(doing, refusal.words);
+                self.refused(refusal.words);
                 return ControlFlow::Break(());
             }
             Failure::Refused(refusal) => {
@@ -245,7 +246,11 @@ impl Exchange {
             Failure::Silent(silence) => {
                 let mut reason = Reason::new(reply::PEER_LOST, silence.to_string());
                 let sent = matches!(silence, Silence::Lost(_));
-                reason.delivered = if sent { Delivered::Unknown } else { Delivered::No };
+                reason.delivered = if sent {
+                    Delivered::Unknown
+                } else {
+                    Delivered::No
+                };
                 reason.retryable = !sent;
                 reason
             }
@@ -258,10 +263,16 @@ impl Exchange {
         };
         if asks.is_none() {
             // Nobody would learn that it was lost, and the agent may wait for it for ever.
-            self.break_off(doing, reason.message);
+            self.lost("posting to the agent's server", reason.message);
             return ControlFlow::Break(());
         }
-        self.refuse(said, &Reason { source: Source::Agent, ..reason })
+        self.refuse(
+            said,
+            &Reason {
+                source: Source::Agent,
+                ..reason
+            },
+        )
     }
 
     /// Says why a message was not taken: to the client if it asked, to a person otherwise.

@@ -88,10 +88,19 @@ impl<T> Queue<T> {
 
     /// Ends the queue; what is in it can still be taken.
     pub(super) fn end(&self) {
+        self.lock().end();
+    }
+
+    /// Ends the queue with one last item, unless it has ended.
+    pub(super) fn end_with(&self, item: T) {
         let mut state = self.lock();
-        state.ended = true;
-        state.wake_taker();
-        state.givers.drain(..).for_each(Waker::wake);
+        state.put(item, 0);
+        state.end();
+    }
+
+    /// Whether the queue has ended; things may still be in it.
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().ended
     }
 
     /// A panic elsewhere must not become one here.
@@ -120,6 +129,12 @@ impl<T> State<T> {
             self.items.push_back((item, bytes));
             self.wake_taker();
         }
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.wake_taker();
+        self.givers.drain(..).for_each(Waker::wake);
     }
 
     fn wake_taker(&mut self) {

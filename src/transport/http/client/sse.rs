@@ -42,7 +42,7 @@ pub struct Sse {
     after_cr: bool,
     /// The place of a byte order mark is behind us.
     begun: bool,
-    data: Option<Bytes>,
+    data: Option<Vec<u8>>,
     too_long: bool,
     /// The id that counts once the event has ended.
     id: Vec<u8>,
@@ -144,36 +144,32 @@ impl Sse {
     }
 
     fn end_of_line(&mut self) -> Option<Event> {
-        let mut line = Bytes::from(std::mem::take(&mut self.line));
+        let mut line = std::mem::take(&mut self.line);
         let passed = std::mem::take(&mut self.passing);
-        if !self.begun {
-            self.begun = true;
-            if line.starts_with(BOM) {
-                line.advance(BOM.len());
-            }
+        if !std::mem::replace(&mut self.begun, true) && line.starts_with(BOM) {
+            line.drain(..BOM.len());
         }
         if line.is_empty() {
             return self.end_of_event();
         }
         let colon = memchr::memchr(b':', &line).unwrap_or(line.len());
-        let name = line.split_to(colon);
-        if !line.is_empty() {
-            line.advance(1);
-        }
-        if line.first() == Some(&b' ') {
-            line.advance(1);
-        }
-        match &name[..] {
-            b"data" => self.add(line, passed),
-            b"id" if !passed && !line.contains(&0) => {
+        let space = usize::from(line.get(colon + 1) == Some(&b' '));
+        let begins = (colon + 1 + space).min(line.len());
+        let value = &line[begins..];
+        match &line[..colon] {
+            b"data" => {
+                line.drain(..begins);
+                self.add(line, passed);
+            }
+            b"id" if !value.contains(&0) => {
                 self.id.clear();
                 // An id that fits no header cannot be asked for; without one nothing is pretended.
-                if line.len() <= ID {
-                    self.id.extend_from_slice(&line);
+                if value.len() <= ID && !passed {
+                    self.id.extend_from_slice(value);
                 }
             }
-            b"retry" if !line.is_empty() && line.iter().all(u8::is_ascii_digit) => {
-                let millis = std::str::from_utf8(&line).ok().and_then(|d| d.parse().ok());
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                let millis = std::str::from_utf8(value).ok().and_then(|d| d.parse().ok());
                 self.retry = Some(Duration::from_millis(millis.unwrap_or(u64::MAX)));
             }
             _ => {}
@@ -182,20 +178,21 @@ impl Sse {
     }
 
     /// One more line of the event's data.
-    fn add(&mut self, value: Bytes, passed: bool) {
-        let before = self.data.take();
-        let joined = match before {
-            None => value,
+    fn add(&mut self, value: Vec<u8>, passed: bool) {
+        let data = match &mut self.data {
+            None => self.data.insert(value),
             Some(data) if self.too_long => data,
-            Some(data) => [&data, &b"\n"[..], &value].concat().into(),
+            Some(data) => {
+                data.push(b'\n');
+                data.extend_from_slice(&value);
+                data
+            }
         };
-        self.too_long |= passed || joined.len() > self.max;
-        self.data = Some(if self.too_long {
-            let kept = joined.len().min(wanted(self.max));
-            Bytes::copy_from_slice(&joined[..kept])
-        } else {
-            joined
-        });
+        self.too_long |= passed || data.len() > self.max;
+        if self.too_long {
+            data.truncate(wanted(self.max));
+            data.shrink_to_fit();
+        }
     }
 
     fn end_of_event(&mut self) -> Option<Event> {
@@ -203,9 +200,9 @@ impl Sse {
         let too_long = std::mem::take(&mut self.too_long);
         let data = self.data.take().filter(|data| !data.is_empty())?;
         Some(if too_long {
-            Event::TooLong(data)
+            Event::TooLong(data.into())
         } else {
-            Event::Whole(data)
+            Event::Whole(data.into())
         })
     }
 }

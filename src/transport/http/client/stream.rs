@@ -69,7 +69,11 @@ pub(super) enum Opened {
 }
 
 /// Opens a stream and passes on what comes, in a task that ends with the link.
-pub(super) fn spawn(exchange: &Arc<Exchange>, session: Option<Session>, ready: watch::Sender<bool>) {
+pub(super) fn spawn(
+    exchange: &Arc<Exchange>,
+    session: Option<Session>,
+    ready: watch::Sender<bool>,
+) {
     let stream = Stream::new(exchange, session);
     let over = exchange.over.clone();
     tokio::spawn(async move { over.run_until_cancelled_owned(stream.run(ready)).await });
@@ -132,14 +136,14 @@ impl Stream {
                     return None;
                 }
                 Opened::Over(why) => {
-                    self.exchange.break_off("opening a stream of messages", why);
+                    self.exchange.refused(why);
                     return None;
                 }
                 Opened::Later(why, asked) => (why, asked),
             };
             let wait = self.pause(pause, asked);
             if Instant::now() + wait > until {
-                self.exchange.break_off("opening a stream of messages", why);
+                self.exchange.lost("opening a stream of messages", why);
                 return None;
             }
             sleep(wait).await;
@@ -154,7 +158,10 @@ impl Stream {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let last = self.events.last_id();
-        if let Some(last) = HeaderValue::from_bytes(last).ok().filter(|_| !last.is_empty()) {
+        if let Some(last) = HeaderValue::from_bytes(last)
+            .ok()
+            .filter(|_| !last.is_empty())
+        {
             headers.insert(LAST_EVENT_ID, last);
         }
         let asked = exchange.site.ask(Method::GET, headers, Bytes::new());
@@ -238,7 +245,9 @@ impl Stream {
         };
         match at.kind {
             Kind::Notification => {}
-            Kind::Request => exchange.sessions().remember(frame, &at, self.session.as_ref()),
+            Kind::Request => exchange
+                .sessions()
+                .remember(frame, &at, self.session.as_ref()),
             Kind::Result | Kind::Error => {
                 exchange.sessions().settle(&at.id(frame).to_owned());
                 let new = sessions::named(frame, &at).filter(|_| at.kind == Kind::Result);
@@ -256,7 +265,7 @@ impl Stream {
         let exchange = &self.exchange;
         let Some(session) = self.session.as_ref().filter(|_| clean) else {
             let what = format!("{how}; what was missed is not known");
-            return exchange.break_off("the agent's stream of messages", what);
+            return exchange.lost("the stream of messages", what);
         };
         self.forget();
         let left = exchange.sessions().abandon(session);
@@ -281,7 +290,9 @@ impl Stream {
     fn pause(&self, usual: Duration, asked: Option<Duration>) -> Duration {
         let mut random = [0];
         // Without random numbers it is the middle.
-        let part = SystemRandom::new().fill(&mut random).map_or(128, |()| random[0]);
+        let part = SystemRandom::new()
+            .fill(&mut random)
+            .map_or(128, |()| random[0]);
         let usual = usual.mul_f64(0.5 + f64::from(part) / 512.0);
         asked.unwrap_or(usual).min(LONGEST)
     }
@@ -295,5 +306,7 @@ fn accepted(answer: Response<Incoming>) -> Opened {
     let kind = kind.map_or(&b"nothing"[..], HeaderValue::as_bytes);
     let kind = String::from_utf8_lossy(kind);
     let status = answer.status();
-    Opened::Over(format!("it answered {status} and {kind:?} instead of a stream of events"))
+    Opened::Over(format!(
+        "its server answered {status} and {kind:?} instead of a stream of events"
+    ))
 }
