@@ -176,6 +176,26 @@ impl Exchange {
                 answer::forget(answer).await;
                 ControlFlow::Continue(())
             }
+            Err(Failure::Refused(refusal))
+                if session.is_some() && refusal.status == StatusCode::NOT_FOUND =>
+            {
+                self.say_without_session(said, refusal).await
+            }
+            Err(failure) => self.give_up(said, failure),
+        }
+    }
+
+    /// A 404 may be about the session: the official Python server knows none that is only being
+    /// loaded. Without it, the same message shows whether the connection is known.
+    async fn say_without_session(&self, said: &Said, refusal: Refusal) -> ControlFlow<()> {
+        match self.post(said, None).await {
+            Ok(answer) => {
+                answer::forget(answer).await;
+                ControlFlow::Continue(())
+            }
+            Err(Failure::Refused(again)) if !again.ends_the_link() => {
+                self.refuse(said, &refusal.reason())
+            }
             Err(failure) => self.give_up(said, failure),
         }
     }

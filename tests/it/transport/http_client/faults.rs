@@ -118,6 +118,44 @@ fn some_refusals_end_the_link() {
 }
 
 #[test]
+fn a_session_that_is_not_known_is_not_a_connection_that_is_not_known() {
+    // What the server says to the same without the session, and what comes of it.
+    for (status, words) in [(202, ""), (400, "unknown session"), (404, "no connection")] {
+        run(async {
+            let (mut server, mut link, _events) = begun().await;
+            let load =
+                r#"{"jsonrpc":"2.0","id":"l","method":"session/load","params":{"sessionId":"s"}}"#;
+            say(&mut *link.tx, load).await.unwrap();
+            server
+                .of(Method::GET)
+                .await
+                .answer(404, &[], "unknown session");
+            let asked = server.of(Method::POST).await;
+            assert_eq!(asked.header("acp-session-id"), Some("s"));
+            asked.answer(404, &[], "unknown session");
+            let asked = server.of(Method::POST).await;
+            assert_eq!(asked.header("acp-session-id"), None);
+            assert_eq!(asked.body, load);
+            asked.answer(status, &[], "no connection");
+            match status {
+                404 => assert!(ended(&mut link).await.to_string().contains(words)),
+                400 => {
+                    let error = error(&mut link, "l").await;
+                    assert!(
+                        error["message"].as_str().unwrap().contains(words),
+                        "{error}"
+                    );
+                }
+                _ => {
+                    say(&mut *link.tx, NOTICE).await.unwrap();
+                    assert_eq!(server.of(Method::POST).await.body, NOTICE);
+                }
+            }
+        });
+    }
+}
+
+#[test]
 fn a_busy_server_is_asked_again() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
