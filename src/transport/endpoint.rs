@@ -56,13 +56,13 @@ impl Endpoint {
         ("stdio:", "our own stdin and stdout"),
         (
             "exec:WORDS",
-            "a program to start, on its stdin and stdout; never through a shell",
+            "a program to start, on its stdio; never through a shell",
         ),
         ("tcp://HOST:PORT", "a TCP stream"),
         ("unix:PATH", "a Unix socket"),
         (
             "ws://HOST[:PORT][/PATH]",
-            "a WebSocket, one message a text frame; the path is /acp when left out",
+            "a WebSocket; the path is /acp when left out",
         ),
         ("wss://HOST[:PORT][/PATH]", "the same over TLS"),
         (

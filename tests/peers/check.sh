@@ -10,6 +10,8 @@ python3 run.py --prove
 python3 autobahn.py --prove
 echo "== real agents and a real client"
 python3 run.py
+echo "== remote agents over HTTP and WebSocket"
+python3 remote_agents.py
 echo "== JSON through every pair of wires"
 python3 json_suite.py
 echo "== killed at random moments"

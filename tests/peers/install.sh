@@ -10,9 +10,12 @@
 set -eu
 
 sdk_js=1.9.0
+sdk_js2=2.4.0
 ws_js=8.23.0
 gemini=0.61.0
 sdk_py=0.12.1
+hypercorn=0.18.0
+acpremote=1.10.0
 goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
 autobahn=25.10.1
 virtualenv=20.21.1 # the last that makes environments for Python 2.7
@@ -42,6 +45,15 @@ if ! is_there npm "$want"; then
     complete npm "$want"
 fi
 
+# The same SDK's next line, whose HTTP server is another one.
+want="sdk $sdk_js2 ws $ws_js"
+if ! is_there npm2 "$want"; then
+    begin npm2 "$want"
+    npm install --prefix "$peers/npm2" --ignore-scripts --no-audit --no-fund --loglevel=error \
+        "@agentclientprotocol/sdk@$sdk_js2" "ws@$ws_js"
+    complete npm2 "$want"
+fi
+
 # goose, one binary. Left out where there is none for this machine.
 want="goose $goose"
 if ! is_there goose "$want"; then
@@ -56,17 +68,35 @@ if ! is_there goose "$want"; then
 fi
 
 # The official Python SDK; its examples come with the source distribution alone.
-want="agent-client-protocol $sdk_py"
+want="agent-client-protocol $sdk_py hypercorn $hypercorn"
 if ! is_there python "$want"; then
     begin python "$want"
     python3 -m venv "$peers/python"
     pip="$peers/python/bin/python -m pip --quiet --disable-pip-version-check"
-    $pip install "agent-client-protocol[http]==$sdk_py"
+    $pip install "agent-client-protocol[http]==$sdk_py" "hypercorn==$hypercorn"
     $pip download --no-deps --no-binary :all: --dest "$peers/python/source" "agent-client-protocol==$sdk_py"
     tar -xzf "$peers/python/source/"*.tar.gz -C "$peers/python/source" --strip-components=1
     mv "$peers/python/source/examples" "$peers/python/examples"
     rm -rf "$peers/python/source"
     complete python "$want"
+fi
+
+# A program that puts agents on the network over WebSocket alone.
+want="acpremote $acpremote"
+if ! is_there acpremote "$want"; then
+    begin acpremote "$want"
+    python3 -m venv "$peers/acpremote"
+    "$peers/acpremote/bin/python" -m pip --quiet --disable-pip-version-check install "acpremote==$acpremote"
+    complete acpremote "$want"
+fi
+
+# The official Rust SDK's HTTP server, built from rust-sdk-server.
+want="$(cat "$here/rust-sdk-server/Cargo.lock" "$here/rust-sdk-server/src/main.rs" | cksum)"
+if ! is_there rust-sdk-server "$want"; then
+    begin rust-sdk-server "$want"
+    CARGO_TARGET_DIR="$peers/rust-sdk-server" \
+        cargo build --quiet --locked --manifest-path "$here/rust-sdk-server/Cargo.toml"
+    complete rust-sdk-server "$want"
 fi
 
 # The Autobahn test suite for WebSocket. It never left Python 2.

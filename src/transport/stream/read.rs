@@ -110,15 +110,10 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::transport::Tls;
     use crate::transport::stream::intake::{KEPT, LARGE, SMALL};
 
     fn reader<R>(io: R) -> Reader<R> {
-        let setup = Setup {
-            limits: std::sync::Arc::default(),
-            framing: None,
-            tls: Tls::default(),
-        };
+        let setup = Setup::default();
         Reader::new(io, Spoken::new(None), 1 << 24, &setup)
     }
 

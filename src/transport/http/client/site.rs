@@ -116,7 +116,11 @@ impl Site {
         if let Some(cookies) = self.jar().header(said.get(COOKIE), Instant::now()) {
             said.insert(COOKIE, cookies);
         }
-        let answer = self.client.request(request).await.map_err(silence)?;
+        let answer = self
+            .client
+            .request(request)
+            .await
+            .map_err(|fault| silence(&fault))?;
         self.jar().keep(answer.headers(), Instant::now());
         Ok(answer)
     }
@@ -133,7 +137,7 @@ pub(super) fn is_of(headers: &HeaderMap, wanted: &str) -> bool {
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(wanted))
 }
 
-fn silence(fault: hyper_util::client::legacy::Error) -> Silence {
+fn silence(fault: &hyper_util::client::legacy::Error) -> Silence {
     let connecting = fault.is_connect();
     let mut why = fault.to_string();
     let mut cause = fault.source();

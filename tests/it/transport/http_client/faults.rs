@@ -1,16 +1,18 @@
 //! Servers that refuse, break off or are something else: one clear error for each request.
 
-use acp_relay::transport::{LinkError, registry};
+use acp_relay::transport::{Link, LinkError, OpenErrorKind, registry};
+use acp_relay::wire::Limits;
 use acp_relay::wire::framing::Cut;
 use hyper::Method;
 use serde_json::Value;
 
 use super::server::{Events, INITIALIZE, INITIALIZED, Server};
-use crate::support::link::{heard, next, run, say, setup};
-use acp_relay::transport::{Link, OpenErrorKind};
+use crate::support::link::{heard, next, run, say, setup, setup_with};
 
 const NEW: &str = r#"{"jsonrpc":"2.0","id":"n","method":"session/new","params":{}}"#;
 const NOTICE: &str = r#"{"jsonrpc":"2.0","method":"_x/y"}"#;
+
+type Headers = &'static [(&'static str, &'static str)];
 
 async fn begun() -> (Server, Link, Events) {
     let mut server = Server::start().await;
@@ -38,7 +40,7 @@ async fn ended(link: &mut Link) -> LinkError {
 #[test]
 fn a_refusal_is_that_of_one_request() {
     // status, headers, code, delivered, words
-    let cases: [(u16, &[(&str, &str)], i64, &str, &str); 7] = [
+    let cases: [(u16, Headers, i64, &str, &str); 7] = [
         (400, &[], -32600, "no", "400 Bad Request: because"),
         (409, &[], -32600, "no", "409 Conflict"),
         (413, &[], -32056, "no", "413 Payload Too Large"),
@@ -235,25 +237,25 @@ fn a_notification_that_may_be_lost_ends_the_link() {
 
 #[test]
 fn what_does_not_speak_acp_is_found_out() {
-    let json = ("content-type", "application/json");
-    let id = ("acp-connection-id", "c1");
+    const JSON: (&str, &str) = ("content-type", "application/json");
+    const ID: (&str, &str) = ("acp-connection-id", "c1");
     // status, headers, body, words
-    let cases: [(u16, &[(&str, &str)], &'static str, &str); 6] = [
+    let cases: [(u16, Headers, &'static str, &str); 6] = [
         (
             200,
-            &[("content-type", "text/html"), id],
+            &[("content-type", "text/html"), ID],
             "<html>",
             "\"text/html\" instead of",
         ),
-        (202, &[json, id], "", "202 Accepted"),
-        (200, &[json], INITIALIZED, "no Acp-Connection-Id"),
+        (202, &[JSON, ID], "", "202 Accepted"),
+        (200, &[JSON], INITIALIZED, "no Acp-Connection-Id"),
         (
             200,
-            &[json, id],
+            &[JSON, ID],
             r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
             "is none in JSON-RPC",
         ),
-        (200, &[json, id], "{}", "is none in JSON-RPC"),
+        (200, &[JSON, ID], "{}", "is none in JSON-RPC"),
         (404, &[], "nothing here\n", "404 Not Found: nothing here"),
     ];
     for (status, headers, body, words) in cases {
@@ -314,10 +316,12 @@ fn who_is_not_there_is_missed_at_once() {
 #[test]
 fn an_over_long_message_is_one_flaw() {
     run(async {
-        let mut limits = acp_relay::wire::Limits::default();
-        limits.frame_from_network = 2000;
+        let limits = Limits {
+            frame_from_network: 2000,
+            ..Limits::default()
+        };
         let mut server = Server::start().await;
-        let setup = crate::support::link::setup_with(limits);
+        let setup = setup_with(limits);
         let (mut link, events) = server.begun(&setup).await;
         let long = format!(
             r#"{{"jsonrpc":"2.0","id":9,"result":"{}"}}"#,

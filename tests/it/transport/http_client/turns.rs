@@ -211,8 +211,10 @@ fn cookies_and_headers_go_along() {
 #[test]
 fn http2_is_spoken_when_it_is_known_to_be() {
     run(async {
-        let mut greeting = Greeting::default();
-        greeting.http2 = true;
+        let greeting = Greeting {
+            http2: true,
+            ..Greeting::default()
+        };
         let setup = Setup {
             greeting,
             ..setup()

@@ -1,4 +1,4 @@
-// http_server.mjs SDK: the official TypeScript SDK's HTTP and WebSocket server, of the package at
+// remote_agent.mjs SDK: the official TypeScript SDK's HTTP and WebSocket server, of the package at
 // SDK, with an agent that does what turner.py does. Says `listening PORT` on stdout, and
 // `open N` whenever the number of connections that it keeps has changed.
 import { createServer } from "node:http";
@@ -50,7 +50,7 @@ async function turn({ sessionId, prompt }, cx) {
 }
 
 const agent = acp
-    .agent({ name: "http_server.mjs" })
+    .agent({ name: "remote_agent.mjs" })
     .onRequest(takes.initialize, () => ({ protocolVersion: 1, agentCapabilities: { loadSession: true } }))
     .onRequest(takes.session.new, () => {
         const sessionId = crypto.randomUUID();

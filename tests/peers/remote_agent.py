@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""http_server.py: the official Python SDK's HTTP and WebSocket server under hypercorn, with an
+"""remote_agent.py: the official Python SDK's HTTP and WebSocket server under hypercorn, with an
 agent that does what turner.py does. Says `listening PORT` on stdout, and each request.
 
 It runs in the environment that install.sh makes for the Python SDK.
