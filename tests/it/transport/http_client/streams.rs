@@ -179,6 +179,23 @@ fn a_sessions_stream_that_broke_without_ids_is_a_gap() {
 }
 
 #[test]
+fn eight_mebibytes_cross_both_ways() {
+    run(async {
+        let (mut server, mut link, events) = begun().await;
+        let long = format!(
+            r#"{{"jsonrpc":"2.0","method":"m","params":"{}"}}"#,
+            "x".repeat(8 << 20)
+        );
+        say(&mut *link.tx, long.clone()).await.unwrap();
+        let asked = server.of(Method::POST).await;
+        assert!(asked.body == long, "{} bytes", asked.body.len());
+        asked.accept();
+        let (frame, ()) = tokio::join!(heard(&mut *link.rx), events.say(&long));
+        assert!(frame.as_bytes() == long.as_bytes(), "{frame:?}");
+    });
+}
+
+#[test]
 fn a_slow_reader_holds_up_the_server() {
     run(async {
         let (_server, mut link, events) = begun().await;
