@@ -177,8 +177,10 @@ impl Stream {
         }
         let refusal = Refusal::read(answer).await;
         match refusal.status.as_u16() {
-            404 | 405 | 409 | 410 if self.session.is_some() => Opened::Absent(refusal),
-            408 | 429 | 500..=599 => Opened::Later(refusal.words, refusal.retry_after),
+            401 | 403 => Opened::Over(refusal.words),
+            408 | 429 | 500 | 502..=504 => Opened::Later(refusal.words, refusal.retry_after),
+            // Older servers have one stream for all, and each refuses another in its own way.
+            _ if self.session.is_some() => Opened::Absent(refusal),
             _ => Opened::Over(refusal.words),
         }
     }

@@ -127,7 +127,7 @@ fn a_session_that_is_loaded_has_its_stream_first() {
 
 #[test]
 fn without_streams_for_sessions_all_comes_on_the_connections() {
-    for status in [404, 405, 409] {
+    for status in [400, 404, 405, 409, 501] {
         run(async {
             let mut server = Server::start().await;
             let (mut link, events) = server.begun(&setup()).await;
