@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 
-use crate::transport::{Endpoint, Tls};
+use crate::transport::{Endpoint, Tls, Web};
 
 /// The forms, for `--help`.
 pub(super) fn help() -> String {
@@ -54,7 +54,7 @@ fn check_agent(to: &Endpoint) -> Result<(), String> {
             "our stdin and stdout are the client's; an agent is a command after `--`, or listens"
         }
         Endpoint::Memory(_) => "it stays within one process; it is for tests",
-        Endpoint::Tcp { port: 0, .. } | Endpoint::WebSocket { port: 0, .. } => {
+        Endpoint::Tcp { port: 0, .. } | Endpoint::Web(Web { port: 0, .. }) => {
             "port 0 is for listening; nothing can be reached at it"
         }
         _ => return Ok(()),
@@ -84,16 +84,16 @@ pub(super) fn agent(
 /// Refuses certificates that nobody would see.
 pub(super) fn check_certificate(listen: &[Endpoint], tls: &Tls) -> Result<(), String> {
     let given = tls.cert.is_some() || tls.key.is_some();
-    if given && !listen.iter().any(is_wss) {
+    if given && !listen.iter().any(is_tls) {
         return Err(
-            "--tls-cert and --tls-key are for wss:// listeners, and there is none".to_owned(),
+            "--tls-cert and --tls-key are for listeners with TLS (https://, wss://), and there is none".to_owned(),
         );
     }
     if (tls.cert.is_none() || tls.key.is_none())
-        && let Some(open) = listen.iter().find(|endpoint| is_wss(endpoint))
+        && let Some(open) = listen.iter().find(|endpoint| is_tls(endpoint))
     {
         return Err(format!(
-            "{open}: a wss:// listener needs --tls-cert and --tls-key, in PEM"
+            "{open}: a listener with TLS needs --tls-cert and --tls-key, in PEM"
         ));
     }
     Ok(())
@@ -101,14 +101,14 @@ pub(super) fn check_certificate(listen: &[Endpoint], tls: &Tls) -> Result<(), St
 
 /// Refuses trust that nobody asks for.
 pub(super) fn check_ca(agent: &Endpoint, tls: &Tls) -> Result<(), String> {
-    if tls.ca.is_some() && !is_wss(agent) {
+    if tls.ca.is_some() && !is_tls(agent) {
         return Err(format!(
-            "--tls-ca is for wss:// agents, and the agent is {agent}"
+            "--tls-ca is for agents behind TLS (https://, wss://), and the agent is {agent}"
         ));
     }
     Ok(())
 }
 
-fn is_wss(endpoint: &Endpoint) -> bool {
-    matches!(endpoint, Endpoint::WebSocket { tls: true, .. })
+fn is_tls(endpoint: &Endpoint) -> bool {
+    matches!(endpoint, Endpoint::Web(Web { tls: true, .. }))
 }

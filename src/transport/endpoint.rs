@@ -3,11 +3,15 @@
 //! An [`Endpoint`] prints as it is read, so the address a listener reports can be given to a
 //! connector as it stands. Names are not resolved here and nothing is opened; see `registry`.
 
+mod web;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+pub use web::{DEFAULT_PATH, Manner, Web};
 
 use crate::guard::origin::is_loopback_host;
 
@@ -28,17 +32,8 @@ pub enum Endpoint {
     },
     /// `unix:PATH`.
     Unix(PathBuf),
-    /// `ws://HOST[:PORT][/PATH]` and `wss://…`.
-    WebSocket {
-        /// Whether TLS is under it.
-        tls: bool,
-        /// Name or address, without brackets.
-        host: String,
-        /// Port; 80 or 443 when left out, 0 lets a listener choose.
-        port: u16,
-        /// Path, `/acp` when left out.
-        path: String,
-    },
+    /// What begins with an HTTP request: `ws://HOST[:PORT][/PATH]`, `http://…` and others.
+    Web(Web),
     /// A pair of links in this process, for tests.
     Memory(String),
 }
@@ -55,9 +50,6 @@ pub struct EndpointError {
     pub suggestion: Option<String>,
 }
 
-/// Path of a WebSocket endpoint that names none.
-pub const DEFAULT_PATH: &str = "/acp";
-
 impl Endpoint {
     /// The forms of an endpoint, each with a phrase for `--help`. Those for tests are missing.
     pub const FORMS: &[(&str, &str)] = &[
@@ -73,6 +65,16 @@ impl Endpoint {
             "a WebSocket, one message a text frame; the path is /acp when left out",
         ),
         ("wss://HOST[:PORT][/PATH]", "the same over TLS"),
+        (
+            "http://HOST[:PORT][/PATH]",
+            "ACP's Streamable HTTP; its listener takes WebSockets as well",
+        ),
+        ("https://HOST[:PORT][/PATH]", "the same over TLS"),
+        (
+            "elephant+http://HOST[:PORT][/PATH]",
+            "elephant.ai's POST and SSE, below /acp when no path is given",
+        ),
+        ("elephant+https://HOST[:PORT][/PATH]", "the same over TLS"),
     ];
 
     /// Its scheme, without `:`.
@@ -83,8 +85,7 @@ impl Endpoint {
             Self::Exec(_) => "exec",
             Self::Tcp { .. } => "tcp",
             Self::Unix(_) => "unix",
-            Self::WebSocket { tls: false, .. } => "ws",
-            Self::WebSocket { tls: true, .. } => "wss",
+            Self::Web(web) => web.scheme(),
             Self::Memory(_) => "memory",
         }
     }
@@ -95,7 +96,7 @@ impl Endpoint {
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Stdio | Self::Exec(_) | Self::Unix(_) | Self::Memory(_) => true,
-            Self::Tcp { host, .. } | Self::WebSocket { host, .. } => is_loopback_host(host),
+            Self::Tcp { host, .. } | Self::Web(Web { host, .. }) => is_loopback_host(host),
         }
     }
 }
@@ -110,18 +111,7 @@ impl fmt::Display for Endpoint {
             }
             Self::Tcp { host, port } => write!(f, "tcp://{}:{port}", Bracketed(host)),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::WebSocket {
-                tls,
-                host,
-                port,
-                path,
-            } => {
-                write!(f, "{}://{}", self.scheme(), Bracketed(host))?;
-                if *port != default_port(*tls) {
-                    write!(f, ":{port}")?;
-                }
-                f.write_str(path)
-            }
+            Self::Web(web) => web.fmt(f),
             Self::Memory(name) => write!(f, "memory:{name}"),
         }
     }
@@ -145,10 +135,11 @@ impl FromStr for Endpoint {
             "exec" => exec(rest),
             "tcp" => tcp(rest),
             "unix" => unix(rest),
-            "ws" => websocket(false, rest),
-            "wss" => websocket(true, rest),
             "memory" => Ok(Self::Memory(rest.to_owned())),
-            _ => return Err(unknown_scheme(given, scheme, rest)),
+            lower => match Manner::of_scheme(lower) {
+                Some((manner, tls)) => web::read(manner, tls, rest).map(Self::Web),
+                None => return Err(unknown_scheme(given, scheme, rest)),
+            },
         };
         read.map_err(fault)
     }
@@ -197,31 +188,6 @@ fn tcp(rest: &str) -> Result<Endpoint, String> {
     let (host, port) = authority_parts(authority, form)?;
     let port = port.ok_or_else(|| format!("the port is missing; {form}"))?;
     Ok(Endpoint::Tcp { host, port })
-}
-
-fn websocket(tls: bool, rest: &str) -> Result<Endpoint, String> {
-    let form = &expected(if tls { "wss" } else { "ws" });
-    let rest = rest.strip_prefix("//").ok_or(form)?;
-    if rest.contains('?') {
-        return Err(format!("a query (\"?\") is not taken; {form}"));
-    }
-    if rest.contains('#') {
-        return Err(format!("a fragment (\"#\") is not taken; {form}"));
-    }
-    let (authority, path) = match rest.find('/') {
-        Some(slash) => rest.split_at(slash),
-        None => (rest, DEFAULT_PATH),
-    };
-    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("the path holds a character that has to be percent-encoded".to_owned());
-    }
-    let (host, port) = authority_parts(authority, form)?;
-    Ok(Endpoint::WebSocket {
-        tls,
-        host,
-        port: port.unwrap_or_else(|| default_port(tls)),
-        path: path.to_owned(),
-    })
 }
 
 /// `HOST` or `HOST:PORT`, the host without its brackets.
@@ -273,10 +239,6 @@ fn port_number(port: &str) -> Result<u16, String> {
         .ok_or_else(|| format!("{port:?} is not a port; expected a number from 0 to 65535"))
 }
 
-pub(super) const fn default_port(tls: bool) -> u16 {
-    if tls { 443 } else { 80 }
-}
-
 /// What would have been an endpoint of `scheme`, for an error.
 fn expected(scheme: &str) -> String {
     let of = |(form, _): &&(&'static str, _)| form.split_once(':').is_some_and(|at| at.0 == scheme);
@@ -306,17 +268,13 @@ fn without_scheme(given: &str) -> EndpointError {
 
 fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> EndpointError {
     let lower = scheme.to_ascii_lowercase();
-    let nearest = match lower.as_str() {
-        "http" => Some("ws"),
-        "https" => Some("wss"),
-        _ => Endpoint::FORMS
-            .iter()
-            .filter_map(|(form, _)| Some(form.split_once(':')?.0))
-            .map(|known| (distance(&lower, known), known))
-            .min()
-            .filter(|(far, known)| *far <= 2 && *far < known.len())
-            .map(|(_, known)| known),
-    };
+    let nearest = Endpoint::FORMS
+        .iter()
+        .filter_map(|(form, _)| Some(form.split_once(':')?.0))
+        .map(|known| (distance(&lower, known), known))
+        .min()
+        .filter(|(far, known)| *far <= 2 && *far < known.len())
+        .map(|(_, known)| known);
     // `localhost:8080` looks like a scheme and a rest.
     let suggestion = match nearest {
         Some(near) => Some(format!("{near}:{rest}")),

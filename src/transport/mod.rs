@@ -5,6 +5,7 @@
 
 mod endpoint;
 mod failure;
+mod http;
 mod link;
 pub mod memory;
 mod open;
@@ -18,6 +19,6 @@ mod unix;
 pub mod websocket;
 
 pub use crate::wire::{Exit, Farewell};
-pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError};
+pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
 pub use link::{FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
 pub use open::{Arrival, BoxFuture, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport};

@@ -1,6 +1,6 @@
 //! The grammar of addresses: what is read, what is printed, what is said about the rest.
 
-use acp_relay::transport::Endpoint;
+use acp_relay::transport::{Endpoint, Manner, Web};
 use proptest::prelude::*;
 
 fn tcp(host: &str, port: u16) -> Endpoint {
@@ -10,13 +10,18 @@ fn tcp(host: &str, port: u16) -> Endpoint {
     }
 }
 
-fn ws(tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
-    Endpoint::WebSocket {
+fn web(manner: Manner, tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
+    Endpoint::Web(Web {
+        manner,
         tls,
         host: host.to_owned(),
         port,
         path: path.to_owned(),
-    }
+    })
+}
+
+fn ws(tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
+    web(Manner::WebSocket, tls, host, port, path)
 }
 
 fn exec(words: &[&str]) -> Endpoint {
@@ -49,6 +54,21 @@ fn every_form_is_read_and_printed() {
         ("ws://h", ws(false, "h", 80, "/acp"), "ws://h/acp"),
         ("ws://h/", ws(false, "h", 80, "/"), "ws://h/"),
         ("wss://h", ws(true, "h", 443, "/acp"), "wss://h/acp"),
+        (
+            "HTTP://h:443/x",
+            web(Manner::StreamableHttp, false, "h", 443, "/x"),
+            "http://h:443/x",
+        ),
+        (
+            "https://h:443",
+            web(Manner::StreamableHttp, true, "h", 443, "/acp"),
+            "https://h/acp",
+        ),
+        (
+            "elephant+http://h:9000",
+            web(Manner::Elephant, false, "h", 9000, "/acp"),
+            "elephant+http://h:9000/acp",
+        ),
         (
             "wss://h:80/a/b",
             ws(true, "h", 80, "/a/b"),
@@ -83,8 +103,6 @@ fn each_fault_says_what_is_expected() {
         ("localhost:80", &["scheme", "mean \"tcp://localhost:80\""]),
         ("/run/a.sock", &["no scheme", "mean \"unix:/run/a.sock\""]),
         ("tpc://h:1", &["\"tpc\"", "mean \"tcp://h:1\"", "stdio:"]),
-        ("http://h/acp", &["\"http\"", "mean \"ws://h/acp\""]),
-        ("https://h/acp", &["\"https\"", "mean \"wss://h/acp\""]),
         ("quux:1x", &["\"quux\"", "expected one of"]),
         ("stdio:x", &["nothing may follow"]),
         ("exec:", &["names no program", "exec:WORDS"]),
@@ -172,14 +190,14 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
         }),
         (host(), any::<u16>()).prop_map(|(host, port)| Endpoint::Tcp { host, port }),
         "[^\0]{1,40}".prop_map(|path| Endpoint::Unix(path.into())),
-        (any::<bool>(), host(), any::<u16>(), "/[!-\"$->@-~]{0,20}").prop_map(
-            |(tls, host, port, path)| Endpoint::WebSocket {
-                tls,
-                host,
-                port,
-                path,
-            }
-        ),
+        (
+            prop::sample::select(&[Manner::WebSocket, Manner::StreamableHttp, Manner::Elephant]),
+            any::<bool>(),
+            host(),
+            any::<u16>(),
+            "/[!-\"$->@-~]{0,20}"
+        )
+            .prop_map(|(manner, tls, host, port, path)| web(manner, tls, &host, port, &path)),
     ]
 }
 

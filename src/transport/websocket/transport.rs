@@ -13,9 +13,8 @@ use super::frame::Role;
 use super::handshake::{Entrance, HandshakeError, accept_stream, connect_stream};
 use super::link::link;
 use crate::guard::origin::{Door, Names};
-use crate::transport::endpoint::{Bracketed, default_port};
 use crate::transport::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind};
-use crate::transport::{Setup, Transport, failure, tcp, tls};
+use crate::transport::{Setup, Transport, Web, failure, tcp, tls};
 
 /// The transport behind `ws://` and `wss://`.
 #[derive(Debug)]
@@ -41,28 +40,19 @@ impl Transport for WebSocket {
         setup: &'a Setup,
     ) -> BoxFuture<'a, Result<Link, OpenError>> {
         Box::pin(async move {
-            let Endpoint::WebSocket {
-                tls,
-                host,
-                port,
-                path,
-            } = to
-            else {
+            let Endpoint::Web(web) = to else {
                 return Err(OpenError::misplaced(to));
             };
-            let connector = if *tls {
+            let Web { host, path, .. } = web;
+            let connector = if web.tls {
                 Some(tls::connector(to, &setup.tls)?)
             } else {
                 None
             };
-            let mut stream = tcp::dial(to, host, *port, setup).await?;
+            let mut stream = tcp::dial(to, host, web.port, setup).await?;
             let within = setup.limits.handshake;
             let name = to.to_string();
-            let authority = if *port == default_port(*tls) {
-                Bracketed(host).to_string()
-            } else {
-                format!("{}:{port}", Bracketed(host))
-            };
+            let authority = web.authority();
             let open = async {
                 let Some(connector) = connector else {
                     let opened = connect_stream(&mut stream, &authority, path, &setup.limits).await;
@@ -92,23 +82,17 @@ impl Transport for WebSocket {
         setup: &'a Setup,
     ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
         Box::pin(async move {
-            let Endpoint::WebSocket {
-                tls,
-                host,
-                port,
-                path,
-            } = at
-            else {
+            let Endpoint::Web(web) = at else {
                 return Err(OpenError::misplaced(at));
             };
-            let acceptor = if *tls {
+            let acceptor = if web.tls {
                 Some(tls::acceptor(at, &setup.tls)?)
             } else {
                 None
             };
-            let (socket, port) = tcp::bind(at, host, *port).await?;
+            let (socket, port) = tcp::bind(at, &web.host, web.port).await?;
             let names = if at.is_loopback() {
-                let default_port = default_port(*tls);
+                let default_port = web.default_port();
                 Names::Loopback { port, default_port }
             } else {
                 Names::Any
@@ -117,14 +101,12 @@ impl Transport for WebSocket {
             let bound = Bound {
                 socket,
                 tls: acceptor,
-                at: Endpoint::WebSocket {
-                    tls: *tls,
-                    host: host.clone(),
+                at: Endpoint::Web(Web {
                     port,
-                    path: path.clone(),
-                },
+                    ..web.clone()
+                }),
                 entrance: Arc::new(Entrance {
-                    path: path.clone(),
+                    path: web.path.clone(),
                     door: Door { origins, names },
                 }),
                 setup: setup.clone(),

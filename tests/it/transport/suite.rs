@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acp_relay::transport::{Endpoint, Farewell, registry};
+use acp_relay::transport::{Endpoint, Farewell, Web, registry};
 use acp_relay::wire::framing::Cut;
 use acp_relay::wire::{Fault, Frame, Id, Limits};
 use tokio::time::timeout;
@@ -319,7 +319,7 @@ fn a_port_that_was_left_open_is_reported() {
             let listener = listen(&at, &setup).await;
             let address = listener.address();
             match address {
-                Endpoint::Tcp { port, .. } | Endpoint::WebSocket { port, .. } => {
+                Endpoint::Tcp { port, .. } | Endpoint::Web(Web { port, .. }) => {
                     assert_ne!(port, 0, "{scheme}");
                 }
                 _ => assert_eq!(address, at),

@@ -5,7 +5,8 @@
     reason = "a test that cannot go on has failed; clippy knows only functions marked so"
 )]
 
-use acp_relay::transport::{Endpoint, Farewell, Link, LinkError, OpenErrorKind, Setup, registry};
+use acp_relay::transport::registry;
+use acp_relay::transport::{Endpoint, Farewell, Link, LinkError, OpenErrorKind, Setup, Web};
 use acp_relay::wire::framing::Cut;
 use acp_relay::wire::{Fault, Frame, Id, Limits, Role as WhichHalf};
 use futures_util::{SinkExt, StreamExt};
@@ -24,7 +25,7 @@ use crate::support::link::{
 type Client = WebSocketStream<TcpStream>;
 
 async fn dial(address: &Endpoint) -> TcpStream {
-    let Endpoint::WebSocket { host, port, .. } = address else {
+    let Endpoint::Web(Web { host, port, .. }) = address else {
         panic!("{address}");
     };
     TcpStream::connect((host.as_str(), *port)).await.unwrap()
@@ -90,7 +91,7 @@ fn another_path_or_a_web_page_is_refused() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
         let address = listener.address();
-        let Endpoint::WebSocket { port, .. } = address else {
+        let Endpoint::Web(Web { port, .. }) = address else {
             panic!("{address}");
         };
         let good = format!("Host: 127.0.0.1:{port}\r\n");
@@ -327,7 +328,7 @@ fn who_asks_for_something_else_gets_http() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
         let address = listener.address();
-        let Endpoint::WebSocket { port, .. } = address else {
+        let Endpoint::Web(Web { port, .. }) = address else {
             panic!("{address}");
         };
         let host = format!("127.0.0.1:{port}");
@@ -424,7 +425,7 @@ fn what_follows_the_head_is_heard() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
         let address = listener.address();
-        let Endpoint::WebSocket { port, .. } = address else {
+        let Endpoint::Web(Web { port, .. }) = address else {
             panic!("{address}");
         };
         let mut client = dial(&address).await;

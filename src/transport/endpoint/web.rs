@@ -1,0 +1,115 @@
+//! Addresses of what begins with an HTTP request.
+//!
+//! Not here: the other addresses, and what host and port look like (see `endpoint`).
+
+use std::fmt;
+
+use super::{Bracketed, authority_parts, expected};
+
+/// Path of an endpoint that names none.
+pub const DEFAULT_PATH: &str = "/acp";
+
+/// Where an endpoint is that begins with an HTTP request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Web {
+    /// What is spoken once it is reached.
+    pub manner: Manner,
+    /// Whether TLS is under it.
+    pub tls: bool,
+    /// Name or address, without brackets.
+    pub host: String,
+    /// Port; 80 or 443 when left out, 0 lets a listener choose.
+    pub port: u16,
+    /// Path, [`DEFAULT_PATH`] when left out.
+    pub path: String,
+}
+
+/// How messages are moved over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// In a WebSocket: `ws`, `wss`.
+    WebSocket,
+    /// As ACP's Streamable HTTP: `http`, `https`.
+    StreamableHttp,
+    /// As elephant.ai's server does: `elephant+http`, `elephant+https`.
+    Elephant,
+}
+
+impl Manner {
+    /// Each with its schemes, in clear and over TLS.
+    const SCHEMES: [(Self, &'static str, &'static str); 3] = [
+        (Self::WebSocket, "ws", "wss"),
+        (Self::StreamableHttp, "http", "https"),
+        (Self::Elephant, "elephant+http", "elephant+https"),
+    ];
+
+    /// What a scheme in lower case means: the manner, and whether TLS is under it.
+    pub(super) fn of_scheme(scheme: &str) -> Option<(Self, bool)> {
+        Self::SCHEMES.iter().find_map(|(manner, clear, tls)| {
+            let secured = scheme == *tls;
+            (secured || scheme == *clear).then_some((*manner, secured))
+        })
+    }
+}
+
+impl Web {
+    /// Its scheme, without `:`.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        let (_, clear, tls) = Manner::SCHEMES[self.manner as usize];
+        if self.tls { tls } else { clear }
+    }
+
+    /// The port that need not be said.
+    #[must_use]
+    pub const fn default_port(&self) -> u16 {
+        if self.tls { 443 } else { 80 }
+    }
+
+    /// Host and port as the `Host` header has them (RFC 9110, 7.2).
+    #[must_use]
+    pub fn authority(&self) -> String {
+        if self.port == self.default_port() {
+            Bracketed(&self.host).to_string()
+        } else {
+            format!("{}:{}", Bracketed(&self.host), self.port)
+        }
+    }
+}
+
+impl fmt::Display for Web {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme(), self.authority(), self.path)
+    }
+}
+
+/// Reads what follows the scheme and its colon.
+pub(super) fn read(manner: Manner, tls: bool, rest: &str) -> Result<Web, String> {
+    let mut web = Web {
+        manner,
+        tls,
+        host: String::new(),
+        port: 0,
+        path: String::new(),
+    };
+    let form = &expected(web.scheme());
+    let rest = rest.strip_prefix("//").ok_or(form)?;
+    if rest.contains('?') {
+        return Err(format!("a query (\"?\") is not taken; {form}"));
+    }
+    if rest.contains('#') {
+        return Err(format!("a fragment (\"#\") is not taken; {form}"));
+    }
+    let (authority, path) = match rest.find('/') {
+        Some(slash) => rest.split_at(slash),
+        None => (rest, DEFAULT_PATH),
+    };
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("the path holds a character that has to be percent-encoded".to_owned());
+    }
+    let (host, port) = authority_parts(authority, form)?;
+    web.host = host;
+    web.port = port.unwrap_or_else(|| web.default_port());
+    path.clone_into(&mut web.path);
+    Ok(web)
+}
