@@ -31,6 +31,8 @@ pub struct Peer {
     pub name: String,
     /// Whether one direction can end while the other goes on.
     pub half_close: bool,
+    /// An end of its stream means that it wants no more, rather than that a connection broke.
+    pub ends_on_purpose: bool,
     /// How it is related to us.
     pub kind: PeerKind,
 }
