@@ -1,6 +1,10 @@
 //! Clients whose connection breaks and that come back for their session.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "messages are made where they are said"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;
