@@ -2,5 +2,6 @@
 
 mod carries;
 mod refuses;
+mod returns;
 mod speaks;
 mod stops;
