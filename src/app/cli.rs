@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::common::Common;
 use super::{
@@ -108,6 +108,9 @@ pub(super) struct Serve {
     /// Leave out elephant.ai's routes, PATH/rpc and PATH/sse, beside the official ones
     #[arg(long)]
     pub(super) no_elephant: bool,
+    /// What becomes of an agent whose client's WebSocket or HTTP connection breaks
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) on_disconnect: OnDisconnect,
     /// Certificate chain for https:// and wss:// listeners, PEM
     #[arg(long, value_name = "FILE")]
     pub(super) tls_cert: Option<PathBuf>,
@@ -119,6 +122,17 @@ pub(super) struct Serve {
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
+}
+
+/// What becomes of an agent whose client is gone without a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum OnDisconnect {
+    /// It is stopped
+    #[default]
+    Terminate,
+    /// It is kept for a while; a client that sends session/load or session/resume for one of its
+    /// sessions gets it back
+    Detach,
 }
 
 /// What `connect` is asked for.

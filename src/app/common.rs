@@ -2,16 +2,16 @@
 //!
 //! Not here: the options of one of them (see `cli`).
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
+use super::remote::RemoteArgs;
 use super::tongues::{Tongues, TonguesArgs};
 use super::{cli, exit, limits, shutdown};
 use crate::relay::Stop;
-use crate::transport::{Front, Setup, Tls};
+use crate::transport::Setup;
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
 
@@ -24,14 +24,13 @@ pub(super) struct Common {
     /// The framing of the agent on byte streams
     #[arg(long, value_enum, default_value_t)]
     agent_framing: FramingChoice,
-    /// Certificates to trust for wss:// agents instead of the system's, PEM
-    #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
     #[command(flatten)]
     tongues: TonguesArgs,
     /// Set a limit; the names are in `acp-relay --help`
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
     limits: Vec<limits::Setting>,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
 /// How a byte stream is cut into messages.
@@ -74,18 +73,17 @@ impl Common {
         }
         let limits = Arc::new(limits);
         let tongues = Tongues::new(self.tongues)?;
-        let setup = |choice: FramingChoice, spoken, ca| Setup {
+        let setup = |choice: FramingChoice, spoken| Setup {
             limits: Arc::clone(&limits),
             framing: choice.fixed().or(spoken),
-            tls: Tls {
-                ca,
-                ..Tls::default()
-            },
-            front: Front::default(),
+            ..Setup::default()
         };
+        let mut agent = setup(self.agent_framing, tongues.agent_framing());
+        let remote = self.remote.apply(&mut agent);
+        remote.map_err(|fault| cli::fail(exit::USAGE, &fault))?;
         Ok(Ground {
-            agent: setup(self.agent_framing, tongues.agent_framing(), self.tls_ca),
-            client: setup(self.client_framing, tongues.client_framing(), None),
+            client: setup(self.client_framing, tongues.client_framing()),
+            agent,
             stop,
             limits,
             tongues,

@@ -6,7 +6,7 @@ use tokio::runtime::Builder;
 
 use super::cli::{self, Connect};
 use super::conversation::{self, carry, turn_away_briskly};
-use super::{endpoints, exit, runtime};
+use super::{endpoints, exit, remote, runtime};
 use crate::transport::registry;
 use crate::transport::{Endpoint, OpenError};
 
@@ -31,7 +31,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
         Ok(agent) => agent,
         Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
     };
-    if let Err(fault) = endpoints::check_ca(&agent, &ground.agent.tls) {
+    if let Err(fault) = remote::check(&agent, &ground.agent) {
         return Ok(cli::fail(exit::USAGE, &fault));
     }
     let reached = conversation::reach(&agent, &ground.agent, stop).await;

@@ -99,16 +99,6 @@ pub(super) fn check_certificate(listen: &[Endpoint], tls: &Tls) -> Result<(), St
     Ok(())
 }
 
-/// Refuses trust that nobody asks for.
-pub(super) fn check_ca(agent: &Endpoint, tls: &Tls) -> Result<(), String> {
-    if tls.ca.is_some() && !is_tls(agent) {
-        return Err(format!(
-            "--tls-ca is for agents behind TLS (https://, wss://), and the agent is {agent}"
-        ));
-    }
-    Ok(())
-}
-
 fn is_tls(endpoint: &Endpoint) -> bool {
     matches!(endpoint, Endpoint::Web(Web { tls: true, .. }))
 }

@@ -70,6 +70,14 @@ const BOUNDS: &[Bound] = &[
     Bound { name: "last-words", field: Field::Time(|of| &mut of.last_words), range: DAY,
         about: "for what is still on its way when all is over: the output of an agent that has \
                 exited, when others hold its pipes open; a network client's last messages" },
+    Bound { name: "return-grace", field: Field::Time(|of| &mut of.return_grace), range: DAY,
+        about: "for a client to come back to an idle agent (--on-disconnect detach); after it: \
+                the agent is stopped" },
+    Bound { name: "return-turn", field: Field::Time(|of| &mut of.return_turn), range: DAY,
+        about: "for a client to come back to an agent that is at work; as above" },
+    Bound { name: "kept-for-return", field: Field::Size(|of| &mut of.kept_for_return), range: ANY,
+        about: "how much of a conversation is kept for a client that may come back; beyond it: \
+                what it has seen is forgotten, and an agent that is alone is not read" },
     Bound { name: "stderr-kept", field: Field::Size(|of| &mut of.stderr_kept), range: 256..=(64 << 20),
         about: "how much of an agent's stderr is kept; older text is forgotten" },
 ];

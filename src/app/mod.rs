@@ -17,6 +17,7 @@ mod household;
 mod limits;
 mod listeners;
 mod lines;
+mod remote;
 mod repairs;
 mod runtime;
 mod seldom;

@@ -10,13 +10,14 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use super::cli::{self, Serve};
+use super::cli::{self, OnDisconnect, Serve};
 use super::common::Ground;
 use super::conversation::{self, carry, turn_away};
 use super::seldom::Seldom;
-use super::{endpoints, exit, listeners, runtime, stderr};
+use super::{endpoints, exit, listeners, remote, runtime, stderr};
+use crate::relay::{Harbour, Received};
 use crate::transport::registry;
-use crate::transport::{Arrival, Endpoint, Front, Link, Listener};
+use crate::transport::{Arrival, Endpoint, Front, Link, Listener, PeerKind};
 use crate::transport::{OpenError, OpenErrorKind, Setup, Tls};
 use crate::wire::reply::{self, Reason};
 
@@ -32,6 +33,8 @@ struct House {
     ground: Ground,
     seats: Semaphore,
     apologies: Semaphore,
+    /// Where agents wait for clients that come back; none when they do not.
+    harbour: Option<Harbour>,
     conversations: TaskTracker,
     refusals: Refusals,
 }
@@ -65,7 +68,7 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
     ground.client.tls = Tls {
         cert: args.tls_cert,
         key: args.tls_key,
-        ca: None,
+        ..Tls::default()
     };
     ground.client.front = Front {
         origins: args.allow_origin,
@@ -77,7 +80,7 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
         Ok(agent) => agent,
         Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
     };
-    if let Err(fault) = endpoints::check_ca(&agent, &ground.agent.tls) {
+    if let Err(fault) = remote::check(&agent, &ground.agent) {
         return Ok(cli::fail(exit::USAGE, &fault));
     }
     registry::check(&agent)?;
@@ -93,6 +96,8 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
     let house = Arc::new(House {
         agent,
         seats: Semaphore::new(ground.limits.connections),
+        harbour: (args.on_disconnect == OnDisconnect::Detach)
+            .then(|| Harbour::new(Arc::clone(&ground.limits))),
         ground,
         apologies: Semaphore::new(APOLOGIES),
         conversations: TaskTracker::new(),
@@ -194,6 +199,9 @@ impl House {
             Ok(client) => client,
             Err(code) => return code,
         };
+        let Some(client) = self.receive(client).await else {
+            return ExitCode::SUCCESS;
+        };
         match conversation::reach(&self.agent, &self.ground.agent, &self.ground.stop).await {
             Ok(agent) => {
                 let end = carry(
@@ -217,6 +225,21 @@ impl House {
                 .await;
                 ExitCode::from(why.code())
             }
+        }
+    }
+
+    /// Meets a client that may have come back for its agent; `None` when it has found it.
+    async fn receive(&self, client: Link) -> Option<Link> {
+        let Some(harbour) = self.harbour.as_ref().filter(|_| can_return(&client)) else {
+            return Some(client);
+        };
+        let received = tokio::select! {
+            received = harbour.receive(client) => received,
+            () = self.ground.stop.asked.cancelled() => return None,
+        };
+        match received {
+            Received::New(client) => Some(harbour.moor(client)),
+            Received::Back => None,
         }
     }
 
@@ -258,6 +281,12 @@ impl House {
             }
         }
     }
+}
+
+/// Whether the end of a client's link may be a broken connection. A byte stream that ends says that
+/// the client wants no more, and that it may still be listening.
+fn can_return(client: &Link) -> bool {
+    client.peer.kind == PeerKind::Remote && !client.peer.half_close
 }
 
 /// Refuses to open a door to the network that nobody guards.

@@ -38,7 +38,7 @@ pub(super) struct Ending {
     pub(super) step: Step,
     pub(super) deadline: Option<Instant>,
     pub(super) cause: Option<Cause>,
-    /// What an expelled agent did, for those who wait for its answers.
+    /// What became of an agent that was expelled or lost, for those who wait for its answers.
     pub(super) blame: Option<String>,
     pub(super) exit: Option<Exit>,
     pub(super) stderr_tail: String,
@@ -171,7 +171,12 @@ impl Core {
                 self.ending.speaks[Side::Client as usize] = false;
                 self.handle_deaf(side, how, now, out);
             }
-            Side::Agent => self.handle_eof(side, how, now, out),
+            Side::Agent => {
+                if !self.manners.agent_is_child {
+                    self.ending.blame.get_or_insert_with(|| how.clone());
+                }
+                self.handle_eof(side, how, now, out);
+            }
         }
     }
 

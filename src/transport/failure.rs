@@ -104,6 +104,14 @@ pub(super) fn not_resolved(endpoint: &Endpoint, host: &str, source: &io::Error) 
     OpenError::new(OpenErrorKind::NoHost, endpoint, what).with_remedy("Check the name")
 }
 
+/// TLS could not be agreed on with the server.
+pub(super) fn not_encrypted(to: &Endpoint, fault: &io::Error) -> OpenError {
+    let what = format!("TLS could not be agreed on ({fault})");
+    OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy(
+        "Check that the peer speaks TLS there; name its certificate with --tls-ca or --pin-sha256 if it is your own",
+    )
+}
+
 /// The peer did not finish in time.
 pub(super) fn too_slow(
     endpoint: impl fmt::Display,

@@ -31,6 +31,8 @@ pub struct Peer {
     pub name: String,
     /// Whether one direction can end while the other goes on.
     pub half_close: bool,
+    /// An end of its stream means that it wants no more, rather than that a connection broke.
+    pub ends_on_purpose: bool,
     /// How it is related to us.
     pub kind: PeerKind,
 }
@@ -116,6 +118,9 @@ pub enum LinkError {
         /// What it did.
         detail: String,
     },
+    /// The peer's server said no, or cannot be what it was taken for.
+    #[error("{0}")]
+    Refused(String),
     /// The byte stream cannot be cut into messages any more.
     #[error("{0}")]
     Framing(Flaw),

@@ -5,10 +5,12 @@
 
 mod endpoint;
 mod failure;
-mod http;
+mod greeting;
+pub mod http;
 mod link;
 pub mod memory;
 mod open;
+mod pin;
 pub mod process;
 pub mod registry;
 mod stdio;
@@ -20,7 +22,9 @@ pub mod websocket;
 
 pub use crate::wire::{Exit, Farewell};
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
+pub use greeting::Greeting;
 pub use link::{FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
 pub use open::{
     Arrival, BoxFuture, Front, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport,
 };
+pub use pin::Pin;

@@ -10,7 +10,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::{Endpoint, Link};
+use super::{Endpoint, Greeting, Link, Pin as Fingerprint};
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
 
@@ -70,6 +70,8 @@ pub struct Setup {
     pub tls: Tls,
     /// How an HTTP listener receives strangers.
     pub front: Front,
+    /// What a remote agent's server is told with every HTTP request.
+    pub greeting: Greeting,
 }
 
 /// How a listener that begins with HTTP receives those who come.
@@ -92,8 +94,10 @@ pub struct Tls {
     pub cert: Option<std::path::PathBuf>,
     /// Private key of a `wss://` listener.
     pub key: Option<std::path::PathBuf>,
-    /// Certificates a `wss://` connector trusts instead of the system's.
+    /// Certificates a connector trusts instead of the system's.
     pub ca: Option<std::path::PathBuf>,
+    /// The one certificate or key a connector trusts, whoever signed it.
+    pub pin: Option<Fingerprint>,
 }
 
 /// Why an endpoint could not be opened: what, where, and what to do about it.

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use super::pin::Pinned;
 use super::{Endpoint, OpenError, OpenErrorKind, Tls};
 
 /// What a listener shows. `protocols` are what it speaks, in its order of preference, for clients
@@ -47,18 +48,38 @@ pub(super) fn acceptor(
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// What a connector trusts.
-pub(super) fn connector(to: &Endpoint, tls: &Tls) -> Result<TlsConnector, OpenError> {
-    let roots = Arc::new(roots(to, tls)?);
-    let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider())
-        .build()
-        .map_err(|fault| broken(to, &fault))?;
-    let config = ClientConfig::builder_with_provider(provider())
+/// What a connector trusts, and the protocols it offers to speak inside.
+pub(super) fn connector(
+    to: &Endpoint,
+    tls: &Tls,
+    protocols: &[&[u8]],
+) -> Result<TlsConnector, OpenError> {
+    let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|fault| broken(to, &fault))?
-        .with_webpki_verifier(verifier)
-        .with_no_client_auth();
+        .map_err(|fault| broken(to, &fault))?;
+    let trusting = if let Some(pin) = tls.pin {
+        let verifier = Pinned::new(pin, &provider());
+        builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+    } else {
+        let roots = Arc::new(roots(to, tls)?);
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider())
+            .build()
+            .map_err(|fault| broken(to, &fault))?;
+        builder.with_webpki_verifier(verifier)
+    };
+    let mut config = trusting.with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|one| one.to_vec()).collect();
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// A host as a certificate names it.
+pub(super) fn name(to: &Endpoint, host: &str) -> Result<ServerName<'static>, OpenError> {
+    ServerName::try_from(host.to_owned()).map_err(|_| {
+        let what = format!("{host:?} cannot be the name of a TLS server");
+        OpenError::new(OpenErrorKind::Usage, to, what)
+    })
 }
 
 fn provider() -> Arc<CryptoProvider> {

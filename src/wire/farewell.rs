@@ -12,6 +12,8 @@ pub enum Farewell {
     PeerFailed,
     /// The relay is going away.
     Shutdown,
+    /// The same client has come back over another link.
+    Replaced,
     /// The peer broke the protocol of its transport, or a limit.
     Violation,
 }

@@ -73,6 +73,13 @@ pub struct Limits {
     /// Time for what is still on its way when all is over: in the pipes of an exited agent that
     /// other processes hold open, and from a network client that has not seen our end yet.
     pub last_words: Duration,
+    /// Time an idle agent is kept for a client whose connection broke. After it: stopped.
+    pub return_grace: Duration,
+    /// Time an agent that is at work is kept for such a client. After it: stopped.
+    pub return_turn: Duration,
+    /// How much of a conversation is kept for a client that may come back, in bytes. Beyond it: what
+    /// the client has seen is forgotten, and an agent whose client is away is not read.
+    pub kept_for_return: usize,
     /// How much of an agent's stderr is kept, in bytes; older text is forgotten.
     pub stderr_kept: usize,
 }
@@ -107,6 +114,9 @@ impl Default for Limits {
             stop_grace: Duration::from_secs(5),
             drain: Duration::from_secs(25),
             last_words: Duration::from_millis(500),
+            return_grace: Duration::from_secs(600),
+            return_turn: Duration::from_secs(86_400),
+            kept_for_return: 8 << 20,
             stderr_kept: 64 << 10,
         }
     }

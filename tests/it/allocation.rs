@@ -42,6 +42,7 @@ fn link(half_close: bool) -> (Link, DuplexStream) {
         peer: Peer {
             name: "duplex".to_owned(),
             half_close,
+            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         rx: Box::new(rx),

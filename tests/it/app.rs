@@ -143,6 +143,37 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         ),
         (&["connect", "--tls-ca", "x", "--", "cat"], 64, "wss://"),
         (
+            &["connect", "--header", "a: b", "tcp://127.0.0.1:1"],
+            64,
+            "--header is for agents behind HTTP",
+        ),
+        (
+            &["connect", "--header", "host: b", "http://127.0.0.1:1"],
+            64,
+            "set by the transport",
+        ),
+        (
+            &["connect", "--bearer-file", "/no/such", "https://h"],
+            64,
+            "/no/such cannot be read",
+        ),
+        (
+            &["connect", "--pin-sha256", "12", "https://h"],
+            64,
+            "64 hexadecimal digits",
+        ),
+        (
+            &["connect", "--http2-prior-knowledge", "https://h"],
+            64,
+            "HTTP in clear",
+        ),
+        (&["connect", "http://127.0.0.1:1"], 69, "nothing listens"),
+        (
+            &["connect", "elephant+http://127.0.0.1:1"],
+            69,
+            "nothing listens",
+        ),
+        (
             &["connect", "--limit", "conections=1", "--", "cat"],
             64,
             "no limit",

@@ -265,6 +265,7 @@ fn farewell(why: Farewell) -> &'static str {
         Farewell::Done => "done",
         Farewell::PeerFailed => "peer-failed",
         Farewell::Shutdown => "shutdown",
+        Farewell::Replaced => "replaced",
         Farewell::Violation => "violation",
     }
 }

@@ -14,6 +14,7 @@ use acp_relay::transport::websocket::{Ear, Mouth, Role, accept_key, connect_stre
 use acp_relay::transport::{Farewell, FrameSink};
 use acp_relay::wire::Limits;
 use bytes::BytesMut;
+use hyper::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -111,7 +112,7 @@ async fn open(url: &str) -> Outcome<Halves> {
     let mut stream = TcpStream::connect(authority).await?;
     stream.set_nodelay(true)?;
     let limits = Limits::default();
-    let begun = connect_stream(&mut stream, authority, target, &limits).await?;
+    let begun = connect_stream(&mut stream, authority, target, &HeaderMap::new(), &limits).await?;
     let (reader, writer) = stream.into_split();
     Ok(halves(reader, writer, begun, Role::Client, &limits))
 }

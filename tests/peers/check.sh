@@ -17,6 +17,8 @@ echo "== official remote clients"
 python3 http_server.py
 echo "== curl and nghttp"
 ./http_tools.sh
+echo "== remote agents over HTTP and WebSocket"
+python3 remote_agents.py
 echo "== JSON through every pair of wires"
 python3 json_suite.py
 echo "== killed at random moments"

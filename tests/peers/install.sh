@@ -14,6 +14,8 @@ sdk_js_2=2.4.0
 ws_js=8.23.0
 gemini=0.61.0
 sdk_py=0.12.1
+hypercorn=0.18.0
+acpremote=1.10.0
 goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
 autobahn=25.10.1
 virtualenv=20.21.1 # the last that makes environments for Python 2.7
@@ -74,17 +76,35 @@ if ! is_there goose "$want"; then
 fi
 
 # The official Python SDK; its examples come with the source distribution alone.
-want="agent-client-protocol $sdk_py"
+want="agent-client-protocol $sdk_py hypercorn $hypercorn"
 if ! is_there python "$want"; then
     begin python "$want"
     python3 -m venv "$peers/python"
     pip="$peers/python/bin/python -m pip --quiet --disable-pip-version-check"
-    $pip install "agent-client-protocol[http]==$sdk_py"
+    $pip install "agent-client-protocol[http]==$sdk_py" "hypercorn==$hypercorn"
     $pip download --no-deps --no-binary :all: --dest "$peers/python/source" "agent-client-protocol==$sdk_py"
     tar -xzf "$peers/python/source/"*.tar.gz -C "$peers/python/source" --strip-components=1
     mv "$peers/python/source/examples" "$peers/python/examples"
     rm -rf "$peers/python/source"
     complete python "$want"
+fi
+
+# A program that puts agents on the network over WebSocket alone.
+want="acpremote $acpremote"
+if ! is_there acpremote "$want"; then
+    begin acpremote "$want"
+    python3 -m venv "$peers/acpremote"
+    "$peers/acpremote/bin/python" -m pip --quiet --disable-pip-version-check install "acpremote==$acpremote"
+    complete acpremote "$want"
+fi
+
+# The official Rust SDK's HTTP server, built from rust-sdk-server.
+want="$(cat "$here/rust-sdk-server/Cargo.lock" "$here/rust-sdk-server/src/main.rs" | cksum)"
+if ! is_there rust-sdk-server "$want"; then
+    begin rust-sdk-server "$want"
+    CARGO_TARGET_DIR="$peers/rust-sdk-server" \
+        cargo build --quiet --locked --manifest-path "$here/rust-sdk-server/Cargo.toml"
+    complete rust-sdk-server "$want"
 fi
 
 # The Autobahn test suite for WebSocket. It never left Python 2.

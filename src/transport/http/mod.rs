@@ -3,6 +3,7 @@
 //! `server` answers a port, `client` speaks to one; `names` is what both have to call alike. Not
 //! here: frames of WebSockets (see `websocket`), certificates (see `tls`).
 
+pub mod client;
 mod names;
 pub(super) mod server;
 mod transport;

@@ -1,10 +1,9 @@
 //! The transport behind `http://`, `https://` and elephant.ai's routes.
 //!
-//! Not here: how each side of it works (see `server`).
+//! Not here: what either half does (see `client`, `server`).
 
-use super::server;
-use crate::transport::{BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind};
-use crate::transport::{Setup, Transport};
+use super::{client, server};
+use crate::transport::{BoxFuture, Endpoint, Link, Listener, OpenError, Setup, Transport};
 
 /// The transport behind `http://`, `https://`, `elephant+http://` and `elephant+https://`.
 #[derive(Debug)]
@@ -18,12 +17,9 @@ impl Transport for Http {
     fn connect<'a>(
         &'a self,
         to: &'a Endpoint,
-        _setup: &'a Setup,
+        setup: &'a Setup,
     ) -> BoxFuture<'a, Result<Link, OpenError>> {
-        Box::pin(async move {
-            let what = "agents behind HTTP cannot be reached yet";
-            Err(OpenError::new(OpenErrorKind::Usage, to, what))
-        })
+        Box::pin(client::connect(to, setup))
     }
 
     fn listen<'a>(

@@ -7,6 +7,7 @@ use std::io;
 
 use bytes::BytesMut;
 use data_encoding::BASE64;
+use hyper::HeaderMap;
 use ring::digest::{Context as Hash, SHA1_FOR_LEGACY_USE_ONLY};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -40,7 +41,8 @@ pub enum HandshakeError {
 }
 
 /// Opens a WebSocket over a connected stream, and returns what the server has sent behind its
-/// answer. `authority` is the host as the `Host` header has it, `target` the path and the query.
+/// answer. `authority` is the host as the `Host` header has it, `target` the path and the query,
+/// `headers` what the server is told besides.
 ///
 /// # Errors
 /// When the server refuses, or does not speak the protocol.
@@ -48,6 +50,7 @@ pub async fn connect_stream<S>(
     stream: &mut S,
     authority: &str,
     target: &str,
+    headers: &HeaderMap,
     limits: &Limits,
 ) -> Result<BytesMut, HandshakeError>
 where
@@ -58,18 +61,27 @@ where
         .fill(&mut nonce)
         .map_err(|_| io::Error::other("the system has no random numbers"))?;
     let key = BASE64.encode(&nonce);
-    let request = format!(
+    let mut request = format!(
         "GET {target} HTTP/1.1\r\nHost: {authority}\r\nConnection: Upgrade\r\n\
-         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n"
-    );
-    stream.write_all(request.as_bytes()).await?;
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
+    )
+    .into_bytes();
+    for (name, value) in headers {
+        request.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    request.extend(b"\r\n");
+    stream.write_all(&request).await?;
     stream.flush().await?;
     let mut buffer = BytesMut::new();
     let Start { first, fields } = read_head(stream, &mut buffer, limits)
         .await?
         .map_err(HandshakeError::Http)?;
     if !first.starts_with("101") {
-        let why = reason(stream, buffer, &fields).await;
+        let mut why = reason(stream, buffer, &fields).await;
+        if let Some(to) = fields.only("location").filter(|_| first.starts_with('3')) {
+            let to = first_line(to);
+            why = format!("it points to {to}; redirects are not followed, so name that address");
+        }
         return Err(HandshakeError::Refused { status: first, why });
     }
     let only = |name, value: &str| fields.only(name) == Some(value.as_bytes());

@@ -2,11 +2,8 @@
 //!
 //! Not here: listening, which begins with HTTP (see `http::server`).
 
-use std::io;
-
 use tokio::io::split;
 use tokio::time::timeout;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::frame::Role;
 use super::handshake::{HandshakeError, connect_stream};
@@ -35,7 +32,7 @@ impl Transport for WebSocket {
             };
             let Web { host, path, .. } = web;
             let connector = if web.tls {
-                Some(tls::connector(to, &setup.tls)?)
+                Some(tls::connector(to, &setup.tls, &[b"http/1.1"])?)
             } else {
                 None
             };
@@ -43,21 +40,21 @@ impl Transport for WebSocket {
             let within = setup.limits.handshake;
             let name = to.to_string();
             let authority = web.authority();
+            let headers = &setup.greeting.headers;
             let open = async {
                 let Some(connector) = connector else {
-                    let opened = connect_stream(&mut stream, &authority, path, &setup.limits).await;
+                    let opened =
+                        connect_stream(&mut stream, &authority, path, headers, &setup.limits).await;
                     let begun = opened.map_err(|fault| not_opened(to, &fault))?;
                     return Ok(link(stream.into_split(), begun, Role::Client, name, setup));
                 };
-                let certified = ServerName::try_from(host.clone()).map_err(|_| {
-                    let what = format!("{host:?} cannot be the name of a TLS server");
-                    OpenError::new(OpenErrorKind::Usage, to, what)
-                })?;
+                let certified = tls::name(to, host)?;
                 let mut stream = connector
                     .connect(certified, stream)
                     .await
-                    .map_err(|fault| not_encrypted(to, &fault))?;
-                let opened = connect_stream(&mut stream, &authority, path, &setup.limits).await;
+                    .map_err(|fault| failure::not_encrypted(to, &fault))?;
+                let opened =
+                    connect_stream(&mut stream, &authority, path, headers, &setup.limits).await;
                 let begun = opened.map_err(|fault| not_opened(to, &fault))?;
                 Ok(link(split(stream), begun, Role::Client, name, setup))
             };
@@ -75,18 +72,15 @@ impl Transport for WebSocket {
     }
 }
 
-fn not_encrypted(to: &Endpoint, fault: &io::Error) -> OpenError {
-    let what = format!("TLS could not be agreed on ({fault})");
-    OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy(
-        "Check that the peer speaks TLS there; name its certificate with --tls-ca if it is your own",
-    )
-}
-
 fn not_opened(to: &Endpoint, fault: &HandshakeError) -> OpenError {
     let (what, remedy) = match fault {
         HandshakeError::Refused { status, why } => {
             let colon = if why.is_empty() { "" } else { ": " };
             let what = format!("it answered {status} to a WebSocket{colon}{why}");
+            if matches!(status.get(..3), Some("401" | "403")) {
+                let remedy = "Check the token, --bearer-file, and what else the server asks for";
+                return OpenError::new(OpenErrorKind::Forbidden, to, what).with_remedy(remedy);
+            }
             (what, "Check the path; /acp is usual")
         }
         fault => (

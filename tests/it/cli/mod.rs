@@ -3,5 +3,6 @@
 mod carries;
 mod http;
 mod refuses;
+mod returns;
 mod speaks;
 mod stops;

@@ -2,6 +2,7 @@
 
 mod frames;
 pub(crate) mod http;
+mod http_client;
 mod place;
 mod sockets;
 mod streams;

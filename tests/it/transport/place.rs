@@ -81,6 +81,7 @@ pub(super) fn certificate(dir: &TempDir) -> Tls {
         cert: Some(cert.clone()),
         key: Some(key),
         ca: Some(cert),
+        ..Tls::default()
     }
 }
 

@@ -55,7 +55,7 @@ fn a_file_that_will_not_do_is_named() {
             let tls = Tls {
                 cert: cert.clone(),
                 key: key.clone(),
-                ca: None,
+                ..Tls::default()
             };
             let fault = refused(tls).await;
             assert_eq!(fault.kind, OpenErrorKind::Usage, "{fault}");

@@ -1,0 +1,100 @@
+//! The options of remote agents: whom to trust, and what their servers are told.
+//!
+//! A token is never an argument, for every user of a machine can read those. Not here: what is done
+//! with them (see `transport`).
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::transport::{Endpoint, Greeting, Pin, Setup, Web};
+
+/// The environment variable that holds a bearer token.
+const BEARER: &str = "ACP_RELAY_BEARER";
+/// Longest file that can be a token, in bytes.
+const TOKEN: u64 = 16 << 10;
+
+/// How remote agents are reached.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Remote agents")]
+pub(super) struct RemoteArgs {
+    /// Certificates to trust for https:// and wss:// agents instead of the system's, PEM
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// The SHA-256 of the agent's certificate or of its public key, in hexadecimal or Base64;
+    /// trusted whoever signed it
+    #[arg(long, value_name = "HASH", conflicts_with = "tls_ca")]
+    pin_sha256: Option<Pin>,
+    /// A header for every HTTP request to the agent; may be given several times
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// A file with the bearer token for the agent; without it, the variable ACP_RELAY_BEARER
+    #[arg(long, value_name = "FILE")]
+    bearer_file: Option<PathBuf>,
+    /// Speak HTTP/2 to http:// agents without asking; over TLS it is agreed on by itself
+    #[arg(long)]
+    http2_prior_knowledge: bool,
+}
+
+impl RemoteArgs {
+    /// Sets up links to agents. What makes no sense by itself is the error.
+    pub(super) fn apply(self, setup: &mut Setup) -> Result<(), String> {
+        setup.tls.ca = self.tls_ca;
+        setup.tls.pin = self.pin_sha256;
+        let greeting = &mut setup.greeting;
+        greeting.http2 = self.http2_prior_knowledge;
+        for line in &self.headers {
+            let added = greeting.add(line);
+            added.map_err(|fault| format!("--header: {fault}"))?;
+        }
+        if let Some(path) = self.bearer_file {
+            let shown = path.display();
+            let size = fs::metadata(&path).map(|about| about.len());
+            if size.is_ok_and(|size| size > TOKEN) {
+                return Err(format!("--bearer-file: {shown} is too long for a token"));
+            }
+            let token = fs::read_to_string(&path)
+                .map_err(|fault| format!("--bearer-file: {shown} cannot be read ({fault})"))?;
+            let borne = greeting.bear(&token);
+            borne.map_err(|fault| format!("--bearer-file: {shown}: {fault}"))?;
+        } else if let Some(token) = env::var_os(BEARER).filter(|token| !token.is_empty()) {
+            let token = token
+                .to_str()
+                .ok_or_else(|| format!("{BEARER} is not text"))?;
+            let borne = greeting.bear(token);
+            borne.map_err(|fault| format!("{BEARER}: {fault}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses options that nobody would see.
+pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
+    let unseen = |options: &str, of: &str| {
+        Err(format!(
+            "{options} is for agents behind {of}, and the agent is {agent}"
+        ))
+    };
+    let tls = matches!(agent, Endpoint::Web(Web { tls: true, .. }));
+    if setup.tls.ca.is_some() && !tls {
+        return unseen("--tls-ca", "TLS (https://, wss://)");
+    }
+    if setup.tls.pin.is_some() && !tls {
+        return unseen("--pin-sha256", "TLS (https://, wss://)");
+    }
+    let Greeting { headers, http2 } = &setup.greeting;
+    // A token in the environment may be for another agent.
+    let named = headers.keys().any(|name| name != "authorization");
+    if named && !matches!(agent, Endpoint::Web(_)) {
+        return unseen("--header", "HTTP (http://, https://, ws://, wss://)");
+    }
+    if *http2 && !matches!(agent, Endpoint::Web(Web { tls: false, .. })) {
+        return unseen("--http2-prior-knowledge", "HTTP in clear (http://)");
+    }
+    if headers.contains_key("authorization") && !tls && !agent.is_loopback() {
+        tracing::warn!(%agent, "the token for the agent is sent in clear; use https:// or wss://");
+    }
+    Ok(())
+}

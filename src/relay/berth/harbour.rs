@@ -1,0 +1,65 @@
+//! Where conversations wait for their clients.
+//!
+//! Not here: what is kept of them (see `berth`), and how a newcomer is met (see `reception`).
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::berth::Berth;
+use super::line::{self, Shared, lock};
+use crate::transport::Link;
+use crate::wire::{Frame, Limits};
+
+/// All conversations of a listener whose clients may come back.
+#[derive(Debug)]
+pub struct Harbour {
+    pub(super) limits: Arc<Limits>,
+    berths: Mutex<Vec<Weak<Mutex<Berth>>>>,
+}
+
+impl Harbour {
+    /// An empty harbour.
+    #[must_use]
+    pub fn new(limits: Arc<Limits>) -> Self {
+        Self {
+            limits,
+            berths: Mutex::default(),
+        }
+    }
+
+    /// Gives a conversation that begins with `client` a link that outlives the client's.
+    #[must_use]
+    pub fn moor(&self, client: Link) -> Link {
+        let peer = client.peer.clone();
+        let berth = Arc::new(Mutex::new(Berth::new(client, Arc::clone(&self.limits))));
+        let mut berths = self.berths.lock().unwrap_or_else(PoisonError::into_inner);
+        berths.retain(|berth| berth.strong_count() > 0);
+        berths.push(Arc::downgrade(&berth));
+        line::link(&berth, peer)
+    }
+
+    /// What the agents here have answered to an `initialize` that `params` may take for its own.
+    pub(super) fn answer(&self, params: &[u8]) -> Option<Frame> {
+        let all = self.all();
+        all.iter()
+            .find_map(|berth| lock(berth).opening().answer_to(params).cloned())
+    }
+
+    /// The conversation that keeps `session`, if the agent was promised no more than `params` does.
+    pub(super) fn find(&self, session: &str, params: &[u8]) -> Option<Shared> {
+        self.all().into_iter().find(|berth| {
+            let berth = lock(berth);
+            berth.keeps(session) && berth.opening().answer_to(params).is_some()
+        })
+    }
+
+    /// Whether nobody is waited for.
+    pub(super) fn is_empty(&self) -> bool {
+        let berths = self.berths.lock().unwrap_or_else(PoisonError::into_inner);
+        berths.iter().all(|berth| berth.strong_count() == 0)
+    }
+
+    fn all(&self) -> Vec<Shared> {
+        let berths = self.berths.lock().unwrap_or_else(PoisonError::into_inner);
+        berths.iter().filter_map(Weak::upgrade).collect()
+    }
+}

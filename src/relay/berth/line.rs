@@ -1,0 +1,67 @@
+//! The link that a conversation has to its berth.
+//!
+//! Not here: what the berth does with what passes (see `berth`).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use super::berth::Berth;
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
+use crate::wire::framing::Cut;
+use crate::wire::{Farewell, Frame};
+
+/// A berth, shared by a conversation's two halves and the harbour. No lock is held over an await.
+pub(super) type Shared = Arc<Mutex<Berth>>;
+
+struct Hears(Shared);
+
+struct Says(Shared);
+
+/// The link to a berth.
+pub(super) fn link(berth: &Shared, peer: Peer) -> Link {
+    Link {
+        peer: Peer {
+            half_close: false,
+            ..peer
+        },
+        rx: Box::new(Hears(Arc::clone(berth))),
+        tx: Box::new(Says(Arc::clone(berth))),
+        hold: Box::new(()),
+    }
+}
+
+/// The berth; a panic while it was held has ended its conversation anyway.
+pub(super) fn lock(berth: &Mutex<Berth>) -> MutexGuard<'_, Berth> {
+    berth.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl FrameStream for Hears {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        lock(&self.0).poll_heard(cx)
+    }
+}
+
+impl FrameSink for Says {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        lock(&self.0).poll_ready(cx).map(Ok)
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        lock(&self.0).say(frame);
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        lock(&self.0).poll_flush(cx).map(Ok)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
+        lock(&self.0).poll_close(cx, why).map(Ok)
+    }
+}
+
+impl Drop for Says {
+    fn drop(&mut self) {
+        lock(&self.0).close();
+    }
+}

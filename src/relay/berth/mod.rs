@@ -1,0 +1,42 @@
+//! Agents that outlive their client's connection.
+//!
+//! A [`Harbour`] stands between a listener and the conversations it begins. It gives a conversation
+//! a link of its own, a *berth*: behind it is the client's link, and when that breaks off the
+//! berth keeps the conversation and its agent waiting for the client to come back. `reception`
+//! meets newcomers, `berth` is what is kept of a conversation, `line` the link's two halves,
+//! `ids`, `asked` and `history` the three things that have to be remembered, `absence` how long
+//! they are. Not here: whether
+//! agents are to be kept at all (see `app`), and how a conversation ends once nobody came back
+//! (see `core`).
+//!
+//! # Why
+//! *A link, not a state of the core.* To the core and the dialects a client that comes back never
+//! left. What is special about it (other ids, a session that is asked for again) is undone on the
+//! way in, so nothing behind has to know.
+//!
+//! *A client comes back by asking for its session.* Plain clients know no other way: they
+//! `initialize` afresh and send `session/load` or `session/resume`. So `initialize` is answered
+//! with the agent's own earlier answer, when it was asked for the same version and no capability
+//! that the agent counts on is missing; then the next request shows whether the client wants a
+//! session that is kept here, or an agent of its own.
+//!
+//! *What the client missed comes from the history here, never from the agent as well.* A session's
+//! history is kept from its beginning, bounded; `session/load` is answered out of it. When it had
+//! to be dropped the request goes to the agent like any other.
+
+mod absence;
+mod asked;
+#[expect(clippy::module_inception, reason = "it is what the room is about")]
+mod berth;
+mod harbour;
+mod history;
+mod ids;
+mod line;
+mod opening;
+mod peek;
+mod preface;
+mod reception;
+mod spell;
+
+pub use harbour::Harbour;
+pub use reception::Received;

@@ -1,0 +1,87 @@
+//! What is said besides the messages to a server that is opened with an HTTP request: headers, and
+//! the token among them.
+//!
+//! Values are marked sensitive, so that no log shows them. Not here: where a person gives them.
+
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+
+/// What the server of a remote agent is told with every request.
+#[derive(Clone, Debug, Default)]
+pub struct Greeting {
+    /// Headers besides those that the protocol needs.
+    pub headers: HeaderMap,
+    /// HTTP/2 is spoken without TLS, and without asking whether the server speaks it.
+    pub http2: bool,
+}
+
+/// Headers that are the transport's own.
+const OURS: [&str; 14] = [
+    "accept",
+    "acp-connection-id",
+    "acp-session-id",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "keep-alive",
+    "last-event-id",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+impl Greeting {
+    /// Adds a header as `NAME: VALUE`.
+    ///
+    /// # Errors
+    /// When it is none, or one that the transport sets; the error does not repeat the value.
+    pub fn add(&mut self, line: &str) -> Result<(), String> {
+        let (name, value) = line
+            .split_once(':')
+            .ok_or("a header is NAME: VALUE, and there is no colon")?;
+        let name = name.trim();
+        let parsed = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| format!("{name:?} cannot be the name of a header"))?;
+        if OURS.contains(&parsed.as_str()) || parsed.as_str().starts_with("sec-websocket-") {
+            return Err(format!("the header {name} is set by the transport itself"));
+        }
+        let value = secret(value.trim())
+            .ok_or_else(|| format!("the value of {name} holds a character that no header may"))?;
+        self.headers.append(parsed, value);
+        Ok(())
+    }
+
+    /// Adds a bearer token (RFC 6750).
+    ///
+    /// # Errors
+    /// When it cannot be one; the error does not repeat it.
+    pub fn bear(&mut self, token: &str) -> Result<(), String> {
+        let token = token.trim();
+        if token.is_empty() {
+            return Err("the bearer token is empty".to_owned());
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("the bearer token holds a character that none may".to_owned());
+        }
+        if self.headers.contains_key(AUTHORIZATION) {
+            return Err("there is a bearer token and an Authorization header".to_owned());
+        }
+        let value = secret(&format!("Bearer {token}")).ok_or("the bearer token fits no header")?;
+        self.headers.insert(AUTHORIZATION, value);
+        Ok(())
+    }
+
+    /// Whether there is nothing to say.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.headers.is_empty() && !self.http2
+    }
+}
+
+fn secret(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

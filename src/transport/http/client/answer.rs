@@ -1,0 +1,153 @@
+//! What the status of an answer means for the request, and for the link.
+//!
+//! As the official TypeScript client has it: 401, 403, 404 and 410 mean that the connection is not
+//! ours or no more, every other refusal is that of one message. Not here: who asked, and what is
+//! then done.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+use tokio::time::timeout;
+
+use crate::wire::Frame;
+use crate::wire::reply::{self, Delivered, Reason, Source};
+
+/// How much of a refusal's body is read, in bytes.
+const BODY: usize = 8 << 10;
+/// How long a refusal's body is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How much of it stands in an error, in characters.
+const SHOWN: usize = 300;
+
+/// A refusal.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    /// The refusal in words: `its server answered 404 Not Found: unknown connection`.
+    pub(super) words: String,
+    /// The body, which may be an error in JSON-RPC.
+    pub(super) body: Frame,
+    /// When the server wants to be asked again.
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    /// Reads what the server has to say about it.
+    pub(super) async fn read(answer: Response<Incoming>) -> Self {
+        let (head, body) = answer.into_parts();
+        let body = start(body).await;
+        let mut words = format!("its server answered {}", head.status);
+        if let Some(to) = head
+            .headers
+            .get(LOCATION)
+            .filter(|_| head.status.is_redirection())
+        {
+            let to = String::from_utf8_lossy(to.as_bytes());
+            words.push_str(&format!(
+                ", which points to {}; redirects are not followed, so name that address",
+                printable(&to)
+            ));
+        } else {
+            let why = String::from_utf8_lossy(&body);
+            let why = why.lines().map(str::trim).find(|line| !line.is_empty());
+            if let Some(why) = why {
+                words.push_str(&format!(": {}", printable(why)));
+            }
+        }
+        Self {
+            status: head.status,
+            words,
+            retry_after: retry_after(&head.headers),
+            body: Frame::new(body),
+        }
+    }
+
+    /// Whether nothing on this link can succeed any more.
+    pub(super) fn ends_the_link(&self) -> bool {
+        matches!(self.status.as_u16(), 401 | 403 | 404 | 410)
+    }
+
+    /// Whether the server asks for patience, and has not looked at the request.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.status.as_u16(), 429 | 503)
+    }
+
+    /// What the client is told whose request was refused.
+    pub(super) fn reason(&self) -> Reason {
+        let (code, delivered) = match self.status.as_u16() {
+            413 => (reply::TOO_LARGE, Delivered::No),
+            429 | 503 => (reply::OVERLOADED, Delivered::No),
+            // It comes from something in between, and nobody knows how far the request got.
+            500..=599 => (reply::PEER_LOST, Delivered::Unknown),
+            _ => (reply::INVALID_REQUEST, Delivered::No),
+        };
+        let mut reason = Reason::new(code, format!("the agent did not get it: {}", self.words));
+        reason.source = Source::Agent;
+        reason.delivered = delivered;
+        reason.retryable = self.is_busy();
+        reason.retry_after = self.retry_after;
+        reason
+    }
+}
+
+/// All of a body, unless it is longer than `max` bytes: then its first bytes.
+pub(super) async fn whole(mut body: Incoming, max: usize) -> Result<Bytes, String> {
+    let mut read = BytesMut::new();
+    while let Some(part) = body.frame().await {
+        let part = part.map_err(|fault| format!("its answer broke off ({fault})"))?;
+        if let Ok(data) = part.into_data() {
+            read.extend_from_slice(&data);
+        }
+        if read.len() > max {
+            return Err(format!("its answer is longer than {max} bytes"));
+        }
+    }
+    Ok(read.freeze())
+}
+
+/// Lets go of an answer whose body means nothing, so that its connection can be used again.
+pub(super) async fn forget(answer: Response<Incoming>) {
+    if !answer.body().is_end_stream() {
+        start(answer.into_body()).await;
+    }
+}
+
+/// The start of a body. It is only said to a person, so whatever fails here ends it.
+async fn start(mut body: Incoming) -> Bytes {
+    let mut read = BytesMut::new();
+    let reading = async {
+        while let Some(Ok(part)) = body.frame().await {
+            if let Ok(data) = part.into_data() {
+                read.extend_from_slice(&data[..data.len().min(BODY - read.len())]);
+            }
+            if read.len() == BODY {
+                break;
+            }
+        }
+    };
+    // What has come by then is what is said.
+    let _ = timeout(PATIENCE, reading).await;
+    read.freeze()
+}
+
+/// Seconds or a date (RFC 9110, 10.2.3).
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+/// Another machine's words, short and without control characters: they stand in errors and logs.
+fn printable(text: &str) -> String {
+    let shown = text.chars().take(SHOWN);
+    shown
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}

@@ -1,0 +1,223 @@
+//! The cookies of one link: what its server sets is returned to it until the link ends.
+//!
+//! ACP's remote transport needs them for load balancers that keep a connection at one machine.
+//! The subset of RFC 6265 that one server can use towards itself: name, value, path, domain,
+//! secure, expires and max-age. Not here: cookies that outlive a link, or are another server's.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
+
+/// Most cookies that are kept. Beyond it: the oldest is forgotten.
+const COOKIES: usize = 64;
+/// Longest cookie that is kept, in bytes (RFC 6265, 6.1). Beyond it: not kept.
+const LENGTH: usize = 4096;
+
+/// What one server has set.
+#[derive(Debug)]
+pub(super) struct Jar {
+    /// The server's name or address.
+    host: String,
+    /// Whether it is reached over TLS.
+    tls: bool,
+    /// Our path.
+    path: String,
+    cookies: Vec<Cookie>,
+}
+
+#[derive(Debug)]
+struct Cookie {
+    name: String,
+    value: String,
+    path: String,
+    expires: Option<Instant>,
+}
+
+impl Jar {
+    pub(super) fn new(host: &str, tls: bool, path: &str) -> Self {
+        Self {
+            host: host.to_ascii_lowercase(),
+            tls,
+            path: path.to_owned(),
+            cookies: Vec::new(),
+        }
+    }
+
+    /// Keeps what an answer sets.
+    pub(super) fn keep(&mut self, headers: &HeaderMap, now: Instant) {
+        for value in headers.get_all(SET_COOKIE) {
+            let text = value.to_str().ok().filter(|text| text.len() <= LENGTH);
+            if let Some((cookie, due)) = text.and_then(|text| self.read(text, now)) {
+                self.cookies
+                    .retain(|old| old.name != cookie.name || old.path != cookie.path);
+                if due {
+                    self.cookies.push(cookie);
+                }
+                if self.cookies.len() > COOKIES {
+                    self.cookies.remove(0);
+                }
+            }
+        }
+    }
+
+    /// The value of a request's `Cookie` header, after `given`, which a person has set.
+    pub(super) fn header(&self, given: Option<&HeaderValue>, now: Instant) -> Option<HeaderValue> {
+        let mut text = given
+            .map(|value| value.as_bytes().to_vec())
+            .unwrap_or_default();
+        for cookie in &self.cookies {
+            let lives = cookie.expires.is_none_or(|at| now < at);
+            if lives && reaches(&cookie.path, &self.path) {
+                if !text.is_empty() {
+                    text.extend_from_slice(b"; ");
+                }
+                text.extend_from_slice(cookie.name.as_bytes());
+                text.push(b'=');
+                text.extend_from_slice(cookie.value.as_bytes());
+            }
+        }
+        let mut value = HeaderValue::from_bytes(&text)
+            .ok()
+            .filter(|_| !text.is_empty())?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// One `Set-Cookie` and whether it is not over already (RFC 6265, 5.2 and 5.3).
+    fn read(&self, text: &str, now: Instant) -> Option<(Cookie, bool)> {
+        let mut parts = text.split(';');
+        let (name, value) = parts.next()?.split_once('=')?;
+        let mut cookie = Cookie {
+            name: name.trim().to_owned(),
+            value: value.trim().to_owned(),
+            path: default_path(&self.path).to_owned(),
+            expires: None,
+        };
+        let (mut max_age, mut expires) = (None, None);
+        for part in parts {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let value = value.trim();
+            match name.trim().to_ascii_lowercase().as_str() {
+                "path" if value.starts_with('/') => value.clone_into(&mut cookie.path),
+                "domain" if !self.is_in(value) => return None,
+                "secure" if !self.tls => return None,
+                "max-age" => max_age = value.parse::<i64>().ok().or(max_age),
+                "expires" => expires = left(value).or(expires),
+                _ => {}
+            }
+        }
+        let left = max_age
+            .map(|seconds| Duration::from_secs(seconds.try_into().unwrap_or(0)))
+            .or(expires);
+        cookie.expires = left.and_then(|left| now.checked_add(left));
+        let due = left.is_none_or(|left| !left.is_zero());
+        (!cookie.name.is_empty()).then_some((cookie, due))
+    }
+
+    /// Whether the server belongs to a domain (RFC 6265, 5.1.3). One without a dot would be all of
+    /// a top-level domain.
+    fn is_in(&self, domain: &str) -> bool {
+        let domain = domain.trim_start_matches('.').to_ascii_lowercase();
+        let below = self.host.strip_suffix(&domain);
+        domain == self.host
+            || domain.contains('.')
+                && self.host.parse::<std::net::IpAddr>().is_err()
+                && below.is_some_and(|name| name.ends_with('.'))
+    }
+}
+
+/// The path of a cookie that names none (RFC 6265, 5.1.4).
+fn default_path(path: &str) -> &str {
+    match path.rfind('/') {
+        Some(0) | None => "/",
+        Some(last) => &path[..last],
+    }
+}
+
+/// Whether a cookie for `above` is sent to `path` (RFC 6265, 5.1.4).
+fn reaches(above: &str, path: &str) -> bool {
+    path.strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || above.ends_with('/'))
+}
+
+/// How long it is until a date; nothing when it is over. Dates in other forms count as none.
+fn left(date: &str) -> Option<Duration> {
+    let date = httpdate::parse_http_date(&date.replace('-', " ")).ok()?;
+    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jar(set: &[&str]) -> String {
+        jar_at("agents.example.com", true, set)
+    }
+
+    fn jar_at(host: &str, tls: bool, set: &[&str]) -> String {
+        let mut jar = Jar::new(host, tls, "/acp");
+        let now = Instant::now();
+        for one in set {
+            let mut headers = HeaderMap::new();
+            headers.insert(SET_COOKIE, HeaderValue::from_str(one).expect("a header"));
+            jar.keep(&headers, now);
+        }
+        let header = jar.header(None, now + Duration::from_secs(1));
+        header.map_or_else(String::new, |value| {
+            value.to_str().expect("ASCII").to_owned()
+        })
+    }
+
+    #[test]
+    fn what_was_set_last_is_returned() {
+        assert_eq!(
+            jar(&["a=1; HttpOnly", "b=2", "a=3; SameSite=Lax"]),
+            "b=2; a=3"
+        );
+        assert_eq!(jar(&[" a = x=y ;Path=/"]), "a=x=y");
+        assert_eq!(jar(&["=1", "nothing", "; a=1"]), "");
+    }
+
+    #[test]
+    fn paths_are_kept_apart() {
+        assert_eq!(jar(&["a=1; Path=/acp"]), "a=1");
+        assert_eq!(jar(&["a=1; Path=/acp/deeper", "b=1; Path=/ac"]), "");
+        assert_eq!(jar(&["a=1; Path=/acp", "a=2; path=/"]), "a=1; a=2");
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten() {
+        assert_eq!(jar(&["a=1", "a=; Max-Age=0"]), "");
+        assert_eq!(
+            jar(&["a=1", "a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]),
+            ""
+        );
+        assert_eq!(
+            jar(&["a=1", "a=1; Expires=Thu, 01-Jan-1970 00:00:00 GMT"]),
+            ""
+        );
+        assert_eq!(jar(&["a=1; Max-Age=1"]), "");
+        assert_eq!(
+            jar(&["a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]),
+            "a=1"
+        );
+    }
+
+    #[test]
+    fn cookies_of_others_are_not_kept() {
+        assert_eq!(jar(&["a=1; Domain=example.com"]), "a=1");
+        assert_eq!(jar(&["a=1; Domain=.Example.com"]), "a=1");
+        assert_eq!(jar(&["a=1; Domain=com", "b=1; Domain=ample.com"]), "");
+        assert_eq!(jar_at("10.0.0.1", true, &["a=1; Domain=0.0.1"]), "");
+        assert_eq!(jar_at("agents.example.com", false, &["a=1; Secure"]), "");
+    }
+
+    #[test]
+    fn the_jar_has_a_bound() {
+        let set: Vec<String> = (0..COOKIES + 2).map(|n| format!("c{n}=1")).collect();
+        let set: Vec<&str> = set.iter().map(String::as_str).collect();
+        let header = jar(&set);
+        assert_eq!(header.split("; ").count(), COOKIES);
+        assert!(header.starts_with("c2=1; "), "{header}");
+    }
+}

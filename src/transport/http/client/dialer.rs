@@ -1,0 +1,193 @@
+//! Connections to a server, for hyper's pool: a socket, TLS, and which HTTP is spoken in it.
+//!
+//! Not here: when a connection is made and which of them a request takes, which is the pool's.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use hyper::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tower_service::Service;
+
+use crate::transport::{Endpoint, OpenError, Setup, Web, failure, tcp, tls};
+
+/// How long the connection that showed that the server is there may wait for the first request.
+/// Servers close those that wait too long, and a request must not meet that.
+const FRESH: Duration = Duration::from_secs(3);
+
+/// How long what we send may stay unconfirmed by the other machine.
+#[cfg(target_os = "linux")]
+const UNHEARD: Duration = Duration::from_secs(60);
+
+/// Makes connections to one server.
+#[derive(Clone)]
+pub(super) struct Dialer(Arc<Place>);
+
+struct Place {
+    to: Endpoint,
+    web: Web,
+    tls: Option<TlsConnector>,
+    setup: Setup,
+    /// The connection that was made to see whether the server is there.
+    first: Mutex<Option<(Instant, Socket)>>,
+}
+
+/// A connection of either kind.
+pub(super) struct Socket {
+    stream: TokioIo<Box<dyn Stream>>,
+    http2: bool,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+impl Dialer {
+    /// Reaches the server once, so that whoever asks for it learns at once that it is not there.
+    pub(super) async fn reach(to: &Endpoint, web: &Web, setup: &Setup) -> Result<Self, OpenError> {
+        let tls = if web.tls {
+            Some(tls::connector(to, &setup.tls, &[b"h2", b"http/1.1"])?)
+        } else {
+            None
+        };
+        let dialer = Self(Arc::new(Place {
+            to: to.clone(),
+            web: web.clone(),
+            tls,
+            setup: setup.clone(),
+            first: Mutex::new(None),
+        }));
+        let socket = dialer.0.dial().await?;
+        *dialer.0.first() = Some((Instant::now(), socket));
+        Ok(dialer)
+    }
+}
+
+impl Place {
+    async fn dial(&self) -> Result<Socket, OpenError> {
+        let Self { to, web, setup, .. } = self;
+        let stream = tcp::dial(to, &web.host, web.port, setup).await?;
+        give_up_in_time(&stream);
+        let Some(connector) = &self.tls else {
+            return Ok(Socket::new(stream, false));
+        };
+        let name = tls::name(to, &web.host)?;
+        let within = setup.limits.handshake;
+        let stream = timeout(within, connector.connect(name, stream))
+            .await
+            .map_err(|_| failure::too_slow(to, "TLS", within))?
+            .map_err(|fault| failure::not_encrypted(to, &fault))?;
+        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        Ok(Socket::new(stream, http2))
+    }
+
+    fn first(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Socket)>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that vanishes in a network that is gone is missed as soon as a stream that is silent.
+#[cfg(target_os = "linux")]
+fn give_up_in_time(stream: &TcpStream) {
+    let set = SockRef::from(stream).set_tcp_user_timeout(Some(UNHEARD));
+    if let Err(fault) = set {
+        tracing::debug!(%fault, "a socket option could not be set");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_up_in_time(_: &TcpStream) {}
+
+impl Socket {
+    fn new(stream: impl Stream + 'static, http2: bool) -> Self {
+        Self {
+            stream: TokioIo::new(Box::new(stream)),
+            http2,
+        }
+    }
+}
+
+impl Service<Uri> for Dialer {
+    type Response = Socket;
+    type Error = OpenError;
+    type Future = Pin<Box<dyn Future<Output = Result<Socket, OpenError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// There is one server only, so the address is not looked at.
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let place = Arc::clone(&self.0);
+        Box::pin(async move {
+            let first = place.first().take();
+            match first.filter(|(made, _)| made.elapsed() < FRESH) {
+                Some((_, socket)) => Ok(socket),
+                None => place.dial().await,
+            }
+        })
+    }
+}
+
+impl Connection for Socket {
+    fn connected(&self) -> Connected {
+        let connected = Connected::new();
+        if self.http2 {
+            connected.negotiated_h2()
+        } else {
+            connected
+        }
+    }
+}
+
+impl Read for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl Write for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+}

@@ -1,0 +1,168 @@
+//! What the tasks of one link share: the server, what was heard, which sessions there are, and the
+//! end of it all.
+//!
+//! Not here: the tasks themselves (see `post`, `stream`).
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Method;
+use hyper::header::{HeaderMap, HeaderValue};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::answer;
+use super::queue::Queue;
+use super::sessions::{self, Session, Sessions};
+use super::site::Site;
+use super::stream;
+use crate::transport::http::names::{CONNECTION, SESSION};
+use crate::transport::{Endpoint, LinkError};
+use crate::wire::IdBuf;
+use crate::wire::framing::Cut;
+use crate::wire::reply::{self, Reason};
+
+/// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
+const STREAMS: usize = 256;
+/// How long a message waits for the stream on which its answer will come. Some servers send the
+/// head of a stream only with its first event.
+const OPENING: Duration = Duration::from_secs(2);
+/// How long the server has for our leave.
+const LEAVE: Duration = Duration::from_secs(2);
+
+/// What the tasks of one link share.
+pub(super) struct Exchange {
+    pub(super) to: Endpoint,
+    pub(super) site: Site,
+    pub(super) way: Way,
+    pub(super) heard: Queue<Result<Cut, LinkError>>,
+    sessions: Mutex<Sessions>,
+    /// Cancelled when the link is over, for whatever reason.
+    pub(super) over: CancellationToken,
+}
+
+/// Whose HTTP is spoken.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// ACP's Streamable HTTP.
+    Streamable {
+        /// What the server calls the connection, once it has begun.
+        connection: OnceLock<HeaderValue>,
+    },
+    /// elephant.ai's; the client's name is in the address, and sessions are not told apart.
+    Elephant,
+}
+
+impl Exchange {
+    pub(super) fn new(to: &Endpoint, site: Site, way: Way) -> Self {
+        Self {
+            to: to.clone(),
+            site,
+            way,
+            heard: Queue::default(),
+            sessions: Mutex::default(),
+            over: CancellationToken::new(),
+        }
+    }
+
+    pub(super) fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether messages may be sent: over Streamable HTTP, whether `initialize` was answered.
+    pub(super) fn has_begun(&self) -> bool {
+        match &self.way {
+            Way::Streamable { connection } => connection.get().is_some(),
+            Way::Elephant => true,
+        }
+    }
+
+    /// The headers that say what a request belongs to.
+    pub(super) fn belonging(&self, session: Option<&Session>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Way::Streamable { connection } = &self.way {
+            if let Some(connection) = connection.get() {
+                headers.insert(CONNECTION, connection.clone());
+            }
+            if let Some(session) = session.and_then(sessions::header) {
+                headers.insert(SESSION, session);
+            }
+        }
+        headers
+    }
+
+    /// Opens a session's stream unless there is one; `None` when there are too many.
+    pub(super) fn attend(self: &Arc<Self>, session: &Session) -> Option<watch::Receiver<bool>> {
+        if matches!(self.way, Way::Elephant) || sessions::header(session).is_none() {
+            return Some(watch::channel(true).1);
+        }
+        let mut sessions = self.sessions();
+        if let Some(opened) = sessions.streams.get(session) {
+            return Some(opened.clone());
+        }
+        if sessions.streams.len() >= STREAMS {
+            return None;
+        }
+        let (ready, opened) = watch::channel(false);
+        sessions.streams.insert(Arc::clone(session), opened.clone());
+        stream::spawn(self, Some(Arc::clone(session)), ready);
+        Some(opened)
+    }
+
+    /// Says an error to the client whose request failed here.
+    pub(super) fn fail(&self, id: &IdBuf, reason: &Reason) {
+        let error = reply::error(id.as_id(), reason);
+        let length = error.len();
+        // There is one for each request at most, so they have a bound already.
+        self.heard.put(Ok(Cut::Frame(error)), length);
+    }
+
+    /// Ends the link: the server cannot be reached any more, or something was missed.
+    pub(super) fn lost(&self, context: &'static str, why: impl Into<String>) {
+        let source = io::Error::other(why.into());
+        self.end_with(LinkError::Io { context, source });
+    }
+
+    /// Ends the link: the server does not want us, or is not what it was taken for.
+    pub(super) fn refused(&self, why: impl Into<String>) {
+        self.end_with(LinkError::Refused(why.into()));
+    }
+
+    /// The error is heard by all who still wait for something.
+    fn end_with(&self, error: LinkError) {
+        if !self.over.is_cancelled() {
+            self.heard.end_with(Err(error));
+            self.over.cancel();
+        }
+    }
+
+    /// Takes leave of the server, so that it lets go of the agent.
+    pub(super) async fn leave(&self) {
+        let Way::Streamable { connection } = &self.way else {
+            return;
+        };
+        if connection.get().is_none() {
+            return;
+        }
+        let asked = self
+            .site
+            .ask(Method::DELETE, self.belonging(None), Bytes::new());
+        match timeout(LEAVE, asked).await {
+            Ok(Ok(answer)) if answer.status().is_success() => {
+                answer::forget(answer).await;
+            }
+            Ok(Ok(answer)) => tracing::debug!(status = %answer.status(), "leave was not taken"),
+            Ok(Err(silence)) => tracing::debug!(%silence, "leave could not be taken"),
+            Err(_) => tracing::debug!("leave was not answered in time"),
+        }
+    }
+}
+
+/// Waits until a stream is open, for as long as it makes sense.
+pub(super) async fn opened(mut ready: watch::Receiver<bool>) {
+    // Who opens it is gone when the link is over, and then nobody has to wait either.
+    let _ = timeout(OPENING, ready.wait_for(|ready| *ready)).await;
+}

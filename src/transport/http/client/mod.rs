@@ -1,0 +1,36 @@
+//! Our client's half of HTTP: links to agents behind ACP's Streamable HTTP, and behind elephant.ai's
+//! routes.
+//!
+//! Every message to the agent is a POST, and what it says comes on streams of server-sent events:
+//! one for the connection, and one for each session. `link` is what the relay holds; `post` and
+//! `stream` are its tasks, `exchange` is what they share, `queue` what stands between. `site` asks
+//! the server, through connections from `dialer`, with the `cookies` it has set; `answer` reads what
+//! it refuses. `sessions` finds the session of a message, and `sse` cuts events out of bytes.
+//!
+//! # Why
+//!
+//! **Tasks, and not one poll.** A conversation's link is one task's everywhere else. Here it is a
+//! handful of requests that go on side by side, and hyper's pool has tasks of its own anyway; what
+//! the relay polls are two bounded queues.
+//!
+//! **A request is not repeated** unless it has certainly not left: a server that has taken it and
+//! could not say so would have the agent do the work twice.
+//!
+//! **Redirects and proxies are not followed.** A bearer token would go wherever the answer points.
+
+mod answer;
+mod cookies;
+mod dialer;
+mod exchange;
+mod link;
+mod post;
+mod queue;
+mod sessions;
+mod site;
+mod sse;
+mod stream;
+mod transport;
+
+pub use sse::{Event, Sse};
+
+pub(super) use transport::connect;

@@ -1,0 +1,314 @@
+//! The messages to the agent, each a POST.
+//!
+//! Calls go one after the other, in their order. Answers have a lane of their own: a server may
+//! hold the POST of a call until the agent, which waits for one of our answers, is done with it.
+//! Not here: what an HTTP status means (see `answer`), and what is heard (see `stream`).
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+use tokio::time::{sleep, timeout};
+
+use super::answer::{self, Refusal};
+use super::exchange::{Exchange, Way, opened};
+use super::queue::Queue;
+use super::sessions::Session;
+use super::site::{Silence, is_of};
+use super::stream;
+use crate::transport::http::names::CONNECTION;
+use crate::wire::framing::Cut;
+use crate::wire::reply::{self, Delivered, Reason, Source};
+use crate::wire::{Envelope, Frame, IdBuf, Kind, Shape, scan};
+
+/// How long a server may take for the status of a POST. `initialize` may start the agent.
+const STATUS: Duration = Duration::from_secs(120);
+/// How often a message is tried that has certainly not been taken.
+const TRIES: u32 = 4;
+/// Longest wait that a busy server may ask for. When it asks for more, the message fails.
+const WAIT: Duration = Duration::from_secs(30);
+/// What is waited when it asks for nothing; doubled with each try.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// A message and what it is, when it is one.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) frame: Frame,
+    pub(super) at: Option<Envelope>,
+}
+
+/// Why a message was not taken.
+enum Failure {
+    /// The server said no.
+    Refused(Refusal),
+    /// There was no answer.
+    Silent(Silence),
+    /// There was no answer in time.
+    Late,
+}
+
+impl Said {
+    pub(super) fn new(frame: Frame, exchange: &Exchange) -> Self {
+        let at = match scan(&frame, &exchange.site.limits) {
+            Shape::One(at) => Some(at),
+            Shape::Batch | Shape::Bad(_) => None,
+        };
+        Self { frame, at }
+    }
+
+    pub(super) fn is_answer(&self) -> bool {
+        self.at
+            .is_some_and(|at| matches!(at.kind, Kind::Result | Kind::Error))
+    }
+
+    /// The id of a request.
+    fn asks(&self) -> Option<IdBuf> {
+        let at = self.at.filter(|at| at.kind == Kind::Request)?;
+        Some(at.id(&self.frame).to_owned())
+    }
+}
+
+/// Posts what comes through one lane, until it has ended or the link is over.
+pub(super) async fn post_all(exchange: &Arc<Exchange>, lane: &Queue<Said>) {
+    while let Some(said) = lane.take().await {
+        let went_on = if exchange.has_begun() {
+            exchange.say(&said).await
+        } else {
+            exchange.begin(&said).await
+        };
+        if went_on.is_break() {
+            break;
+        }
+    }
+}
+
+impl Exchange {
+    /// Opens the connection with the client's `initialize`, whose answer is in the POST's.
+    async fn begin(self: &Arc<Self>, said: &Said) -> ControlFlow<()> {
+        let method = said.at.map(|at| at.method(&said.frame));
+        let Some(id) = said
+            .asks()
+            .filter(|_| method.as_deref() == Some("initialize"))
+        else {
+            let what = "the first message to this agent has to be \"initialize\"";
+            match said.asks() {
+                Some(id) => self.fail(&id, &Reason::new(reply::INVALID_REQUEST, what)),
+                None => tracing::warn!(to = %self.to, "a message was dropped: {what}"),
+            }
+            return ControlFlow::Continue(());
+        };
+        let answer = match self.post(said, None).await {
+            Ok(answer) => answer,
+            Err(failure) => return self.give_up(said, failure),
+        };
+        let (head, body) = answer.into_parts();
+        if head.status != StatusCode::OK || !is_of(&head.headers, "application/json") {
+            let kind = head.headers.get(CONTENT_TYPE);
+            let kind = kind.map_or(&b"nothing"[..], HeaderValue::as_bytes);
+            let kind = String::from_utf8_lossy(kind);
+            let what = format!(
+                "its server answered \"initialize\" with {} and {kind:?} instead of 200 and JSON; \
+                 check the address",
+                head.status
+            );
+            self.refused(what);
+            return ControlFlow::Break(());
+        }
+        let max = self.site.limits.frame_from_network;
+        let body = match timeout(STATUS, answer::whole(body, max)).await {
+            Ok(Ok(body)) => Frame::new(body),
+            Ok(Err(why)) => {
+                self.lost("reading the answer to \"initialize\"", why);
+                return ControlFlow::Break(());
+            }
+            Err(_) => return self.give_up(said, Failure::Late),
+        };
+        let shape = scan(&body, &self.site.limits);
+        let error = matches!(&shape, Shape::One(at) if at.kind == Kind::Error);
+        let answers = matches!(&shape, Shape::One(at)
+            if matches!(at.kind, Kind::Result | Kind::Error) && at.id(&body).to_owned() == id);
+        let connection = head.headers.get(CONNECTION).cloned();
+        if !answers || connection.is_none() && !error {
+            let what = if answers {
+                "its server gave no Acp-Connection-Id; it does not speak ACP's Streamable HTTP"
+            } else {
+                "its answer to \"initialize\" is none in JSON-RPC"
+            };
+            self.refused(what);
+            return ControlFlow::Break(());
+        }
+        let length = body.len();
+        let heard = self.heard.push(Ok(Cut::Frame(body)), length).await;
+        if let (Way::Streamable { connection: known }, Some(connection)) = (&self.way, connection) {
+            // This lane alone begins, so it is set once.
+            let _ = known.set(connection);
+            let (ready, is_ready) = tokio::sync::watch::channel(false);
+            stream::spawn(self, None, ready);
+            opened(is_ready).await;
+        }
+        if heard {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    }
+
+    /// Posts one message of an open connection.
+    async fn say(self: &Arc<Self>, said: &Said) -> ControlFlow<()> {
+        let session = said
+            .at
+            .and_then(|at| self.sessions().of_said(&said.frame, &at));
+        if let Some(session) = &session {
+            match self.attend(session) {
+                Some(ready) => opened(ready).await,
+                None => {
+                    let what = "too many sessions are open over this connection";
+                    return self.refuse(said, &Reason::new(reply::OVERLOADED, what));
+                }
+            }
+        }
+        match self.post(said, session.as_ref()).await {
+            Ok(answer) => {
+                answer::forget(answer).await;
+                ControlFlow::Continue(())
+            }
+            Err(Failure::Refused(refusal))
+                if session.is_some() && refusal.status == StatusCode::NOT_FOUND =>
+            {
+                self.say_without_session(said, refusal).await
+            }
+            Err(failure) => self.give_up(said, failure),
+        }
+    }
+
+    /// A 404 may be about the session: the official Python server knows none that is only being
+    /// loaded. Without it, the same message shows whether the connection is known.
+    async fn say_without_session(&self, said: &Said, refusal: Refusal) -> ControlFlow<()> {
+        match self.post(said, None).await {
+            Ok(answer) => {
+                answer::forget(answer).await;
+                ControlFlow::Continue(())
+            }
+            Err(Failure::Refused(again)) if !again.ends_the_link() => {
+                self.refuse(said, &refusal.reason())
+            }
+            Err(failure) => self.give_up(said, failure),
+        }
+    }
+
+    /// Posts until the server has taken it, or until trying again could do harm or no good.
+    async fn post(
+        &self,
+        said: &Said,
+        session: Option<&Session>,
+    ) -> Result<Response<Incoming>, Failure> {
+        let mut pause = PAUSE;
+        for tried in 1.. {
+            let mut headers = self.belonging(session);
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+            let failure = match self.send(headers, said.frame.clone().into_bytes()).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let again = match &failure {
+                // An answer that comes twice answers nothing the second time.
+                Failure::Silent(Silence::Lost(_)) => said.is_answer(),
+                Failure::Silent(Silence::Unsent(_)) => true,
+                Failure::Refused(refusal) => refusal.is_busy(),
+                Failure::Late => false,
+            };
+            let asked = match &failure {
+                Failure::Refused(refusal) => refusal.retry_after.unwrap_or(pause),
+                _ => pause,
+            };
+            if !again || tried == TRIES || asked > WAIT {
+                return Err(failure);
+            }
+            sleep(asked).await;
+            pause *= 2;
+        }
+        Err(Failure::Late)
+    }
+
+    async fn send(&self, headers: HeaderMap, body: Bytes) -> Result<Response<Incoming>, Failure> {
+        match timeout(STATUS, self.site.ask(Method::POST, headers, body)).await {
+            Ok(Ok(answer)) if answer.status().is_success() => Ok(answer),
+            Ok(Ok(answer)) => Err(Failure::Refused(Refusal::read(answer).await)),
+            Ok(Err(silence)) => Err(Failure::Silent(silence)),
+            Err(_) => Err(Failure::Late),
+        }
+    }
+
+    /// What becomes of a message that was not taken, and of the link.
+    fn give_up(&self, said: &Said, failure: Failure) -> ControlFlow<()> {
+        let asks = said.asks();
+        let reason = match failure {
+            Failure::Refused(refusal) if refusal.ends_the_link() => {
+                self.refused(refusal.words);
+                return ControlFlow::Break(());
+            }
+            Failure::Refused(refusal) => {
+                if let Some(id) = &asks
+                    && self.is_error_for(&refusal.body, id)
+                {
+                    self.sessions().settle(id);
+                    let length = refusal.body.len();
+                    self.heard.put(Ok(Cut::Frame(refusal.body)), length);
+                    return ControlFlow::Continue(());
+                }
+                return self.refuse(said, &refusal.reason());
+            }
+            Failure::Silent(silence) => {
+                let mut reason = Reason::new(reply::PEER_LOST, silence.to_string());
+                let sent = matches!(silence, Silence::Lost(_));
+                reason.delivered = if sent {
+                    Delivered::Unknown
+                } else {
+                    Delivered::No
+                };
+                reason.retryable = !sent;
+                reason
+            }
+            Failure::Late => {
+                let what = format!("its server did not answer within {STATUS:?}");
+                let mut reason = Reason::new(reply::TIMEOUT, what);
+                reason.delivered = Delivered::Unknown;
+                reason
+            }
+        };
+        if asks.is_none() {
+            // Nobody would learn that it was lost, and the agent may wait for it for ever.
+            self.lost("posting to the agent's server", reason.message);
+            return ControlFlow::Break(());
+        }
+        self.refuse(
+            said,
+            &Reason {
+                source: Source::Agent,
+                ..reason
+            },
+        )
+    }
+
+    /// Says why a message was not taken: to the client if it asked, to a person otherwise.
+    fn refuse(&self, said: &Said, reason: &Reason) -> ControlFlow<()> {
+        if let Some(id) = said.asks() {
+            self.sessions().settle(&id);
+            self.fail(&id, reason);
+        } else {
+            let why = &reason.message;
+            tracing::warn!(to = %self.to, "a message to the agent was lost: {why}");
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn is_error_for(&self, body: &Frame, id: &IdBuf) -> bool {
+        matches!(scan(body, &self.site.limits), Shape::One(at)
+            if at.kind == Kind::Error && at.id(body).to_owned() == *id)
+    }
+}

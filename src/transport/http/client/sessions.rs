@@ -1,0 +1,98 @@
+//! Which session a message belongs to, as far as HTTP has to be told.
+//!
+//! A message names its session in `params.sessionId`; an answer names none, so the agent's requests
+//! are remembered until they are answered. Requests of the client are remembered, too: when a
+//! session's stream ends, it is known who waits in vain. Not here: what a session is to ACP.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use hyper::header::HeaderValue;
+use memchr::memmem;
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+use crate::wire::{Envelope, Frame, IdBuf, Kind};
+
+/// Requests of the agent that are remembered. Beyond it: the oldest is forgotten, and its answer
+/// goes without a session.
+const ASKED: usize = 4096;
+/// Longest session id that fits a header, in bytes. A longer one is not sent.
+const ID: usize = 1024;
+
+/// A session's id.
+pub(super) type Session = Arc<str>;
+
+/// What is remembered of the sessions of one link.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    /// Streams that are open or being opened; the value is true once nobody has to wait for it.
+    pub(super) streams: HashMap<Session, watch::Receiver<bool>>,
+    /// Open requests of the agent.
+    asked: HashMap<IdBuf, Session>,
+    asked_in_order: VecDeque<IdBuf>,
+    /// Open requests of the client.
+    waiting: HashMap<IdBuf, Session>,
+}
+
+impl Sessions {
+    /// The session of a message to the agent. An agent's request counts as answered with it.
+    pub(super) fn of_said(&mut self, frame: &Frame, at: &Envelope) -> Option<Session> {
+        match at.kind {
+            Kind::Result | Kind::Error => self.asked.remove(&at.id(frame).to_owned()),
+            Kind::Notification => named(frame, at),
+            Kind::Request => {
+                let session = named(frame, at)?;
+                let id = at.id(frame).to_owned();
+                self.waiting.insert(id, Arc::clone(&session));
+                Some(session)
+            }
+        }
+    }
+
+    /// Remembers an agent's request that came on the stream of a session, or on that of the
+    /// connection.
+    pub(super) fn remember(&mut self, frame: &Frame, at: &Envelope, stream: Option<&Session>) {
+        let session = named(frame, at).or_else(|| stream.cloned());
+        let Some(session) = session else { return };
+        let id = at.id(frame).to_owned();
+        if self.asked.insert(id.clone(), session).is_none() {
+            self.asked_in_order.push_back(id);
+        }
+        // Those that were answered since are still in the order; they are the older ones.
+        while self.asked_in_order.len() > ASKED {
+            if let Some(oldest) = self.asked_in_order.pop_front() {
+                self.asked.remove(&oldest);
+            }
+        }
+    }
+
+    /// A request of the client has its answer.
+    pub(super) fn settle(&mut self, id: &IdBuf) -> bool {
+        self.waiting.remove(id).is_some()
+    }
+
+    /// The client's open requests in a session, which are forgotten.
+    pub(super) fn abandon(&mut self, session: &Session) -> Vec<IdBuf> {
+        let of_it = self.waiting.extract_if(|_, of| of == session);
+        of_it.map(|(id, _)| id).collect()
+    }
+}
+
+/// The session that a message's `params` or `result` names.
+pub(super) fn named(frame: &Frame, at: &Envelope) -> Option<Session> {
+    let body = at.body(frame)?;
+    // Most bodies without one are answered by this, and large ones that name it are rare.
+    memmem::find(body, b"sessionId")?;
+    let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(body).ok()?;
+    let id: String = serde_json::from_str(members.get("sessionId")?.get()).ok()?;
+    (!id.is_empty()).then(|| id.into())
+}
+
+/// A session as a header has it, if it fits.
+pub(super) fn header(session: &Session) -> Option<HeaderValue> {
+    HeaderValue::from_bytes(session.as_bytes())
+        .ok()
+        .filter(|value| value.len() <= ID)
+}

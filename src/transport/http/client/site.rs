@@ -1,0 +1,167 @@
+//! The server at the other end: requests to it, with all that goes along with each of them.
+//!
+//! hyper's pool sends a request again when it met a connection that the server had just closed and
+//! not a byte had left; nothing else is ever repeated here. Not here: what is asked (see `post`,
+//! `stream`).
+
+use std::error::Error as _;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderValue, USER_AGENT};
+use hyper::{Method, Request, Response, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use super::cookies::Jar;
+use super::dialer::Dialer;
+use crate::transport::{Endpoint, OpenError, Setup, Web};
+use crate::wire::Limits;
+
+/// How long an unused connection is kept: less than the five seconds of Node, or requests would
+/// meet connections that are being closed.
+const IDLE: Duration = Duration::from_secs(3);
+/// How often an HTTP/2 server is asked whether it lives, and how long it has for its answer.
+const PING: Duration = Duration::from_secs(20);
+/// What an HTTP/2 server may send of one stream before we have taken it, in bytes.
+const WINDOW: u32 = 256 << 10;
+/// The same of all streams. A stream that is not read must not hold up the others.
+const WINDOWS: u32 = 64 * WINDOW;
+
+/// The server at the other end.
+pub(super) struct Site {
+    client: Client<Dialer, Full<Bytes>>,
+    places: Places,
+    /// What a person wants said with every request.
+    greeting: HeaderMap,
+    jar: Mutex<Jar>,
+    pub(super) limits: Arc<Limits>,
+}
+
+/// Where on the server things are.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// What messages are posted to.
+    pub(super) posts: Uri,
+    /// What is asked for streams of events.
+    pub(super) streams: Uri,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Silence {
+    /// There was no connection: the request has not left.
+    Unsent(String),
+    /// The connection broke off; what became of the request is not known.
+    Lost(String),
+}
+
+impl Site {
+    /// Reaches the server once.
+    pub(super) async fn reach(
+        to: &Endpoint,
+        web: &Web,
+        places: Places,
+        setup: &Setup,
+    ) -> Result<Self, OpenError> {
+        let dialer = Dialer::reach(to, web, setup).await?;
+        let client = Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .http1_max_headers(setup.limits.header_fields)
+            .http1_max_buf_size(setup.limits.header_bytes.max(8 << 10) * 2)
+            .http2_only(setup.greeting.http2 && !web.tls)
+            .http2_max_header_list_size(setup.limits.header_bytes.try_into().unwrap_or(u32::MAX))
+            .http2_initial_stream_window_size(WINDOW)
+            .http2_initial_connection_window_size(WINDOWS)
+            .http2_keep_alive_interval(PING)
+            .http2_keep_alive_timeout(PING)
+            .build(dialer);
+        Ok(Self {
+            client,
+            places,
+            greeting: setup.greeting.headers.clone(),
+            jar: Mutex::new(Jar::new(&web.host, web.tls, &web.path)),
+            limits: Arc::clone(&setup.limits),
+        })
+    }
+
+    /// Asks the server, and waits for the head of its answer.
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Silence> {
+        let mut request = Request::new(Full::new(body));
+        let place = if method == Method::GET {
+            &self.places.streams
+        } else {
+            &self.places.posts
+        };
+        request.uri_mut().clone_from(place);
+        *request.method_mut() = method;
+        let said = request.headers_mut();
+        said.clone_from(&self.greeting);
+        said.extend(headers);
+        if !said.contains_key(USER_AGENT) {
+            let agent = concat!("acp-relay/", env!("CARGO_PKG_VERSION"));
+            said.insert(USER_AGENT, HeaderValue::from_static(agent));
+        }
+        if let Some(cookies) = self.jar().header(said.get(COOKIE), Instant::now()) {
+            said.insert(COOKIE, cookies);
+        }
+        let answer = self
+            .client
+            .request(request)
+            .await
+            .map_err(|fault| silence(&fault))?;
+        self.jar().keep(answer.headers(), Instant::now());
+        Ok(answer)
+    }
+
+    fn jar(&self) -> std::sync::MutexGuard<'_, Jar> {
+        self.jar.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether an answer is of a content type, whatever its parameters.
+pub(super) fn is_of(headers: &HeaderMap, wanted: &str) -> bool {
+    let given = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let essence = given.and_then(|value| value.split(';').next());
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(wanted))
+}
+
+fn silence(fault: &hyper_util::client::legacy::Error) -> Silence {
+    let connecting = fault.is_connect();
+    let mut why = fault.to_string();
+    let mut cause = fault.source();
+    while let Some(deeper) = cause {
+        if let Some(open) = deeper.downcast_ref::<OpenError>() {
+            why.clone_from(&open.what);
+            break;
+        }
+        // Each cause repeats nothing of what is above it; the deepest says most.
+        why = deeper.to_string();
+        cause = deeper.source();
+    }
+    if connecting {
+        Silence::Unsent(why)
+    } else {
+        Silence::Lost(why)
+    }
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsent(why) => write!(f, "its server cannot be reached: {why}"),
+            Self::Lost(why) => write!(f, "the connection broke off before an answer ({why})"),
+        }
+    }
+}

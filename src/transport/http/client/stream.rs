@@ -1,0 +1,314 @@
+//! The messages from the agent: streams of events, opened again when they break.
+//!
+//! A stream whose server gives its events ids is asked for what came after the last one. Where
+//! that cannot be, nobody knows what was missed, and the link ends with an error; a session's
+//! stream that the server has ended in good order only ends the requests of that session. Not here:
+//! how events are cut out (see `sse`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::Method;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::answer::Refusal;
+use super::exchange::Exchange;
+use super::sessions::{self, Session};
+use super::site::{Silence, is_of};
+use super::sse::{Event, Sse};
+use crate::transport::LinkError;
+use crate::wire::framing::{Cut, too_long};
+use crate::wire::reply::{self, Delivered, Reason, Source};
+use crate::wire::{Frame, Kind, Shape, scan};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// How long a server may take for the head of a stream.
+const HEAD: Duration = Duration::from_secs(30);
+/// How long a stream that cannot be opened is tried for.
+const GIVE_UP: Duration = Duration::from_secs(60);
+/// What is waited before a stream is opened again when the server says nothing; doubled each time.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Longest wait between two tries, whatever the server says.
+const LONGEST: Duration = Duration::from_secs(15);
+/// How long a server is waited for that says when it is ready.
+const GREETING: Duration = Duration::from_secs(1);
+
+/// One stream.
+pub(super) struct Stream {
+    exchange: Arc<Exchange>,
+    /// `None`: the connection's own.
+    session: Option<Session>,
+    events: Sse,
+}
+
+/// How the reading of a stream ended.
+enum End {
+    /// The server ended it.
+    Clean,
+    Broken(String),
+    /// Nobody listens any more.
+    Unheard,
+}
+
+/// What came of opening a stream.
+pub(super) enum Opened {
+    Open(Incoming),
+    /// The server has no such stream.
+    Absent(Refusal),
+    /// Nothing on this link can succeed any more.
+    Over(String),
+    /// It may be had later.
+    Later(String, Option<Duration>),
+}
+
+/// Opens a stream and passes on what comes, in a task that ends with the link.
+pub(super) fn spawn(
+    exchange: &Arc<Exchange>,
+    session: Option<Session>,
+    ready: watch::Sender<bool>,
+) {
+    let stream = Stream::new(exchange, session);
+    let over = exchange.over.clone();
+    tokio::spawn(async move { over.run_until_cancelled_owned(stream.run(ready)).await });
+}
+
+impl Stream {
+    pub(super) fn new(exchange: &Arc<Exchange>, session: Option<Session>) -> Self {
+        Self {
+            exchange: Arc::clone(exchange),
+            session,
+            events: Sse::new(exchange.site.limits.frame_from_network),
+        }
+    }
+
+    async fn run(mut self, ready: watch::Sender<bool>) {
+        let Some(body) = self.open_patiently().await else {
+            // Whoever waits has nothing to wait for.
+            let _ = ready.send(true);
+            return;
+        };
+        let _ = ready.send(true);
+        self.follow(body).await;
+    }
+
+    /// Passes on what an open stream says, through all breaks that can be mended.
+    pub(super) async fn follow(mut self, mut body: Incoming) {
+        loop {
+            let end = self.read(body).await;
+            let clean = matches!(end, End::Clean);
+            let how = match end {
+                End::Unheard => return,
+                End::Clean => "the server has ended it".to_owned(),
+                End::Broken(why) => why,
+            };
+            if self.events.last_id().is_empty() {
+                return self.lose(clean, &how);
+            }
+            tracing::debug!(to = %self.exchange.to, how, "a stream is opened again");
+            self.events.reopened();
+            sleep(self.pause(PAUSE, self.events.retry())).await;
+            match self.open_patiently().await {
+                Some(again) => body = again,
+                None if clean => return self.lose(true, &how),
+                None => return self.lose(false, &format!("{how}, and cannot be taken up again")),
+            }
+        }
+    }
+
+    /// Opens the stream; `None` when the server has none, or when the link is over.
+    async fn open_patiently(&mut self) -> Option<Incoming> {
+        let until = Instant::now() + GIVE_UP;
+        let mut pause = PAUSE;
+        loop {
+            let (why, asked) = match self.open().await {
+                Opened::Open(body) => return Some(body),
+                Opened::Absent(refusal) => {
+                    let words = refusal.words;
+                    tracing::debug!(to = %self.exchange.to, words, "there is no such stream");
+                    self.forget();
+                    return None;
+                }
+                Opened::Over(why) => {
+                    self.exchange.refused(why);
+                    return None;
+                }
+                Opened::Later(why, asked) => (why, asked),
+            };
+            let wait = self.pause(pause, asked);
+            if Instant::now() + wait > until {
+                self.exchange.lost("opening a stream of messages", why);
+                return None;
+            }
+            sleep(wait).await;
+            pause = (pause * 2).min(LONGEST);
+        }
+    }
+
+    /// Asks for the stream once.
+    pub(super) async fn open(&self) -> Opened {
+        let exchange = &self.exchange;
+        let mut headers = exchange.belonging(self.session.as_ref());
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let last = self.events.last_id();
+        if let Some(last) = HeaderValue::from_bytes(last)
+            .ok()
+            .filter(|_| !last.is_empty())
+        {
+            headers.insert(LAST_EVENT_ID, last);
+        }
+        let asked = exchange.site.ask(Method::GET, headers, Bytes::new());
+        let answer = match timeout(HEAD, asked).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(silence @ (Silence::Unsent(_) | Silence::Lost(_)))) => {
+                return Opened::Later(silence.to_string(), None);
+            }
+            Err(_) => return Opened::Later(format!("no answer within {HEAD:?}"), None),
+        };
+        if answer.status().is_success() {
+            return accepted(answer);
+        }
+        let refusal = Refusal::read(answer).await;
+        match refusal.status.as_u16() {
+            401 | 403 => Opened::Over(refusal.words),
+            408 | 429 | 500 | 502..=504 => Opened::Later(refusal.words, refusal.retry_after),
+            // Older servers have one stream for all, and each refuses another in its own way.
+            _ if self.session.is_some() => Opened::Absent(refusal),
+            _ => Opened::Over(refusal.words),
+        }
+    }
+
+    /// Reads until the stream's end.
+    async fn read(&mut self, mut body: Incoming) -> End {
+        loop {
+            while let Some(event) = self.events.next() {
+                if !self.pass_on(event).await {
+                    return End::Unheard;
+                }
+            }
+            match body.frame().await {
+                Some(Ok(part)) => {
+                    if let Ok(data) = part.into_data() {
+                        self.events.feed(data);
+                    }
+                }
+                Some(Err(fault)) => return End::Broken(format!("it broke off ({fault})")),
+                None => return End::Clean,
+            }
+        }
+    }
+
+    /// The first bytes of a stream, for servers that say when it is ready.
+    pub(super) async fn greeted(&mut self, body: &mut Incoming) -> Result<(), String> {
+        match timeout(GREETING, body.frame()).await {
+            Ok(Some(Ok(part))) => {
+                if let Ok(data) = part.into_data() {
+                    self.events.feed(data);
+                }
+                Ok(())
+            }
+            Ok(Some(Err(fault))) => Err(fault.to_string()),
+            Ok(None) => Err("it ended at once".to_owned()),
+            // The document does not promise it.
+            Err(_) => Ok(()),
+        }
+    }
+
+    async fn pass_on(&self, event: Event) -> bool {
+        let exchange = &self.exchange;
+        let limits = &exchange.site.limits;
+        let (cut, length) = match event {
+            Event::Whole(data) => {
+                let length = data.len();
+                let frame = Frame::new(data);
+                self.note(&frame);
+                (Cut::Frame(frame), length)
+            }
+            Event::TooLong(head) => {
+                let max = limits.frame_from_network;
+                (Cut::Flaw(too_long(&head, max, limits)), head.len())
+            }
+        };
+        exchange.heard.push(Ok::<_, LinkError>(cut), length).await
+    }
+
+    /// Notes what a message changes for the link.
+    fn note(&self, frame: &Frame) {
+        let exchange = &self.exchange;
+        let Shape::One(at) = scan(frame, &exchange.site.limits) else {
+            return;
+        };
+        match at.kind {
+            Kind::Notification => {}
+            Kind::Request => exchange
+                .sessions()
+                .remember(frame, &at, self.session.as_ref()),
+            Kind::Result | Kind::Error => {
+                exchange.sessions().settle(&at.id(frame).to_owned());
+                let new = sessions::named(frame, &at).filter(|_| at.kind == Kind::Result);
+                if let Some(session) = new
+                    && exchange.attend(&session).is_none()
+                {
+                    tracing::warn!(to = %exchange.to, "too many sessions for one connection");
+                }
+            }
+        }
+    }
+
+    /// The stream is gone for good.
+    fn lose(&self, clean: bool, how: &str) {
+        let exchange = &self.exchange;
+        let Some(session) = self.session.as_ref().filter(|_| clean) else {
+            let what = format!("{how}; what was missed is not known");
+            return exchange.lost("the stream of messages", what);
+        };
+        self.forget();
+        let left = exchange.sessions().abandon(session);
+        for id in left {
+            let what = "the agent's server has ended the session's stream of messages";
+            let mut reason = Reason::new(reply::PEER_LOST, what);
+            reason.source = Source::Agent;
+            reason.delivered = Delivered::Unknown;
+            exchange.fail(&id, &reason);
+        }
+    }
+
+    /// The session's next message opens its stream anew.
+    fn forget(&self) {
+        if let Some(session) = &self.session {
+            self.exchange.sessions().streams.remove(session);
+        }
+    }
+
+    /// What is waited: what the server asked for, within bounds, or between half of `usual` and all
+    /// of it, so that the clients of a server that has come back do not come back all at once.
+    fn pause(&self, usual: Duration, asked: Option<Duration>) -> Duration {
+        let mut random = [0];
+        // Without random numbers it is the middle.
+        let part = SystemRandom::new()
+            .fill(&mut random)
+            .map_or(128, |()| random[0]);
+        let usual = usual.mul_f64(0.5 + f64::from(part) / 512.0);
+        asked.unwrap_or(usual).min(LONGEST)
+    }
+}
+
+fn accepted(answer: Response<Incoming>) -> Opened {
+    if is_of(answer.headers(), "text/event-stream") {
+        return Opened::Open(answer.into_body());
+    }
+    let kind = answer.headers().get(CONTENT_TYPE);
+    let kind = kind.map_or(&b"nothing"[..], HeaderValue::as_bytes);
+    let kind = String::from_utf8_lossy(kind);
+    let status = answer.status();
+    Opened::Over(format!(
+        "its server answered {status} and {kind:?} instead of a stream of events"
+    ))
+}

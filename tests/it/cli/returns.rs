@@ -1,0 +1,85 @@
+//! A client whose connection is cut and that comes back, through the built program.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::link::run as block_on;
+use crate::support::program::Program;
+
+/// An agent that names its process in each session, and asks for a permission in each prompt.
+const AGENT: &str = "
+import json, os, sys
+def say(message):
+    print(json.dumps({'jsonrpc': '2.0', **message}), flush=True)
+for line in sys.stdin:
+    heard = json.loads(line)
+    if heard.get('method') == 'initialize':
+        say({'id': heard['id'], 'result': {'protocolVersion': 1}})
+    elif heard.get('method') == 'session/new':
+        say({'id': heard['id'], 'result': {'sessionId': 's', '_meta': {'pid': os.getpid()}}})
+    elif heard.get('method') == 'session/prompt':
+        prompt = heard['id']
+        say({'id': 'ask', 'method': 'session/request_permission', 'params': {'sessionId': 's',
+             'toolCall': {'toolCallId': 't'}, 'options': []}})
+    elif heard.get('id') == 'ask':
+        say({'id': prompt, 'result': {'stopReason': 'end_turn'}})
+";
+
+async fn ask(client: &mut Program, id: u32, method: &str, params: Value) {
+    let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    client.write(&format!("{message}\n")).await;
+}
+
+async fn answered(client: &mut Program, id: u32, method: &str, params: Value) -> Value {
+    ask(client, id, method, params).await;
+    let answer = client.json().await;
+    assert_eq!(answer["id"], id, "{answer}");
+    answer["result"].clone()
+}
+
+#[test]
+fn a_client_that_was_cut_off_finds_its_agent_with_detach_and_a_new_one_without() {
+    block_on(async {
+        for (how, kept) in [("detach", true), ("terminate", false)] {
+            let mut serve = Program::start(&[
+                "serve",
+                "--listen",
+                "ws://127.0.0.1:0",
+                "--on-disconnect",
+                how,
+                "--",
+                "python3",
+                "-uc",
+                AGENT,
+            ]);
+            let address = serve.address().await;
+            let mut first = Program::start(&["connect", &address]);
+            let version = json!({"protocolVersion": 1});
+            answered(&mut first, 0, "initialize", version.clone()).await;
+            let session = answered(&mut first, 1, "session/new", json!({"cwd": "/"})).await;
+            ask(
+                &mut first,
+                2,
+                "session/prompt",
+                json!({"sessionId": "s", "prompt": []}),
+            )
+            .await;
+            assert_eq!(first.json().await["id"], "ask");
+            first.signal(Signal::KILL);
+            first.exit().await;
+
+            let mut second = Program::start(&["connect", &address]);
+            answered(&mut second, 0, "initialize", version).await;
+            if kept {
+                let params = json!({"sessionId": "s", "cwd": "/", "mcpServers": []});
+                let loaded = answered(&mut second, 1, "session/load", params).await;
+                assert_eq!(loaded["_meta"]["pid"], session["_meta"]["pid"]);
+                // What was not answered is asked again.
+                assert_eq!(second.json().await["id"], "ask");
+            } else {
+                let other = answered(&mut second, 1, "session/new", json!({"cwd": "/"})).await;
+                assert_ne!(other["_meta"]["pid"], session["_meta"]["pid"]);
+            }
+        }
+    });
+}

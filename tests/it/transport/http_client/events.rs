@@ -1,0 +1,152 @@
+//! Server-sent events: what the WHATWG's rules make of a stream, however it is cut.
+
+use std::time::Duration;
+
+use acp_relay::transport::http::client::{Event, Sse};
+use bytes::Bytes;
+use proptest::prelude::*;
+
+fn read(max: usize, chunks: &[&[u8]]) -> (Vec<Event>, Sse) {
+    let mut sse = Sse::new(max);
+    let mut events = Vec::new();
+    for chunk in chunks {
+        sse.feed(Bytes::copy_from_slice(chunk));
+        events.extend(std::iter::from_fn(|| sse.next()));
+    }
+    (events, sse)
+}
+
+fn whole(texts: &[&'static str]) -> Vec<Event> {
+    let whole = |text: &&'static str| Event::Whole(Bytes::from_static(text.as_bytes()));
+    texts.iter().map(whole).collect()
+}
+
+#[test]
+fn streams_are_read_as_the_standard_has_it() {
+    // stream, data of its events, last id
+    let cases: [(&str, &[&str], &str); 16] = [
+        ("data: {}\n\n", &["{}"], ""),
+        ("data:{}\r\n\r\n", &["{}"], ""),
+        ("data: {}\r\r", &["{}"], ""),
+        ("data:  two\n\n", &[" two"], ""),
+        ("\u{feff}data: 1\n\n\u{feff}data: 2\n\n", &["1"], ""),
+        ("data: 1\ndata: 2\ndata\n\n", &["1\n2\n"], ""),
+        (": comment\n:\n\ndata: 1\n\n", &["1"], ""),
+        ("event: acp\nid: 7\ndata: 1\n\n", &["1"], "7"),
+        ("id: 7\n\nid: 8\ndata: 1", &[], "7"),
+        ("id: 7\ndata: 1\n\nid\ndata: 2\n\n", &["1", "2"], ""),
+        ("id: 7\n\nid: 8\0\n\n", &[], "7"),
+        ("data\n\ndata:\n\ndata: \n\n", &[], ""),
+        ("data: 1\n\ndata: 2\n", &["1"], ""),
+        ("Data: 1\n data: 2\ndatas: 3\n\n", &[], ""),
+        ("data: a:b\n\n", &["a:b"], ""),
+        ("id: a\ndata: 1\n\ndata: 2\n\n", &["1", "2"], "a"),
+    ];
+    for (stream, data, id) in cases {
+        let (events, sse) = read(100, &[stream.as_bytes()]);
+        assert_eq!(events, whole(data), "{stream:?}");
+        assert_eq!(sse.last_id(), id.as_bytes(), "{stream:?}");
+    }
+}
+
+#[test]
+fn the_wait_a_server_asks_for_is_a_number() {
+    for (stream, wait) in [
+        ("retry: 250\n", Some(250)),
+        ("retry: 1\nretry: x\nretry:\nretry: -1\n", Some(1)),
+        ("retry: 99999999999999999999999\n", Some(u64::MAX)),
+        ("retry\n", None),
+    ] {
+        let (_, sse) = read(100, &[stream.as_bytes()]);
+        assert_eq!(sse.retry(), wait.map(Duration::from_millis), "{stream:?}");
+    }
+}
+
+#[test]
+fn what_was_begun_before_a_break_is_not_taken_for_what_comes_after_it() {
+    let mut sse = Sse::new(100);
+    sse.feed(Bytes::from_static(
+        b"retry: 5\nid: 1\ndata: 1\n\nid: 2\ndata: lost\ndat",
+    ));
+    assert_eq!(sse.next(), Some(whole(&["1"])[0].clone()));
+    assert_eq!(sse.next(), None);
+    sse.reopened();
+    assert_eq!(sse.last_id(), b"1");
+    assert_eq!(sse.retry(), Some(Duration::from_millis(5)));
+    sse.feed(Bytes::from_static(b"data: 2\n\n"));
+    assert_eq!(sse.next(), Some(whole(&["2"])[0].clone()));
+    assert_eq!(sse.last_id(), b"1");
+}
+
+#[test]
+fn an_id_that_fits_no_header_is_none() {
+    let stream = format!("id: 1\ndata: 1\n\nid: {}\ndata: 2\n\n", "x".repeat(1025));
+    let (events, sse) = read(100, &[stream.as_bytes()]);
+    assert_eq!(events, whole(&["1", "2"]));
+    assert_eq!(sse.last_id(), b"");
+}
+
+#[test]
+fn over_long_events_keep_their_beginning_and_those_after_them_are_whole() {
+    let limit = 10;
+    for long in [
+        "data: 12345678901\n\n".to_owned(),
+        format!("data: 1234567890{}\n\n", "x".repeat(1000)),
+        "data: 12345\ndata: 67890\ndata: 1\n\n".to_owned(),
+    ] {
+        let stream = format!("{long}data: 1234567890\n\n");
+        let (events, _) = read(limit, &[stream.as_bytes()]);
+        let [Event::TooLong(head), after] = &events[..] else {
+            panic!("{stream:?}: {events:?}");
+        };
+        assert!(
+            head.len() == limit && head.starts_with(b"12345"),
+            "{head:?}"
+        );
+        assert_eq!(*after, whole(&["1234567890"])[0]);
+    }
+}
+
+#[test]
+fn a_million_small_lines_of_one_event_take_no_longer_than_their_bytes() {
+    let stream = "data:\n".repeat(1 << 20) + "\n";
+    let (events, _) = read(usize::MAX / 2, &[stream.as_bytes()]);
+    assert!(matches!(&events[..], [Event::Whole(data)] if data.len() == (1 << 20) - 1));
+}
+
+/// Lines that mean something, in an order that may not.
+fn streams() -> impl Strategy<Value = String> {
+    let line = prop_oneof![
+        "data: ?[a-z:\u{e9} ]{0,12}",
+        "id: ?[0-9a-z]{0,3}",
+        "retry: ?[0-9x]{1,3}",
+        ":.{0,4}",
+        "[a-z]{0,6}",
+        Just(String::new()),
+    ];
+    let end = prop_oneof![Just("\n"), Just("\r"), Just("\r\n")];
+    prop::collection::vec((line, end), 0..40).prop_map(|lines| {
+        let lines = lines.into_iter().map(|(line, end)| line + end);
+        lines.collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn where_the_network_cuts_makes_no_difference(
+        stream in streams(),
+        max in 0_usize..24,
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let bytes = stream.as_bytes();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+        let (events, torn) = read(max, &chunks);
+        let (at_once, sse) = read(max, &[bytes]);
+        prop_assert_eq!(events, at_once);
+        prop_assert_eq!(torn.last_id(), sse.last_id());
+        prop_assert_eq!(torn.retry(), sse.retry());
+    }
+}

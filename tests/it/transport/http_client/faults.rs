@@ -1,0 +1,338 @@
+//! Servers that refuse, break off or are something else: one clear error for each request.
+
+use acp_relay::transport::{Link, LinkError, OpenErrorKind, registry};
+use acp_relay::wire::Limits;
+use acp_relay::wire::framing::Cut;
+use hyper::Method;
+use serde_json::Value;
+
+use super::server::{Events, INITIALIZE, INITIALIZED, Server};
+use crate::support::link::{heard, next, run, say, setup, setup_with};
+
+const NEW: &str = r#"{"jsonrpc":"2.0","id":"n","method":"session/new","params":{}}"#;
+const NOTICE: &str = r#"{"jsonrpc":"2.0","method":"_x/y"}"#;
+
+type Headers = &'static [(&'static str, &'static str)];
+
+async fn begun() -> (Server, Link, Events) {
+    let mut server = Server::start().await;
+    let (link, events) = server.begun(&setup()).await;
+    (server, link, events)
+}
+
+/// The error that answers the request `id`.
+async fn error(link: &mut Link, id: &str) -> Value {
+    let frame = heard(&mut *link.rx).await;
+    let answer: Value = serde_json::from_slice(frame.as_bytes()).unwrap();
+    assert_eq!(answer["id"], id, "{answer}");
+    answer["error"].clone()
+}
+
+/// The one error with which the link ends.
+async fn ended(link: &mut Link) -> LinkError {
+    let Some(Err(fault)) = next(&mut *link.rx).await else {
+        panic!("the link goes on");
+    };
+    assert!(next(&mut *link.rx).await.is_none());
+    fault
+}
+
+#[test]
+fn a_refusal_is_that_of_one_request() {
+    // status, headers, code, delivered, words
+    let cases: [(u16, Headers, i64, &str, &str); 7] = [
+        (400, &[], -32600, "no", "400 Bad Request: because"),
+        (409, &[], -32600, "no", "409 Conflict"),
+        (413, &[], -32056, "no", "413 Payload Too Large"),
+        (415, &[], -32600, "no", "415 Unsupported Media Type"),
+        (500, &[], -32050, "unknown", "500 Internal Server Error"),
+        (
+            503,
+            &[("retry-after", "3600")],
+            -32053,
+            "no",
+            "503 Service Unavailable",
+        ),
+        (
+            307,
+            &[("location", "https://other/acp")],
+            -32600,
+            "no",
+            "points to https://other/acp",
+        ),
+    ];
+    for (status, headers, code, delivered, words) in cases {
+        run(async {
+            let (mut server, mut link, _events) = begun().await;
+            say(&mut *link.tx, NEW).await.unwrap();
+            server
+                .of(Method::POST)
+                .await
+                .answer(status, headers, "because\nof that\n");
+            let error = error(&mut link, "n").await;
+            assert_eq!(error["code"], code, "{error}");
+            assert!(
+                error["message"].as_str().unwrap().contains(words),
+                "{error}"
+            );
+            let relay = &error["data"]["relay"];
+            assert_eq!(relay["delivered"], delivered, "{error}");
+            assert_eq!(relay["retryable"], status == 503, "{error}");
+            let after = relay["retryAfterMs"].as_u64();
+            assert_eq!(after, (status == 503).then_some(3_600_000), "{error}");
+            // The next is none the worse for it.
+            say(&mut *link.tx, NOTICE).await.unwrap();
+            server.of(Method::POST).await.accept();
+        });
+    }
+}
+
+#[test]
+fn the_servers_own_error_is_passed_on() {
+    run(async {
+        let (mut server, mut link, _events) = begun().await;
+        say(&mut *link.tx, NEW).await.unwrap();
+        let own = r#"{"jsonrpc":"2.0","id":"n","error":{"code":-32000,"message":"log in"}}"#;
+        server.of(Method::POST).await.answer(400, &[], own);
+        assert_eq!(heard(&mut *link.rx).await, own.into());
+    });
+}
+
+#[test]
+fn some_refusals_end_the_link() {
+    for (status, words) in [
+        (401, "401 Unauthorized: because"),
+        (403, "403 Forbidden: because"),
+        (404, "404 Not Found: because"),
+        (410, "410 Gone: because"),
+    ] {
+        run(async {
+            let (mut server, mut link, events) = begun().await;
+            say(&mut *link.tx, NEW).await.unwrap();
+            server.of(Method::POST).await.answer(status, &[], "because");
+            let fault = ended(&mut link).await;
+            assert!(matches!(fault, LinkError::Refused(_)), "{fault}");
+            assert!(fault.to_string().contains(words), "{fault}");
+            events.unread().await;
+            server.of(Method::DELETE).await.accept();
+        });
+    }
+}
+
+#[test]
+fn a_session_that_is_not_known_is_not_a_connection_that_is_not_known() {
+    // What the server says to the same without the session, and what comes of it.
+    for (status, words) in [(202, ""), (400, "unknown session"), (404, "no connection")] {
+        run(async {
+            let (mut server, mut link, _events) = begun().await;
+            let load =
+                r#"{"jsonrpc":"2.0","id":"l","method":"session/load","params":{"sessionId":"s"}}"#;
+            say(&mut *link.tx, load).await.unwrap();
+            server
+                .of(Method::GET)
+                .await
+                .answer(404, &[], "unknown session");
+            let asked = server.of(Method::POST).await;
+            assert_eq!(asked.header("acp-session-id"), Some("s"));
+            asked.answer(404, &[], "unknown session");
+            let asked = server.of(Method::POST).await;
+            assert_eq!(asked.header("acp-session-id"), None);
+            assert_eq!(asked.body, load);
+            asked.answer(status, &[], "no connection");
+            match status {
+                404 => assert!(ended(&mut link).await.to_string().contains(words)),
+                400 => {
+                    let error = error(&mut link, "l").await;
+                    assert!(
+                        error["message"].as_str().unwrap().contains(words),
+                        "{error}"
+                    );
+                }
+                _ => {
+                    say(&mut *link.tx, NOTICE).await.unwrap();
+                    assert_eq!(server.of(Method::POST).await.body, NOTICE);
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_busy_server_is_asked_again() {
+    run(async {
+        let (mut server, mut link, _events) = begun().await;
+        say(&mut *link.tx, NEW).await.unwrap();
+        say(&mut *link.tx, NOTICE).await.unwrap();
+        for status in [429, 503] {
+            let asked = server.of(Method::POST).await;
+            assert_eq!(asked.body, NEW);
+            asked.answer(status, &[("retry-after", "0")], "");
+        }
+        let asked = server.of(Method::POST).await;
+        assert_eq!(asked.body, NEW);
+        asked.accept();
+        assert_eq!(server.of(Method::POST).await.body, NOTICE);
+    });
+}
+
+#[test]
+fn a_server_that_stays_busy_is_not_asked_for_ever() {
+    run(async {
+        let (mut server, mut link, _events) = begun().await;
+        say(&mut *link.tx, NEW).await.unwrap();
+        for _ in 0..4 {
+            let asked = server.of(Method::POST).await;
+            asked.answer(429, &[("retry-after", "0")], "");
+        }
+        let error = error(&mut link, "n").await;
+        assert_eq!(error["code"], -32053, "{error}");
+        server.quiet().await;
+    });
+}
+
+#[test]
+fn a_request_whose_connection_broke_is_not_repeated() {
+    run(async {
+        let (mut server, mut link, _events) = begun().await;
+        say(&mut *link.tx, NEW).await.unwrap();
+        server.of(Method::POST).await.hang_up();
+        let error = error(&mut link, "n").await;
+        assert_eq!(error["code"], -32050, "{error}");
+        assert_eq!(error["data"]["relay"]["delivered"], "unknown", "{error}");
+        server.quiet().await;
+        say(&mut *link.tx, NOTICE).await.unwrap();
+        assert_eq!(server.of(Method::POST).await.body, NOTICE);
+    });
+}
+
+#[test]
+fn an_answer_whose_connection_broke_is_repeated() {
+    run(async {
+        let (mut server, mut link, events) = begun().await;
+        events
+            .say(r#"{"jsonrpc":"2.0","id":5,"method":"terminal/create"}"#)
+            .await;
+        heard(&mut *link.rx).await;
+        let answer = r#"{"jsonrpc":"2.0","id":5,"result":{}}"#;
+        say(&mut *link.tx, answer).await.unwrap();
+        server.of(Method::POST).await.hang_up();
+        let asked = server.of(Method::POST).await;
+        assert_eq!(asked.body, answer);
+        asked.accept();
+        server.quiet().await;
+    });
+}
+
+#[test]
+fn a_notification_that_may_be_lost_ends_the_link() {
+    run(async {
+        let (mut server, mut link, _events) = begun().await;
+        say(&mut *link.tx, NOTICE).await.unwrap();
+        server.of(Method::POST).await.hang_up();
+        let fault = ended(&mut link).await;
+        assert!(matches!(fault, LinkError::Io { .. }), "{fault}");
+        server.of(Method::DELETE).await.accept();
+    });
+}
+
+#[test]
+fn what_does_not_speak_acp_is_found_out() {
+    const JSON: (&str, &str) = ("content-type", "application/json");
+    const ID: (&str, &str) = ("acp-connection-id", "c1");
+    // status, headers, body, words
+    let cases: [(u16, Headers, &'static str, &str); 6] = [
+        (
+            200,
+            &[("content-type", "text/html"), ID],
+            "<html>",
+            "\"text/html\" instead of",
+        ),
+        (202, &[JSON, ID], "", "202 Accepted"),
+        (200, &[JSON], INITIALIZED, "no Acp-Connection-Id"),
+        (
+            200,
+            &[JSON, ID],
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            "is none in JSON-RPC",
+        ),
+        (200, &[JSON, ID], "{}", "is none in JSON-RPC"),
+        (404, &[], "nothing here\n", "404 Not Found: nothing here"),
+    ];
+    for (status, headers, body, words) in cases {
+        run(async {
+            let mut server = Server::start().await;
+            let mut link = server.link(&setup()).await;
+            say(&mut *link.tx, INITIALIZE).await.unwrap();
+            server.of(Method::POST).await.answer(status, headers, body);
+            let fault = ended(&mut link).await;
+            assert!(fault.to_string().contains(words), "{fault}");
+            server.quiet().await;
+        });
+    }
+}
+
+#[test]
+fn initialize_comes_first_and_may_be_tried_again() {
+    run(async {
+        let mut server = Server::start().await;
+        let mut link = server.link(&setup()).await;
+        say(&mut *link.tx, NOTICE).await.unwrap();
+        say(&mut *link.tx, NEW).await.unwrap();
+        let early = error(&mut link, "n").await;
+        assert_eq!(early["code"], -32600, "{early}");
+        server.quiet().await;
+        say(&mut *link.tx, INITIALIZE).await.unwrap();
+        let no = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"no"}}"#;
+        let json = [("content-type", "application/json")];
+        server.of(Method::POST).await.answer(200, &json, no);
+        assert_eq!(heard(&mut *link.rx).await, no.into());
+        say(&mut *link.tx, INITIALIZE).await.unwrap();
+        let head = [json[0], ("acp-connection-id", "c2")];
+        server
+            .of(Method::POST)
+            .await
+            .answer(200, &head, INITIALIZED);
+        let asked = server.of(Method::GET).await;
+        assert_eq!(asked.header("acp-connection-id"), Some("c2"));
+    });
+}
+
+#[test]
+fn who_is_not_there_is_missed_at_once() {
+    run(async {
+        let server = Server::start().await;
+        let mut gone = server.at("http").to_string();
+        gone.truncate(gone.rfind(':').unwrap());
+        // A port that was free a moment ago.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let endpoint = format!("{gone}:{port}/acp").parse().unwrap();
+        let fault = registry::connect(&endpoint, &setup()).await.unwrap_err();
+        assert_eq!(fault.kind, OpenErrorKind::Unavailable, "{fault}");
+    });
+}
+
+#[test]
+fn an_over_long_message_is_one_flaw() {
+    run(async {
+        let limits = Limits {
+            frame_from_network: 2000,
+            ..Limits::default()
+        };
+        let mut server = Server::start().await;
+        let setup = setup_with(limits);
+        let (mut link, events) = server.begun(&setup).await;
+        let long = format!(
+            r#"{{"jsonrpc":"2.0","id":9,"result":"{}"}}"#,
+            "x".repeat(3000)
+        );
+        events.say(&long).await;
+        events.say(NOTICE).await;
+        let Some(Ok(Cut::Flaw(flaw))) = next(&mut *link.rx).await else {
+            panic!("it was taken");
+        };
+        assert_eq!(flaw.id.as_id().json(), b"9", "{flaw}");
+        assert_eq!(heard(&mut *link.rx).await, NOTICE.into());
+    });
+}

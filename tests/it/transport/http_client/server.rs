@@ -1,0 +1,244 @@
+//! A server that does what a test tells it, request by request.
+//!
+//! It speaks HTTP through hyper and knows nothing else. Streams are fed in pieces as the test cuts
+//! them, and broken where it says so.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use acp_relay::transport::{Endpoint, Link, Setup, registry};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame as Part, Incoming};
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Method, Request, Response, Uri};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::support::link::{heard, say};
+
+/// A request that waits for the test's answer.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) method: Method,
+    pub(super) uri: Uri,
+    pub(super) headers: HeaderMap,
+    pub(super) version: hyper::Version,
+    pub(super) body: String,
+    answer: oneshot::Sender<Option<Response<Pieces>>>,
+}
+
+pub(super) struct Server {
+    pub(super) port: u16,
+    asked: mpsc::Receiver<Asked>,
+}
+
+/// The far end of a stream of events.
+pub(super) struct Events(mpsc::Sender<io::Result<Bytes>>);
+
+/// A body in pieces.
+#[derive(Debug)]
+pub(super) struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Part<Bytes>>>> {
+        let piece = std::task::ready!(self.0.poll_recv(cx));
+        Poll::Ready(piece.map(|piece| piece.map(Part::data)))
+    }
+}
+
+impl Server {
+    pub(super) async fn start() -> Self {
+        Self::start_with(None).await
+    }
+
+    pub(super) async fn start_with(tls: Option<TlsAcceptor>) -> Self {
+        let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = socket.local_addr().expect("bound").port();
+        let (tx, asked) = mpsc::channel(64);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = socket.accept().await {
+                let (tx, tls) = (tx.clone(), tls.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => serve(stream, tx).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, tx).await;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        Self { port, asked }
+    }
+
+    pub(super) fn at(&self, scheme: &str) -> Endpoint {
+        let text = format!("{scheme}://localhost:{}/acp", self.port);
+        text.parse().expect("it is an endpoint")
+    }
+
+    /// The next request, which has to come.
+    pub(super) async fn next(&mut self) -> Asked {
+        self.asked.recv().await.expect("the server lives")
+    }
+
+    /// The next request, which has to be of that method.
+    pub(super) async fn of(&mut self, method: Method) -> Asked {
+        let asked = self.next().await;
+        assert_eq!(asked.method, method, "{asked:?}");
+        asked
+    }
+
+    /// Fails when a request comes within a moment.
+    pub(super) async fn quiet(&mut self) {
+        if let Ok(asked) = timeout(Duration::from_millis(150), self.next()).await {
+            panic!("nobody was to ask: {asked:?}");
+        }
+    }
+
+    /// A link whose `initialize` is answered, and the connection's stream.
+    pub(super) async fn begun(&mut self, setup: &Setup) -> (Link, Events) {
+        let mut link = self.link(setup).await;
+        say(&mut *link.tx, INITIALIZE).await.expect("it is said");
+        let asked = self.of(Method::POST).await;
+        assert_eq!(asked.body, INITIALIZE);
+        assert!(asked.header("acp-connection-id").is_none(), "{asked:?}");
+        let head = [
+            ("acp-connection-id", "c1"),
+            ("content-type", "application/json"),
+        ];
+        asked.answer(200, &head, INITIALIZED);
+        let events = self.of(Method::GET).await.stream();
+        assert_eq!(heard(&mut *link.rx).await, INITIALIZED.into());
+        (link, events)
+    }
+
+    pub(super) async fn link(&self, setup: &Setup) -> Link {
+        let link = registry::connect(&self.at("http"), setup).await;
+        link.unwrap_or_else(|fault| panic!("{fault}"))
+    }
+}
+
+pub(super) const INITIALIZE: &str =
+    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
+
+impl Asked {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let mut all = self.headers.get_all(name).iter();
+        let only = all.next()?;
+        assert!(all.next().is_none(), "{name} stands twice: {self:?}");
+        Some(only.to_str().expect("it is text"))
+    }
+
+    pub(super) fn answer(self, status: u16, headers: &[(&str, &str)], body: &'static str) {
+        let (tx, rx) = mpsc::channel(1);
+        tx.try_send(Ok(Bytes::from_static(body.as_bytes())))
+            .expect("there is room");
+        self.respond(status, headers, Pieces(rx));
+    }
+
+    pub(super) fn accept(self) {
+        self.answer(202, &[], "");
+    }
+
+    /// Answers with a stream of events.
+    pub(super) fn stream(self) -> Events {
+        assert_eq!(self.header("accept"), Some("text/event-stream"));
+        let (tx, rx) = mpsc::channel(1);
+        let head = [("content-type", "text/event-stream; charset=utf-8")];
+        self.respond(200, &head, Pieces(rx));
+        Events(tx)
+    }
+
+    /// Hangs up without an answer.
+    pub(super) fn hang_up(self) {
+        self.answer.send(None).expect("somebody waits");
+    }
+
+    fn respond(self, status: u16, headers: &[(&str, &str)], body: Pieces) {
+        let mut response = Response::builder().status(status);
+        for (name, value) in headers {
+            response = response.header(*name, *value);
+        }
+        let response = response.body(body).expect("a response");
+        // Whoever asked may have given up.
+        let _ = self.answer.send(Some(response));
+    }
+}
+
+impl Events {
+    /// Sends a piece as it is.
+    pub(super) async fn piece(&self, piece: impl Into<Bytes>) {
+        let sent = self.0.send(Ok(piece.into())).await;
+        sent.expect("somebody reads");
+    }
+
+    /// Sends one event, without an id.
+    pub(super) async fn say(&self, data: &str) {
+        self.piece(format!("data: {data}\n\n")).await;
+    }
+
+    /// The connection breaks off.
+    pub(super) async fn break_off(self) {
+        let fault = Err(io::Error::other("broken on purpose"));
+        self.0.send(fault).await.expect("somebody reads");
+    }
+
+    /// Waits until nobody reads any more.
+    pub(super) async fn unread(self) {
+        self.0.closed().await;
+    }
+
+    /// Whether a piece could be sent; not within the time when nobody reads on.
+    pub(super) async fn sends(&self, piece: Bytes, within: Duration) -> bool {
+        timeout(within, self.0.send(Ok(piece))).await.is_ok()
+    }
+}
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    tx: mpsc::Sender<Asked>,
+) {
+    let tx = Arc::new(tx);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let tx = Arc::clone(&tx);
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+            let (answer, answered) = oneshot::channel();
+            let asked = Asked {
+                method: head.method,
+                uri: head.uri,
+                headers: head.headers,
+                version: head.version,
+                body: String::from_utf8(body.into()).map_err(io::Error::other)?,
+                answer,
+            };
+            tx.send(asked).await.map_err(io::Error::other)?;
+            let answer = answered.await.ok().flatten();
+            answer.ok_or_else(|| io::Error::other("hung up on purpose"))
+        }
+    });
+    let builder = Builder::new(TokioExecutor::new());
+    // It ends with an error whenever a test breaks it.
+    let _ = builder
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}

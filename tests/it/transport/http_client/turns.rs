@@ -1,0 +1,272 @@
+//! A conversation that goes well: what is posted where, which streams are opened, how it is closed.
+
+use std::time::Duration;
+
+use acp_relay::transport::{Farewell, Greeting, Setup};
+use acp_relay::wire::Frame;
+use hyper::{Method, Version};
+
+use super::server::{INITIALIZE, INITIALIZED, Server};
+use crate::support::link::{close, heard, next, run, say, setup};
+
+const NEW: &str = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}"#;
+const PROMPT: &str =
+    r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s1","prompt":[]}}"#;
+const ASKS: &str =
+    r#"{"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"s1"}}"#;
+const CANCEL: &str = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s1"}}"#;
+const ANSWER: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"content":""}}"#;
+
+#[test]
+fn a_whole_turn() {
+    run(async {
+        let mut server = Server::start().await;
+        let (mut link, events) = server.begun(&setup()).await;
+
+        say(&mut *link.tx, NEW).await.unwrap();
+        let asked = server.of(Method::POST).await;
+        assert_eq!(asked.header("acp-connection-id"), Some("c1"));
+        assert_eq!(asked.header("acp-session-id"), None);
+        assert_eq!(asked.header("content-type"), Some("application/json"));
+        assert_eq!(asked.body, NEW);
+        asked.accept();
+        let created = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s1"}}"#;
+        events.say(created).await;
+        assert_eq!(heard(&mut *link.rx).await, Frame::from(created));
+
+        // The stream is there before anything is posted that it answers.
+        let asked = server.of(Method::GET).await;
+        assert_eq!(asked.header("acp-connection-id"), Some("c1"));
+        assert_eq!(asked.header("acp-session-id"), Some("s1"));
+        say(&mut *link.tx, PROMPT).await.unwrap();
+        server.quiet().await;
+        let session = asked.stream();
+        let asked = server.of(Method::POST).await;
+        assert_eq!(asked.header("acp-session-id"), Some("s1"));
+        asked.accept();
+
+        session.say(ASKS).await;
+        assert_eq!(heard(&mut *link.rx).await, Frame::from(ASKS));
+        say(&mut *link.tx, ANSWER).await.unwrap();
+        let asked = server.of(Method::POST).await;
+        assert_eq!(asked.body, ANSWER);
+        assert_eq!(asked.header("acp-session-id"), Some("s1"), "{asked:?}");
+        asked.accept();
+
+        say(&mut *link.tx, CANCEL).await.unwrap();
+        let asked = server.of(Method::POST).await;
+        assert_eq!(asked.header("acp-session-id"), Some("s1"));
+        asked.accept();
+        let over = r#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}"#;
+        session.say(over).await;
+        assert_eq!(heard(&mut *link.rx).await, Frame::from(over));
+
+        let leave = async {
+            let asked = server.of(Method::DELETE).await;
+            assert_eq!(asked.header("acp-connection-id"), Some("c1"));
+            asked.accept();
+        };
+        let (closed, ()) = tokio::join!(close(&mut *link.tx, Farewell::Done), leave);
+        closed.unwrap();
+        assert!(next(&mut *link.rx).await.is_none());
+        events.unread().await;
+        session.unread().await;
+        server.quiet().await;
+    });
+}
+
+#[test]
+fn calls_keep_their_order_and_answers_do_not_wait_for_them() {
+    run(async {
+        let mut server = Server::start().await;
+        let (mut link, events) = server.begun(&setup()).await;
+        let notices: Vec<String> = (0..3)
+            .map(|n| format!(r#"{{"jsonrpc":"2.0","method":"n{n}"}}"#))
+            .collect();
+        for notice in &notices {
+            say(&mut *link.tx, notice.clone()).await.unwrap();
+        }
+        let held = server.of(Method::POST).await;
+        assert_eq!(held.body, notices[0]);
+        server.quiet().await;
+        // An answer that the held call may wait for.
+        let asks = r#"{"jsonrpc":"2.0","id":"a","method":"fs/read_text_file"}"#;
+        events.say(asks).await;
+        heard(&mut *link.rx).await;
+        let answer = r#"{"jsonrpc":"2.0","id":"a","result":null}"#;
+        say(&mut *link.tx, answer).await.unwrap();
+        let asked = server.of(Method::POST).await;
+        assert_eq!(asked.body, answer);
+        assert_eq!(asked.header("acp-session-id"), None);
+        asked.accept();
+        held.accept();
+        for notice in &notices[1..] {
+            let asked = server.of(Method::POST).await;
+            assert_eq!(asked.body, *notice);
+            asked.accept();
+        }
+    });
+}
+
+#[test]
+fn a_session_that_is_loaded_has_its_stream_first() {
+    run(async {
+        let mut server = Server::start().await;
+        let (mut link, _events) = server.begun(&setup()).await;
+        let load = r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"caf\u00e9 1"}}"#;
+        say(&mut *link.tx, load).await.unwrap();
+        let asked = server.of(Method::GET).await;
+        let session = asked.headers.get("acp-session-id").unwrap();
+        assert_eq!(session.as_bytes(), "caf\u{e9} 1".as_bytes());
+        let session = asked.stream();
+        server.of(Method::POST).await.accept();
+        session.say(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
+        heard(&mut *link.rx).await;
+    });
+}
+
+#[test]
+fn without_streams_for_sessions_all_comes_on_the_connections() {
+    for status in [400, 404, 405, 409, 501] {
+        run(async {
+            let mut server = Server::start().await;
+            let (mut link, events) = server.begun(&setup()).await;
+            say(&mut *link.tx, PROMPT).await.unwrap();
+            server
+                .of(Method::GET)
+                .await
+                .answer(status, &[], "no such thing");
+            let asked = server.of(Method::POST).await;
+            assert_eq!(asked.header("acp-session-id"), Some("s1"));
+            asked.accept();
+            events.say(ASKS).await;
+            assert_eq!(heard(&mut *link.rx).await, Frame::from(ASKS));
+            say(&mut *link.tx, ANSWER).await.unwrap();
+            // It is asked for again, for the session may be known by now.
+            let mut asked = server.next().await;
+            if asked.method == Method::GET {
+                asked.answer(status, &[], "no such thing");
+                asked = server.next().await;
+            }
+            assert_eq!(asked.header("acp-session-id"), Some("s1"));
+            asked.accept();
+        });
+    }
+}
+
+#[test]
+fn an_answer_may_come_before_its_202() {
+    run(async {
+        let mut server = Server::start().await;
+        let (mut link, events) = server.begun(&setup()).await;
+        say(&mut *link.tx, NEW).await.unwrap();
+        let asked = server.of(Method::POST).await;
+        let created = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        events.say(created).await;
+        assert_eq!(heard(&mut *link.rx).await, Frame::from(created));
+        asked.accept();
+        say(&mut *link.tx, CANCEL).await.unwrap();
+        server.of(Method::GET).await.stream();
+    });
+}
+
+#[test]
+fn cookies_and_headers_go_along() {
+    run(async {
+        let mut greeting = Greeting::default();
+        greeting.add("X-Team: blue").unwrap();
+        greeting.add("Cookie: mine=1").unwrap();
+        greeting.bear(" secret\n").unwrap();
+        let setup = Setup {
+            greeting,
+            ..setup()
+        };
+        let mut server = Server::start().await;
+        let mut link = server.link(&setup).await;
+        say(&mut *link.tx, INITIALIZE).await.unwrap();
+        let asked = server.of(Method::POST).await;
+        assert_eq!(asked.header("cookie"), Some("mine=1"));
+        let head = [
+            ("acp-connection-id", "c1"),
+            ("content-type", "application/json; charset=utf-8"),
+            ("set-cookie", "route=a; Path=/; HttpOnly"),
+            ("set-cookie", "other=b; Path=/elsewhere"),
+        ];
+        asked.answer(200, &head, INITIALIZED);
+        let asked = server.of(Method::GET).await;
+        assert_eq!(asked.header("cookie"), Some("mine=1; route=a"));
+        assert_eq!(asked.header("x-team"), Some("blue"));
+        assert_eq!(asked.header("authorization"), Some("Bearer secret"));
+        let local = format!("localhost:{}", server.port);
+        assert_eq!(asked.header("host"), Some(local.as_str()));
+        let _events = asked.stream();
+        drop(link);
+        let asked = server.of(Method::DELETE).await;
+        assert_eq!(asked.header("cookie"), Some("mine=1; route=a"));
+        assert_eq!(asked.header("authorization"), Some("Bearer secret"));
+        assert!(!format!("{setup:?}").contains("secret"), "{setup:?}");
+    });
+}
+
+#[test]
+fn http2_is_spoken_when_it_is_known_to_be() {
+    run(async {
+        let greeting = Greeting {
+            http2: true,
+            ..Greeting::default()
+        };
+        let setup = Setup {
+            greeting,
+            ..setup()
+        };
+        let mut server = Server::start().await;
+        let (mut link, _events) = server.begun(&setup).await;
+        say(&mut *link.tx, NEW).await.unwrap();
+        let asked = server.of(Method::POST).await;
+        assert_eq!(asked.version, Version::HTTP_2);
+        asked.accept();
+    });
+}
+
+#[test]
+fn leave_is_taken_in_bounded_time() {
+    run(async {
+        let mut server = Server::start().await;
+        let (mut link, _events) = server.begun(&setup()).await;
+        say(&mut *link.tx, NEW).await.unwrap();
+        let held = server.of(Method::POST).await;
+        let leave = async {
+            let asked = server.of(Method::DELETE).await;
+            // Neither is ever answered.
+            std::mem::forget(asked);
+        };
+        let begun = std::time::Instant::now();
+        let (closed, ()) = tokio::join!(close(&mut *link.tx, Farewell::Done), leave);
+        closed.unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(12));
+        assert!(next(&mut *link.rx).await.is_none());
+        drop(held);
+    });
+}
+
+#[test]
+fn what_was_said_before_the_end_is_posted_before_leave_is_taken() {
+    run(async {
+        let mut server = Server::start().await;
+        let (mut link, _events) = server.begun(&setup()).await;
+        for number in 0..20 {
+            let notice = format!(r#"{{"jsonrpc":"2.0","method":"n{number}"}}"#);
+            say(&mut *link.tx, notice).await.unwrap();
+        }
+        let last = async {
+            for number in 0..20 {
+                let asked = server.of(Method::POST).await;
+                assert!(asked.body.contains(&format!("n{number}\"")), "{asked:?}");
+                asked.accept();
+            }
+            server.of(Method::DELETE).await.accept();
+        };
+        let (closed, ()) = tokio::join!(close(&mut *link.tx, Farewell::Done), last);
+        closed.unwrap();
+    });
+}

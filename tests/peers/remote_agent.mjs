@@ -1,0 +1,81 @@
+// remote_agent.mjs SDK: the official TypeScript SDK's HTTP and WebSocket server, of the package at
+// SDK, with an agent that does what turner.py does. Says `listening PORT` on stdout, and
+// `open N` whenever the number of connections that it keeps has changed.
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+
+const root = process.argv[2];
+const { exports } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
+const load = (name) => import(pathToFileURL(path.join(root, exports[name].import)).href);
+const acp = await load(".");
+const { AcpServer } = await load("./experimental/server");
+const { createNodeHttpHandler, createNodeWebSocketUpgradeHandler } = await load("./experimental/node");
+const { WebSocketServer } = createRequire(path.join(root, "package.json"))("ws");
+
+const { client: asks, agent: takes } = acp.methods;
+const sessions = new Map();
+const say = (cx, sessionId, text, kind = "agent_message_chunk") =>
+    cx.notify(asks.session.update, {
+        sessionId,
+        update: { sessionUpdate: kind, content: { type: "text", text } },
+    });
+
+async function turn({ sessionId, prompt }, cx) {
+    const session = sessions.get(sessionId);
+    const text = prompt.map((block) => block.text ?? "").join("");
+    session.prompts.push(text);
+    await say(cx, sessionId, `begun: ${text}`);
+    if (text.includes("wait")) {
+        await new Promise((resolve) => (session.cancel = resolve));
+        return { stopReason: "cancelled" };
+    }
+    const read = await cx.request(asks.fs.readTextFile, { sessionId, path: "/seed.txt" });
+    const choice = await cx.request(asks.session.requestPermission, {
+        sessionId,
+        toolCall: { toolCallId: "t1", title: "write" },
+        options: [
+            { optionId: "yes", name: "Yes", kind: "allow_once" },
+            { optionId: "no", name: "No", kind: "reject_once" },
+        ],
+    });
+    if (choice.outcome.optionId === "yes") {
+        const content = read.content.toUpperCase();
+        await cx.request(asks.fs.writeTextFile, { sessionId, path: "/out.txt", content });
+    }
+    await say(cx, sessionId, `done: ${text}`);
+    return { stopReason: "end_turn" };
+}
+
+const agent = acp
+    .agent({ name: "remote_agent.mjs" })
+    .onRequest(takes.initialize, () => ({ protocolVersion: 1, agentCapabilities: { loadSession: true } }))
+    .onRequest(takes.session.new, () => {
+        const sessionId = crypto.randomUUID();
+        sessions.set(sessionId, { prompts: [] });
+        return { sessionId };
+    })
+    .onRequest(takes.session.load, async ({ params, client }) => {
+        for (const text of sessions.get(params.sessionId).prompts) {
+            await say(client, params.sessionId, text, "user_message_chunk");
+        }
+        return {};
+    })
+    .onRequest(takes.session.prompt, ({ params, client }) => turn(params, client))
+    .onNotification(takes.session.cancel, ({ params }) => sessions.get(params.sessionId).cancel?.());
+
+const server = new AcpServer({ agent });
+const handler = createNodeHttpHandler(server);
+const sockets = new WebSocketServer({ noServer: true, maxPayload: 16 << 20 });
+const upgrade = createNodeWebSocketUpgradeHandler(server, sockets);
+const http = createServer((request, response) => {
+    console.log(`asked ${request.method} HTTP/${request.httpVersion}`);
+    handler(request, response);
+});
+http.on("upgrade", (request, socket, head) => {
+    console.log("asked UPGRADE");
+    upgrade(request, socket, head);
+});
+http.listen(0, "127.0.0.1", () => console.log(`listening ${http.address().port}`));

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""remote_cuts.py: the network between `connect` and a remote agent is cut, again and again.
+
+    remote_cuts.py [--relay BINARY] [--server BINARY] [--cuts N] [--seed N]
+
+A proxy stands between `acp-relay connect http://...` and `acp-relay serve --listen http://...`, and
+resets all its connections at random moments, N times. An editor keeps asking meanwhile. It passes
+when every request has exactly one answer (a result, or an error that says why), no update came
+twice or out of order, and connect has not ended with anything open. Says how many were results.
+Not here: servers of others (remote_agents.py), processes that are killed (kill.py).
+"""
+import argparse
+import json
+import random
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from remote_agents import Editor, Server, free_port, wait_for
+from wires import BINARY
+
+HERE = Path(__file__).resolve().parent
+# An agent whose turn is 20 numbered updates, a millisecond apart.
+AGENT = r"""
+import json, sys, time
+say = lambda **m: print(json.dumps({"jsonrpc": "2.0", **m}), flush=True)
+for line in sys.stdin:
+    m = json.loads(line)
+    if m["method"] == "session/prompt":
+        for n in range(20):
+            say(method="session/update", params={"sessionId": "s", "turn": m["params"]["turn"], "n": n})
+            time.sleep(0.001)
+    if "id" in m:
+        say(id=m["id"], result={"sessionId": "s"} if m["method"] == "session/new" else {"turn": m["params"].get("turn")})
+"""
+
+
+class Proxy:
+    """Passes bytes on, and resets every connection when told."""
+
+    def __init__(self, port):
+        self.target = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.open = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near, _ = self.listener.accept()
+            far = socket.create_connection(("127.0.0.1", self.target))
+            self.open += [near, far]
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self.copy, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def copy(one, other):
+        try:
+            while chunk := one.recv(1 << 16):
+                other.sendall(chunk)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # It was cut.
+
+    def cut(self):
+        gone, self.open = self.open, []
+        for one in gone:
+            try:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                one.shutdown(socket.SHUT_RD)
+            except OSError:
+                pass  # It has ended by itself.
+            one.close()
+
+
+def run(asked, folder):
+    server = Server([asked.server, "serve", "--listen", "http://127.0.0.1:%d" % (port := free_port()),
+                     "--allow-host", "127.0.0.1", "--",
+                     sys.executable, "-c", AGENT], None, open(folder / "serve.stderr", "wb"))
+    editor = None
+    try:
+        wait_for(port)
+        proxy = Proxy(port)
+        chance = random.Random(asked.seed)
+        editor = Editor(asked.relay, "http://127.0.0.1:%d" % proxy.port, [], open(folder / "connect.stderr", "wb"))
+        editor.until(editor.ask("initialize", protocolVersion=1), editor.ask("session/new"))
+        stop = threading.Event()
+
+        def cutting():
+            for _ in range(asked.cuts):
+                time.sleep(chance.uniform(0.02, 0.2))
+                proxy.cut()
+            stop.set()
+        threading.Thread(target=cutting, daemon=True).start()
+        results = errors = turn = 0
+        while not stop.is_set():
+            turn += 1
+            number = editor.ask("session/prompt", sessionId="s", turn=turn)
+            told = []
+            while True:
+                message = editor.heard.get(timeout=60)
+                if message is None:
+                    print("connect has ended, %s, after %d turns" % (editor.process.wait(10), turn))
+                    return False
+                if "method" in message:
+                    told.append((message["params"]["turn"], message["params"]["n"]))
+                elif message["id"] != number:
+                    print("an answer that nobody waits for: %s" % message)
+                    return False
+                else:
+                    break
+            if told != sorted(set(told)):
+                print("out of order: %s" % told)
+                return False
+            if "result" in message:
+                results += 1
+                if [n for of, n in told if of == turn] != list(range(20)):
+                    print("updates of turn %d are missing: %s" % (turn, told))
+                    return False
+            else:
+                errors += 1
+                if "relay" not in message["error"].get("data", {}):
+                    print("an error that does not say why: %s" % message)
+                    return False
+        editor.end()
+        print("%d cuts, %d turns: %d results, %d errors that say why" % (asked.cuts, turn, results, errors))
+        return True
+    finally:
+        if editor and editor.process.poll() is None:
+            editor.process.kill()
+            editor.process.wait()
+        server.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--relay", default=BINARY)
+    parser.add_argument("--server", default=BINARY)
+    parser.add_argument("--cuts", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="acp-relay-cuts-") as folder:
+        good = run(asked, Path(folder))
+        if not good:
+            for name in ("serve.stderr", "connect.stderr"):
+                print("-- %s\n%s" % (name, (Path(folder) / name).read_text(errors="replace")[-3000:]), file=sys.stderr)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
