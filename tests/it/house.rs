@@ -80,6 +80,7 @@ const KEPT_TO: [(&str, &[&str], &str); 7] = [
             "core/",
             "dialect/table/",
             "dialect/vectors.rs",
+            "recording/",
         ],
         "no JSON tree on the message path",
     ),

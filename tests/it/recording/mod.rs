@@ -1,0 +1,3 @@
+//! Recordings: the format, the recorder, what is kept out of them, and the tools that read them.
+
+mod format;
