@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
+use super::record::{RecordArgs, Studio};
 use super::tongues::{Tongues, TonguesArgs};
 use super::{cli, exit, limits, shutdown};
 use crate::relay::Stop;
@@ -29,6 +30,8 @@ pub(super) struct Common {
     tls_ca: Option<PathBuf>,
     #[command(flatten)]
     tongues: TonguesArgs,
+    #[command(flatten)]
+    record: RecordArgs,
     /// Set a limit; the names are in `acp-relay --help`
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
     limits: Vec<limits::Setting>,
@@ -54,6 +57,8 @@ pub(super) struct Ground {
     pub(super) limits: Arc<Limits>,
     /// What the two sides speak.
     pub(super) tongues: Tongues,
+    /// Where conversations are recorded, if they are.
+    pub(super) studio: Option<Studio>,
     /// How links to agents are opened.
     pub(super) agent: Setup,
     /// How links to clients are opened.
@@ -74,6 +79,7 @@ impl Common {
         }
         let limits = Arc::new(limits);
         let tongues = Tongues::new(self.tongues)?;
+        let studio = self.record.open()?;
         let setup = |choice: FramingChoice, spoken, ca| Setup {
             limits: Arc::clone(&limits),
             framing: choice.fixed().or(spoken),
@@ -88,6 +94,7 @@ impl Common {
             stop,
             limits,
             tongues,
+            studio,
         })
     }
 }

@@ -77,7 +77,7 @@ pub struct Event {
 #[non_exhaustive]
 pub enum What {
     /// `msg`: a frame crossed an edge of the relay.
-    Message(Message),
+    Message(Box<Message>),
     /// `passed`: frames left the relay with the bytes they came with.
     Passed(Passed),
     /// `stderr`: the agent wrote this to its stderr.

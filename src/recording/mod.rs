@@ -27,9 +27,12 @@ mod conversation;
 mod event;
 mod files;
 mod parse;
+pub mod patch;
 mod read;
+pub mod redact;
 mod sealed;
 mod tokens;
+mod verify;
 pub mod write;
 
 pub use conversation::{Answer, Conversation, Exchange};
@@ -40,3 +43,5 @@ pub use files::{PACKED, PLAIN, Recording, Source, open, segments};
 pub use parse::{Fault, Found, line};
 pub use read::{Entry, Reader};
 pub use sealed::{Sealed, pack};
+pub use tokens::members;
+pub use verify::{Finding, Report, verify, verify_segment};

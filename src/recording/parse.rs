@@ -206,7 +206,7 @@ impl<'a> Parts<'a> {
             .text("k")
             .ok_or(Fault::Malformed("it has no kind `k`"))?;
         Ok(match kind.as_str() {
-            "msg" => What::Message(self.message(line)?),
+            "msg" => What::Message(Box::new(self.message(line)?)),
             "passed" => What::Passed(Passed {
                 to: self.side()?,
                 first: self.needed("from")?,

@@ -67,6 +67,11 @@ impl<R: Read> Reader<R> {
         self.at
     }
 
+    /// What it reads from. Reading there behind its back makes it miss lines.
+    pub const fn source(&mut self) -> &mut R {
+        &mut self.from
+    }
+
     /// The events alone; broken lines and headers are passed over.
     pub fn events(self) -> impl Iterator<Item = io::Result<Event>> {
         self.filter_map(|entry| match entry {

@@ -125,7 +125,7 @@ impl Iterator for Tokens<'_> {
 }
 
 /// The members of the object that `text` is, as spelled: the name without its quotes, the value.
-pub(super) fn members(text: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
+pub fn members(text: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
     let mut tokens = Tokens::new(text);
     let is_object = tokens.next() == Some(Token::Object);
     std::iter::from_fn(move || {

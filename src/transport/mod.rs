@@ -19,5 +19,5 @@ pub mod websocket;
 
 pub use crate::wire::{Exit, Farewell};
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError};
-pub use link::{FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
+pub use link::{Ear, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
 pub use open::{Arrival, BoxFuture, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport};

@@ -64,8 +64,8 @@ fn every_kind_of_event_comes_back() {
         body: Body::Absent(12),
     };
     let all = [
-        What::Message(message()),
-        What::Message(bare),
+        What::Message(Box::new(message())),
+        What::Message(Box::new(bare)),
         What::Passed(Passed {
             to: Side::Client,
             first: 3,
@@ -312,7 +312,7 @@ fn requests_find_their_answers_in_both_directions() {
         let mut message = message();
         (message.hop, message.to, message.kind) = (hop, to, Some(kind));
         (message.id, message.answers) = (Some(id.to_owned()), answers);
-        let what = What::Message(message);
+        let what = What::Message(Box::new(message));
         let event = Event {
             n,
             t: n * 10,
