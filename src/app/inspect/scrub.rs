@@ -16,6 +16,7 @@ use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::write::{self, Stamp};
 use crate::recording::{Body, Entry, Event, Found, Message, Recording, What};
 use crate::tap::recorder::create;
+use crate::wire::{Limits, is_json};
 
 /// What `inspect scrub` is asked for.
 #[derive(Debug, Args)]
@@ -142,7 +143,7 @@ fn clean_message(mut message: Message, redactor: &Redactor) -> Message {
     let method = message.method.clone().unwrap_or_default();
     let (body, places) = match &message.body {
         Body::Absent(_) => return message,
-        Body::Json(bytes) | Body::Text(bytes) if message.body.json().is_some() => {
+        Body::Json(bytes) | Body::Text(bytes) if is_json(bytes, &Limits::default()) => {
             match redactor.json(bytes, Some(method.as_bytes())) {
                 Some(clean) => (text_body(clean.text), clean.places),
                 None => (message.body.clone(), Vec::new()),
@@ -153,6 +154,9 @@ fn clean_message(mut message: Message, redactor: &Redactor) -> Message {
     if !places.is_empty() {
         // A patch repeats what is in the body.
         message.patch = None;
+    }
+    if redactor.mode() == Mode::Structure {
+        message.session = None;
     }
     if redactor.mode() != Mode::Full {
         for text in [&mut message.id, &mut message.session]

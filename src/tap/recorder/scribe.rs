@@ -149,7 +149,7 @@ impl Scribe {
                 }
             }
             What::Process { event, what } => {
-                self.alarmed |= event == "signal" || (event == "exit" && what != "code 0");
+                self.alarmed |= event == "signal" || (event == "exit" && what != "exit code 0");
                 let what = clean(what);
                 What::Process { event, what }
             }
