@@ -79,7 +79,7 @@ const PLACES: [&str; 14] = [
 ];
 
 const PEM: &str = "-----BEGIN";
-const USER: &str = "://";
+const USER: [&str; 2] = ["://", ":\\/\\/"];
 
 /// Characters that may stand between a telling name and its secret.
 const BETWEEN: &[u8] = b" \t=:\"'`\\>";
@@ -118,7 +118,8 @@ impl Shapes {
             .chain(SCHEMES)
             .chain(WORDS)
             .chain(PLACES)
-            .chain([PEM, USER]);
+            .chain([PEM])
+            .chain(USER);
         let words: Vec<&str> = words.collect();
         let search = match packed::Searcher::new(&words) {
             Some(packed) => Search::Packed(packed),

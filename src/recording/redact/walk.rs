@@ -115,9 +115,10 @@ impl Walk<'_> {
                     self.advance(false);
                 }
                 Token::Key(at) => {
-                    let name = self.decoded(&at);
-                    // A secret may be the name of a member, too.
+                    let mut name = self.decoded(&at);
+                    // A secret may be the name of a member, too, and then of a place.
                     if let Some(with) = self.shaped(&at) {
+                        name = String::from_utf8_lossy(&with[1..with.len() - 1]).into_owned();
                         found.push((at, with, self.place(Some("*"))));
                     }
                     if let Some(level) = self.levels.last_mut() {
@@ -295,7 +296,7 @@ impl Walk<'_> {
     /// The JSON Pointer of what is at hand, or of a member of it.
     fn place(&self, member: Option<&str>) -> String {
         let steps = self.levels.iter().map(Level::step);
-        let steps: String = match member {
+        match member {
             // The name itself is the secret.
             Some("*") => {
                 let above = self.levels.len().saturating_sub(1);
@@ -306,9 +307,7 @@ impl Walk<'_> {
                 .chain(member.map(str::to_owned))
                 .map(|step| format!("/{}", escaped(&step)))
                 .collect(),
-        };
-        // A member's name may hold a secret as well.
-        self.redactor.remark(&steps).into_owned()
+        }
     }
 }
 

@@ -1,14 +1,17 @@
 //! Where recordings are kept: a folder, and in it a file for each segment that only we can read.
 //!
 //! A file is made once and never opened again by us for writing. Segments that are done are packed
-//! by a thread that yields to all others. Not here: what is in them.
+//! by a thread that yields to all others, and only while little is recorded: packing costs several
+//! times what recording does. Not here: what is in them.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
@@ -22,6 +25,14 @@ const LEVEL: i32 = 3;
 
 /// How far the thread that packs stands back.
 const NICE: i32 = 15;
+
+/// Bytes recorded in a [`PAUSE`] that are few enough to pack meanwhile.
+const LITTLE: u64 = 1 << 20;
+/// As above.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Bytes recorded by this program.
+static RECORDED: AtomicU64 = AtomicU64::new(0);
 
 /// Where segments go.
 pub trait Place: Send {
@@ -49,6 +60,21 @@ pub struct Folder {
     name: String,
     /// The segment at hand.
     segment: PathBuf,
+}
+
+/// The file of a segment.
+struct Segment(File);
+
+impl Write for Segment {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.0.write(bytes)?;
+        RECORDED.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 impl Folder {
@@ -93,7 +119,7 @@ impl Place for Folder {
         let file = create(&self.segment)?;
         // Who wants to add to it can see that it is being written; nothing depends on it.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Ok(Box::new(file))
+        Ok(Box::new(Segment(file)))
     }
 
     fn seal(&mut self, number: u64) {
@@ -155,12 +181,25 @@ fn start_packer() -> Option<SyncSender<PathBuf>> {
         // On Linux a thread has a niceness of its own. Without it packing is only less polite.
         let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
         for path in receiver {
+            wait_for_quiet();
             if let Err(error) = pack_file(&path) {
                 tracing::warn!("{} stays unpacked: {error}", path.display());
             }
         }
     };
     thread.spawn(packer).ok().map(|_| sender)
+}
+
+fn wait_for_quiet() {
+    let mut before = RECORDED.load(Ordering::Relaxed);
+    loop {
+        std::thread::sleep(PAUSE);
+        let now = RECORDED.load(Ordering::Relaxed);
+        if now - before < LITTLE {
+            return;
+        }
+        before = now;
+    }
 }
 
 fn pack_file(path: &Path) -> io::Result<()> {
