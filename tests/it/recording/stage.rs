@@ -2,7 +2,7 @@
 
 use std::io::{self, Cursor, Write};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use acp_relay::core::Note;
@@ -80,7 +80,7 @@ impl Scene {
             on_failure: Box::new(move || cry.send(()).unwrap()),
             on_end: Box::new(move |outcome| tell.send(outcome).unwrap()),
         };
-        let (recorder, remarks) = Desk::start().unwrap().open(plan).unwrap();
+        let (recorder, remarks) = desk().open(plan).unwrap();
         Stage {
             recorder,
             remarks,
@@ -89,6 +89,12 @@ impl Scene {
             failed,
         }
     }
+}
+
+/// The one of all tests.
+fn desk() -> &'static Arc<Desk> {
+    static DESK: OnceLock<Arc<Desk>> = OnceLock::new();
+    DESK.get_or_init(|| Desk::start().unwrap())
 }
 
 impl Stage {
