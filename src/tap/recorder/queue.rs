@@ -79,12 +79,21 @@ pub(super) struct Entry {
 pub(super) enum Seen {
     /// A side said this. They are numbered from 0.
     Heard(Side, Kept),
-    /// This was said to a side, because of what was heard under that number, by these rules.
-    Said(Side, Option<u64>, Vec<String>, Kept),
+    /// This was said to a side, because of something else that was heard, if so.
+    Said(Side, Option<Box<Origin>>, Kept),
     /// These were passed on to a side.
     Passed(Side, Run),
     /// Something else, which what was heard under that number caused.
     Event(What, Option<u64>),
+}
+
+/// What was made into another frame.
+#[derive(Debug)]
+pub(super) struct Origin {
+    /// The number it was heard under.
+    pub(super) n: u64,
+    pub(super) frame: Frame,
+    pub(super) rules: Vec<String>,
 }
 
 /// A frame.

@@ -6,10 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::facts::{Asked, Ledger, kind};
-use super::queue::{Batch, Entry, Run, Seen};
+use super::queue::{Batch, Entry, Origin, Run, Seen};
 use crate::recording::redact::{Mode, Redactor};
 use crate::recording::write::{self, Facts, Kept, Stamp};
 use crate::recording::{Body, MessageKind, Passed, What, patch};
@@ -27,15 +25,14 @@ pub(super) struct Scribe {
     redactor: Arc<Redactor>,
     ledger: Ledger,
     limits: Limits,
-    /// A side speaks a dialect, so frames may be changed.
-    translates: bool,
     /// The last event's number and time.
     n: u64,
     t: u64,
     /// What the wall clock showed when the recording began, by what it shows now.
     began: u64,
-    /// The heard frames that may still be referred to; the first one's number among the heard.
-    heard: VecDeque<Heard>,
+    /// The events of the heard frames that may still be referred to; the first one's number among
+    /// the heard.
+    heard: VecDeque<u64>,
     first: u64,
     /// Something went wrong in the conversation.
     alarmed: bool,
@@ -43,20 +40,12 @@ pub(super) struct Scribe {
     pub(super) out: Vec<u8>,
 }
 
-#[derive(Debug)]
-struct Heard {
-    n: u64,
-    /// Its text, for a patch.
-    text: Option<Bytes>,
-}
-
 impl Scribe {
-    pub(super) fn new(redactor: Arc<Redactor>, translates: bool, began: u64) -> Self {
+    pub(super) fn new(redactor: Arc<Redactor>, began: u64) -> Self {
         Self {
             redactor,
             ledger: Ledger::new(),
             limits: Limits::default(),
-            translates,
             n: 0,
             t: 0,
             began,
@@ -109,12 +98,11 @@ impl Scribe {
         let Entry { at, seen } = entry;
         match seen {
             Seen::Heard(from, kept) => {
-                let text = self.frame(at, from, from.other(), None, &[], batch.frame(&kept));
-                let n = self.n;
-                self.heard.push_back(Heard { n, text });
+                self.frame(at, from, from.other(), None, batch.frame(&kept));
+                self.heard.push_back(self.n);
             }
-            Seen::Said(to, cause, rules, kept) => {
-                self.frame(at, to, to, cause, &rules, batch.frame(&kept));
+            Seen::Said(to, origin, kept) => {
+                self.frame(at, to, to, origin.as_deref(), batch.frame(&kept));
             }
             Seen::Passed(to, run) => self.pass(at, to, run),
             Seen::Event(what, cause) => self.happened(at, what, cause),
@@ -177,25 +165,16 @@ impl Scribe {
         }
     }
 
-    /// Adds a frame; its text, when a patch may be made from it.
-    fn frame(
-        &mut self,
-        t: u64,
-        hop: Side,
-        to: Side,
-        cause: Option<u64>,
-        rules: &[String],
-        text: &[u8],
-    ) -> Option<Bytes> {
+    /// Adds a frame.
+    fn frame(&mut self, t: u64, hop: Side, to: Side, origin: Option<&Origin>, text: &[u8]) {
         let stamp = self.stamp(t);
-        let heard = cause.and_then(|cause| self.heard(cause));
-        let parent = heard.and_then(|heard| heard.text.clone());
         let mut facts = Facts::new(hop, to);
-        facts.of = heard.map(|heard| heard.n);
-        facts.rules = rules;
+        if let Some(origin) = origin {
+            facts.of = self.number(origin.n);
+            facts.rules = &origin.rules;
+        }
         let Shape::One(envelope) = scan_text(text, &self.limits) else {
-            self.odd(stamp, facts, text);
-            return None;
+            return self.odd(stamp, facts, text);
         };
         // As it was, whatever redaction makes of it.
         let id = envelope.id.of(text);
@@ -209,7 +188,11 @@ impl Scribe {
         let (text, envelope, places) = match &redacted {
             Some(redacted) => match scan_text(&redacted.text, &self.limits) {
                 Shape::One(envelope) => (&redacted.text[..], envelope, &redacted.places[..]),
-                _ => return self.unplaced(stamp, &facts, text.len()),
+                // Which cannot be; better nothing than a secret.
+                _ => {
+                    let kept = Kept::Not(text.len() as u64);
+                    return write::frame(&mut self.out, stamp, &facts, kept);
+                }
             },
             None => (text, envelope, &[][..]),
         };
@@ -231,8 +214,8 @@ impl Scribe {
             self.ledger.ask(hop, to.other(), id, asked);
         }
         let meta = self.redactor.mode() == Mode::Meta;
-        let patch = match parent {
-            Some(parent) if !meta => difference(&parent, text),
+        let patch = match origin {
+            Some(origin) if !meta => self.difference(origin.frame.as_bytes(), method, text),
             _ => None,
         };
         facts.patch = patch.as_deref();
@@ -242,8 +225,6 @@ impl Scribe {
             _ => Kept::Any(text),
         };
         write::frame(&mut self.out, stamp, &facts, kept);
-        let patched = self.translates && text.len() <= PATCHED;
-        patched.then(|| Bytes::copy_from_slice(text))
     }
 
     /// Adds a frame that is no message.
@@ -274,19 +255,22 @@ impl Scribe {
         write::frame(&mut self.out, stamp, &facts, kept);
     }
 
-    /// Adds a frame that redaction has broken, which cannot be; better nothing than a secret.
-    fn unplaced(&mut self, stamp: Stamp, facts: &Facts<'_>, length: usize) -> Option<Bytes> {
-        write::frame(&mut self.out, stamp, facts, Kept::Not(length as u64));
-        None
+    /// The patch from one message to another, JSON, unless it is longer than the message.
+    fn difference(&self, from: &[u8], method: Option<&[u8]>, to: &[u8]) -> Option<Vec<u8>> {
+        if from.len().max(to.len()) > PATCHED {
+            return None;
+        }
+        let clean = self.redactor.json(from, method).map(|clean| clean.text);
+        let from = serde_json::from_slice(clean.as_deref().unwrap_or(from)).ok()?;
+        let patch = patch::between(&from, &serde_json::from_slice(to).ok()?);
+        let patch = patch.to_string().into_bytes();
+        (patch.len() <= to.len().max(1 << 10)).then_some(patch)
     }
 
-    fn heard(&self, number: u64) -> Option<&Heard> {
-        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        self.heard.get(at)
-    }
-
+    /// The event of the frame heard under a number.
     fn number(&self, heard: u64) -> Option<u64> {
-        self.heard(heard).map(|heard| heard.n)
+        let at = usize::try_from(heard.checked_sub(self.first)?).ok()?;
+        self.heard.get(at).copied()
     }
 
     fn stamp(&mut self, t: u64) -> Stamp {
@@ -298,15 +282,4 @@ impl Scribe {
             w: self.began + self.t,
         }
     }
-}
-
-/// The patch from one message to another, JSON, unless it is longer than the message.
-fn difference(from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
-    if to.len() > PATCHED {
-        return None;
-    }
-    let from = serde_json::from_slice(from).ok()?;
-    let patch = patch::between(&from, &serde_json::from_slice(to).ok()?);
-    let patch = patch.to_string().into_bytes();
-    (patch.len() <= to.len().max(1 << 10)).then_some(patch)
 }

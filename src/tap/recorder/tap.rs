@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use super::desk::Desk;
-use super::queue::{Entry, Policy, Queue, Seen};
+use super::queue::{Entry, Origin, Policy, Queue, Seen};
 use crate::core::Note;
 use crate::recording::{Body, What};
 use crate::tap::{Sight, Tap};
@@ -86,9 +86,7 @@ impl Recorder {
     fn say(&mut self, to: Side, frame: &Frame) {
         let cause = self.lanes[to as usize].pop_front().flatten();
         let Some(cause) = cause else {
-            self.push(frame.len(), |batch| {
-                Seen::Said(to, None, Vec::new(), batch.keep(frame))
-            });
+            self.push(frame.len(), |batch| Seen::Said(to, None, batch.keep(frame)));
             return;
         };
         let (own, other) = (cause.frame.as_bytes(), frame.as_bytes());
@@ -107,15 +105,25 @@ impl Recorder {
             }
             return;
         }
-        let Cause { n, rules, .. } = cause;
+        let Cause {
+            n,
+            rules,
+            frame: heard,
+            ..
+        } = cause;
+        let origin = Box::new(Origin {
+            n,
+            frame: heard,
+            rules,
+        });
         self.push(frame.len(), |batch| {
-            Seen::Said(to, Some(n), rules, batch.keep(frame))
+            Seen::Said(to, Some(origin), batch.keep(frame))
         });
     }
 
     fn note(&mut self, note: &Note) {
-        if let Note::Translated { rule, .. } = note {
-            self.rules.push(rule.clone());
+        if let Note::Translated { rules, .. } = note {
+            self.rules.extend(rules.iter().map(ToString::to_string));
             return;
         }
         let cause = self.cause.as_ref().map(|cause| cause.n);

@@ -70,8 +70,6 @@ impl Work {
     /// Begins the recording.
     pub(super) fn begin(plan: Plan, began: Instant) -> io::Result<Self> {
         let wall = wall();
-        let canonical = |peer: &Peer| peer.dialect == "canonical";
-        let translates = !canonical(&plan.client) || !canonical(&plan.agent);
         let clean = |peer: Peer| Peer {
             name: plan.redactor.remark(&peer.name).into_owned(),
             dialect: peer.dialect,
@@ -95,7 +93,7 @@ impl Work {
         Ok(Self {
             began,
             segments: Segments::begin(plan.place, header, plan.on_error)?,
-            scribe: Scribe::new(plan.redactor, translates, wall),
+            scribe: Scribe::new(plan.redactor, wall),
             spare: Batch::default(),
             looked: began,
             failed: None,

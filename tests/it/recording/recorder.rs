@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use acp_relay::core::Note;
+use acp_relay::dialect::Fired;
 use acp_relay::recording::redact::Mode;
 use acp_relay::recording::{Event, Found, Message, MessageKind, What, line};
 use acp_relay::tap::recorder::{Outcome, Policy};
@@ -78,6 +79,15 @@ fn a_turn_is_written_once_and_paired() {
     ));
 }
 
+fn translated(dialect: &str, rule: &str) -> Note {
+    let (dialect, rule) = (dialect.to_owned(), rule.to_owned());
+    Note::Translated {
+        side: Agent,
+        method: "session/prompt".to_owned(),
+        rules: vec![Fired { dialect, rule }],
+    }
+}
+
 #[test]
 fn a_translated_frame_names_its_origin_its_rules_and_the_difference() {
     let mut stage = Scene {
@@ -88,11 +98,8 @@ fn a_translated_frame_names_its_origin_its_rules_and_the_difference() {
     stage.pass(Client, ASK);
     let heard = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stop":"end"}}"#);
     let said = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}"#);
-    let rule = Note::Translated {
-        side: Agent,
-        rule: "goose-v1/stop".to_owned(),
-    };
-    stage.lead(Agent, &heard, &[rule], &said);
+    let note = translated("goose-v1", "stop");
+    stage.lead(Agent, &heard, &[note], &said);
     let all = stage.events();
     let all = messages(&all);
     let [_, heard, said] = all[..] else {
@@ -110,9 +117,7 @@ fn rules_that_leave_nothing_of_a_message_are_told_all_the_same() {
     let mut stage = Scene::default().set();
     let heard = Frame::from(r#"{"method":"_x/noise"}"#);
     stage.recorder.see(&Sight::Heard(Agent, &heard));
-    let rule = "x/drop".to_owned();
-    let note = Note::Translated { side: Agent, rule };
-    stage.recorder.see(&Sight::Note(&note));
+    stage.recorder.see(&Sight::Note(&translated("x", "drop")));
     stage.recorder.see(&Sight::Settled([0; 2]));
     let all = stage.events();
     let expected = What::Note {
