@@ -1,7 +1,7 @@
 //! A recorder on a conversation in memory, and the recording as bytes.
 
 use std::io::{self, Cursor, Write};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -59,8 +59,8 @@ impl Default for Scene {
 
 impl Scene {
     pub(super) fn set(self) -> Stage {
-        let (tell, end) = channel();
-        let (cry, failed) = channel();
+        let (tell, end) = sync_channel(1);
+        let (cry, failed) = sync_channel(1);
         let paper = Paper::default();
         let peer = |name: &str| Peer {
             name: name.to_owned(),

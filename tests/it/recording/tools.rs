@@ -23,7 +23,12 @@ const INPUT: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"
 async fn record(folder: &Path, more: &[&str]) -> Outcome {
     let folder = folder.to_str().unwrap();
     let mut args = vec!["connect", "--record", folder];
-    args.extend(["--client-dialect", "canonical", "--agent-dialect", "canonical"]);
+    args.extend([
+        "--client-dialect",
+        "canonical",
+        "--agent-dialect",
+        "canonical",
+    ]);
     args.extend(more);
     args.extend(["--", "sh", "-c", AGENT]);
     run(&args, INPUT).await
