@@ -13,8 +13,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::common::Common;
 use super::{
-    check, connect, demo, dialect, endpoints, exit, household, limits, listeners, serve, stderr,
-    telemetry,
+    check, connect, demo, dialect, endpoints, exit, household, inspect, limits, listeners, serve,
+    stderr, telemetry,
 };
 use crate::transport::Endpoint;
 
@@ -78,6 +78,8 @@ enum Command {
     Translate(dialect::Translate),
     /// List, show, check and test the mapping tables that describe dialects
     Dialect(dialect::Dialect),
+    /// List, show, search and verify recordings, and mark places in them
+    Inspect(inspect::Inspect),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),
 }
@@ -187,6 +189,7 @@ fn obey() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Translate(args) => dialect::translate(&args),
         Command::Dialect(args) => dialect::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Demo(args) => demo::run(&args),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
+use super::record::{RecordArgs, Studio};
 use super::remote::RemoteArgs;
 use super::tongues::{Tongues, TonguesArgs};
 use super::{cli, exit, limits, shutdown};
@@ -26,6 +27,8 @@ pub(super) struct Common {
     agent_framing: FramingChoice,
     #[command(flatten)]
     tongues: TonguesArgs,
+    #[command(flatten)]
+    record: RecordArgs,
     /// Set a limit; the names are in `acp-relay --help`
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
     limits: Vec<limits::Setting>,
@@ -53,6 +56,8 @@ pub(super) struct Ground {
     pub(super) limits: Arc<Limits>,
     /// What the two sides speak.
     pub(super) tongues: Tongues,
+    /// Where conversations are recorded, if they are.
+    pub(super) studio: Option<Studio>,
     /// How links to agents are opened.
     pub(super) agent: Setup,
     /// How links to clients are opened.
@@ -73,6 +78,7 @@ impl Common {
         }
         let limits = Arc::new(limits);
         let tongues = Tongues::new(self.tongues)?;
+        let studio = self.record.open()?;
         let setup = |choice: FramingChoice, spoken| Setup {
             limits: Arc::clone(&limits),
             framing: choice.fixed().or(spoken),
@@ -87,6 +93,7 @@ impl Common {
             stop,
             limits,
             tongues,
+            studio,
         })
     }
 }

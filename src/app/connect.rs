@@ -38,7 +38,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     let client = registry::connect(&Endpoint::Stdio, &ground.client).await?;
     match reached {
         Ok(agent) => {
-            let end = carry(client, agent, &ground.limits, ground.tongues.speech(), stop).await;
+            let end = carry(client, agent, &ground).await;
             Ok(exit::of_end(&end, stop))
         }
         Err(why) => {

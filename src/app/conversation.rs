@@ -8,12 +8,14 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::common::Ground;
 use super::exit;
-use crate::core::{Cause, Speech};
+use super::record::Take;
+use crate::core::Cause;
 use crate::relay::{self, End, Stop};
 use crate::tap::{Journal, Tally, Taps};
 use crate::transport::registry;
-use crate::transport::{Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep};
+use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep};
 use crate::wire::Limits;
 use crate::wire::reply::{self, Reason, Source};
 
@@ -46,14 +48,33 @@ pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<L
     }
 }
 
-/// Carries a conversation until it is over.
-pub(super) async fn carry(
-    client: Link,
-    mut agent: Link,
-    limits: &Arc<Limits>,
-    speech: Speech,
-    stop: &Stop,
-) -> End {
+/// Carries a conversation until it is over, and records it if that is wanted.
+pub(super) async fn carry(client: Link, mut agent: Link, ground: &Ground) -> End {
+    let limits = &ground.limits;
+    let stop = &ground.stop;
+    let mut taps = Taps::default().with(Journal::default());
+    let mut take = None;
+    if let Some(studio) = &ground.studio {
+        match studio.begin(&client.peer, &mut agent, &ground.tongues, stop) {
+            Ok((recorder, begun)) => {
+                taps = taps.with(recorder);
+                take = Some(begun);
+            }
+            Err(what) if studio.is_strict() => {
+                tracing::error!("turned away, because it cannot be recorded: {what}");
+                let reason =
+                    Reason::new(reply::POLICY_DENIED, "the conversation cannot be recorded");
+                turn_away(client, &reason, limits, stop).await;
+                return End {
+                    cause: Cause::Stopped,
+                    exit: None,
+                    counts: taps.counts().clone(),
+                };
+            }
+            Err(what) => tracing::error!("not recorded: {what}"),
+        }
+    }
+    let stop = take.as_ref().map_or(stop, Take::stop);
     tracing::info!(
         client = client.peer.name,
         agent = agent.peer.name,
@@ -64,8 +85,11 @@ pub(super) async fn carry(
         hold: agent.hold,
         tail: Arc::clone(&tail),
     });
-    let taps = Taps::default().with(Journal::default());
+    let speech = ground.tongues.speech();
     let end = relay::run(client, agent, Arc::clone(limits), speech, taps, stop).await;
+    if let Some(take) = take {
+        take.end().await;
+    }
     let dialects: Vec<String> = end.counts.dialects().iter().map(Tally::to_string).collect();
     tracing::info!(
         cause = ?end.cause,
@@ -159,6 +183,10 @@ impl Hold for Heard {
 
     fn signal(&mut self, step: StopStep) {
         self.hold.signal(step);
+    }
+
+    fn hear_stderr(&mut self, ear: Ear) {
+        self.hold.hear_stderr(ear);
     }
 
     fn stderr_tail(&self) -> String {

@@ -7,6 +7,8 @@ use crate::relay::{End, Stop};
 use crate::transport::{OpenError, OpenErrorKind};
 use crate::wire::Exit;
 
+/// All went well.
+pub(super) const SUCCESS: u8 = 0;
 /// The command line makes no sense (`EX_USAGE`).
 pub(super) const USAGE: u8 = 64;
 /// A conversation deviates from the schema (`check`).
@@ -22,7 +24,7 @@ pub(super) const UNAVAILABLE: u8 = 69;
 /// The operating system failed us (`EX_OSERR`).
 pub(super) const SYSTEM: u8 = 71;
 /// A socket file cannot be made (`EX_CANTCREAT`).
-const CANNOT_CREATE: u8 = 73;
+pub(super) const CANNOT_CREATE: u8 = 73;
 /// Stopped before all was done (`EX_TEMPFAIL`): before the agent was reached, or told twice.
 pub(super) const STOPPED: u8 = 75;
 /// The peer does not speak the protocol (`EX_PROTOCOL`).

@@ -204,14 +204,7 @@ impl House {
         };
         match conversation::reach(&self.agent, &self.ground.agent, &self.ground.stop).await {
             Ok(agent) => {
-                let end = carry(
-                    client,
-                    agent,
-                    &self.ground.limits,
-                    self.ground.tongues.speech(),
-                    &self.ground.stop,
-                )
-                .await;
+                let end = carry(client, agent, &self.ground).await;
                 exit::of_end(&end, &self.ground.stop)
             }
             Err(why) => {

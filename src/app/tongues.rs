@@ -61,6 +61,15 @@ impl Tongues {
         }
     }
 
+    /// What the client and the agent are told to speak, in words.
+    pub(super) fn names(&self) -> [String; 2] {
+        [&self.client, &self.agent].map(|choice| match choice {
+            Choice::Canonical => "canonical".to_owned(),
+            Choice::Auto => "auto".to_owned(),
+            Choice::Named(name) => name.clone(),
+        })
+    }
+
     /// The speech of one conversation.
     pub(super) fn speech(&self) -> Speech {
         let speech = self

@@ -84,6 +84,12 @@ impl Outbox {
         Some(frame)
     }
 
+    /// How many frames wait for `to`.
+    #[must_use]
+    pub fn waiting(&self, to: Side) -> usize {
+        self.lane(to).frames.len()
+    }
+
     /// Whether frames wait for `to`.
     #[must_use]
     pub fn has_frames(&self, to: Side) -> bool {

@@ -129,6 +129,7 @@ impl Conversation {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.hear_stop(cx);
         self.hear_exit(cx);
+        self.obey();
         for _ in 0..TURNS {
             let mut moved = self.read(Side::Agent, cx);
             moved |= self.read(Side::Client, cx);
@@ -157,6 +158,7 @@ impl Conversation {
             && self.core.listens_to(side)
             && self.outbox.may_read(side)
             && (open || side == Side::Agent)
+            && self.taps.poll_room(cx).is_ready()
         {
             let Poll::Ready(heard) = self.readers[side as usize].poll_next(cx) else {
                 break;
@@ -291,6 +293,8 @@ impl Conversation {
         while let Some(note) = self.outbox.pop_note() {
             self.taps.see(&Sight::Note(&note));
         }
+        let waiting = [Side::Client, Side::Agent].map(|side| self.outbox.waiting(side));
+        self.taps.see(&Sight::Settled(waiting));
     }
 
     fn ended(&mut self, cx: &mut Context<'_>) -> Option<End> {

@@ -137,6 +137,7 @@ impl Tap for Meter {
                 self.0.notes[note.index()] += 1;
                 self.0.see_dialect(note);
             }
+            Sight::Settled(_) => {}
         }
     }
 }

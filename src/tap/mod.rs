@@ -1,10 +1,12 @@
 //! Those who watch.
 //!
 //! A tap sees every frame heard and said and every note, and can change nothing: it may not wait,
-//! fail, or answer. Not here: what is worth a note (see `core::note`).
+//! fail, or answer. It may say that it is behind, and the relay then hears no more until it is
+//! not. Not here: what is worth a note (see `core::note`).
 
 mod journal;
 mod meter;
+pub mod recorder;
 mod watch;
 
 pub use journal::Journal;

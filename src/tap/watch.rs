@@ -3,6 +3,7 @@
 //! Not here: any particular one (see `meter`, `journal`).
 
 use std::fmt;
+use std::task::{Context, Poll};
 
 use super::{Counts, Meter};
 use crate::core::Note;
@@ -18,12 +19,22 @@ pub enum Sight<'a> {
     Said(Side, &'a Frame),
     /// Something that is not simply a frame passed on.
     Note(&'a Note),
+    /// All that the last thing heard led to is done: so many frames wait now for the client and
+    /// for the agent, in the order in which they will be said.
+    Settled([usize; 2]),
 }
 
 /// A watcher of one conversation.
 pub trait Tap: Send {
     /// Sees one thing. Must return quickly.
     fn see(&mut self, sight: &Sight<'_>);
+
+    /// Ready unless it is so far behind that nothing more should be heard for a while; it then
+    /// wakes the task.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = cx;
+        Poll::Ready(())
+    }
 }
 
 /// The watchers of one conversation.
@@ -46,6 +57,16 @@ impl Taps {
         self.meter.see(sight);
         for tap in &mut self.others {
             tap.see(sight);
+        }
+    }
+
+    /// Ready when all of them are able to see more.
+    pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ready = |tap: &mut Box<dyn Tap>| tap.poll_room(cx).is_ready();
+        if self.others.iter_mut().all(ready) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
         }
     }
 

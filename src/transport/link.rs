@@ -80,11 +80,19 @@ pub trait Hold: Send {
     fn signal(&mut self, step: StopStep) {
         let _ = step;
     }
+    /// Has `ear` hear all that the process writes to stderr; what it wrote before comes first, as
+    /// far as it was kept.
+    fn hear_stderr(&mut self, ear: Ear) {
+        let _ = ear;
+    }
     /// The end of what the process wrote to stderr: at most 4 KiB, control characters escaped.
     fn stderr_tail(&self) -> String {
         String::new()
     }
 }
+
+/// Hears what a process writes to stderr. Must return quickly.
+pub type Ear = Box<dyn Fn(&[u8]) + Send>;
 
 /// A link that keeps nothing alive.
 impl Hold for () {}

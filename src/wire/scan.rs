@@ -53,7 +53,12 @@ struct Seen {
 /// and an answer may lack its id (the core cannot match it, but can say so).
 #[must_use]
 pub fn scan(frame: &Frame, limits: &Limits) -> Shape {
-    let text = frame.as_bytes();
+    scan_text(frame.as_bytes(), limits)
+}
+
+/// The same of a text that is no frame (any more).
+#[must_use]
+pub fn scan_text(text: &[u8], limits: &Limits) -> Shape {
     let mut seen = Seen::default();
     let (fault, at) = match read(text, &mut seen, limits) {
         Ok(shape) => return shape,

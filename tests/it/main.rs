@@ -13,6 +13,7 @@ mod endpoint;
 mod framing;
 mod house;
 mod process;
+mod recording;
 mod relay;
 mod support;
 mod transport;

@@ -16,7 +16,7 @@ use tokio::process::{ChildStdin, ChildStdout, Command};
 
 use super::stderr::Stderr;
 use super::{household, program};
-use crate::transport::{Exit, Hold, OpenError, Peer, PeerKind, StopStep};
+use crate::transport::{Ear, Exit, Hold, OpenError, Peer, PeerKind, StopStep};
 use crate::wire::Limits;
 
 /// An agent that was started.
@@ -130,6 +130,10 @@ impl Hold for Process {
 
     fn signal(&mut self, step: StopStep) {
         household::order(self.ticket, step);
+    }
+
+    fn hear_stderr(&mut self, ear: Ear) {
+        self.stderr.hear(ear);
     }
 
     fn stderr_tail(&self) -> String {

@@ -118,7 +118,7 @@ pub(super) fn words(argv: &[OsString]) -> String {
 
 /// Text for a terminal, whatever the bytes are.
 pub(super) fn printable(text: &OsStr) -> String {
-    super::stderr::escaped(text.as_bytes())
+    crate::wire::printable(text.as_bytes())
 }
 
 /// The files that `execvp` would try, in its order.

@@ -6,7 +6,7 @@
 //! Not here: what a failure is.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
+use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::ChildStderr;
 use tokio::task::AbortHandle;
+
+use crate::transport::Ear;
+use crate::wire::printable as escaped;
 
 /// Longest line that is logged, in bytes; the rest of it is counted.
 const LINE: usize = 8 << 10;
@@ -41,10 +44,10 @@ struct Shared {
     kept: Mutex<Kept>,
 }
 
-#[derive(Debug)]
 struct Kept {
     ring: Ring,
     lines: Lines,
+    ear: Option<Ear>,
 }
 
 /// The last bytes of a stream.
@@ -83,10 +86,19 @@ impl Stderr {
             kept: Mutex::new(Kept {
                 ring: Ring::new(bound),
                 lines: Lines::new(pid),
+                ear: None,
             }),
         });
         let task = tokio::spawn(pump(Arc::clone(&shared))).abort_handle();
         Ok(Self { shared, task })
+    }
+
+    /// Has `ear` hear what was kept so far and all that comes.
+    pub(super) fn hear(&self, ear: Ear) {
+        let mut kept = self.shared.lock();
+        let (old, new) = kept.ring.bytes.as_slices();
+        ear(&[old, new].concat());
+        kept.ear = Some(ear);
     }
 
     /// The last lines: at most 4 KiB, escaped. Complete when the agent has exited, for what is
@@ -146,10 +158,21 @@ impl Shared {
     }
 }
 
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept")
+            .field("lines", &self.lines)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Kept {
     fn take(&mut self, bytes: &[u8], now: Instant) {
         self.ring.push(bytes);
         self.lines.push(bytes, now);
+        if let Some(ear) = &self.ear {
+            ear(bytes);
+        }
     }
 }
 
@@ -274,28 +297,6 @@ impl Drop for Rate {
     }
 }
 
-/// Text that a terminal only shows: no control characters, no change of writing direction
-/// (Unicode's bidirectional formatting), and bytes that are not UTF-8 as `\xNN`.
-pub(super) fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            match character {
-                '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                    text.extend(character.escape_unicode());
-                }
-                _ if character.is_control() => text.extend(character.escape_default()),
-                _ => text.push(character),
-            }
-        }
-        for byte in chunk.invalid() {
-            // Writing to a string does not fail.
-            let _ = write!(text, "\\x{byte:02x}");
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -334,6 +335,7 @@ mod tests {
         let mut kept = Kept {
             ring: Ring::new(bound),
             lines: Lines::new(1),
+            ear: None,
         };
         let now = Instant::now();
         for _ in 0..1024 {

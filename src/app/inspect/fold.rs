@@ -1,0 +1,63 @@
+//! What an agent says in many small messages, as one.
+//!
+//! Not here: how it is printed (see `show`).
+
+use serde_json::Value;
+
+use crate::recording::{Event, Message, MessageKind, What};
+
+/// Chunks of one kind, one after the other.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// Of the first.
+    pub(super) n: u64,
+    /// Of the first, in microseconds.
+    pub(super) t: u64,
+    /// Of the last.
+    pub(super) until: u64,
+    pub(super) count: u64,
+    /// `agent_message_chunk`, `agent_thought_chunk`, `user_message_chunk`.
+    pub(super) kind: String,
+    /// All of what they say.
+    pub(super) text: String,
+    pub(super) message: Message,
+}
+
+impl Run {
+    /// The run that an event begins, if it is a chunk.
+    pub(super) fn begin(event: &Event) -> Option<Self> {
+        let What::Message(message) = &event.what else {
+            return None;
+        };
+        let is_update = message.kind == Some(MessageKind::Notification)
+            && message.method.as_deref() == Some("session/update");
+        let tree = is_update.then(|| message.body.json()).flatten()?;
+        let update = tree.pointer("/params/update")?;
+        let kind = update.get("sessionUpdate")?.as_str()?;
+        let text = update.pointer("/content/text").and_then(Value::as_str)?;
+        kind.ends_with("_chunk").then(|| Self {
+            n: event.n,
+            t: event.t,
+            until: event.t,
+            count: 1,
+            kind: kind.to_owned(),
+            text: text.to_owned(),
+            message: (**message).clone(),
+        })
+    }
+
+    /// Takes the next one in; gives it back when it does not belong here.
+    pub(super) fn take(&mut self, next: Self) -> Option<Self> {
+        let same = self.kind == next.kind
+            && self.message.hop == next.message.hop
+            && self.message.to == next.message.to
+            && self.message.session == next.message.session;
+        if !same {
+            return Some(next);
+        }
+        self.count += next.count;
+        self.until = next.until;
+        self.text.push_str(&next.text);
+        None
+    }
+}

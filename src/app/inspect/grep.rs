@@ -1,0 +1,112 @@
+//! `acp-relay inspect grep`: a text in messages, and where it stands.
+//!
+//! What is searched is what was meant: strings without their escapes.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use regex_lite::Regex;
+use serde_json::{Value, json};
+
+use super::command::{recording, unreadable};
+use super::units::{excerpt, place};
+use crate::app::console::Output;
+use crate::app::{cli, exit};
+use crate::recording::{Body, Event, What};
+
+/// What `inspect grep` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Grep {
+    /// A regular expression
+    #[arg(value_name = "PATTERN")]
+    pattern: String,
+    /// The recording; of one in several segments, any of them
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Grep) -> ExitCode {
+    let pattern = match Regex::new(&args.pattern) {
+        Ok(pattern) => pattern,
+        Err(error) => return cli::fail(exit::USAGE, &format!("the pattern: {error}")),
+    };
+    let recording = match recording(&args.file) {
+        Ok(recording) => recording,
+        Err(code) => return code,
+    };
+    let mut output = Output::new();
+    let mut code = exit::DEVIATES;
+    for event in recording.events() {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => return unreadable(&args.file, &error),
+        };
+        search(&event, &mut |pointer, text| {
+            if pattern.is_match(text) {
+                code = exit::SUCCESS;
+                let (n, at) = (event.n, place(event.t));
+                let line = if args.json {
+                    json!({"n": n, "t": event.t as f64 / 1e6, "pointer": pointer, "text": text})
+                        .to_string()
+                } else {
+                    let pointer = excerpt(pointer.as_bytes());
+                    format!("{n:>6} {at:>12} {pointer}: {}", excerpt(text.as_bytes()))
+                };
+                output.line(line.as_bytes());
+            }
+        });
+        if !output.is_open() {
+            break;
+        }
+    }
+    output.done(code)
+}
+
+/// Shows all texts of an event.
+fn search(event: &Event, see: &mut impl FnMut(&str, &str)) {
+    match &event.what {
+        What::Message(message) => match (&message.body, message.body.json()) {
+            (Body::Json(_) | Body::Text(_), Some(tree)) => walk(&tree, &mut String::new(), see),
+            (body, _) => loose(body, see),
+        },
+        What::Stderr(body) => loose(body, see),
+        What::Note { text, .. } | What::Mark(text) => see("", text),
+        What::Process { what, .. } | What::Link { what, .. } => see("", what),
+        _ => {}
+    }
+}
+
+fn loose(body: &Body, see: &mut impl FnMut(&str, &str)) {
+    if let Some(bytes) = body.bytes() {
+        see("", &String::from_utf8_lossy(bytes));
+    }
+}
+
+fn walk(tree: &Value, path: &mut String, see: &mut impl FnMut(&str, &str)) {
+    let length = path.len();
+    match tree {
+        Value::String(text) => see(path, text),
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                path.push_str(&format!("/{at}"));
+                walk(item, path, see);
+                path.truncate(length);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                path.push('/');
+                path.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                walk(member, path, see);
+                path.truncate(length);
+            }
+        }
+        Value::Number(number) => see(path, &number.to_string()),
+        Value::Null | Value::Bool(_) => {}
+    }
+}

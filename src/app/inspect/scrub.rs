@@ -1,0 +1,204 @@
+//! `acp-relay inspect scrub`: a copy of a recording with today's rules about secrets.
+//!
+//! All segments become one file. What was replaced before stays replaced.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use ring::rand::{SecureRandom, SystemRandom};
+
+use super::command::{recording, unreadable};
+use crate::app::record::Redact;
+use crate::app::{cli, exit};
+use crate::recording::redact::{Mode, Pattern, Redactor};
+use crate::recording::write::{self, Stamp};
+use crate::recording::{Body, Entry, Event, Found, Message, Recording, What};
+use crate::tap::recorder::create;
+use crate::wire::{Limits, is_json};
+
+/// What `inspect scrub` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Scrub {
+    /// The recording; of one in several segments, any of them
+    #[arg(value_name = "IN")]
+    from: PathBuf,
+    /// The copy, which must not be there yet
+    #[arg(value_name = "OUT")]
+    to: PathBuf,
+    /// What is kept out of it
+    #[arg(long, value_enum, default_value_t)]
+    redact: Redact,
+    /// Keep out what is at this place in messages, too; `*` is any one step
+    #[arg(long, value_name = "POINTER")]
+    redact_pointer: Vec<Pattern>,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Scrub) -> ExitCode {
+    let recording = match recording(&args.from) {
+        Ok(recording) => recording,
+        Err(code) => return code,
+    };
+    let mut key = [0; 32];
+    if SystemRandom::new().fill(&mut key).is_err() {
+        return cli::fail(exit::SYSTEM, &"the system has no random numbers");
+    }
+    let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
+    let to = match create(&args.to) {
+        Ok(file) => BufWriter::new(file),
+        Err(error) => {
+            let what = format!("{}: {error}", args.to.display());
+            return cli::fail(exit::CANNOT_CREATE, &what);
+        }
+    };
+    match scrub(&recording, &redactor, to) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => unreadable(&args.from, &error),
+    }
+}
+
+fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::Result<()> {
+    let mut digest = blake3::Hasher::new();
+    let mut first = true;
+    for entry in recording.entries() {
+        let (_, Entry { at, found, .. }) = entry?;
+        let mut line = Vec::new();
+        match found {
+            Found::Header(mut header) if first => {
+                header.redaction = redactor.describe();
+                for peer in [&mut header.client, &mut header.agent] {
+                    peer.name = redactor.remark(&peer.name).into_owned();
+                }
+                write::header(&mut line, &header);
+            }
+            Found::Header(_) => {}
+            Found::Event(event) => {
+                let stamp = Stamp {
+                    n: event.n,
+                    t: event.t,
+                    w: event.w,
+                };
+                let ended = digest.finalize().to_hex().to_string();
+                let what = clean(*event, redactor, ended);
+                write::event(&mut line, stamp, &what);
+            }
+            Found::Broken(fault) => {
+                let what = format!("byte {at}: {fault}; what cannot be read cannot be scrubbed");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+        }
+        first = false;
+        digest.update(&line);
+        to.write_all(&line)?;
+    }
+    to.flush()
+}
+
+fn clean(event: Event, redactor: &Redactor, ended: String) -> What {
+    let say = |text: String| redactor.remark(&text).into_owned();
+    match event.what {
+        What::Message(message) => What::Message(Box::new(clean_message(*message, redactor))),
+        What::Stderr(body) => What::Stderr(clean_text(body, redactor).0),
+        What::Process { event, what } => What::Process {
+            event,
+            what: say(what),
+        },
+        What::Link { side, event, what } => What::Link {
+            side,
+            event,
+            what: say(what),
+        },
+        What::Note { name, text, of } => What::Note {
+            name,
+            text: say(text),
+            of,
+        },
+        What::Mark(text) => What::Mark(say(text)),
+        // All is one segment now.
+        What::End {
+            rotated: true, why, ..
+        } => What::Note {
+            name: "rotated".to_owned(),
+            text: why,
+            of: None,
+        },
+        What::End { why, .. } => What::End {
+            rotated: false,
+            why,
+            digest: ended,
+        },
+        // Nobody knows what is in it.
+        What::Other { kind, .. } => What::Note {
+            name: "left_out".to_owned(),
+            text: format!("an event of a kind that is not known here: {kind}"),
+            of: None,
+        },
+        other => other,
+    }
+}
+
+fn clean_message(mut message: Message, redactor: &Redactor) -> Message {
+    let method = message.method.clone().unwrap_or_default();
+    let (body, places) = match &message.body {
+        Body::Absent(_) => return message,
+        Body::Json(bytes) | Body::Text(bytes) if is_json(bytes, &Limits::default()) => {
+            match redactor.json(bytes, Some(method.as_bytes())) {
+                Some(clean) => (text_body(clean.text), clean.places),
+                None => (message.body.clone(), Vec::new()),
+            }
+        }
+        body => clean_text(body.clone(), redactor),
+    };
+    if !places.is_empty() {
+        // A patch repeats what is in the body.
+        message.patch = None;
+    }
+    if redactor.mode() == Mode::Structure {
+        message.session = None;
+    }
+    if redactor.mode() != Mode::Full {
+        for text in [&mut message.id, &mut message.session]
+            .into_iter()
+            .flatten()
+        {
+            *text = redactor.remark(text).into_owned();
+        }
+    }
+    for place in places {
+        if !message.redacted.contains(&place) {
+            message.redacted.push(place);
+        }
+    }
+    message.body = match redactor.mode() {
+        Mode::Meta => Body::Absent(body.len()),
+        _ => body,
+    };
+    message
+}
+
+fn clean_text(body: Body, redactor: &Redactor) -> (Body, Vec<String>) {
+    let Some(bytes) = body.bytes() else {
+        return (body, Vec::new());
+    };
+    match (redactor.mode(), redactor.text(bytes)) {
+        (Mode::Meta, _) => (Body::Absent(bytes.len() as u64), Vec::new()),
+        (_, Some(clean)) => {
+            let body = match String::from_utf8(clean) {
+                Ok(text) => Body::Text(text.into()),
+                Err(error) => Body::Bytes(error.into_bytes().into()),
+            };
+            (body, vec![String::new()])
+        }
+        (_, None) => (body, Vec::new()),
+    }
+}
+
+fn text_body(text: Vec<u8>) -> Body {
+    if write::fits_line(&text) {
+        Body::Json(text.into())
+    } else {
+        Body::Text(text.into())
+    }
+}

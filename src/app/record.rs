@@ -1,0 +1,243 @@
+//! `--record …`: where and how conversations are recorded.
+//!
+//! Not here: the recorder (see `tap::recorder`), what is done with recordings (`inspect`).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::oneshot;
+
+use super::tongues::Tongues;
+use super::{cli, exit};
+use crate::recording::redact::{Mode, Pattern, Redactor};
+use crate::recording::{Peer, What};
+use crate::relay::Stop;
+use crate::tap::recorder::{Desk, Folder, Outcome, Plan, Policy, Recorder};
+use crate::transport::{self, Link, PeerKind};
+use crate::wire::Side;
+
+/// How long a conversation that is over waits for its last lines to be written.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is recorded, and how.
+#[derive(Debug, Args)]
+pub(super) struct RecordArgs {
+    /// Record every conversation into a file of its own in this folder
+    #[arg(long, value_name = "DIR", env = "ACP_RELAY_RECORD")]
+    record: Option<PathBuf>,
+    /// Which conversations are kept
+    #[arg(long, value_enum, default_value_t, requires = "record")]
+    record_mode: Keep,
+    /// What happens when recording is slower than the conversation
+    #[arg(long, value_enum, default_value_t, requires = "record")]
+    record_policy: Pace,
+    /// What is kept out of recordings
+    #[arg(long, value_enum, default_value_t, requires = "record")]
+    record_redact: Redact,
+    /// Keep out what is at this place in messages, too; `*` is any one step
+    #[arg(long, value_name = "POINTER", requires = "record")]
+    record_redact_pointer: Vec<Pattern>,
+    /// End a conversation that cannot be recorded (any more)
+    #[arg(long, requires = "record")]
+    record_strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Keep {
+    /// All
+    #[default]
+    All,
+    /// Those in which something went wrong; the last 16 MiB before it, and all after
+    OnError,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Pace {
+    /// The conversation waits
+    #[default]
+    Lossless,
+    /// What does not fit is counted and left out
+    Lossy,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum Redact {
+    /// Nothing: secrets are recorded
+    Full,
+    /// Secrets
+    #[default]
+    Default,
+    /// All text; lengths and hashes stay
+    Structure,
+    /// All bodies
+    Meta,
+}
+
+/// Where conversations are recorded.
+#[derive(Debug)]
+pub(super) struct Studio {
+    desk: Arc<Desk>,
+    folder: PathBuf,
+    keep: Keep,
+    policy: Policy,
+    redactor: Arc<Redactor>,
+    strict: bool,
+}
+
+/// The recording of one conversation.
+#[derive(Debug)]
+pub(super) struct Take {
+    stop: Stop,
+    end: oneshot::Receiver<Outcome>,
+}
+
+impl RecordArgs {
+    /// Opens the studio, if it is wanted. What is wrong is said, and the exit code returned.
+    pub(super) fn open(self) -> Result<Option<Studio>, ExitCode> {
+        let Some(folder) = self.record else {
+            return Ok(None);
+        };
+        let trouble = |error: std::io::Error| {
+            let what = format!("cannot record into {}: {error}", folder.display());
+            cli::fail(exit::CANNOT_CREATE, &what)
+        };
+        // Tried now, so that it fails before a client comes.
+        Folder::new(&folder, "", 0).map_err(trouble)?;
+        let desk = Desk::start().map_err(trouble)?;
+        let key = random().ok_or_else(|| {
+            cli::fail(
+                exit::SYSTEM,
+                &"the system has no random numbers to hash secrets with",
+            )
+        })?;
+        Ok(Some(Studio {
+            desk,
+            keep: self.record_mode,
+            policy: match self.record_policy {
+                Pace::Lossless => Policy::Lossless,
+                Pace::Lossy => Policy::Lossy,
+            },
+            redactor: Arc::new(Redactor::new(
+                self.record_redact.mode(),
+                self.record_redact_pointer,
+                key,
+            )),
+            strict: self.record_strict,
+            folder,
+        }))
+    }
+}
+
+impl Redact {
+    pub(super) const fn mode(self) -> Mode {
+        match self {
+            Self::Full => Mode::Full,
+            Self::Default => Mode::Default,
+            Self::Structure => Mode::Structure,
+            Self::Meta => Mode::Meta,
+        }
+    }
+}
+
+impl Studio {
+    /// Whether what cannot be recorded must not be said.
+    pub(super) const fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    /// Begins to record a conversation. `stop` ends it as ever.
+    pub(super) fn begin(
+        &self,
+        client: &transport::Peer,
+        agent: &mut Link,
+        tongues: &Tongues,
+        stop: &Stop,
+    ) -> Result<(Recorder, Take), String> {
+        let id = random::<16>().ok_or("the system has no random numbers to name it")?;
+        let id = data_encoding::HEXLOWER.encode(&id);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let began = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
+        let [client_speaks, agent_speaks] = tongues.names();
+        let peer = |peer: &transport::Peer, dialect| Peer {
+            name: peer.name.clone(),
+            dialect,
+        };
+        let own = Stop {
+            asked: stop.asked.child_token(),
+            forced: stop.forced.child_token(),
+        };
+        let (tell, end) = oneshot::channel();
+        let cut = self.strict.then(|| own.clone());
+        let place = Folder::new(&self.folder, &id, began);
+        let plan = Plan {
+            place: Box::new(place.map_err(|error| error.to_string())?),
+            id,
+            client: peer(client, client_speaks),
+            agent: peer(&agent.peer, agent_speaks),
+            policy: self.policy,
+            on_error: self.keep == Keep::OnError,
+            redactor: Arc::clone(&self.redactor),
+            on_failure: Box::new(move || {
+                if let Some(stop) = cut {
+                    stop.asked.cancel();
+                    stop.forced.cancel();
+                }
+            }),
+            on_end: Box::new(move |outcome| {
+                // Nobody waits for it when the conversation was cut off.
+                let _ = tell.send(outcome);
+            }),
+        };
+        let (recorder, remarks) = self
+            .desk
+            .open(plan)
+            .map_err(|error| format!("{}: {error}", self.folder.display()))?;
+        for (side, peer) in [(Side::Client, client), (Side::Agent, &agent.peer)] {
+            remarks.event(What::Link {
+                side,
+                event: "open".to_owned(),
+                what: peer.name.clone(),
+            });
+        }
+        if agent.peer.kind == PeerKind::Child {
+            remarks.event(What::Process {
+                event: "start".to_owned(),
+                what: agent.peer.name.clone(),
+            });
+        }
+        agent.hold.hear_stderr(Box::new(move |bytes| {
+            if !bytes.is_empty() {
+                remarks.stderr(bytes);
+            }
+        }));
+        Ok((recorder, Take { stop: own, end }))
+    }
+}
+
+impl Take {
+    /// What ends the conversation.
+    pub(super) const fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// Waits until all is written.
+    pub(super) async fn end(self) {
+        match tokio::time::timeout(PATIENCE, self.end).await {
+            Ok(Ok(Outcome::Kept(path))) => tracing::info!("recorded in {path}"),
+            Ok(Ok(Outcome::Dropped)) => tracing::debug!("nothing went wrong; not kept"),
+            // It was said when it happened.
+            Ok(Ok(Outcome::Failed(_)) | Err(_)) => {}
+            Err(_) => tracing::error!("the end of the recording could not be written in time"),
+        }
+    }
+}
+
+fn random<const N: usize>() -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    Some(bytes)
+}

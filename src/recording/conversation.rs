@@ -1,0 +1,127 @@
+//! Who asked what, and what came of it: a recording's requests paired with their answers.
+//!
+//! It is shown one event after the other and keeps no bodies, so that it can follow a recording
+//! that grows. Not here: reading (see `read`), what is printed of it.
+
+use std::collections::HashMap;
+
+use super::event::{Event, Message, MessageKind, What};
+use crate::wire::Side;
+
+/// The requests of a conversation, in the order they were seen.
+#[derive(Clone, Debug, Default)]
+pub struct Conversation {
+    exchanges: Vec<Exchange>,
+    /// Requests by their event's number.
+    by_number: HashMap<u64, usize>,
+    /// Open requests by edge, asker and id, for recordings whose answers do not name theirs.
+    open: HashMap<(Side, Side, String), usize>,
+}
+
+/// A request and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// The request's event.
+    pub n: u64,
+    /// The edge it crossed.
+    pub hop: Side,
+    /// Who asked.
+    pub asker: Side,
+    /// Its id, as spelled.
+    pub id: String,
+    /// Its method.
+    pub method: String,
+    /// Its session.
+    pub session: Option<String>,
+    /// The heard request that this one was made from; `None` for one that was heard itself.
+    pub of: Option<u64>,
+    /// When it was asked, in microseconds since the recording began.
+    pub asked: u64,
+    /// What came of it.
+    pub answer: Option<Answer>,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its event.
+    pub n: u64,
+    /// When it crossed the edge, in microseconds since the recording began.
+    pub at: u64,
+    /// It says why there is none.
+    pub failed: bool,
+}
+
+impl Exchange {
+    /// From the request to the answer, in microseconds.
+    #[must_use]
+    pub fn took(&self) -> Option<u64> {
+        self.answer
+            .map(|answer| answer.at.saturating_sub(self.asked))
+    }
+}
+
+impl Conversation {
+    /// Takes an event in; the exchange it belongs to, when it is a request or an answer.
+    pub fn see(&mut self, event: &Event) -> Option<&Exchange> {
+        let What::Message(message) = &event.what else {
+            return None;
+        };
+        let index = match message.kind? {
+            MessageKind::Request => self.ask(event, message),
+            MessageKind::Notification => return None,
+            kind => self.answer(event, message, kind == MessageKind::Error)?,
+        };
+        Some(&self.exchanges[index])
+    }
+
+    /// All requests.
+    #[must_use]
+    pub fn exchanges(&self) -> &[Exchange] {
+        &self.exchanges
+    }
+
+    /// The request that event `n` is.
+    #[must_use]
+    pub fn exchange(&self, n: u64) -> Option<&Exchange> {
+        self.by_number.get(&n).map(|index| &self.exchanges[*index])
+    }
+
+    fn ask(&mut self, event: &Event, message: &Message) -> usize {
+        let index = self.exchanges.len();
+        let asker = message.to.other();
+        let id = message.id.clone().unwrap_or_default();
+        self.by_number.insert(event.n, index);
+        self.open.insert((message.hop, asker, id.clone()), index);
+        self.exchanges.push(Exchange {
+            n: event.n,
+            hop: message.hop,
+            asker,
+            id,
+            method: message.method.clone().unwrap_or_default(),
+            session: message.session.clone(),
+            of: message.of,
+            asked: event.t,
+            answer: None,
+        });
+        index
+    }
+
+    fn answer(&mut self, event: &Event, message: &Message, failed: bool) -> Option<usize> {
+        let index = match message.answers {
+            Some(n) => *self.by_number.get(&n)?,
+            None => {
+                let key = |hop| (hop, message.to, message.id.clone().unwrap_or_default());
+                let here = self.open.remove(&key(message.hop));
+                here.or_else(|| self.open.remove(&key(message.hop.other())))?
+            }
+        };
+        // The first answer counts; of two events for one answer, heard and said, the heard one.
+        self.exchanges[index].answer.get_or_insert(Answer {
+            n: event.n,
+            at: event.t,
+            failed,
+        });
+        Some(index)
+    }
+}

@@ -1,0 +1,47 @@
+//! What a recording is: the file format `.acpr`, written and read.
+//!
+//! A recording is an append-only file of JSON lines that `grep`, `jq` and `tail -f` can use: a
+//! header, then one event a line, each with a checksum. Frames stand in it with the bytes they
+//! had. A long one is cut into segments, each with the digest of the one before; those that are
+//! done may be packed with zstd. This room reads no clock and knows no conversation. Not here:
+//! recording one (see `tap::recorder`), showing one to a person (`app::inspect`).
+//!
+//! ```
+//! use acp_relay::recording::{Found, Reader, What};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let file = std::io::Cursor::new(b"");
+//! for entry in Reader::new(file) {
+//!     let entry = entry?;
+//!     if let Found::Event(event) = entry.found
+//!         && let What::Message(message) = event.what
+//!     {
+//!         println!("{} {:?} {:?}", event.n, message.method, message.body.bytes());
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod conversation;
+mod event;
+mod files;
+mod parse;
+pub mod patch;
+mod read;
+pub mod redact;
+mod sealed;
+mod tokens;
+mod verify;
+pub mod write;
+
+pub use conversation::{Answer, Conversation, Exchange};
+pub use event::{
+    Body, Event, Header, Message, MessageKind, Passed, Peer, Redaction, VERSION, What,
+};
+pub use files::{PACKED, PLAIN, Recording, Source, open, segments};
+pub use parse::{Fault, Found, line};
+pub use read::{Entry, Reader};
+pub use sealed::{Sealed, pack};
+pub use tokens::members;
+pub use verify::{Finding, Report, verify, verify_segment};

@@ -1,0 +1,329 @@
+//! Reads one line of a recording.
+//!
+//! Members and kinds that are not known are passed over, so that a newer file of the same version
+//! can be read. Not here: files and where lines begin (see `read`), older versions (`migrate`).
+
+use bytes::Bytes;
+
+use super::event::{
+    Body, Event, Header, Message, MessageKind, Passed, Peer, Redaction, VERSION, What,
+};
+use super::tokens::members;
+use super::write::{TAIL, checksum};
+use crate::wire::Side;
+
+/// What a line holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// A segment begins.
+    Header(Box<Header>),
+    /// An event.
+    Event(Box<Event>),
+    /// Nothing that can be relied on.
+    Broken(Fault),
+}
+
+/// What is wrong with a line, or with its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It has no line break: the writer was cut off.
+    #[error("the last line is torn after {bytes} bytes; what came before it is whole")]
+    Torn {
+        /// What there is of it.
+        bytes: u64,
+    },
+    /// It is not what was written.
+    #[error("the checksum is {found}, the line's own is {expected}: it was changed or damaged")]
+    Checksum {
+        /// What it says.
+        found: String,
+        /// What its bytes give.
+        expected: String,
+    },
+    /// It is not spelled as recordings are.
+    #[error("this is no line of a recording: {0}")]
+    Malformed(&'static str),
+    /// It was written by a later version of the format.
+    #[error(
+        "this is version {0} of the format, and {VERSION} is the latest known here: use a newer acp-relay"
+    )]
+    Newer(u64),
+    /// It is longer than any line may be.
+    #[error("the line is longer than {limit} bytes")]
+    TooLong {
+        /// The bound.
+        limit: u64,
+    },
+}
+
+/// The members of a line that all or many events share.
+#[derive(Default)]
+struct Parts<'a> {
+    members: Vec<(&'a [u8], &'a [u8])>,
+}
+
+/// Reads a line, with or without its line break.
+#[must_use]
+pub fn line(line: &Bytes) -> Found {
+    match read(line) {
+        Ok(found) => found,
+        Err(fault) => Found::Broken(fault),
+    }
+}
+
+fn read(line: &Bytes) -> Result<Found, Fault> {
+    let line = match line.last() {
+        Some(b'\n') => &line.slice(..line.len() - 1),
+        _ => line,
+    };
+    check(line)?;
+    let parts = Parts {
+        members: members(line).map(|(name, at)| (name, &line[at])).collect(),
+    };
+    if let Some(version) = parts.number("acpr") {
+        return match version {
+            0 => Err(Fault::Malformed("version 0 never was")),
+            1..=VERSION => Ok(Found::Header(Box::new(parts.header(version)))),
+            newer => Err(Fault::Newer(newer)),
+        };
+    }
+    let event = Event {
+        n: parts
+            .number("n")
+            .ok_or(Fault::Malformed("it has no number `n`"))?,
+        t: parts
+            .micros("t")
+            .ok_or(Fault::Malformed("it has no time `t`"))?,
+        w: parts
+            .micros("w")
+            .ok_or(Fault::Malformed("it has no time `w`"))?,
+        what: parts.what(line)?,
+    };
+    Ok(Found::Event(Box::new(event)))
+}
+
+/// Holds a line against its checksum.
+fn check(line: &[u8]) -> Result<(), Fault> {
+    let content = line
+        .len()
+        .checked_sub(TAIL)
+        .ok_or(Fault::Malformed("it is too short for a checksum"))?;
+    let (content, tail) = line.split_at(content);
+    let found = tail
+        .strip_prefix(b",\"crc\":\"")
+        .and_then(|rest| rest.strip_suffix(b"\"}"))
+        .ok_or(Fault::Malformed("it does not end with its checksum"))?;
+    let expected = checksum(content);
+    if found == expected {
+        return Ok(());
+    }
+    let shown = |digits: &[u8]| String::from_utf8_lossy(digits).escape_debug().collect();
+    Err(Fault::Checksum {
+        found: shown(found),
+        expected: shown(&expected),
+    })
+}
+
+impl<'a> Parts<'a> {
+    fn get(&self, name: &str) -> Option<&'a [u8]> {
+        let named = |(known, _): &&(&[u8], &'a [u8])| *known == name.as_bytes();
+        self.members.iter().find(named).map(|(_, value)| *value)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        std::str::from_utf8(self.get(name)?).ok()?.parse().ok()
+    }
+
+    fn micros(&self, name: &str) -> Option<u64> {
+        micros(self.get(name)?)
+    }
+
+    /// A text; lone surrogates, which no Rust text can hold, are replaced.
+    fn text(&self, name: &str) -> Option<String> {
+        let value = self.get(name)?;
+        (value.first() == Some(&b'"')).then(|| {
+            serde_json::from_slice(value)
+                .unwrap_or_else(|_| String::from_utf8_lossy(value).trim_matches('"').to_owned())
+        })
+    }
+
+    fn said(&self, name: &str) -> String {
+        self.text(name).unwrap_or_default()
+    }
+
+    fn texts(&self, name: &str) -> Vec<String> {
+        self.get(name)
+            .and_then(|value| serde_json::from_slice(value).ok())
+            .unwrap_or_default()
+    }
+
+    fn side(&self) -> Result<Side, Fault> {
+        match self.get("h") {
+            Some(b"\"client\"") => Ok(Side::Client),
+            Some(b"\"agent\"") => Ok(Side::Agent),
+            _ => Err(Fault::Malformed("its edge `h` is neither client nor agent")),
+        }
+    }
+
+    fn within(&self, name: &str) -> Self {
+        let line = self.get(name).unwrap_or_default();
+        Self {
+            members: members(line).map(|(name, at)| (name, &line[at])).collect(),
+        }
+    }
+
+    fn header(&self, version: u64) -> Header {
+        let peer = |name| {
+            let peer = self.within(name);
+            Peer {
+                name: peer.said("name"),
+                dialect: peer.said("dialect"),
+            }
+        };
+        let redact = self.within("redact");
+        Header {
+            version,
+            id: self.said("id"),
+            segment: self.number("seg").unwrap_or(0),
+            first: self.number("first").unwrap_or(1),
+            began: self.micros("began").unwrap_or(0),
+            by: self.said("by"),
+            client: peer("client"),
+            agent: peer("agent"),
+            policy: self.said("policy"),
+            redaction: Redaction {
+                mode: redact.said("mode"),
+                rules: redact.said("rules"),
+                key: redact.said("key"),
+            },
+            previous: self.text("prev"),
+        }
+    }
+
+    fn what(&self, line: &Bytes) -> Result<What, Fault> {
+        let kind = self
+            .text("k")
+            .ok_or(Fault::Malformed("it has no kind `k`"))?;
+        Ok(match kind.as_str() {
+            "msg" => What::Message(Box::new(self.message(line)?)),
+            "passed" => What::Passed(Passed {
+                to: self.side()?,
+                first: self.needed("from")?,
+                last: self.needed("to")?,
+                count: self.needed("count")?,
+            }),
+            "stderr" => What::Stderr(self.body(line)?),
+            "proc" => What::Process {
+                event: self.said("ev"),
+                what: self.said("what"),
+            },
+            "link" => What::Link {
+                side: self.side()?,
+                event: self.said("ev"),
+                what: self.said("what"),
+            },
+            "note" => What::Note {
+                name: self.said("name"),
+                text: self.said("text"),
+                of: self.number("of"),
+            },
+            "gap" => What::Gap {
+                events: self.needed("events")?,
+                bytes: self.number("bytes").unwrap_or(0),
+                why: self.said("why"),
+            },
+            "clock" => What::Clock {
+                jump: self.jump().ok_or(Fault::Malformed("it has no `jump`"))?,
+            },
+            "mark" => What::Mark(self.said("text")),
+            "resume" => What::Resume,
+            "rotate" | "end" => What::End {
+                rotated: kind == "rotate",
+                why: self.said("why"),
+                digest: self.said("b3"),
+            },
+            _ => What::Other {
+                kind,
+                line: line.clone(),
+            },
+        })
+    }
+
+    fn needed(&self, name: &str) -> Result<u64, Fault> {
+        self.number(name).ok_or(Fault::Malformed(
+            "a number that belongs to its kind is missing",
+        ))
+    }
+
+    fn jump(&self) -> Option<i64> {
+        let value = self.get("jump")?;
+        match value.strip_prefix(b"-") {
+            Some(value) => Some(-i64::try_from(micros(value)?).ok()?),
+            None => i64::try_from(micros(value)?).ok(),
+        }
+    }
+
+    fn message(&self, line: &Bytes) -> Result<Message, Fault> {
+        let id = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+        let kind = self.get("is").map(|word| word.trim_ascii());
+        Ok(Message {
+            hop: self.side()?,
+            to: match self.get("d") {
+                Some(b"\"<\"") => Side::Client,
+                Some(b"\">\"") => Side::Agent,
+                _ => return Err(Fault::Malformed("its direction `d` is neither < nor >")),
+            },
+            id: self.get("id").map(id),
+            method: self.text("me"),
+            session: self.text("s"),
+            kind: kind.and_then(|word| MessageKind::of(word.trim_ascii().get(1..word.len() - 1)?)),
+            answers: self.number("re"),
+            of: self.number("of"),
+            rules: self.texts("rules"),
+            patch: self
+                .get("p")
+                .and_then(|patch| serde_json::from_slice(patch).ok()),
+            redacted: self.texts("rd"),
+            body: self.body(line)?,
+        })
+    }
+
+    fn body(&self, line: &Bytes) -> Result<Body, Fault> {
+        if let Some(json) = self.get("m") {
+            return Ok(Body::Json(line.slice_ref(json)));
+        }
+        if let Some(length) = self.number("z") {
+            return Ok(Body::Absent(length));
+        }
+        if let Some(text) = self.get("b") {
+            let text: String =
+                serde_json::from_slice(text).map_err(|_| Fault::Malformed("its `b` is no text"))?;
+            return Ok(Body::Text(text.into()));
+        }
+        let encoded = self
+            .get("x")
+            .and_then(|text| text.strip_prefix(b"\"")?.strip_suffix(b"\""))
+            .ok_or(Fault::Malformed("it has no body"))?;
+        data_encoding::BASE64
+            .decode(encoded)
+            .map(|bytes| Body::Bytes(bytes.into()))
+            .map_err(|_| Fault::Malformed("its `x` is no base64"))
+    }
+}
+
+/// Seconds with up to six decimals, in microseconds.
+fn micros(seconds: &[u8]) -> Option<u64> {
+    let seconds = std::str::from_utf8(seconds).ok()?;
+    let (whole, part) = seconds.split_once('.').unwrap_or((seconds, ""));
+    let digits = part.bytes().all(|byte| byte.is_ascii_digit());
+    if part.len() > 6 || !digits {
+        return None;
+    }
+    let part: u64 = format!("{part:0<6}").parse().ok()?;
+    whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000_000)?
+        .checked_add(part)
+}

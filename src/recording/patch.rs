@@ -1,0 +1,109 @@
+//! What was changed in a message: a patch (RFC 6902) from one tree to another.
+//!
+//! It is made for a person to read: members are told apart one by one, lists where they differ.
+//! Not here: applying one.
+
+use serde_json::{Value, json};
+
+/// The operations that make `to` out of `from`, in order.
+#[must_use]
+pub fn between(from: &Value, to: &Value) -> Value {
+    let mut patch = Vec::new();
+    differ(from, to, &mut String::new(), &mut patch);
+    Value::Array(patch)
+}
+
+fn differ(from: &Value, to: &Value, path: &mut String, patch: &mut Vec<Value>) {
+    match (from, to) {
+        _ if from == to => {}
+        (Value::Object(old), Value::Object(new)) => {
+            for (name, value) in old {
+                below(path, name, |path| match new.get(name) {
+                    Some(new) => differ(value, new, path, patch),
+                    None => patch.push(json!({"op": "remove", "path": path})),
+                });
+            }
+            for (name, value) in new.iter().filter(|(name, _)| !old.contains_key(*name)) {
+                below(path, name, |path| {
+                    patch.push(json!({"op": "add", "path": path, "value": value}));
+                });
+            }
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+            let (old, new) = (&old[head..], &new[head..]);
+            let tail = (old.iter().rev().zip(new.iter().rev()))
+                .take_while(|(a, b)| a == b)
+                .count();
+            let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
+            for (at, (old, new)) in old.iter().zip(new).enumerate() {
+                below(path, &(head + at).to_string(), |path| {
+                    differ(old, new, path, patch);
+                });
+            }
+            let both = old.len().min(new.len());
+            for _ in both..old.len() {
+                let path = format!("{path}/{}", head + both);
+                patch.push(json!({"op": "remove", "path": path}));
+            }
+            for (at, value) in new.iter().enumerate().skip(both) {
+                let path = format!("{path}/{}", head + at);
+                patch.push(json!({"op": "add", "path": path, "value": value}));
+            }
+        }
+        _ => patch.push(json!({"op": "replace", "path": path, "value": to})),
+    }
+}
+
+fn below(path: &mut String, step: &str, then: impl FnOnce(&mut String)) {
+    let length = path.len();
+    path.push('/');
+    path.push_str(&step.replace('~', "~0").replace('/', "~1"));
+    then(path);
+    path.truncate(length);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_told_apart() {
+        for (from, to, patch) in [
+            (json!({"a": 1}), json!({"a": 1}), json!([])),
+            (
+                json!({"a": 1, "b/c": {"d": 2}, "e": 0}),
+                json!({"a": 1, "b/c": {"d": 3}, "f": []}),
+                json!([
+                    {"op": "replace", "path": "/b~1c/d", "value": 3},
+                    {"op": "remove", "path": "/e"},
+                    {"op": "add", "path": "/f", "value": []},
+                ]),
+            ),
+            (
+                json!([1, 2, 3, 4, 5]),
+                json!([1, 9, 5]),
+                json!([
+                    {"op": "replace", "path": "/1", "value": 9},
+                    {"op": "remove", "path": "/2"},
+                    {"op": "remove", "path": "/2"},
+                ]),
+            ),
+            (
+                json!([1, 5]),
+                json!([1, 2, 3, 5]),
+                json!([
+                    {"op": "add", "path": "/1", "value": 2},
+                    {"op": "add", "path": "/2", "value": 3},
+                ]),
+            ),
+            (
+                json!([1]),
+                json!({}),
+                json!([{"op": "replace", "path": "", "value": {}}]),
+            ),
+        ] {
+            assert_eq!(between(&from, &to), patch);
+        }
+    }
+}

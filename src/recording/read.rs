@@ -1,0 +1,171 @@
+//! Reads a segment, line by line.
+//!
+//! A reader knows where each line begins, can start in the middle, and can go on when the file
+//! has grown. It never shows half a line. Not here: what a line means (see `parse`), several
+//! segments (see `files`).
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use bytes::{Bytes, BytesMut};
+
+use super::event::Event;
+use super::parse::{self, Fault, Found};
+
+/// What is asked of one read.
+const CHUNK: usize = 256 << 10;
+
+/// Longest line that is read. A frame may be 64 MiB, and a byte of it six on paper.
+const LONGEST: usize = 512 << 20;
+
+/// Reads the lines of a segment. At the end of the file the iterator says `None`, and may be asked
+/// again when the file has grown.
+#[derive(Debug)]
+pub struct Reader<R> {
+    from: R,
+    buffer: BytesMut,
+    /// The bytes of `buffer` that are known to hold no line break.
+    searched: usize,
+    /// Where `buffer` begins in the file.
+    at: u64,
+    /// A line is being skipped to its end: it was too long, or the reader began inside of it.
+    skipping: bool,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Where it begins, in bytes of the (unpacked) segment.
+    pub at: u64,
+    /// The line, with its line break.
+    pub line: Bytes,
+    /// What it holds.
+    pub found: Found,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads from where `from` stands, which is taken for the beginning.
+    pub fn new(from: R) -> Self {
+        Self {
+            from,
+            buffer: BytesMut::new(),
+            searched: 0,
+            at: 0,
+            skipping: false,
+        }
+    }
+
+    /// The bytes of the last line that were there when the file ended; 0 when it ended with a
+    /// whole line.
+    #[must_use]
+    pub fn torn(&self) -> u64 {
+        self.buffer.len() as u64
+    }
+
+    /// Where the next line begins.
+    #[must_use]
+    pub const fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// What it reads from. Reading there behind its back makes it miss lines.
+    pub const fn source(&mut self) -> &mut R {
+        &mut self.from
+    }
+
+    /// The events alone; broken lines and headers are passed over.
+    pub fn events(self) -> impl Iterator<Item = io::Result<Event>> {
+        self.filter_map(|entry| match entry {
+            Ok(Entry {
+                found: Found::Event(event),
+                ..
+            }) => Some(Ok(*event)),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    /// The next line, if it is whole.
+    fn line(&mut self) -> io::Result<Option<Result<Bytes, Fault>>> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+                let line = self.buffer.split_to(self.searched + end + 1).freeze();
+                self.searched = 0;
+                if std::mem::take(&mut self.skipping) {
+                    self.at += line.len() as u64;
+                    continue;
+                }
+                return Ok(Some(Ok(line)));
+            }
+            self.searched = self.buffer.len();
+            if self.skipping {
+                self.drop_buffer();
+            } else if self.searched > LONGEST {
+                self.skipping = true;
+                let limit = LONGEST as u64;
+                return Ok(Some(Err(Fault::TooLong { limit })));
+            }
+            let filled = self.buffer.len();
+            self.buffer.resize(filled + CHUNK, 0);
+            let read = loop {
+                match self.from.read(&mut self.buffer[filled..]) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    read => break read,
+                }
+            };
+            self.buffer.truncate(filled + *read.as_ref().unwrap_or(&0));
+            if read? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn drop_buffer(&mut self) {
+        self.at += self.buffer.len() as u64;
+        self.buffer.clear();
+        self.searched = 0;
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Goes on with the first line that begins at `offset` or after it.
+    ///
+    /// # Errors
+    /// When the file cannot be read there.
+    pub fn seek(&mut self, offset: u64) -> io::Result<()> {
+        // A line begins at `offset` when the byte before it is a line break.
+        let from = offset.saturating_sub(1);
+        self.from.seek(SeekFrom::Start(from))?;
+        self.buffer.clear();
+        self.searched = 0;
+        self.at = from;
+        self.skipping = offset > 0;
+        Ok(())
+    }
+}
+
+impl<R: Read> Iterator for Reader<R> {
+    type Item = io::Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let line = match self.line() {
+            Ok(line) => line?,
+            Err(error) => return Some(Err(error)),
+        };
+        let at = self.at;
+        Some(Ok(match line {
+            Ok(line) => {
+                self.at += line.len() as u64;
+                let found = parse::line(&line);
+                Entry { at, line, found }
+            }
+            Err(fault) => {
+                self.drop_buffer();
+                Entry {
+                    at,
+                    line: Bytes::new(),
+                    found: Found::Broken(fault),
+                }
+            }
+        }))
+    }
+}

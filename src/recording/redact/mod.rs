@@ -1,0 +1,17 @@
+//! What is kept out of a recording.
+//!
+//! A recording is evidence that is passed around, and conversations are full of keys. So secrets
+//! are replaced when a line is written, by a keyed hash that lets equal ones be seen as equal;
+//! what is forwarded is not touched. Two kinds of rule find them: by place ([`walk`]: environment
+//! variables, headers, what is said to authenticate, the user's own pointers) and by shape
+//! ([`shapes`]: keys of known makers, tokens, PEM, random text after a telling name). All else
+//! keeps its bytes. A secret that an agent says in pieces, in several messages, has no shape in
+//! any of them and stays.
+
+mod pattern;
+mod redactor;
+mod shapes;
+mod walk;
+
+pub use pattern::Pattern;
+pub use redactor::{Mode, RULES, Redactor};

@@ -1,0 +1,58 @@
+//! The user's own rules: JSON Pointers (RFC 6901) in which `*` stands for any one step.
+//!
+//! Not here: walking along them (see `walk`).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A place in messages, such as `/params/_meta/acme/*`. All below it is meant, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern(Vec<String>);
+
+impl Pattern {
+    /// Whether it is the place at the end of `path`.
+    pub(super) fn is_at<'a>(&self, path: impl ExactSizeIterator<Item = &'a str>) -> bool {
+        path.len() == self.0.len()
+            && self
+                .0
+                .iter()
+                .zip(path)
+                .all(|(own, step)| own == "*" || own == step)
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let steps = text
+            .strip_prefix('/')
+            .ok_or("a JSON Pointer begins with `/`, such as /params/_meta/*")?;
+        steps
+            .split('/')
+            .map(|step| {
+                let escapes = step.matches('~').count();
+                let known = step.matches("~0").count() + step.matches("~1").count();
+                if escapes > known {
+                    return Err("in a JSON Pointer `~` stands in `~0` and `~1` alone".to_owned());
+                }
+                Ok(step.replace("~1", "/").replace("~0", "~"))
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.0 {
+            write!(f, "/{}", escaped(step))?;
+        }
+        Ok(())
+    }
+}
+
+/// A step as it stands in a pointer.
+pub(super) fn escaped(step: &str) -> String {
+    step.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,178 @@
+//! What a recording does about secrets: how much is kept, under which key, by which rules.
+//!
+//! Not here: finding them (see `walk`, `shapes`).
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use super::Pattern;
+use super::shapes::Shapes;
+use super::walk;
+use crate::recording::Redaction;
+
+/// The built-in rules' name and version.
+pub const RULES: &str = "default@1";
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Everything, secrets included.
+    Full,
+    /// Everything but secrets.
+    #[default]
+    Default,
+    /// No text at all but that of the protocol itself: lengths and hashes instead.
+    Structure,
+    /// No bodies.
+    Meta,
+}
+
+/// Replaces secrets.
+pub struct Redactor {
+    pub(super) mode: Mode,
+    pub(super) shapes: Shapes,
+    pub(super) patterns: Vec<Pattern>,
+    key: [u8; 32],
+}
+
+/// A body without its secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redacted {
+    /// The body.
+    pub text: Vec<u8>,
+    /// JSON Pointers of what was replaced.
+    pub places: Vec<String>,
+}
+
+impl Mode {
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Default => "default",
+            Self::Structure => "structure",
+            Self::Meta => "meta",
+        }
+    }
+}
+
+impl Redactor {
+    /// Replaces what `mode` says, and what is at one of `patterns` (but in mode `full`). `key`
+    /// makes the hashes: whoever has it can find out a guessed secret.
+    #[must_use]
+    pub fn new(mode: Mode, patterns: Vec<Pattern>, key: [u8; 32]) -> Self {
+        Self {
+            mode,
+            shapes: Shapes::new(),
+            patterns,
+            key,
+        }
+    }
+
+    /// How much is kept.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What a header tells about it.
+    #[must_use]
+    pub fn describe(&self) -> Redaction {
+        let key = blake3::derive_key("acp-relay recording: the key's name", &self.key);
+        Redaction {
+            mode: self.mode.name().to_owned(),
+            rules: match self.mode {
+                Mode::Full => "none".to_owned(),
+                _ => RULES.to_owned(),
+            },
+            key: hex(&key[..4]),
+        }
+    }
+
+    /// A message, which must be JSON, without its secrets; `None` when it has none. `method` is
+    /// its method, or that of the request it answers.
+    #[must_use]
+    pub fn json(&self, text: &[u8], method: Option<&[u8]>) -> Option<Redacted> {
+        let walked = match self.mode {
+            Mode::Full => return None,
+            Mode::Default | Mode::Meta => !self.patterns.is_empty() || self.shapes.suspects(text),
+            Mode::Structure => true,
+        };
+        // What answers `authenticate` does not say so itself.
+        let asked = method.is_some_and(walk::is_secret_method);
+        (walked || asked)
+            .then(|| walk::walk(self, text, asked))
+            .flatten()
+    }
+
+    /// Any other bytes without their secrets; `None` when they have none.
+    #[must_use]
+    pub fn text(&self, text: &[u8]) -> Option<Vec<u8>> {
+        match self.mode {
+            Mode::Full => None,
+            Mode::Structure | Mode::Meta => Some(self.outline(text).into_bytes()),
+            Mode::Default => {
+                let found = self.shapes.find(text);
+                (!found.is_empty()).then(|| self.replace(text, &found))
+            }
+        }
+    }
+
+    /// What we say of a conversation, without secrets that were quoted in it. It is kept in all
+    /// modes.
+    #[must_use]
+    pub fn remark<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.mode == Mode::Full {
+            return Cow::Borrowed(text);
+        }
+        let found = self.shapes.find(text.as_bytes());
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let replaced = self.replace(text.as_bytes(), &found);
+        Cow::Owned(String::from_utf8_lossy(&replaced).into_owned())
+    }
+
+    /// What stands for a secret.
+    pub(super) fn mark(&self, secret: &[u8]) -> String {
+        format!("‹redacted:{}›", self.hash(secret))
+    }
+
+    /// What stands for a text in mode `structure`.
+    pub(super) fn outline(&self, text: &[u8]) -> String {
+        format!("‹{} bytes:{}›", text.len(), self.hash(text))
+    }
+
+    /// The text with marks in the place of the secrets in it.
+    pub(super) fn replace(&self, text: &[u8], secrets: &[Range<usize>]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(text.len());
+        let mut at = 0;
+        for secret in secrets {
+            out.extend_from_slice(&text[at..secret.start]);
+            out.extend_from_slice(self.mark(&text[secret.clone()]).as_bytes());
+            at = secret.end;
+        }
+        out.extend_from_slice(&text[at..]);
+        out
+    }
+
+    fn hash(&self, text: &[u8]) -> String {
+        hex(&blake3::keyed_hash(&self.key, text).as_bytes()[..3])
+    }
+}
+
+impl fmt::Debug for Redactor {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor")
+            .field("mode", &self.mode)
+            .field("patterns", &self.patterns)
+            .finish_non_exhaustive()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    data_encoding::HEXLOWER.encode(bytes)
+}

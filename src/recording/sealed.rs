@@ -1,0 +1,205 @@
+//! A segment that is done, packed: zstd in frames of their own, with a table of them at the end.
+//!
+//! Any zstd program unpacks it; one that knows the [seekable format] can start in the middle. The
+//! frames are followed by a skippable one with their digest, and the table. Not here: which
+//! segments are packed and when.
+//!
+//! [seekable format]: https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+/// Bytes of a segment in each frame.
+const FRAME: usize = 1 << 20;
+
+/// The first four bytes of a skippable frame, of the two kinds that are used.
+const DIGEST: u32 = 0x184D_2A50;
+const TABLE: u32 = 0x184D_2A5E;
+
+/// The last four bytes of a file with a table.
+const END: u32 = 0x8F92_EAB1;
+
+/// Bytes of the table's end: the number of frames, a descriptor, [`END`].
+const FOOT: u64 = 9;
+
+/// Bytes of the frame that holds the digest.
+const DIGEST_FRAME: u64 = 8 + 32;
+
+/// Reads a packed segment as if it were not.
+#[derive(Debug)]
+pub struct Sealed<R> {
+    from: R,
+    /// Where each frame begins, packed and not; then where the last one ends.
+    frames: Vec<(u64, u64)>,
+    /// What has been unpacked, and which frame it is.
+    current: Option<(usize, Vec<u8>)>,
+    at: u64,
+}
+
+/// Packs a segment into `to`.
+///
+/// # Errors
+/// When one cannot be read or the other not be written.
+pub fn pack(mut from: impl Read, mut to: impl Write, level: i32) -> io::Result<()> {
+    let mut table = Vec::new();
+    let mut count: u32 = 0;
+    let mut digest = blake3::Hasher::new();
+    let mut plain = Vec::with_capacity(FRAME);
+    let mut packer = zstd::bulk::Compressor::new(level)?;
+    packer.include_checksum(true)?;
+    loop {
+        plain.clear();
+        (&mut from).take(FRAME as u64).read_to_end(&mut plain)?;
+        if plain.is_empty() {
+            break;
+        }
+        let packed = packer.compress(&plain)?;
+        digest.update(&packed);
+        to.write_all(&packed)?;
+        table.extend_from_slice(&narrow(packed.len())?.to_le_bytes());
+        table.extend_from_slice(&narrow(plain.len())?.to_le_bytes());
+        count += 1;
+    }
+    table.extend_from_slice(&count.to_le_bytes());
+    // The descriptor: no checksums in the table, for the frames have their own.
+    table.push(0);
+    table.extend_from_slice(&END.to_le_bytes());
+    skippable(&mut to, DIGEST, digest.finalize().as_bytes())?;
+    skippable(&mut to, TABLE, &table)
+}
+
+impl<R: Read + Seek> Sealed<R> {
+    /// Reads the table.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is none.
+    pub fn new(mut from: R) -> io::Result<Self> {
+        let length = from.seek(SeekFrom::End(0))?;
+        let foot = length.checked_sub(FOOT).ok_or_else(no_table)?;
+        from.seek(SeekFrom::Start(foot))?;
+        let count = u64::from(word(&mut from)?);
+        let mut descriptor = [0];
+        from.read_exact(&mut descriptor)?;
+        if word(&mut from)? != END || descriptor != [0] {
+            return Err(no_table());
+        }
+        let size = count * 8 + FOOT;
+        let start = length.checked_sub(size + 8).ok_or_else(no_table)?;
+        from.seek(SeekFrom::Start(start))?;
+        if word(&mut from)? != TABLE || u64::from(word(&mut from)?) != size {
+            return Err(no_table());
+        }
+        let mut frames = vec![(0, 0)];
+        let (mut packed, mut plain) = (0, 0);
+        for _ in 0..count {
+            packed += u64::from(word(&mut from)?);
+            plain += u64::from(word(&mut from)?);
+            frames.push((packed, plain));
+        }
+        if packed + DIGEST_FRAME != start {
+            return Err(no_table());
+        }
+        Ok(Self {
+            from,
+            frames,
+            current: None,
+            at: 0,
+        })
+    }
+
+    /// Whether the packed bytes are those that were written.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn is_intact(&mut self) -> io::Result<bool> {
+        let length = self.frames.last().map_or(0, |(packed, _)| *packed);
+        self.from.seek(SeekFrom::Start(0))?;
+        let mut digest = blake3::Hasher::new();
+        let copied = io::copy(&mut (&mut self.from).take(length), &mut digest)?;
+        let head = (word(&mut self.from)?, word(&mut self.from)?);
+        let mut found = [0; 32];
+        self.from.read_exact(&mut found)?;
+        Ok(copied == length && head == (DIGEST, 32) && digest.finalize() == found)
+    }
+
+    fn length(&self) -> u64 {
+        self.frames.last().map_or(0, |(_, plain)| *plain)
+    }
+
+    /// Unpacks the frame that holds the byte at hand.
+    fn unpack(&mut self) -> io::Result<&[u8]> {
+        let index = self.frames.partition_point(|(_, plain)| *plain <= self.at) - 1;
+        if self
+            .current
+            .as_ref()
+            .is_none_or(|(known, _)| *known != index)
+        {
+            let ((from, begins), (to, ends)) = (self.frames[index], self.frames[index + 1]);
+            self.from.seek(SeekFrom::Start(from))?;
+            let mut packed = Vec::new();
+            (&mut self.from).take(to - from).read_to_end(&mut packed)?;
+            let size = usize::try_from(ends - begins).unwrap_or(usize::MAX);
+            // What we pack is never larger; a stranger's table may say anything.
+            if size > 64 * FRAME {
+                return Err(damaged());
+            }
+            let plain = zstd::bulk::decompress(&packed, size)?;
+            if plain.len() != size {
+                return Err(damaged());
+            }
+            self.current = Some((index, plain));
+        }
+        let begins = self.frames[index].1;
+        let (_, plain) = self.current.as_ref().expect("it was unpacked above");
+        Ok(&plain[usize::try_from(self.at - begins).unwrap_or(usize::MAX)..])
+    }
+}
+
+impl<R: Read + Seek> Read for Sealed<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.length() {
+            return Ok(0);
+        }
+        let mut rest = self.unpack()?;
+        let read = rest.read(into)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl<R: Read + Seek> Seek for Sealed<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.length().checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
+fn skippable(to: &mut impl Write, kind: u32, content: &[u8]) -> io::Result<()> {
+    to.write_all(&kind.to_le_bytes())?;
+    to.write_all(&narrow(content.len())?.to_le_bytes())?;
+    to.write_all(content)
+}
+
+fn word(from: &mut impl Read) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    from.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+fn narrow(length: usize) -> io::Result<u32> {
+    u32::try_from(length).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+fn no_table() -> io::Error {
+    let what = "there is no table of zstd frames at its end: it is torn, or no packed recording";
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn damaged() -> io::Error {
+    let what = "a packed frame is not as long as the table says: it is damaged";
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}

@@ -1,0 +1,168 @@
+//! Walks over JSON text, token by token, with the place of each.
+//!
+//! It keeps bytes where they are, so that a value can be cut out or replaced and all else stays
+//! as spelled. It never recurses. Text that is no JSON ends the walk early; it proves nothing.
+//! Not here: proof (see `wire::is_json`), trees.
+
+use std::ops::Range;
+
+/// One token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// An object begins.
+    Object,
+    /// An array begins.
+    Array,
+    /// The innermost one ends.
+    End,
+    /// A member's name, with its quotes.
+    Key(Range<usize>),
+    /// A string, with its quotes.
+    String(Range<usize>),
+    /// A number, `true`, `false` or `null`.
+    Scalar(Range<usize>),
+}
+
+/// The tokens of a text.
+#[derive(Clone, Debug)]
+pub(super) struct Tokens<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Whether each open container is an object.
+    open: Vec<bool>,
+    /// In an object: a name is next.
+    key_next: bool,
+}
+
+impl<'a> Tokens<'a> {
+    pub(super) const fn new(text: &'a [u8]) -> Self {
+        Self {
+            text,
+            at: 0,
+            open: Vec::new(),
+            key_next: false,
+        }
+    }
+
+    /// How many containers are open.
+    pub(super) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Skips the value that comes next; its place.
+    pub(super) fn value(&mut self) -> Option<Range<usize>> {
+        let depth = self.depth();
+        let start = match self.next()? {
+            Token::String(at) | Token::Scalar(at) => return Some(at),
+            Token::Object | Token::Array => self.at - 1,
+            Token::End | Token::Key(_) => return None,
+        };
+        while self.depth() > depth {
+            self.next()?;
+        }
+        Some(start..self.at)
+    }
+
+    fn string(&mut self) -> Option<Range<usize>> {
+        let start = self.at;
+        let mut at = self.at + 1;
+        loop {
+            at += memchr::memchr2(b'"', b'\\', self.text.get(at..)?)?;
+            if self.text[at] == b'"' {
+                self.at = at + 1;
+                return Some(start..self.at);
+            }
+            at += 2;
+        }
+    }
+}
+
+impl Iterator for Tokens<'_> {
+    type Item = Token;
+
+    fn next(&mut self) -> Option<Token> {
+        loop {
+            let byte = *self.text.get(self.at)?;
+            match byte {
+                b' ' | b'\t' | b'\r' | b'\n' | b':' => self.at += 1,
+                b',' => {
+                    self.key_next = *self.open.last()?;
+                    self.at += 1;
+                }
+                b'{' | b'[' => {
+                    self.at += 1;
+                    self.open.push(byte == b'{');
+                    self.key_next = byte == b'{';
+                    return Some(if byte == b'{' {
+                        Token::Object
+                    } else {
+                        Token::Array
+                    });
+                }
+                b'}' | b']' => {
+                    self.at += 1;
+                    self.open.pop()?;
+                    self.key_next = false;
+                    return Some(Token::End);
+                }
+                b'"' if self.key_next => {
+                    self.key_next = false;
+                    return self.string().map(Token::Key);
+                }
+                b'"' => return self.string().map(Token::String),
+                _ => {
+                    let start = self.at;
+                    let ends = |byte: &u8| b",]} \t\r\n:\"{[".contains(byte);
+                    self.at += self.text[start..]
+                        .iter()
+                        .position(ends)
+                        .unwrap_or(self.text.len() - start);
+                    return Some(Token::Scalar(start..self.at));
+                }
+            }
+        }
+    }
+}
+
+/// The members of the object that `text` is, as spelled: the name without its quotes, the value.
+pub fn members(text: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
+    let mut tokens = Tokens::new(text);
+    let is_object = tokens.next() == Some(Token::Object);
+    std::iter::from_fn(move || {
+        if !is_object {
+            return None;
+        }
+        let Token::Key(name) = tokens.next()? else {
+            return None;
+        };
+        let value = tokens.value()?;
+        Some((&text[name.start + 1..name.end - 1], value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_keep_their_places() {
+        let text = br#" {"a":1,"b" : {"c":[1,{"d":"}\""}]} ,"e":"x"} "#;
+        let found: Vec<_> = members(text)
+            .map(|(name, at)| (name.to_vec(), text[at].to_vec()))
+            .collect();
+        let expected: [(&[u8], &[u8]); 3] = [
+            (b"a", b"1"),
+            (b"b", br#"{"c":[1,{"d":"}\""}]}"#),
+            (b"e", br#""x""#),
+        ];
+        assert_eq!(found, expected.map(|(a, b)| (a.to_vec(), b.to_vec())));
+    }
+
+    #[test]
+    fn what_is_no_json_ends_the_walk() {
+        for text in [&b"{\"a"[..], b"}", b"[1", b"\"\\", b",", b"{\"a\":", b""] {
+            assert!(Tokens::new(text).count() < 4, "{text:?}");
+            assert_eq!(members(text).count(), 0);
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! How a recording is spelled: one line of JSON for each event, with its checksum last.
+//!
+//! Frames are spliced in as they are, so that a line can be read with the eye and with `grep`,
+//! and the bytes come back exactly. Everything is appended to a buffer of the caller's. Not here:
+//! files, what is left out of a frame (see `redact`), the way back (see `parse`).
+
+use super::event::{Body, Header, Message, MessageKind, Passed, VERSION, What};
+use crate::wire::Side;
+
+/// Bytes of a line after its last member but the checksum: `,"crc":"01234567"}`.
+pub(super) const TAIL: usize = 18;
+
+/// When an event happened, and its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its number.
+    pub n: u64,
+    /// Microseconds since the recording began.
+    pub t: u64,
+    /// Microseconds since 1970.
+    pub w: u64,
+}
+
+/// What is known of a frame beside its bytes; all texts as they stand in JSON, without quotes
+/// (but the id with them).
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The edge.
+    pub hop: Side,
+    /// Where it is headed.
+    pub to: Side,
+    /// What it is.
+    pub kind: Option<MessageKind>,
+    /// Its id.
+    pub id: Option<&'a [u8]>,
+    /// Its method, or that of its request.
+    pub method: Option<&'a [u8]>,
+    /// Its session.
+    pub session: Option<&'a [u8]>,
+    /// The request it answers.
+    pub answers: Option<u64>,
+    /// The frame that led to it.
+    pub of: Option<u64>,
+    /// The rules that made it.
+    pub rules: &'a [String],
+    /// The patch from that frame, JSON.
+    pub patch: Option<&'a [u8]>,
+    /// What was redacted.
+    pub redacted: &'a [String],
+}
+
+/// How a frame is kept.
+#[derive(Clone, Copy, Debug)]
+pub enum Kept<'a> {
+    /// It is known to be one JSON value in one line, without white space around it.
+    Line(&'a [u8]),
+    /// Any other bytes.
+    Any(&'a [u8]),
+    /// Not at all; its length.
+    Not(u64),
+}
+
+impl<'a> Facts<'a> {
+    /// Nothing is known of a frame at `hop`.
+    #[must_use]
+    pub const fn new(hop: Side, to: Side) -> Self {
+        Self {
+            hop,
+            to,
+            kind: None,
+            id: None,
+            method: None,
+            session: None,
+            answers: None,
+            of: None,
+            rules: &[],
+            patch: None,
+            redacted: &[],
+        }
+    }
+}
+
+/// Whether a frame that is known to be JSON fits into a line as it is.
+#[must_use]
+pub fn fits_line(json: &[u8]) -> bool {
+    let space = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
+    !space(json.first()) && !space(json.last()) && memchr::memchr2(b'\n', b'\r', json).is_none()
+}
+
+/// Appends a header.
+pub fn header(out: &mut Vec<u8>, header: &Header) {
+    let start = out.len();
+    number(out, b"{\"acpr\":", VERSION);
+    text(out, b",\"id\":", &header.id);
+    number(out, b",\"seg\":", header.segment);
+    number(out, b",\"first\":", header.first);
+    seconds(out, b",\"began\":", header.began);
+    text(out, b",\"by\":", &header.by);
+    for (name, peer) in [
+        (&b",\"client\":{\"name\":"[..], &header.client),
+        (b",\"agent\":{\"name\":", &header.agent),
+    ] {
+        text(out, name, &peer.name);
+        text(out, b",\"dialect\":", &peer.dialect);
+        out.push(b'}');
+    }
+    text(out, b",\"policy\":", &header.policy);
+    text(out, b",\"redact\":{\"mode\":", &header.redaction.mode);
+    text(out, b",\"rules\":", &header.redaction.rules);
+    text(out, b",\"key\":", &header.redaction.key);
+    out.extend_from_slice(b"},\"prev\":");
+    match &header.previous {
+        Some(previous) => text(out, b"", previous),
+        None => out.extend_from_slice(b"null"),
+    }
+    seal(out, start);
+}
+
+/// Appends a frame.
+pub fn frame(out: &mut Vec<u8>, stamp: Stamp, facts: &Facts<'_>, body: Kept<'_>) {
+    let start = begin(out, stamp, b"msg");
+    out.extend_from_slice(match facts.hop {
+        Side::Client => b",\"h\":\"client\"",
+        Side::Agent => b",\"h\":\"agent\"",
+    });
+    out.extend_from_slice(match facts.to {
+        Side::Client => b",\"d\":\"<\"",
+        Side::Agent => b",\"d\":\">\"",
+    });
+    if let Some(kind) = facts.kind {
+        quoted(out, b",\"is\":", kind.name().as_bytes());
+    }
+    if let Some(id) = facts.id {
+        out.extend_from_slice(b",\"id\":");
+        out.extend_from_slice(id);
+    }
+    if let Some(method) = facts.method {
+        quoted(out, b",\"me\":", method);
+    }
+    if let Some(session) = facts.session {
+        quoted(out, b",\"s\":", session);
+    }
+    if let Some(request) = facts.answers {
+        number(out, b",\"re\":", request);
+    }
+    if let Some(heard) = facts.of {
+        number(out, b",\"of\":", heard);
+    }
+    if !facts.rules.is_empty() {
+        list(out, b",\"rules\":", facts.rules);
+    }
+    if let Some(patch) = facts.patch {
+        out.extend_from_slice(b",\"p\":");
+        out.extend_from_slice(patch);
+    }
+    if !facts.redacted.is_empty() {
+        list(out, b",\"rd\":", facts.redacted);
+    }
+    keep(out, body);
+    seal(out, start);
+}
+
+/// Appends any event.
+pub fn event(out: &mut Vec<u8>, stamp: Stamp, what: &What) {
+    let start = match what {
+        What::Message(heard) => return message(out, stamp, heard),
+        What::Passed(passed) => pass(out, stamp, passed),
+        What::Stderr(body) => {
+            let start = begin(out, stamp, b"stderr");
+            keep(out, kept(body));
+            start
+        }
+        What::Process { event, what } => {
+            let start = begin(out, stamp, b"proc");
+            text(out, b",\"ev\":", event);
+            text(out, b",\"what\":", what);
+            start
+        }
+        What::Link { side, event, what } => {
+            let start = begin(out, stamp, b"link");
+            text(out, b",\"h\":", side.name());
+            text(out, b",\"ev\":", event);
+            text(out, b",\"what\":", what);
+            start
+        }
+        What::Note {
+            name,
+            text: say,
+            of,
+        } => {
+            let start = begin(out, stamp, b"note");
+            text(out, b",\"name\":", name);
+            if let Some(of) = of {
+                number(out, b",\"of\":", *of);
+            }
+            text(out, b",\"text\":", say);
+            start
+        }
+        What::Gap { events, bytes, why } => {
+            let start = begin(out, stamp, b"gap");
+            number(out, b",\"events\":", *events);
+            number(out, b",\"bytes\":", *bytes);
+            text(out, b",\"why\":", why);
+            start
+        }
+        What::Clock { jump } => {
+            let start = begin(out, stamp, b"clock");
+            out.extend_from_slice(b",\"jump\":");
+            if *jump < 0 {
+                out.push(b'-');
+            }
+            seconds(out, b"", jump.unsigned_abs());
+            start
+        }
+        What::Mark(say) => {
+            let start = begin(out, stamp, b"mark");
+            text(out, b",\"text\":", say);
+            start
+        }
+        What::Resume => begin(out, stamp, b"resume"),
+        What::End {
+            rotated,
+            why,
+            digest,
+        } => {
+            let start = begin(out, stamp, if *rotated { b"rotate" } else { b"end" });
+            text(out, b",\"why\":", why);
+            text(out, b",\"b3\":", digest);
+            start
+        }
+        What::Other { kind, line } => return other(out, stamp, kind, line),
+    };
+    seal(out, start);
+}
+
+/// A body as it was kept.
+#[must_use]
+pub fn kept(body: &Body) -> Kept<'_> {
+    match body {
+        Body::Json(bytes) => Kept::Line(bytes),
+        Body::Text(bytes) | Body::Bytes(bytes) => Kept::Any(bytes),
+        Body::Absent(length) => Kept::Not(*length),
+    }
+}
+
+fn message(out: &mut Vec<u8>, stamp: Stamp, message: &Message) {
+    let inner = |text: &Option<String>| text.as_ref().map(|text| escaped(text));
+    let (method, session) = (inner(&message.method), inner(&message.session));
+    let patch = message.patch.as_ref().map(ToString::to_string);
+    let facts = Facts {
+        hop: message.hop,
+        to: message.to,
+        kind: message.kind,
+        id: message.id.as_deref().map(str::as_bytes),
+        method: method.as_deref(),
+        session: session.as_deref(),
+        answers: message.answers,
+        of: message.of,
+        rules: &message.rules,
+        patch: patch.as_deref().map(str::as_bytes),
+        redacted: &message.redacted,
+    };
+    frame(out, stamp, &facts, kept(&message.body));
+}
+
+fn pass(out: &mut Vec<u8>, stamp: Stamp, passed: &Passed) -> usize {
+    let start = begin(out, stamp, b"passed");
+    text(out, b",\"h\":", passed.to.name());
+    number(out, b",\"from\":", passed.first);
+    number(out, b",\"to\":", passed.last);
+    number(out, b",\"count\":", passed.count);
+    start
+}
+
+/// A kind we do not know goes on with the members it had, under a number that may be another.
+fn other(out: &mut Vec<u8>, stamp: Stamp, kind: &str, line: &[u8]) {
+    let start = begin(out, stamp, &escaped(kind));
+    for (name, value) in super::tokens::members(line) {
+        if ![&b"n"[..], b"t", b"w", b"k", b"crc"].contains(&name) {
+            out.extend_from_slice(b",\"");
+            out.extend_from_slice(name);
+            out.extend_from_slice(b"\":");
+            out.extend_from_slice(&line[value]);
+        }
+    }
+    seal(out, start);
+}
+
+fn begin(out: &mut Vec<u8>, stamp: Stamp, kind: &[u8]) -> usize {
+    let start = out.len();
+    number(out, b"{\"n\":", stamp.n);
+    seconds(out, b",\"t\":", stamp.t);
+    seconds(out, b",\"w\":", stamp.w);
+    quoted(out, b",\"k\":", kind);
+    start
+}
+
+/// Ends the line that began at `start`.
+fn seal(out: &mut Vec<u8>, start: usize) {
+    let sum = checksum(&out[start..]);
+    out.extend_from_slice(b",\"crc\":\"");
+    out.extend_from_slice(&sum);
+    out.extend_from_slice(b"\"}\n");
+}
+
+/// CRC-32C (RFC 3720, B.4) in eight lower-case hexadecimal digits.
+pub(super) fn checksum(line: &[u8]) -> [u8; 8] {
+    let sum = crc32c::crc32c(line);
+    let mut digits = [0; 8];
+    for (at, digit) in digits.iter_mut().enumerate() {
+        *digit = b"0123456789abcdef"[(sum >> (28 - 4 * at) & 15) as usize];
+    }
+    digits
+}
+
+fn keep(out: &mut Vec<u8>, body: Kept<'_>) {
+    match body {
+        Kept::Line(json) => {
+            out.extend_from_slice(b",\"m\":");
+            out.extend_from_slice(json);
+        }
+        Kept::Any(bytes) => match simdutf8::basic::from_utf8(bytes) {
+            Ok(say) => text(out, b",\"b\":", say),
+            Err(_) => {
+                out.extend_from_slice(b",\"x\":\"");
+                let encoded = data_encoding::BASE64.encode(bytes);
+                out.extend_from_slice(encoded.as_bytes());
+                out.push(b'"');
+            }
+        },
+        Kept::Not(length) => number(out, b",\"z\":", length),
+    }
+}
+
+fn list(out: &mut Vec<u8>, name: &[u8], texts: &[String]) {
+    out.extend_from_slice(name);
+    for (at, say) in texts.iter().enumerate() {
+        text(out, if at == 0 { b"[" } else { b"," }, say);
+    }
+    out.push(b']');
+}
+
+/// A text that needs no escapes.
+fn quoted(out: &mut Vec<u8>, name: &[u8], raw: &[u8]) {
+    out.extend_from_slice(name);
+    out.push(b'"');
+    out.extend_from_slice(raw);
+    out.push(b'"');
+}
+
+fn text(out: &mut Vec<u8>, name: &[u8], say: &str) {
+    out.extend_from_slice(name);
+    serde_json::to_writer(out, say).expect("a text can be written to memory");
+}
+
+/// A text as it stands between its quotes.
+fn escaped(say: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(say.len() + 2);
+    text(&mut out, b"", say);
+    out[1..out.len() - 1].to_vec()
+}
+
+fn number(out: &mut Vec<u8>, name: &[u8], value: u64) {
+    out.extend_from_slice(name);
+    digits(out, value, 1);
+}
+
+fn seconds(out: &mut Vec<u8>, name: &[u8], micros: u64) {
+    out.extend_from_slice(name);
+    digits(out, micros / 1_000_000, 1);
+    out.push(b'.');
+    digits(out, micros % 1_000_000, 6);
+}
+
+fn digits(out: &mut Vec<u8>, mut value: u64, least: usize) {
+    let mut room = [b'0'; 20];
+    let mut at = room.len();
+    while value > 0 {
+        at -= 1;
+        room[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+    out.extend_from_slice(&room[at.min(room.len() - least)..]);
+}
+
+/// The time as in `2026-11-20T15:59:00Z`, of microseconds since 1970.
+#[must_use]
+pub fn calendar(micros: u64) -> String {
+    let seconds = micros / 1_000_000;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days to a date, after H. Hinnant's `civil_from_days`; the era begins on 1 March 0000.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, date) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (1_795_190_340, "2026-11-20T15:59:00Z"),
+        ] {
+            assert_eq!(calendar(seconds * 1_000_000), date);
+        }
+    }
+
+    #[test]
+    fn the_checksum_is_castagnolis() {
+        assert_eq!(&checksum(b"123456789"), b"e3069283");
+    }
+}

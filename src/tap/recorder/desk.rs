@@ -1,0 +1,152 @@
+//! The thread that writes all recordings of this program.
+//!
+//! It sleeps until something was seen, gives it a moment to become more, and writes all of it.
+//! Not here: what is written (see `work`).
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::queue::Queue;
+use super::tap::{Recorder, Remarks};
+use super::work::{Plan, Work};
+
+/// How long what was seen may wait before it is written.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// Time between two looks at recordings in which nothing happens.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The thread, and what it is told.
+#[derive(Debug, Default)]
+pub struct Desk {
+    tray: Mutex<Tray>,
+    bell: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Tray {
+    /// Conversations in which something was seen.
+    ready: Vec<Arc<Queue>>,
+    /// All there are.
+    all: Vec<Weak<Queue>>,
+    /// The thread sleeps until there is something.
+    asleep: bool,
+    /// There is too much to wait for more.
+    hurry: bool,
+}
+
+impl Desk {
+    /// Starts the thread. It ends with the program.
+    ///
+    /// # Errors
+    /// When there can be no further thread.
+    pub fn start() -> io::Result<Arc<Self>> {
+        let desk = Arc::new(Self::default());
+        let own = Arc::clone(&desk);
+        std::thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || own.run())?;
+        Ok(desk)
+    }
+
+    /// Begins a recording: its tap, and what takes remarks from elsewhere.
+    ///
+    /// # Errors
+    /// When its first file cannot be made.
+    pub fn open(self: &Arc<Self>, plan: Plan) -> io::Result<(Recorder, Remarks)> {
+        let began = Instant::now();
+        let policy = plan.policy;
+        let queue = Arc::new(Queue::new(Work::begin(plan, began)?));
+        let mut tray = self.lock();
+        tray.all.retain(|queue| queue.strong_count() > 0);
+        tray.all.push(Arc::downgrade(&queue));
+        drop(tray);
+        let remarks = Remarks {
+            queue,
+            desk: Arc::clone(self),
+            policy,
+            began,
+        };
+        Ok((Recorder::new(remarks.clone()), remarks))
+    }
+
+    /// Has the thread look at a conversation, soon or at once.
+    pub(super) fn tell(&self, queue: Option<Arc<Queue>>, hurry: bool) {
+        let mut tray = self.lock();
+        tray.ready.extend(queue);
+        tray.hurry |= hurry;
+        if tray.asleep || hurry {
+            tray.asleep = false;
+            drop(tray);
+            self.bell.notify_one();
+        }
+    }
+
+    fn run(&self) {
+        loop {
+            let ready = self.wait();
+            for queue in &ready {
+                serve(queue, |work| work.turn(queue));
+            }
+            if ready.is_empty() {
+                self.look_around();
+            }
+        }
+    }
+
+    /// Waits until something is to be written; nothing, when nothing was seen for a while.
+    fn wait(&self) -> Vec<Arc<Queue>> {
+        let mut tray = self.lock();
+        if tray.ready.is_empty() {
+            tray.asleep = true;
+            let waited = self
+                .bell
+                .wait_timeout_while(tray, IDLE, |tray| tray.ready.is_empty());
+            (tray, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            tray.asleep = false;
+        }
+        if !tray.ready.is_empty() {
+            let waited = self
+                .bell
+                .wait_timeout_while(tray, MOMENT, |tray| !tray.hurry);
+            (tray, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        tray.hurry = false;
+        std::mem::take(&mut tray.ready)
+    }
+
+    fn look_around(&self) {
+        let mut all = std::mem::take(&mut self.lock().all);
+        let now = Instant::now();
+        all.retain(|queue| {
+            let Some(queue) = queue.upgrade() else {
+                return false;
+            };
+            serve(&queue, |work| {
+                work.glance(now);
+                false
+            })
+        });
+        self.lock().all.append(&mut all);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tray> {
+        self.tray.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has some work done, and ends it when that says so; whether it goes on.
+fn serve(queue: &Queue, does: impl FnOnce(&mut Work) -> bool) -> bool {
+    let mut place = queue.work.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(work) = place.as_mut() else {
+        return false;
+    };
+    if does(work) {
+        if let Some(work) = place.take() {
+            work.end();
+        }
+        return false;
+    }
+    true
+}

@@ -1,0 +1,201 @@
+//! What was seen and is not written yet, of one conversation.
+//!
+//! Two batches change places: one is filled by the tap, one is emptied by the desk. Small frames
+//! are copied into one long text, so that the buffers they were read into are free again; large
+//! ones are shared. Not here: what becomes of them.
+
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use super::work::Work;
+use crate::recording::What;
+use crate::wire::{Frame, Side};
+
+/// Frames up to this length are copied.
+const SMALL: usize = 4 << 10;
+
+/// Bytes and events that may wait. Beyond either: as the policy says.
+const BYTES: usize = 8 << 20;
+const EVENTS: usize = 1 << 16;
+
+/// What waits beyond this is worth waking the desk for before its time.
+const WORTHWHILE: usize = 64 << 10;
+
+/// What happens when the desk is too far behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// The conversation waits.
+    #[default]
+    Lossless,
+    /// What does not fit is counted and left out.
+    Lossy,
+}
+
+/// The queue of one conversation, and what the desk has of it.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    /// The desk's alone. None once all is written.
+    pub(super) work: Mutex<Option<Work>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) batch: Batch,
+    /// The desk knows that there is something.
+    pub(super) listed: bool,
+    /// The desk was told to hurry.
+    pub(super) hurried: bool,
+    /// Who waits for room.
+    pub(super) waker: Option<Waker>,
+    /// Nothing more is written: it failed.
+    pub(super) broken: bool,
+    /// Nothing more will come: why.
+    pub(super) over: Option<String>,
+}
+
+/// Some of what was seen, in order.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) entries: Vec<Entry>,
+    text: Vec<u8>,
+    /// Bytes of the frames that are shared.
+    shared: usize,
+    /// Frames passed on unchanged since the last entry that says so, by side.
+    pub(super) passed: [Option<Run>; 2],
+    /// Frames heard before this one are referred to no more.
+    pub(super) oldest: u64,
+}
+
+/// One thing seen, in microseconds since the recording began.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) at: u64,
+    pub(super) seen: Seen,
+}
+
+#[derive(Debug)]
+pub(super) enum Seen {
+    /// A side said this. They are numbered from 0.
+    Heard(Side, Kept),
+    /// This was said to a side, because of something else that was heard, if so.
+    Said(Side, Option<Box<Origin>>, Kept),
+    /// These were passed on to a side.
+    Passed(Side, Run),
+    /// Something else, which what was heard under that number caused.
+    Event(What, Option<u64>),
+}
+
+/// What was made into another frame.
+#[derive(Debug)]
+pub(super) struct Origin {
+    /// The number it was heard under.
+    pub(super) n: u64,
+    pub(super) frame: Frame,
+    pub(super) rules: Vec<String>,
+}
+
+/// A frame.
+#[derive(Debug)]
+pub(super) enum Kept {
+    Copied(Range<usize>),
+    Shared(Frame),
+}
+
+/// Frames heard from one side one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) first: u64,
+    pub(super) last: u64,
+    pub(super) count: u64,
+    /// The place of the last one among all that its side said.
+    pub(super) place: u64,
+}
+
+impl Queue {
+    pub(super) fn new(work: Work) -> Self {
+        Self {
+            state: Mutex::default(),
+            work: Mutex::new(Some(work)),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether it is worth the desk's while now.
+    pub(super) const fn is_worthwhile(&self) -> bool {
+        self.batch.size() >= WORTHWHILE
+    }
+}
+
+impl Batch {
+    /// Whether there is room for more.
+    pub(super) const fn has_room(&self) -> bool {
+        self.size() < BYTES && self.entries.len() < EVENTS
+    }
+
+    /// Keeps a frame.
+    pub(super) fn keep(&mut self, frame: &Frame) -> Kept {
+        if frame.len() > SMALL {
+            self.shared += frame.len();
+            return Kept::Shared(frame.clone());
+        }
+        let start = self.text.len();
+        self.text.extend_from_slice(frame.as_bytes());
+        Kept::Copied(start..self.text.len())
+    }
+
+    /// The bytes of a frame that was kept.
+    pub(super) fn frame<'a>(&'a self, kept: &'a Kept) -> &'a [u8] {
+        match kept {
+            Kept::Copied(at) => &self.text[at.clone()],
+            Kept::Shared(frame) => frame.as_bytes(),
+        }
+    }
+
+    /// Takes down that the frame `n`, at `place` among all its side has said, went on to `to`.
+    pub(super) fn pass(&mut self, to: Side, n: u64, place: u64, at: u64) {
+        match &mut self.passed[to as usize] {
+            Some(run) if run.place + 1 == place => {
+                run.last = n;
+                run.place = place;
+                run.count += 1;
+            }
+            other => {
+                let new = Run {
+                    first: n,
+                    last: n,
+                    count: 1,
+                    place,
+                };
+                if let Some(run) = other.replace(new) {
+                    let seen = Seen::Passed(to, run);
+                    self.entries.push(Entry { at, seen });
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.passed.iter().all(Option::is_none)
+    }
+
+    /// Empties it and keeps its memory, but not that of a burst.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.text.clear();
+        self.text.shrink_to(4 * WORTHWHILE);
+        self.entries.shrink_to(1 << 12);
+        self.shared = 0;
+        self.passed = [None; 2];
+    }
+
+    const fn size(&self) -> usize {
+        self.text.len() + self.shared
+    }
+}

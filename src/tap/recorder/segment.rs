@@ -1,0 +1,176 @@
+//! Where lines go: segment after segment of a recording, or a ring in memory until something goes
+//! wrong.
+//!
+//! Not here: the lines (see `scribe`), folders (see `folder`).
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+
+use super::folder::Place;
+use crate::recording::{Header, write};
+
+/// Bytes of a segment, after which the next one begins.
+const SIZE: u64 = 64 << 20;
+
+/// The same in microseconds.
+const AGE: u64 = 3_600_000_000;
+
+/// What is kept in memory while nothing has gone wrong.
+const RING: usize = 16 << 20;
+
+/// The segments of one recording.
+pub(super) struct Segments {
+    place: Box<dyn Place>,
+    header: Header,
+    state: State,
+}
+
+enum State {
+    /// Lines wait in memory; with the number of the first event of each piece.
+    Waiting {
+        ring: VecDeque<(u64, Vec<u8>)>,
+        bytes: usize,
+    },
+    Open(Box<Open>),
+    /// Writing has failed.
+    Broken,
+}
+
+struct Open {
+    to: Box<dyn Write + Send>,
+    digest: blake3::Hasher,
+    size: u64,
+    /// When the segment began, in microseconds since the recording did.
+    since: u64,
+}
+
+impl Segments {
+    /// Begins the first one, unless that is to wait for something to go wrong.
+    pub(super) fn begin(place: Box<dyn Place>, header: Header, wait: bool) -> io::Result<Self> {
+        let state = State::Waiting {
+            ring: VecDeque::new(),
+            bytes: 0,
+        };
+        let mut segments = Self {
+            place,
+            header,
+            state,
+        };
+        if !wait {
+            segments.release(0)?;
+        }
+        Ok(segments)
+    }
+
+    /// Whether there is a file.
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
+
+    /// Where it is, for a person.
+    pub(super) fn name(&self) -> String {
+        self.place.name()
+    }
+
+    /// Marks that others want in the recording.
+    pub(super) fn marks(&mut self) -> Vec<String> {
+        self.place.marks()
+    }
+
+    /// Writes what waited, and all that follows as it comes.
+    pub(super) fn release(&mut self, t: u64) -> io::Result<()> {
+        let State::Waiting { ring, .. } = &mut self.state else {
+            return Ok(());
+        };
+        let ring = std::mem::take(ring);
+        if let Some((first, _)) = ring.front() {
+            self.header.first = *first;
+        }
+        self.state = State::Broken;
+        let mut open = self.open(t)?;
+        for (_, lines) in ring {
+            open.write(&lines)?;
+        }
+        self.state = State::Open(Box::new(open));
+        Ok(())
+    }
+
+    /// Takes lines, of which the first is event `first`.
+    pub(super) fn write(&mut self, first: u64, lines: &[u8]) -> io::Result<()> {
+        match &mut self.state {
+            State::Open(open) => {
+                let done = open.write(lines);
+                if done.is_err() {
+                    self.state = State::Broken;
+                }
+                done
+            }
+            State::Waiting { ring, bytes } => {
+                *bytes += lines.len();
+                ring.push_back((first, lines.to_vec()));
+                while *bytes > RING && ring.len() > 1 {
+                    *bytes -= ring.pop_front().map_or(0, |(_, lines)| lines.len());
+                }
+                Ok(())
+            }
+            State::Broken => Ok(()),
+        }
+    }
+
+    /// Whether the segment is long or old enough.
+    pub(super) fn is_full(&self, t: u64) -> bool {
+        match &self.state {
+            State::Open(open) => open.size >= SIZE || t.saturating_sub(open.since) >= AGE,
+            _ => false,
+        }
+    }
+
+    /// The digest of the segment so far.
+    pub(super) fn digest(&self) -> String {
+        match &self.state {
+            State::Open(open) => open.digest.finalize().to_hex().to_string(),
+            _ => String::new(),
+        }
+    }
+
+    /// Goes on in the next one, whose first event will be `first`.
+    pub(super) fn rotate(&mut self, first: u64, t: u64) -> io::Result<()> {
+        self.header.previous = Some(self.digest());
+        self.header.first = first;
+        self.state = State::Broken;
+        self.place.seal(self.header.segment);
+        self.header.segment += 1;
+        self.state = State::Open(Box::new(self.open(t)?));
+        Ok(())
+    }
+
+    fn open(&mut self, t: u64) -> io::Result<Open> {
+        let mut open = Open {
+            to: self.place.begin(self.header.segment)?,
+            digest: blake3::Hasher::new(),
+            size: 0,
+            since: t,
+        };
+        let mut line = Vec::new();
+        write::header(&mut line, &self.header);
+        open.write(&line)?;
+        Ok(open)
+    }
+}
+
+impl Open {
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.to.write_all(lines)?;
+        self.digest.update(lines);
+        self.size += lines.len() as u64;
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Segments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segments")
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,308 @@
+//! The tap: puts what it sees into the queue, and knows what led to what.
+//!
+//! A frame that is said is the very one that was heard when it is the same memory, which is held
+//! until then so that no other can take its place. Not here: spelling (see `scribe`).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use super::desk::Desk;
+use super::queue::{Entry, Origin, Policy, Queue, Seen};
+use crate::core::Note;
+use crate::recording::{Body, What};
+use crate::tap::{Sight, Tap};
+use crate::wire::{Frame, Side};
+
+/// Records one conversation. Dropping it ends the recording.
+#[derive(Debug)]
+pub struct Recorder {
+    remarks: Remarks,
+    /// The number of the next frame heard.
+    next: u64,
+    /// How many each side has said.
+    heard: [u64; 2],
+    /// What was heard last, until all it led to is known.
+    cause: Option<Cause>,
+    /// What led to the frames that wait, by the side they wait for.
+    lanes: [VecDeque<Option<Cause>>; 2],
+    /// The rules that worked on what was heard last.
+    rules: Vec<String>,
+    /// Events and bytes that were left out since the last one that was not.
+    lost: (u64, u64),
+    /// The desk was found to be behind, and may still be.
+    behind: bool,
+}
+
+/// Puts remarks from elsewhere into a recording: what an agent writes to stderr.
+#[derive(Clone, Debug)]
+pub struct Remarks {
+    pub(super) queue: Arc<Queue>,
+    pub(super) desk: Arc<Desk>,
+    pub(super) policy: Policy,
+    pub(super) began: Instant,
+}
+
+/// A frame that was heard.
+#[derive(Clone, Debug)]
+struct Cause {
+    n: u64,
+    place: u64,
+    frame: Frame,
+    rules: Vec<String>,
+}
+
+impl Recorder {
+    pub(super) fn new(remarks: Remarks) -> Self {
+        Self {
+            remarks,
+            next: 0,
+            heard: [0; 2],
+            cause: None,
+            lanes: Default::default(),
+            rules: Vec::new(),
+            lost: (0, 0),
+            behind: false,
+        }
+    }
+
+    fn hear(&mut self, from: Side, frame: &Frame) {
+        let place = self.heard[from as usize];
+        self.heard[from as usize] += 1;
+        let kept = self.push(frame.len(), |batch| Seen::Heard(from, batch.keep(frame)));
+        if !kept {
+            return;
+        }
+        self.cause = Some(Cause {
+            n: self.next,
+            place,
+            frame: frame.clone(),
+            rules: Vec::new(),
+        });
+        self.next += 1;
+    }
+
+    fn say(&mut self, to: Side, frame: &Frame) {
+        let cause = self.lanes[to as usize].pop_front().flatten();
+        let Some(cause) = cause else {
+            self.push(frame.len(), |batch| Seen::Said(to, None, batch.keep(frame)));
+            return;
+        };
+        let (own, other) = (cause.frame.as_bytes(), frame.as_bytes());
+        if own.as_ptr() == other.as_ptr() && own.len() == other.len() {
+            let oldest = self.oldest();
+            let at = || self.remarks.now();
+            let mut state = self.remarks.queue.lock();
+            if !state.broken {
+                let time = state.batch.passed[to as usize]
+                    .is_some_and(|run| run.place + 1 != cause.place)
+                    .then(at);
+                let time = time.unwrap_or_else(|| state.batch.entries.last().map_or(0, |e| e.at));
+                state.batch.pass(to, cause.n, cause.place, time);
+                state.batch.oldest = oldest.min(cause.n);
+                self.remarks.list(state);
+            }
+            return;
+        }
+        let Cause {
+            n,
+            rules,
+            frame: heard,
+            ..
+        } = cause;
+        let origin = Box::new(Origin {
+            n,
+            frame: heard,
+            rules,
+        });
+        self.push(frame.len(), |batch| {
+            Seen::Said(to, Some(origin), batch.keep(frame))
+        });
+    }
+
+    fn note(&mut self, note: &Note) {
+        if let Note::Translated { rules, .. } = note {
+            self.rules.extend(rules.iter().map(ToString::to_string));
+            return;
+        }
+        let cause = self.cause.as_ref().map(|cause| cause.n);
+        self.push(0, |_| Seen::Event(event(note), cause));
+    }
+
+    /// Gives the frames that were queued since the last time their cause.
+    fn settle(&mut self, waiting: [usize; 2]) {
+        let mut cause = self.cause.take();
+        let rules = std::mem::take(&mut self.rules);
+        let mut led = false;
+        for (lane, waiting) in self.lanes.iter_mut().zip(waiting) {
+            lane.truncate(waiting);
+            led |= lane.len() < waiting;
+        }
+        if let Some(cause) = &mut cause
+            && led
+        {
+            cause.rules = rules;
+        } else if !rules.is_empty() {
+            // They left nothing of the message.
+            let n = cause.as_ref().map(|cause| cause.n);
+            for text in rules {
+                let name = "translated".to_owned();
+                let of = None;
+                self.push(0, |_| Seen::Event(What::Note { name, text, of }, n));
+            }
+        }
+        for (lane, waiting) in self.lanes.iter_mut().zip(waiting) {
+            while lane.len() < waiting {
+                lane.push_back(cause.clone());
+            }
+        }
+    }
+
+    /// Puts something into the queue; `false` when it was left out.
+    fn push(&mut self, bytes: usize, what: impl FnOnce(&mut super::queue::Batch) -> Seen) -> bool {
+        let at = self.remarks.now();
+        let oldest = self.oldest();
+        let mut state = self.remarks.queue.lock();
+        if state.broken {
+            return false;
+        }
+        let room = state.batch.has_room();
+        if !room && self.remarks.policy == Policy::Lossy {
+            self.lost.0 += 1;
+            self.lost.1 += bytes as u64;
+            return false;
+        }
+        self.behind = !room;
+        let (events, bytes) = std::mem::take(&mut self.lost);
+        if events > 0 {
+            let why = "the recorder was behind".to_owned();
+            let seen = Seen::Event(What::Gap { events, bytes, why }, None);
+            state.batch.entries.push(Entry { at, seen });
+        }
+        let seen = what(&mut state.batch);
+        state.batch.entries.push(Entry { at, seen });
+        state.batch.oldest = oldest;
+        self.remarks.list(state);
+        true
+    }
+
+    /// The oldest frame that something may still be said of.
+    fn oldest(&self) -> u64 {
+        let waiting = self.lanes.iter().filter_map(|lane| lane.front()?.as_ref());
+        let waiting = waiting.chain(&self.cause).map(|cause| cause.n);
+        waiting.min().unwrap_or(self.next)
+    }
+}
+
+impl Tap for Recorder {
+    fn see(&mut self, sight: &Sight<'_>) {
+        match sight {
+            Sight::Heard(from, frame) => self.hear(*from, frame),
+            Sight::Said(to, frame) => self.say(*to, frame),
+            Sight::Note(note) => self.note(note),
+            Sight::Settled(waiting) => self.settle(*waiting),
+        }
+    }
+
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.behind || self.remarks.policy == Policy::Lossy {
+            return Poll::Ready(());
+        }
+        let mut state = self.remarks.queue.lock();
+        if state.batch.has_room() || state.broken {
+            drop(state);
+            self.behind = false;
+            return Poll::Ready(());
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let (events, bytes) = self.lost;
+        let at = self.remarks.now();
+        let mut state = self.remarks.queue.lock();
+        if events > 0 {
+            let why = "the recorder was behind".to_owned();
+            let seen = Seen::Event(What::Gap { events, bytes, why }, None);
+            state.batch.entries.push(Entry { at, seen });
+        }
+        state.over.get_or_insert_with(|| "over".to_owned());
+        state.hurried = false;
+        self.remarks.list(state);
+    }
+}
+
+impl Remarks {
+    /// The agent has written this to its stderr.
+    pub fn stderr(&self, bytes: &[u8]) {
+        let bytes = bytes::Bytes::copy_from_slice(bytes);
+        let body = match std::str::from_utf8(&bytes) {
+            Ok(_) => Body::Text(bytes),
+            Err(_) => Body::Bytes(bytes),
+        };
+        self.event(What::Stderr(body));
+    }
+
+    /// Something has happened. It is left out when the recording is over, or far behind.
+    pub fn event(&self, what: What) {
+        let at = self.now();
+        let mut state = self.queue.lock();
+        if !state.broken && state.over.is_none() && state.batch.has_room() {
+            let seen = Seen::Event(what, None);
+            state.batch.entries.push(Entry { at, seen });
+            self.list(state);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Has the desk look at the queue when it has to know.
+    fn list(&self, mut state: std::sync::MutexGuard<'_, super::queue::State>) {
+        let new = !std::mem::replace(&mut state.listed, true);
+        let hurry = (state.is_worthwhile() || state.over.is_some()) && !state.hurried;
+        state.hurried |= hurry;
+        drop(state);
+        if new || hurry {
+            self.desk.tell(new.then(|| Arc::clone(&self.queue)), hurry);
+        }
+    }
+}
+
+/// How a note stands in a recording.
+fn event(note: &Note) -> What {
+    let text = note.to_string();
+    match note {
+        Note::AgentExited { exit } => What::Process {
+            event: "exit".to_owned(),
+            what: exit.to_string(),
+        },
+        Note::Stopping { signal } => What::Process {
+            event: "signal".to_owned(),
+            what: (*signal).to_owned(),
+        },
+        Note::Ended { side, how } => What::Link {
+            side: *side,
+            event: "end".to_owned(),
+            what: how.clone(),
+        },
+        Note::Recognised { side, .. } => What::Link {
+            side: *side,
+            event: "dialect".to_owned(),
+            what: text,
+        },
+        _ => What::Note {
+            name: note.name().to_owned(),
+            text,
+            of: None,
+        },
+    }
+}

@@ -1,0 +1,251 @@
+//! What the desk does for one conversation: takes what waits, has it spelled, and puts it away.
+//!
+//! Not here: when (see `desk`).
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::folder::Place;
+use super::queue::{Batch, Policy, Queue};
+use super::scribe::Scribe;
+use super::segment::Segments;
+use crate::recording::redact::Redactor;
+use crate::recording::{Header, Peer, VERSION, What};
+
+/// Lines are written when there are this many bytes of them.
+const WRITE: usize = 64 << 10;
+
+/// Time between two looks for marks.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What is to be recorded, and how.
+pub struct Plan {
+    /// Where the segments go.
+    pub place: Box<dyn Place>,
+    /// The recording's id: 32 hexadecimal digits.
+    pub id: String,
+    /// The two ends.
+    pub client: Peer,
+    /// As above.
+    pub agent: Peer,
+    /// What happens when the writer is behind.
+    pub policy: Policy,
+    /// Only keep it when something goes wrong.
+    pub on_error: bool,
+    /// What is kept out.
+    pub redactor: Arc<Redactor>,
+    /// Called once, on the desk's thread, when the recording has failed.
+    pub on_failure: Box<dyn FnOnce() + Send>,
+    /// Called once, on the desk's thread, when all is written, or has failed.
+    pub on_end: Box<dyn FnOnce(Outcome) + Send>,
+}
+
+/// What became of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is here.
+    Kept(String),
+    /// Nothing went wrong, so it was not kept.
+    Dropped,
+    /// It ends where writing failed; why.
+    Failed(String),
+}
+
+/// One conversation's part of the desk.
+pub(super) struct Work {
+    began: Instant,
+    scribe: Scribe,
+    segments: Segments,
+    /// The batch that is not being filled.
+    spare: Batch,
+    looked: Instant,
+    failed: Option<String>,
+    on_failure: Option<Box<dyn FnOnce() + Send>>,
+    on_end: Box<dyn FnOnce(Outcome) + Send>,
+}
+
+impl Work {
+    /// Begins the recording.
+    pub(super) fn begin(plan: Plan, began: Instant) -> io::Result<Self> {
+        let wall = wall();
+        let clean = |peer: Peer| Peer {
+            name: plan.redactor.remark(&peer.name).into_owned(),
+            dialect: peer.dialect,
+        };
+        let header = Header {
+            version: VERSION,
+            id: plan.id,
+            segment: 0,
+            first: 1,
+            began: wall,
+            by: concat!("acp-relay ", env!("CARGO_PKG_VERSION")).to_owned(),
+            client: clean(plan.client),
+            agent: clean(plan.agent),
+            policy: match plan.policy {
+                Policy::Lossless => "lossless".to_owned(),
+                Policy::Lossy => "lossy".to_owned(),
+            },
+            redaction: plan.redactor.describe(),
+            previous: None,
+        };
+        Ok(Self {
+            began,
+            segments: Segments::begin(plan.place, header, plan.on_error)?,
+            scribe: Scribe::new(plan.redactor, wall),
+            spare: Batch::default(),
+            looked: began,
+            failed: None,
+            on_failure: Some(plan.on_failure),
+            on_end: plan.on_end,
+        })
+    }
+
+    /// Writes what waits in `queue`; `true` when nothing more will come.
+    pub(super) fn turn(&mut self, queue: &Queue) -> bool {
+        let mut state = queue.lock();
+        std::mem::swap(&mut state.batch, &mut self.spare);
+        state.batch.oldest = self.spare.oldest;
+        state.listed = false;
+        state.hurried = false;
+        let waker = state.waker.take();
+        let over = state.over.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        let t = self.elapsed();
+        if !self.spare.is_empty() {
+            let first = self.scribe.last() + 1;
+            self.scribe.write(&mut self.spare, t, wall());
+            self.spare.clear();
+            self.put(first, t);
+        }
+        if let Some(why) = &over {
+            self.look();
+            self.close(why, t);
+        }
+        if self.failed.is_some() {
+            queue.lock().broken = true;
+            if let Some(tell) = self.on_failure.take() {
+                tell();
+            }
+        }
+        over.is_some()
+    }
+
+    /// Takes up marks, once in a while.
+    pub(super) fn glance(&mut self, now: Instant) {
+        if now.duration_since(self.looked) >= LOOK {
+            self.looked = now;
+            self.look();
+        }
+    }
+
+    /// Says what became of it.
+    pub(super) fn end(self) {
+        (self.on_end)(match self.failed {
+            Some(why) => Outcome::Failed(why),
+            None if self.segments.is_open() => Outcome::Kept(self.segments.name()),
+            None => Outcome::Dropped,
+        });
+    }
+
+    fn look(&mut self) {
+        for mark in self.segments.marks() {
+            let first = self.scribe.last() + 1;
+            let t = self.elapsed();
+            self.scribe.event(t, &What::Mark(mark));
+            self.put(first, t);
+        }
+    }
+
+    fn close(&mut self, why: &str, t: u64) {
+        if !self.segments.is_open() {
+            return;
+        }
+        self.finish(false, why, t);
+    }
+
+    /// Adds the last line of a segment.
+    fn finish(&mut self, rotated: bool, why: &str, t: u64) {
+        let first = self.scribe.last() + 1;
+        let end = What::End {
+            rotated,
+            why: why.to_owned(),
+            digest: self.segments.digest(),
+        };
+        self.scribe.event(t, &end);
+        self.put_all(first);
+    }
+
+    /// Puts the lines away, of which the first is event `first`, and goes on in a new segment when
+    /// that is due.
+    fn put(&mut self, first: u64, t: u64) {
+        if self.scribe.is_alarmed() {
+            let released = self.segments.release(t);
+            self.check(released);
+        }
+        self.put_all(first);
+        if self.segments.is_full(t) {
+            self.finish(true, "it is long or old enough", t);
+            let rotated = self.segments.rotate(self.scribe.last() + 1, t);
+            self.check(rotated);
+        }
+    }
+
+    fn put_all(&mut self, first: u64) {
+        for lines in self.scribe.out.chunks(WRITE) {
+            if self.failed.is_none()
+                && let Err(error) = self.segments.write(first, lines)
+            {
+                self.failed = Some(failure(&self.segments, &error));
+            }
+        }
+        self.scribe.out.clear();
+        self.scribe.out.shrink_to(4 * WRITE);
+    }
+
+    fn check(&mut self, done: io::Result<()>) {
+        if let Err(error) = done
+            && self.failed.is_none()
+        {
+            self.failed = Some(failure(&self.segments, &error));
+        }
+    }
+
+    fn elapsed(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Microseconds since 1970.
+fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0))
+}
+
+/// Says it once, loudly.
+fn failure(segments: &Segments, error: &io::Error) -> String {
+    let what = format!("{}: {error}", segments.name());
+    tracing::error!("the recording stops here, the conversation goes on unrecorded: {what}");
+    what
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work")
+            .field("scribe", &self.scribe)
+            .field("segments", &self.segments)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,44 @@
+//! Any bytes as a recording: every line is read or told to be broken, and what is read is written
+//! and read again as the same.
+
+#![no_main]
+
+use std::io::Cursor;
+
+use acp_relay::recording::write::{self, Stamp};
+use acp_relay::recording::{Conversation, Found, Reader, Sealed, line, verify_segment};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &[u8]| {
+    let mut conversation = Conversation::default();
+    let mut at = 0;
+    let mut reader = Reader::new(Cursor::new(text));
+    for entry in reader.by_ref() {
+        let entry = entry.expect("memory can be read");
+        assert_eq!(entry.at, at);
+        at += entry.line.len() as u64;
+        if let Found::Event(event) = entry.found {
+            conversation.see(&event);
+            let stamp = Stamp {
+                n: event.n,
+                t: event.t,
+                w: event.w,
+            };
+            let mut out = Vec::new();
+            write::event(&mut out, stamp, &event.what);
+            assert!(matches!(line(&out.into()), Found::Event(_)));
+        }
+    }
+    assert_eq!(at + reader.torn(), text.len() as u64);
+    // Lines with a checksum that is right are the ones worth reading.
+    let mut sealed = Vec::new();
+    for part in text.split(|byte| *byte == b'\n') {
+        sealed.extend_from_slice(part);
+        let sum = crc32c::crc32c(part);
+        sealed.extend_from_slice(format!(",\"crc\":\"{sum:08x}\"}}\n").as_bytes());
+    }
+    let _ = verify_segment(Reader::new(Cursor::new(&sealed)));
+    if let Ok(packed) = Sealed::new(Cursor::new(text)) {
+        let _ = Reader::new(packed).take(100).count();
+    }
+});

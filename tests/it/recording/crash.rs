@@ -1,0 +1,55 @@
+//! SIGKILL at any moment: every line that is there is whole, and at most one is torn.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use acp_relay::recording::{Found, open, segments, verify};
+use rustix::process::Signal;
+
+use crate::support::program::Program;
+
+/// How often, unless `ACP_RELAY_KILLS` says otherwise.
+const KILLS: u32 = 12;
+
+/// An agent that never stops talking.
+const TALKER: &str = r#"while :; do printf '{"method":"session/update","params":{"sessionId":"s","t":"%s"}}\n' "$$ and some more words"; done"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_recorder_leaves_whole_lines() {
+    let kills = std::env::var("ACP_RELAY_KILLS").ok();
+    let kills = kills.map_or(KILLS, |count| count.parse().unwrap());
+    let mut events = 0;
+    for kill in 0..kills {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("recordings");
+        let place = place.to_str().unwrap();
+        let args = ["connect", "--record", place, "--", "sh", "-c", TALKER];
+        let mut program = Program::start(&args);
+        // It talks; from here on any moment will do.
+        program.line().await.unwrap();
+        tokio::time::sleep(Duration::from_micros(u64::from(kill * 7919 % 97) * 1_000)).await;
+        program.signal(Signal::KILL);
+        program.exit().await;
+        events += look(Path::new(place));
+    }
+    assert!(events > u64::from(kills) * 5, "{events} events in all");
+}
+
+/// What is left is as it should be; the number of events.
+fn look(place: &Path) -> u64 {
+    let found = segments(place).unwrap();
+    assert_eq!(found.len(), 1);
+    let path = &found[0].segments[0];
+    let mut reader = open(path).unwrap();
+    for entry in reader.by_ref() {
+        let entry = entry.unwrap();
+        assert!(!matches!(entry.found, Found::Broken(_)), "{entry:?}");
+    }
+    let size = fs::metadata(path).unwrap().len();
+    assert_eq!(reader.at() + reader.torn(), size);
+    let report = verify(&found[0]);
+    let torn = u64::from(reader.torn() > 0);
+    assert_eq!(report.findings.len() as u64, torn, "{:?}", report.findings);
+    report.events
+}

@@ -1,0 +1,335 @@
+//! The file format: what is written is what is read.
+
+use std::io::Cursor;
+
+use acp_relay::recording::write::{self, Facts, Kept, Stamp};
+use acp_relay::recording::{
+    Body, Conversation, Event, Found, Header, Message, MessageKind, Passed, Peer, Reader,
+    Redaction, What, line,
+};
+use acp_relay::wire::{Limits, Side, is_json};
+use bytes::Bytes;
+use proptest::prelude::*;
+use serde_json::json;
+
+const STAMP: Stamp = Stamp {
+    n: 7,
+    t: 1_234_567,
+    w: 1_795_190_340_000_042,
+};
+
+/// An event after it was written and read.
+fn again(what: &What) -> Event {
+    let mut out = Vec::new();
+    write::event(&mut out, STAMP, what);
+    assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
+    match line(&Bytes::from(out)) {
+        Found::Event(event) => *event,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn message() -> Message {
+    Message {
+        hop: Side::Agent,
+        to: Side::Client,
+        id: Some("\"a\\\"b\"".to_owned()),
+        method: Some("session/\"prompt\"".to_owned()),
+        session: Some("s\u{e9}\n1".to_owned()),
+        kind: Some(MessageKind::Result),
+        answers: Some(3),
+        of: Some(5),
+        rules: vec!["goose/fs.rename".to_owned(), "x/\"y\"".to_owned()],
+        patch: Some(json!([{"op": "remove", "path": "/a"}])),
+        redacted: vec!["/params/env".to_owned()],
+        body: Body::Json(Bytes::from_static(br#"{"a": 1e400}"#)),
+    }
+}
+
+#[test]
+fn every_kind_of_event_comes_back() {
+    let say = |text: &str| text.to_owned();
+    let bare = Message {
+        hop: Side::Client,
+        to: Side::Agent,
+        id: None,
+        method: None,
+        session: None,
+        kind: None,
+        answers: None,
+        of: None,
+        rules: Vec::new(),
+        patch: None,
+        redacted: Vec::new(),
+        body: Body::Absent(12),
+    };
+    let all = [
+        What::Message(Box::new(message())),
+        What::Message(Box::new(bare)),
+        What::Passed(Passed {
+            to: Side::Client,
+            first: 3,
+            last: 9,
+            count: 4,
+        }),
+        What::Stderr(Body::Text(Bytes::from_static(b"Ready.\n"))),
+        What::Stderr(Body::Bytes(Bytes::from_static(b"\xff\0"))),
+        What::Process {
+            event: say("exit"),
+            what: say("code 3"),
+        },
+        What::Link {
+            side: Side::Agent,
+            event: say("open"),
+            what: say("process 1 (\u{1b}[31m)"),
+        },
+        What::Note {
+            name: say("stray_line"),
+            text: say("a line\nof \"7\" bytes"),
+            of: Some(2),
+        },
+        What::Gap {
+            events: 17,
+            bytes: 4096,
+            why: say("the queue was full"),
+        },
+        What::Clock { jump: -1_500_000 },
+        What::Clock { jump: 2 },
+        What::Mark(say("here")),
+        What::Resume,
+        What::End {
+            rotated: true,
+            why: say("size"),
+            digest: say("00ff"),
+        },
+        What::End {
+            rotated: false,
+            why: say("over"),
+            digest: say("00ff"),
+        },
+    ];
+    for what in all {
+        let event = again(&what);
+        assert_eq!((event.n, event.t, event.w), (STAMP.n, STAMP.t, STAMP.w));
+        assert_eq!(event.what, what);
+    }
+}
+
+#[test]
+fn a_header_comes_back() {
+    let header = Header {
+        version: 1,
+        id: "00".repeat(16),
+        segment: 2,
+        first: 4711,
+        began: 1_795_190_340_000_042,
+        by: "acp-relay 0.1.0".to_owned(),
+        client: Peer {
+            name: "stdio".to_owned(),
+            dialect: "canonical".to_owned(),
+        },
+        agent: Peer {
+            name: "process 4711 (\"x\")".to_owned(),
+            dialect: "goose-v1".to_owned(),
+        },
+        policy: "lossless".to_owned(),
+        redaction: Redaction {
+            mode: "default".to_owned(),
+            rules: "default@1".to_owned(),
+            key: "abc".to_owned(),
+        },
+        previous: Some("ff".repeat(32)),
+    };
+    let mut out = Vec::new();
+    write::header(&mut out, &header);
+    assert_eq!(line(&out.into()), Found::Header(Box::new(header)));
+}
+
+/// What is kept of `frame` when the recorder's own rule decides how.
+fn kept(frame: &[u8]) -> Kept<'_> {
+    if is_json(frame, &Limits::default()) && write::fits_line(frame) {
+        Kept::Line(frame)
+    } else {
+        Kept::Any(frame)
+    }
+}
+
+fn bytes_again(frame: &[u8]) -> Bytes {
+    let mut out = Vec::new();
+    let facts = Facts::new(Side::Client, Side::Agent);
+    write::frame(&mut out, STAMP, &facts, kept(frame));
+    assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
+    match line(&Bytes::from(out)) {
+        Found::Event(event) => match event.what {
+            What::Message(message) => message.body.bytes().unwrap().clone(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn frames_that_could_be_mistaken_keep_their_bytes() {
+    for frame in [
+        &b""[..],
+        b"{}",
+        b" {} ",
+        b"{}\n",
+        b"{\n  \"a\": 1\n}",
+        b"{\"a\":1}\r",
+        b"\"crc\"",
+        br#"{"crc":"00000000"}"#,
+        br#"{"m":{},"crc":"00000000"}"#,
+        br#"{"a":1},"crc":"00000000"}"#,
+        b"{\"a\":\"\\ud83d\",\"b\":1e400,\"b\":2}",
+        b"\xef\xbb\xbf{}",
+        b"\xff\xfe\0",
+        b"\0",
+        b"a\x1b[31m\"\\",
+        "\u{2028}\u{feff}\u{202e}".as_bytes(),
+        b"[[[[",
+    ] {
+        assert_eq!(bytes_again(frame), frame, "{}", frame.escape_ascii());
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_frame_keeps_its_bytes(frame in prop::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert_eq!(bytes_again(&frame), frame);
+    }
+
+    #[test]
+    fn any_text_keeps_its_bytes(frame in "[\\{\\}\\[\\]\",:a-c\\\\ \n\t0-9é]{0,40}") {
+        prop_assert_eq!(bytes_again(frame.as_bytes()), frame.as_bytes());
+    }
+
+    #[test]
+    fn any_line_is_read_without_a_panic(text in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut whole = text.clone();
+        whole.extend_from_slice(b",\"crc\":\"");
+        let _ = line(&text.into());
+        let _ = line(&whole.into());
+    }
+}
+
+/// A segment of `count` notifications, and where each line begins.
+fn segment(count: u64) -> (Vec<u8>, Vec<u64>) {
+    let mut out = Vec::new();
+    let mut starts = vec![0];
+    let header = Header::default();
+    write::header(&mut out, &header);
+    for n in 1..=count {
+        starts.push(out.len() as u64);
+        let stamp = Stamp { n, t: n, w: n };
+        let body = format!(
+            r#"{{"method":"m","params":{}}}"#,
+            "1".repeat(n as usize % 50 + 1)
+        );
+        let facts = Facts::new(Side::Agent, Side::Client);
+        write::frame(&mut out, stamp, &facts, Kept::Line(body.as_bytes()));
+    }
+    (out, starts)
+}
+
+#[test]
+fn a_reader_starts_anywhere_and_knows_where_it_is() {
+    let (text, starts) = segment(50);
+    let mut reader = Reader::new(Cursor::new(text.clone()));
+    let all: Vec<u64> = reader.by_ref().map(|entry| entry.unwrap().at).collect();
+    assert_eq!(all, starts);
+    for offset in 0..=text.len() as u64 {
+        reader.seek(offset).unwrap();
+        let next = starts.iter().copied().find(|start| *start >= offset);
+        let found = reader.next().map(|entry| entry.unwrap().at);
+        assert_eq!(found, next, "from {offset}");
+    }
+}
+
+#[test]
+fn a_growing_file_never_shows_half_a_line() {
+    struct Growing(std::rc::Rc<std::cell::RefCell<Vec<u8>>>, usize);
+    impl std::io::Read for Growing {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            let text = self.0.borrow();
+            let count = into.len().min(text.len() - self.1);
+            into[..count].copy_from_slice(&text[self.1..self.1 + count]);
+            self.1 += count;
+            Ok(count)
+        }
+    }
+    let (text, starts) = segment(5);
+    let file = std::rc::Rc::default();
+    let mut reader = Reader::new(Growing(std::rc::Rc::clone(&file), 0));
+    let mut seen = 0;
+    for (at, byte) in text.iter().enumerate() {
+        file.borrow_mut().push(*byte);
+        let new = reader.next();
+        assert_eq!(new.is_some(), *byte == b'\n');
+        if let Some(entry) = new {
+            assert!(!matches!(entry.unwrap().found, Found::Broken(_)));
+            seen += 1;
+            assert_eq!(reader.torn(), 0);
+        } else {
+            assert!(reader.torn() > 0, "at {at}");
+        }
+    }
+    assert_eq!(seen, starts.len());
+}
+
+#[test]
+fn what_is_not_known_is_passed_over() {
+    let content = br#"{"n":1,"t":0.5,"w":2,"k":"hologram","of":{"x":[1]},"new":"\u0000""#;
+    let found = line(&sealed(content));
+    let Found::Event(event) = found else {
+        panic!("{found:?}");
+    };
+    assert!(matches!(&event.what, What::Other { kind, .. } if kind == "hologram"));
+    assert_eq!((event.t, event.w), (500_000, 2_000_000));
+    let again = again(&event.what);
+    let What::Other { line: kept, .. } = again.what else {
+        panic!("{again:?}");
+    };
+    let kept = String::from_utf8(kept.to_vec()).unwrap();
+    assert!(kept.contains(r#""of":{"x":[1]},"new":"\u0000""#), "{kept}");
+    let newer = line(&sealed(br#"{"acpr":2,"id":"x""#));
+    assert!(matches!(newer, Found::Broken(fault) if fault.to_string().contains("newer acp-relay")));
+}
+
+fn sealed(content: &[u8]) -> Bytes {
+    let sum = crc32c::crc32c(content);
+    [content, format!(",\"crc\":\"{sum:08x}\"}}\n").as_bytes()]
+        .concat()
+        .into()
+}
+
+#[test]
+fn requests_find_their_answers_in_both_directions() {
+    let mut conversation = Conversation::default();
+    let mut n = 0;
+    let mut see = |hop, to, kind, id: &str, answers| {
+        n += 1;
+        let mut message = message();
+        (message.hop, message.to, message.kind) = (hop, to, Some(kind));
+        (message.id, message.answers) = (Some(id.to_owned()), answers);
+        let what = What::Message(Box::new(message));
+        let event = Event {
+            n,
+            t: n * 10,
+            w: 0,
+            what,
+        };
+        conversation.see(&event).cloned()
+    };
+    use MessageKind::{Error, Request, Result};
+    use Side::{Agent, Client};
+    see(Client, Agent, Request, "0", None);
+    see(Agent, Client, Request, "0", None);
+    let to_agent = see(Client, Agent, Error, "0", Some(2)).unwrap();
+    assert_eq!((to_agent.n, to_agent.took()), (2, Some(10)));
+    assert!(to_agent.answer.unwrap().failed);
+    let to_client = see(Agent, Client, Result, "0", None).unwrap();
+    assert_eq!((to_client.n, to_client.took()), (1, Some(30)));
+    assert_eq!(see(Agent, Client, Result, "9", None), None);
+    assert_eq!(conversation.exchanges().len(), 2);
+}

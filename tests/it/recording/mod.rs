@@ -1,0 +1,9 @@
+//! Recordings: the format, the recorder, what is kept out of them, and the tools that read them.
+
+mod crash;
+mod format;
+mod recorder;
+mod secrets;
+mod stage;
+mod tools;
+mod verify;

@@ -1,0 +1,309 @@
+//! The recorder: all that is seen is written, in order, and a recording never holds anything up
+//! but for a while.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use acp_relay::core::Note;
+use acp_relay::dialect::Fired;
+use acp_relay::recording::redact::Mode;
+use acp_relay::recording::{Event, Found, Message, MessageKind, What, line};
+use acp_relay::tap::recorder::{Outcome, Policy};
+use acp_relay::tap::{Sight, Tap};
+use acp_relay::wire::{Exit, Frame, Side};
+use proptest::prelude::*;
+
+use super::stage::{Scene, Stage, events, frames};
+
+use Side::{Agent, Client};
+
+const ASK: &[u8] =
+    br#"{"jsonrpc":"2.0","id":0,"method":"session/prompt","params":{"sessionId":"s1"}}"#;
+const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}"#;
+
+fn messages(events: &[Event]) -> Vec<&Message> {
+    let message = |event: &Event| matches!(event.what, What::Message(_));
+    let all = events.iter().filter(|event| message(event));
+    all.map(|event| match &event.what {
+        What::Message(message) => &**message,
+        _ => unreachable!("they were filtered"),
+    })
+    .collect()
+}
+
+#[test]
+fn a_turn_is_written_once_and_paired() {
+    let mut stage = Scene::default().set();
+    stage.pass(Client, ASK);
+    for _ in 0..3 {
+        stage.pass(
+            Agent,
+            br#"{"method":"session/update","params":{"sessionId":"s1"}}"#,
+        );
+    }
+    // The other side's request has the same id.
+    stage.pass(Agent, ASK);
+    stage.pass(Client, ANSWER);
+    stage.pass(Agent, ANSWER);
+    stage.remarks.stderr(b"warn\n");
+    let (outcome, segments) = stage.end();
+    assert_eq!(outcome, Outcome::Kept("memory".to_owned()));
+    let all = events(segments.concat());
+    let numbers: Vec<u64> = all.iter().map(|event| event.n).collect();
+    assert_eq!(numbers, (1..=all.len() as u64).collect::<Vec<_>>());
+    assert!(all.windows(2).all(|pair| pair[0].t <= pair[1].t));
+    let all_messages = messages(&all);
+    assert_eq!(all_messages.len(), 7);
+    let [ask, .., reverse, back, answer] = all_messages[..] else {
+        panic!("{all:?}");
+    };
+    assert_eq!(ask.method.as_deref(), Some("session/prompt"));
+    assert_eq!((back.answers, back.hop), (Some(5), Client));
+    assert_eq!(
+        (answer.answers, answer.session.as_deref()),
+        (Some(1), Some("s1"))
+    );
+    assert_eq!(answer.method.as_deref(), Some("session/prompt"));
+    assert_eq!(reverse.kind, Some(MessageKind::Request));
+    let passed: u64 = all
+        .iter()
+        .map(|event| match &event.what {
+            What::Passed(passed) => passed.count,
+            _ => 0,
+        })
+        .sum();
+    assert_eq!(passed, 7);
+    assert!(matches!(
+        all.last().unwrap().what,
+        What::End { rotated: false, .. }
+    ));
+}
+
+fn translated(dialect: &str, rule: &str) -> Note {
+    let (dialect, rule) = (dialect.to_owned(), rule.to_owned());
+    Note::Translated {
+        side: Agent,
+        method: "session/prompt".to_owned(),
+        rules: vec![Fired { dialect, rule }],
+    }
+}
+
+#[test]
+fn a_translated_frame_names_its_origin_its_rules_and_the_difference() {
+    let mut stage = Scene {
+        dialect: "goose-v1",
+        ..Scene::default()
+    }
+    .set();
+    stage.pass(Client, ASK);
+    let heard = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stop":"end"}}"#);
+    let said = Frame::from(r#"{"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}"#);
+    let note = translated("goose-v1", "stop");
+    stage.lead(Agent, &heard, &[note], &said);
+    let all = stage.events();
+    let all = messages(&all);
+    let [_, heard, said] = all[..] else {
+        panic!("{all:?}");
+    };
+    assert_eq!((heard.of, said.of), (None, Some(2)));
+    assert_eq!(said.rules, ["goose-v1/stop"]);
+    assert_eq!((heard.answers, said.answers), (Some(1), Some(1)));
+    let patch = said.patch.as_ref().unwrap().to_string();
+    assert!(patch.contains(r#""path":"/result/stop""#), "{patch}");
+}
+
+#[test]
+fn rules_that_leave_nothing_of_a_message_are_told_all_the_same() {
+    let mut stage = Scene::default().set();
+    let heard = Frame::from(r#"{"method":"_x/noise"}"#);
+    stage.recorder.see(&Sight::Heard(Agent, &heard));
+    stage.recorder.see(&Sight::Note(&translated("x", "drop")));
+    stage.recorder.see(&Sight::Settled([0; 2]));
+    let all = stage.events();
+    let expected = What::Note {
+        name: "translated".to_owned(),
+        text: "x/drop".to_owned(),
+        of: Some(1),
+    };
+    assert_eq!(all[1].what, expected);
+}
+
+#[test]
+fn a_message_that_is_dropped_is_not_told_to_have_passed() {
+    let mut stage = Scene::default().set();
+    stage.pass(Agent, br#"{"method":"a"}"#);
+    let stray = Frame::from("Ready.");
+    stage.recorder.see(&Sight::Heard(Agent, &stray));
+    stage.recorder.see(&Sight::Note(&Note::Stray { bytes: 6 }));
+    stage.recorder.see(&Sight::Settled([0; 2]));
+    stage.pass(Agent, br#"{"method":"b"}"#);
+    let mut passed = Vec::new();
+    for event in stage.events() {
+        if let What::Passed(run) = event.what {
+            passed.push((run.first, run.last, run.count));
+        }
+    }
+    assert_eq!(passed, [(1, 1, 1), (4, 4, 1)]);
+}
+
+/// Whether the recorder wants nothing more.
+async fn is_behind(stage: &mut Stage) -> bool {
+    poll_fn(|cx| std::task::Poll::Ready(stage.recorder.poll_room(cx).is_pending())).await
+}
+
+#[tokio::test]
+async fn a_lossless_recorder_that_is_behind_has_the_relay_wait_and_wakes_it() {
+    let mut stage = Scene::default().set();
+    let big = format!(r#"{{"method":"x","params":"{}"}}"#, "y".repeat(1 << 20));
+    let mut count = 0;
+    let mut waited = false;
+    while !waited && count < 1000 {
+        stage.pass(Agent, big.as_bytes());
+        count += 1;
+        waited = is_behind(&mut stage).await;
+    }
+    assert!(waited, "1 GiB was taken without a pause");
+    let room = poll_fn(|cx| stage.recorder.poll_room(cx));
+    tokio::time::timeout(Duration::from_secs(60), room)
+        .await
+        .unwrap();
+    let all = stage.events();
+    assert_eq!(messages(&all).len(), count);
+    assert!(
+        !all.iter()
+            .any(|event| matches!(event.what, What::Gap { .. }))
+    );
+}
+
+#[test]
+fn a_lossy_recorder_counts_what_it_leaves_out() {
+    let mut stage = Scene {
+        policy: Policy::Lossy,
+        ..Scene::default()
+    }
+    .set();
+    let said = 200_000_u64;
+    for _ in 0..said {
+        stage.pass(Agent, br#"{"method":"x"}"#);
+    }
+    let all = stage.events();
+    let lost: u64 = all
+        .iter()
+        .map(|event| match &event.what {
+            What::Gap { events, .. } => *events,
+            _ => 0,
+        })
+        .sum();
+    // What is lost as heard is lost as said.
+    let heard = messages(&all)
+        .iter()
+        .filter(|message| message.is_heard())
+        .count() as u64;
+    let alone = messages(&all).len() as u64 - heard;
+    assert_eq!(alone, 0);
+    assert!(heard + lost >= said, "{heard} heard, {lost} lost");
+}
+
+#[test]
+fn on_error_nothing_is_written_until_something_goes_wrong() {
+    let quiet = || {
+        let scene = Scene {
+            on_error: true,
+            ..Scene::default()
+        };
+        let mut stage = scene.set();
+        stage.pass(Client, ASK);
+        stage.pass(Agent, ANSWER);
+        stage
+    };
+    let (outcome, segments) = quiet().end();
+    assert_eq!((outcome, segments.len()), (Outcome::Dropped, 0));
+
+    let mut stage = quiet();
+    stage.pass(Client, ASK);
+    stage.pass(Agent, br#"{"id":0,"error":{"code":-1,"message":"no"}}"#);
+    assert_eq!(messages(&stage.events()).len(), 4);
+
+    let mut stage = quiet();
+    let exit = Exit::Signal(11);
+    stage
+        .recorder
+        .see(&Sight::Note(&Note::AgentExited { exit }));
+    assert_eq!(messages(&stage.events()).len(), 2);
+}
+
+#[test]
+fn a_full_disk_stops_the_recording_and_nothing_else() {
+    let mut whole = Scene::default().set();
+    whole.pass(Client, ASK);
+    whole.pass(Agent, ANSWER);
+    let length = whole.end().1.concat().len();
+    // The header alone has to fit, or there is no recording to begin with.
+    let header = length - Scene::default().set().end().1.concat().len();
+    let least = length - header;
+    for room in (least..length).step_by(7) {
+        let mut stage = Scene {
+            room,
+            ..Scene::default()
+        }
+        .set();
+        stage.pass(Client, ASK);
+        stage.pass(Agent, ANSWER);
+        for _ in 0..100 {
+            stage.pass(Agent, br#"{"method":"more"}"#);
+        }
+        let (outcome, segments) = stage.end();
+        let text = &segments[0];
+        assert_eq!(text.len(), room);
+        assert!(
+            matches!(&outcome, Outcome::Failed(why) if why.contains("memory")),
+            "{outcome:?}"
+        );
+        let whole_lines = text.split_inclusive(|byte| *byte == b'\n');
+        let broken = whole_lines
+            .filter(|text| matches!(line(&text.to_vec().into()), Found::Broken(_)))
+            .count();
+        assert!(broken <= 1, "{broken} broken lines with room for {room}");
+    }
+}
+
+#[test]
+fn meta_keeps_no_bodies_and_structure_no_texts() {
+    for mode in [Mode::Meta, Mode::Structure] {
+        let mut stage = Scene {
+            mode,
+            ..Scene::default()
+        }
+        .set();
+        stage.pass(
+            Client,
+            br#"{"id":1,"method":"session/prompt","params":{"prompt":[{"type":"text","text":"my plan"}]}}"#,
+        );
+        stage.pass(Agent, b"my plan, loosely");
+        stage.remarks.stderr(b"my plan fails\n");
+        let (_, segments) = stage.end();
+        let text = String::from_utf8(segments.concat()).unwrap();
+        assert!(!text.contains("my plan"), "{text}");
+        assert!(text.contains(r#""me":"session/prompt""#));
+        assert_eq!(text.contains(r#""type":"text""#), mode == Mode::Structure);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_frames_are_recorded_byte_for_byte(
+        said in prop::collection::vec(
+            (any::<bool>(), prop::collection::vec(any::<u8>(), 0..6000)), 1..40),
+    ) {
+        let mut stage = Scene { mode: Mode::Full, ..Scene::default() }.set();
+        let mut expected = Vec::new();
+        for (client, text) in &said {
+            let from = if *client { Client } else { Agent };
+            stage.pass(from, text);
+            expected.push((from, from.other(), text.clone()));
+        }
+        prop_assert_eq!(frames(&stage.events()), expected);
+    }
+}

@@ -1,0 +1,372 @@
+//! Secrets: planted in every place they can occur, they appear nowhere.
+
+use acp_relay::core::Note;
+use acp_relay::recording::redact::{Mode, Redactor};
+use acp_relay::recording::{What, patch};
+use acp_relay::tap::{Sight, Tap};
+use acp_relay::wire::{Frame, IdBuf, Limits, Side, is_json};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::stage::{Scene, Stage, events};
+
+/// Canaries of all shapes, and how a message, a line of stderr or a name holds them.
+struct Aviary {
+    count: u32,
+    planted: Vec<String>,
+}
+
+impl Aviary {
+    /// Random letters and digits, the same each time.
+    fn letters(&mut self, length: usize) -> String {
+        self.count += 1;
+        let mut state = u64::from(self.count).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut letters = String::from("C4n");
+        while letters.len() < length {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let alphabet = b"abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ23456789";
+            letters.push(char::from(
+                alphabet[(state >> 20) as usize % alphabet.len()],
+            ));
+        }
+        letters
+    }
+
+    /// A secret without a shape: its place has to give it away.
+    fn plain(&mut self) -> String {
+        let secret = self.letters(14);
+        self.planted.push(secret.clone());
+        secret
+    }
+
+    /// A secret with a maker's shape.
+    fn shaped(&mut self, before: &str) -> String {
+        let secret = self.letters(36);
+        self.planted.push(secret.clone());
+        format!("{before}{secret}")
+    }
+
+    fn all_shapes(&mut self) -> Vec<String> {
+        let mut all: Vec<String> = [
+            "sk-",
+            "sk-ant-api03-",
+            "sk-proj-",
+            "ghp_",
+            "gho_",
+            "ghs_",
+            "github_pat_",
+            "glpat-",
+            "AIza",
+            "xoxb-",
+            "xoxp-",
+            "npm_",
+            "hf_",
+            "sk_live_",
+            "Bearer ",
+            "Basic ",
+            "api_key=",
+            "token: ",
+            "password = ",
+            "SECRET_KEY=\"",
+            "--token=",
+            "\"apiKey\": \"",
+            "https://user:",
+            "AKIA",
+            "ya29.",
+        ]
+        .iter()
+        .map(|before| self.shaped(before))
+        .collect();
+        let at = all
+            .iter()
+            .position(|text| text.starts_with("https://"))
+            .unwrap();
+        all[at].push_str("@example.com/path");
+        let (a, b, c) = (self.letters(20), self.letters(40), self.letters(30));
+        self.planted.extend([b.clone(), c.clone()]);
+        all.push(format!("eyJ{a}.{b}.{c}"));
+        let (a, b) = (self.letters(60), self.letters(60));
+        self.planted.extend([a.clone(), b.clone()]);
+        all.push(format!(
+            "-----BEGIN PRIVATE KEY-----\n{a}\n{b}\n-----END PRIVATE KEY-----"
+        ));
+        all
+    }
+}
+
+/// Messages with a secret in each place.
+fn placed(aviary: &mut Aviary) -> Vec<(Side, Value)> {
+    let mut secret = || aviary.plain();
+    use Side::{Agent, Client};
+    let server = json!([{
+        "name": "x", "command": "y", "args": ["--api-key", secret()],
+        "env": [{"name": "PLAIN", "value": secret()}, {"value": secret(), "name": "Z"}],
+        "headers": [{"name": "X-Thing", "value": secret()}, {"name": "Cookie", "value": secret()}],
+    }, {"env": {"A": secret(), "name": secret()}, "headers": {"B": secret(), "C": [secret()]}}]);
+    vec![
+        (
+            Client,
+            json!({"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": server}}),
+        ),
+        (
+            Client,
+            json!({"id": 2, "method": "session/load", "params": {"mcpServers": server}}),
+        ),
+        (
+            Client,
+            json!({"id": 3, "method": "authenticate",
+            "params": {"methodId": "key", "key": secret(), "deep": {"er": [secret(), 12345]}}}),
+        ),
+        (
+            Agent,
+            json!({"id": 3, "result": {"session": secret(), "deep": [{"er": secret()}]}}),
+        ),
+        (
+            Agent,
+            json!({"id": 1, "method": "terminal/create", "params": {"command": "sh",
+            "args": ["--password", secret(), "-x"], "env": [{"name": "N", "value": secret()}]}}),
+        ),
+        (
+            Client,
+            json!({"id": 4, "method": "_goose/providers", "params": {
+            "headers": {"Authorization": secret(), "x": secret()},
+            "env": {"deep": {"er": secret()}}, "apiKey": secret(), "password": secret(),
+            "client_secret": secret(), "access_token": secret(), "api_key": {"v": secret()}}}),
+        ),
+        (
+            Agent,
+            json!({"method": "_x", "params": {"Authorization": secret(), "Set-Cookie": [secret()],
+            "list": [{"name": "GITHUB_TOKEN", "value": secret()}, {"value": secret(), "name": "passwd"}]}}),
+        ),
+        (
+            Agent,
+            json!({"id": 4, "error": {"code": 1, "message": "no",
+            "data": {"environment": {"K": secret()}, "cookie": secret()}}}),
+        ),
+    ]
+}
+
+/// All places for a text.
+fn spoken(text: &str, number: usize) -> Vec<(Side, Value)> {
+    use Side::{Agent, Client};
+    let id = 100 + number;
+    vec![
+        (
+            Client,
+            json!({"id": id, "method": "session/prompt", "params": {"sessionId": "s",
+            "prompt": [{"type": "text", "text": format!("use {text} please")}]}}),
+        ),
+        (
+            Agent,
+            json!({"method": "session/update", "params": {"sessionId": "s", "update": {
+            "sessionUpdate": "tool_call", "rawInput": {"command": format!("curl -H '{text}' x")}}}}),
+        ),
+        (
+            Agent,
+            json!({"id": id, "error": {"code": -1, "message": format!("bad:\n{text}\nend")}}),
+        ),
+        (
+            Client,
+            json!({"method": "_meta", "params": {"_meta": {text: [text]}}}),
+        ),
+    ]
+}
+
+fn perform(stage: &mut Stage, aviary: &mut Aviary) {
+    for (from, message) in placed(aviary) {
+        stage.pass(from, message.to_string().as_bytes());
+        stage.pass(from, format!("{message:#}").as_bytes());
+    }
+    for (number, text) in aviary.all_shapes().iter().enumerate() {
+        for (from, message) in spoken(text, number) {
+            stage.pass(from, message.to_string().as_bytes());
+            stage.pass(from, format!("{message:#}").as_bytes());
+            // As encoders spell it that escape all they may.
+            stage.pass(from, message.to_string().replace('/', "\\/").as_bytes());
+        }
+        stage.pass(Side::Agent, format!("[INFO] {text}").as_bytes());
+        stage.pass(Side::Agent, &[text.as_bytes(), b" \xff"].concat());
+        stage.remarks.stderr(format!("warn: {text}\n").as_bytes());
+        stage.remarks.event(What::Mark(text.clone()));
+        stage.recorder.see(&Sight::Note(&Note::Answered {
+            to: Side::Client,
+            id: IdBuf::Null,
+            method: text.clone(),
+            code: 1,
+        }));
+        // What a rule makes of it, and the patch from one to the other.
+        let heard = Frame::from(json!({"method": "a", "params": {"t": text}}).to_string());
+        let said = Frame::from(json!({"method": "b", "params": {"u": text}}).to_string());
+        stage.lead(Side::Agent, &heard, &[], &said);
+    }
+}
+
+#[test]
+fn planted_secrets_appear_nowhere() {
+    for mode in [Mode::Default, Mode::Structure, Mode::Meta] {
+        let mut aviary = Aviary {
+            count: 0,
+            planted: Vec::new(),
+        };
+        let scene = Scene {
+            mode,
+            dialect: "goose-v1",
+            ..Scene::default()
+        };
+        let mut stage = scene.set();
+        for _ in 0..3 {
+            perform(&mut stage, &mut aviary);
+        }
+        let (_, segments) = stage.end();
+        let text = String::from_utf8(segments.concat()).unwrap();
+        assert!(
+            aviary.planted.len() >= 120,
+            "{} were planted",
+            aviary.planted.len()
+        );
+        for secret in &aviary.planted {
+            if let Some(at) = text.find(&secret[..10]) {
+                let start = text[..at].rfind('\n').unwrap_or(0);
+                let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
+                panic!("{secret} in mode {mode:?}: {}", &text[start..end]);
+            }
+        }
+    }
+    // They were there to be found.
+    let mut aviary = Aviary {
+        count: 0,
+        planted: Vec::new(),
+    };
+    let mut stage = Scene {
+        mode: Mode::Full,
+        ..Scene::default()
+    }
+    .set();
+    perform(&mut stage, &mut aviary);
+    let text = String::from_utf8(stage.end().1.concat()).unwrap();
+    assert!(
+        aviary
+            .planted
+            .iter()
+            .all(|secret| text.contains(&secret[..]))
+    );
+}
+
+fn redacted(text: &str) -> Option<(String, Vec<String>)> {
+    let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
+    let found = redactor.json(text.as_bytes(), None)?;
+    Some((String::from_utf8(found.text).unwrap(), found.places))
+}
+
+#[test]
+fn all_around_a_secret_keeps_its_bytes_and_its_place_is_told() {
+    let text =
+        r#"{ "a" :1e400, "params":{"env":[ {"name":"A/~B","value":"hunter2"} ],"z":"\ud83d"} }"#;
+    let (clean, places) = redacted(text).unwrap();
+    assert_eq!(places, ["/params/env/0/value"]);
+    let mark = &clean[clean.find('‹').unwrap()..clean.find('›').unwrap() + '›'.len_utf8()];
+    assert_eq!(clean, text.replace("hunter2", mark));
+    let (same, _) = redacted(r#"{"headers":{"x":"hunter2","y":"other"}}"#).unwrap();
+    assert_eq!(same.matches(mark).count(), 1);
+    let (_, places) = redacted(r#"{"a/b":{"password":"x"}}"#).unwrap();
+    assert_eq!(places, ["/a~1b/password"]);
+}
+
+#[test]
+fn what_is_no_secret_stays() {
+    for text in [
+        r#"{"method":"session/update","params":{"sessionId":"sess_0123456789abcdef0123456789abcdef"}}"#,
+        r#"{"text":"the key to success is a token of gratitude; keep it secret, use a password"}"#,
+        r#"{"uri":"file:///home/user@host/key.pem","u":"https://example.com/a@b"}"#,
+        r#"{"text":"risk-averse task-0123456789012345678901","keys":["a","b"],"tokens":1234567890123456}"#,
+        r#"{"env":[],"headers":{},"environment":null}"#,
+        r#"{"text":"let key = map.get(name); // tokenizer: BasicTokenizer"}"#,
+    ] {
+        assert_eq!(redacted(text), None, "{text}");
+    }
+}
+
+#[test]
+fn users_add_places_of_their_own() {
+    let patterns = vec![
+        "/params/_meta/*/pin".parse().unwrap(),
+        "/result".parse().unwrap(),
+    ];
+    let redactor = Redactor::new(Mode::Default, patterns, [1; 32]);
+    let text = br#"{"params":{"_meta":{"a":{"pin":1234,"not":"x"}}},"result":{"b":["c",true]}}"#;
+    let found = redactor.json(text, None).unwrap();
+    assert_eq!(found.places, ["/params/_meta/a/pin", "/result/b/0"]);
+    for wrong in ["params", "", "/a~2"] {
+        wrong
+            .parse::<acp_relay::recording::redact::Pattern>()
+            .unwrap_err();
+    }
+}
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!(null)),
+        any::<i32>().prop_map(|number| json!(number)),
+        "[a-zA-Z0-9 \\\\\"/é\n-]{0,24}".prop_map(|text| json!(text)),
+        Just(json!("sk-abcdefgh0123456789abcdefgh")),
+    ];
+    leaf.prop_recursive(4, 32, 5, |inner| {
+        let name = prop_oneof![
+            "[a-z]{1,4}",
+            Just("env".to_owned()),
+            Just("password".to_owned()),
+            Just("value".to_owned()),
+            Just("name".to_owned()),
+        ];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::hash_map(name, inner, 0..5)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    /// It stays JSON, differs at the places that are told and nowhere else, and is done once.
+    #[test]
+    fn only_what_is_told_is_changed(tree in json_value()) {
+        let text = tree.to_string();
+        let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
+        if let Some(found) = redactor.json(text.as_bytes(), None) {
+            prop_assert!(is_json(&found.text, &Limits::default()));
+            let clean: Value = serde_json::from_slice(&found.text).unwrap();
+            for step in patch::between(&tree, &clean).as_array().unwrap() {
+                let place = step["path"].as_str().unwrap();
+                let told = found.places.iter().any(|told| told == place || told.ends_with("/*"));
+                prop_assert!(told, "{place} is not among {:?}", found.places);
+            }
+            prop_assert!(!String::from_utf8(found.text).unwrap().contains("sk-abcdefgh0"));
+        }
+    }
+}
+
+#[test]
+fn a_secret_id_still_finds_its_answer() {
+    let mut stage = Scene::default().set();
+    stage.pass(
+        Side::Client,
+        br#"{"id":"sk-abcdefgh0123456789abcdef","method":"a"}"#,
+    );
+    stage.pass(
+        Side::Agent,
+        br#"{"id":"sk-abcdefgh0123456789abcdef","result":1}"#,
+    );
+    let (_, segments) = stage.end();
+    let text = String::from_utf8(segments.concat()).unwrap();
+    assert!(!text.contains("sk-abcdefgh"), "{text}");
+    let all = events(text.into_bytes());
+    let What::Message(answer) = &all[1].what else {
+        panic!("{all:?}");
+    };
+    assert_eq!(
+        (answer.answers, answer.method.as_deref()),
+        (Some(1), Some("a"))
+    );
+}

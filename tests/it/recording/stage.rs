@@ -1,0 +1,190 @@
+//! A recorder on a conversation in memory, and the recording as bytes.
+
+use std::io::{self, Cursor, Write};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use acp_relay::core::Note;
+use acp_relay::recording::redact::{Mode, Pattern, Redactor};
+use acp_relay::recording::{Event, Peer, Reader, What};
+use acp_relay::tap::recorder::{Desk, Outcome, Place, Plan, Policy, Recorder, Remarks};
+use acp_relay::tap::{Sight, Tap};
+use acp_relay::wire::{Frame, Side};
+
+/// Longer than any disk of a test takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a recording is made.
+pub(super) struct Scene {
+    pub(super) mode: Mode,
+    pub(super) patterns: Vec<Pattern>,
+    pub(super) policy: Policy,
+    pub(super) on_error: bool,
+    pub(super) dialect: &'static str,
+    /// Bytes after which the disk is full.
+    pub(super) room: usize,
+}
+
+/// A recording in progress.
+pub(super) struct Stage {
+    pub(super) recorder: Recorder,
+    pub(super) remarks: Remarks,
+    pub(super) paper: Paper,
+    end: Receiver<Outcome>,
+    failed: Receiver<()>,
+}
+
+/// What was written, segment by segment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Paper(pub(super) Arc<Mutex<Vec<Vec<u8>>>>);
+
+struct Pad {
+    paper: Paper,
+    room: usize,
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Default,
+            patterns: Vec::new(),
+            policy: Policy::Lossless,
+            on_error: false,
+            dialect: "canonical",
+            room: usize::MAX,
+        }
+    }
+}
+
+impl Scene {
+    pub(super) fn set(self) -> Stage {
+        let (tell, end) = sync_channel(1);
+        let (cry, failed) = sync_channel(1);
+        let paper = Paper::default();
+        let peer = |name: &str| Peer {
+            name: name.to_owned(),
+            dialect: self.dialect.to_owned(),
+        };
+        let plan = Plan {
+            place: Box::new(Pad {
+                paper: paper.clone(),
+                room: self.room,
+            }),
+            id: "ab".repeat(16),
+            client: peer("stdio:"),
+            agent: peer("process 1 (x)"),
+            policy: self.policy,
+            on_error: self.on_error,
+            redactor: Arc::new(Redactor::new(self.mode, self.patterns, [7; 32])),
+            on_failure: Box::new(move || cry.send(()).unwrap()),
+            on_end: Box::new(move |outcome| tell.send(outcome).unwrap()),
+        };
+        let (recorder, remarks) = desk().open(plan).unwrap();
+        Stage {
+            recorder,
+            remarks,
+            paper,
+            end,
+            failed,
+        }
+    }
+}
+
+/// The one of all tests.
+fn desk() -> &'static Arc<Desk> {
+    static DESK: OnceLock<Arc<Desk>> = OnceLock::new();
+    DESK.get_or_init(|| Desk::start().unwrap())
+}
+
+impl Stage {
+    /// `from` says something, and the relay passes it on as it is.
+    pub(super) fn pass(&mut self, from: Side, text: &[u8]) {
+        let frame = Frame::new(text.to_vec());
+        self.lead(from, &frame, &[], &frame.clone());
+    }
+
+    /// `from` says something, and the relay says something else.
+    pub(super) fn lead(&mut self, from: Side, heard: &Frame, notes: &[Note], said: &Frame) {
+        self.recorder.see(&Sight::Heard(from, heard));
+        for note in notes {
+            self.recorder.see(&Sight::Note(note));
+        }
+        let mut waiting = [0; 2];
+        waiting[from.other() as usize] = 1;
+        self.recorder.see(&Sight::Settled(waiting));
+        self.recorder.see(&Sight::Said(from.other(), said));
+        self.recorder.see(&Sight::Settled([0; 2]));
+    }
+
+    /// Ends the recording; what became of it, and what was written.
+    pub(super) fn end(self) -> (Outcome, Vec<Vec<u8>>) {
+        drop(self.recorder);
+        let outcome = self.end.recv_timeout(PATIENCE).expect("it is ended");
+        let failed = self.failed.try_recv().is_ok();
+        assert_eq!(failed, matches!(outcome, Outcome::Failed(_)));
+        let segments = self.paper.0.lock().unwrap().clone();
+        (outcome, segments)
+    }
+
+    /// Ends the recording; its events.
+    pub(super) fn events(self) -> Vec<Event> {
+        let (_, segments) = self.end();
+        let all = segments.into_iter().flat_map(events);
+        all.collect()
+    }
+}
+
+/// The events of a segment.
+pub(super) fn events(segment: Vec<u8>) -> Vec<Event> {
+    let events = Reader::new(Cursor::new(segment)).events();
+    events.collect::<io::Result<_>>().unwrap()
+}
+
+/// The frames of a recording, with their side and direction.
+pub(super) fn frames(events: &[Event]) -> Vec<(Side, Side, Vec<u8>)> {
+    let frame = |event: &Event| match &event.what {
+        What::Message(message) => {
+            let bytes = message.body.bytes().unwrap().to_vec();
+            Some((message.hop, message.to, bytes))
+        }
+        _ => None,
+    };
+    events.iter().filter_map(frame).collect()
+}
+
+impl Place for Pad {
+    fn begin(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>> {
+        let mut segments = self.paper.0.lock().unwrap();
+        assert_eq!(segments.len() as u64, number);
+        segments.push(Vec::new());
+        Ok(Box::new(Self {
+            paper: self.paper.clone(),
+            room: self.room,
+        }))
+    }
+
+    fn name(&self) -> String {
+        "memory".to_owned()
+    }
+}
+
+impl Write for Pad {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = bytes.len().min(self.room);
+        if count == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.room -= count;
+        let mut segments = self.paper.0.lock().unwrap();
+        segments
+            .last_mut()
+            .unwrap()
+            .extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
