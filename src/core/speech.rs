@@ -167,6 +167,9 @@ impl Speech {
 impl Voice {
     /// Goes over to another dialect in the middle of the exchange that showed it.
     fn speak(&mut self, side: Side, program: Arc<Program>, id: &IdBuf, asked: Option<&str>) {
+        if let Some(translator) = &mut self.translator {
+            return translator.turn_to(program);
+        }
         let mut translator = Translator::new(side, program);
         if let Some(asked) = asked {
             translator.assume(side.other(), id, asked, asked);

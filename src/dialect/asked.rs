@@ -98,6 +98,13 @@ impl Requests {
         self.open.remove(&twin)
     }
 
+    /// Forgets what was remembered for the answers.
+    pub(super) fn forget_slots(&mut self) {
+        for asked in self.open.values_mut() {
+            asked.slots.clear();
+        }
+    }
+
     pub(super) fn has(&self, id: &IdBuf) -> bool {
         self.open.contains_key(id)
     }

@@ -30,6 +30,8 @@ pub struct Program {
     pub(super) memory: Vec<Memory>,
     /// Whether sessions are followed.
     pub(super) sessions: bool,
+    /// Whether it is remembered for which session a request is.
+    requests: bool,
 }
 
 /// One table of the stack.
@@ -63,6 +65,7 @@ impl Program {
             gates: Routes::default(),
             memory: Vec::new(),
             sessions: false,
+            requests: false,
         };
         let mut demands = Routes::default();
         let mut watch = Watch::default();
@@ -95,6 +98,7 @@ impl Program {
             }
         }
         program.sessions = watch.any();
+        program.requests = watch.requests();
         for way in [Way::Read, Way::Write] {
             watch.demand(|side, kind, method, guard| {
                 let demands = demand(&mut demands, way, side, kind, method);
@@ -138,7 +142,7 @@ impl Program {
 
     /// Whether anything of a conversation is remembered beyond requests in flight.
     pub(super) fn remembers(&self) -> bool {
-        self.sessions || !self.memory.is_empty()
+        self.sessions || self.requests || !self.memory.is_empty()
     }
 
     /// Whether nothing is ever done: the dialect is canonical.

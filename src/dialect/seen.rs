@@ -27,7 +27,7 @@ impl Translator {
             }
             match method {
                 PERMISSION => asked.offered = Some(Offered::read(&message.body.json())),
-                "session/set_config_option" if self.program.sessions => {
+                "session/set_config_option" if self.program.remembers() => {
                     let json = message.body.json();
                     asked.params = (json.len() < 4096).then(|| json.into_owned());
                 }

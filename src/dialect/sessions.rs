@@ -61,13 +61,33 @@ pub(super) struct Watch {
     calls: bool,
     config: bool,
     said: bool,
+    /// For which session each request is.
+    requests: bool,
 }
 
 impl Watch {
     /// An action asks for what it needs.
     pub(super) fn add(&mut self, action: Action) {
         match action {
-            Action::RejectUnsupported => return,
+            Action::ModelOption | Action::MissingSession => {
+                self.requests = true;
+                return;
+            }
+            Action::RejectUnsupported
+            | Action::SetModel
+            | Action::ModelsOfOptions
+            | Action::ModelsUpdate
+            | Action::FailTurn
+            | Action::AnnounceToolCall
+            | Action::AcceptUnsupported
+            | Action::AbsolutePaths
+            | Action::PlainPath
+            | Action::AuthMethod
+            | Action::SliceLines
+            | Action::PlainEnvelope
+            | Action::IsoTimes
+            | Action::PlainCommands => return,
+            Action::CancelledTurn | Action::DenyWithOption => {}
             Action::FindToolCall => self.calls = true,
             Action::RebuildConfigOptions => self.config = true,
             Action::OnlyNewText => self.said = true,
@@ -84,6 +104,11 @@ impl Watch {
 
     pub(super) fn any(self) -> bool {
         self.prompts
+    }
+
+    /// Whether it has to be known for which session each request is.
+    pub(super) fn requests(self) -> bool {
+        self.requests
     }
 
     /// Tells each message that has to be seen: all of a method, or those that meet a guard.

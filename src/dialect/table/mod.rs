@@ -3,17 +3,19 @@
 //! `mappings/README.md` specifies the language. Not here: what the laws forbid (see `law`), and
 //! how a table is carried out (see `program`).
 
+mod acts;
 mod fault;
 mod parts;
 mod read;
 mod rows;
 mod types;
 
+pub use acts::Action;
 pub use fault::{Fault, Faults};
 pub(super) use fault::{line_of, nearest};
 pub use read::FORMAT;
 pub use types::{
-    Action, Answer, Case, Clue, Conversion, Each, Emit, Example, Expect, Failure, Fill, Guard,
-    Jsonrpc, Kinds, Literal, Memory, Names, On, Per, Recall, Rest, Row, Rule, Selector, Shape,
-    Slot, Table, Way,
+    Answer, Case, Clue, Conversion, Each, Emit, Example, Expect, Failure, Fill, Guard, Jsonrpc,
+    Kinds, Literal, Memory, Names, On, Per, Recall, Rest, Row, Rule, Selector, Shape, Slot, Table,
+    Way,
 };
