@@ -1,5 +1,7 @@
 //! Dialects: the built-in tables keep their laws, their examples hold, and the vectors pass.
 
+mod captures;
+mod detect;
 mod laws;
 mod tables;
 
