@@ -1,5 +1,6 @@
 //! Dialects: the built-in tables keep their laws, their examples hold, and the vectors pass.
 
+mod auto;
 mod captures;
 mod detect;
 mod laws;
