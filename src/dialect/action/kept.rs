@@ -49,10 +49,11 @@ impl<V> Default for BySession<V> {
 impl<V: AsRef<[u8]>> BySession<V> {
     /// Remembers a value; the oldest session makes room.
     pub(super) fn keep(&mut self, session: &str, value: V) {
+        // What is too long to be remembered replaces what was there all the same.
+        self.all.retain(|(known, _)| known != session);
         if session.len() + value.as_ref().len() > LONGEST {
             return;
         }
-        self.all.retain(|(known, _)| known != session);
         if self.all.len() >= SESSIONS {
             self.all.pop_front();
         }

@@ -282,11 +282,10 @@ fn choice_of(model: &[u8]) -> Option<Node<'static>> {
     let ids = ["modelId", "model_id", "id", "value"];
     let names = ["name", "label"];
     let text_of = |all: &[&'static str]| {
-        let found = all.iter().find_map(|name| {
+        all.iter().find_map(|name| {
             let value = text::member(model, name)?;
             (Type::of(value) == Type::String).then_some((*name, value))
-        });
-        found
+        })
     };
     let (id_name, id) = text_of(&ids)?;
     let name = text_of(&names);

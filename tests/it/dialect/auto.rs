@@ -32,7 +32,7 @@ impl Talk {
     }
 
     /// One side says something; this is what the other side hears.
-    fn say(&mut self, from: Side, message: Value) -> Vec<Value> {
+    fn say(&mut self, from: Side, message: &Value) -> Vec<Value> {
         let frame = Frame::from(message.to_string());
         self.core
             .handle_frame(from, frame, Instant::now(), &mut self.out);
@@ -45,13 +45,15 @@ impl Talk {
     }
 
     fn asks(&mut self, id: i64, method: &str, params: Value) -> Vec<Value> {
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.say(Side::Client, message)
+        let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
+        message["params"] = params;
+        self.say(Side::Client, &message)
     }
 
     fn answers(&mut self, id: i64, result: Value) -> Vec<Value> {
-        let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
-        self.say(Side::Agent, message)
+        let mut message = json!({"jsonrpc": "2.0", "id": id});
+        message["result"] = result;
+        self.say(Side::Agent, &message)
     }
 }
 
@@ -75,7 +77,7 @@ fn what_was_asked_before_an_agent_is_recognised_is_not_forgotten() {
     );
     let heard = talk.say(
         Side::Agent,
-        json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Invalid params",
+        &json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Invalid params",
             "data": {"session_id": "Session not found"}}}),
     );
     assert_eq!(heard[0]["error"]["code"], -32002, "{heard:?}");
@@ -89,14 +91,14 @@ fn an_agent_that_shows_itself_in_its_updates_is_understood() {
     talk.answers(0, json!({"protocolVersion": 1}));
     let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
         "update": {"kind": "agentMessageChunk", "content": {"type": "text", "text": "x"}}}});
-    let heard = talk.say(Side::Agent, update);
+    let heard = talk.say(Side::Agent, &update);
     assert_eq!(
         heard[0]["params"]["update"],
         json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}})
     );
     let asked = talk.say(
         Side::Client,
-        json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}}),
+        &json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}}),
     );
     assert_eq!(asked[0]["method"], "session/cancelled", "{asked:?}");
 }
@@ -112,10 +114,10 @@ fn an_agent_is_not_looked_at_for_ever() {
     };
     for _ in 0..16 {
         let same = chunk(json!({"sessionUpdate": "agent_message_chunk"}));
-        assert_eq!(talk.say(Side::Agent, same.clone()), [same]);
+        assert_eq!(talk.say(Side::Agent, &same), [same]);
     }
     let late = chunk(json!({"kind": "agentMessageChunk"}));
-    assert_eq!(talk.say(Side::Agent, late.clone()), [late]);
+    assert_eq!(talk.say(Side::Agent, &late), [late]);
 }
 
 #[test]
