@@ -116,7 +116,8 @@ impl Speech {
             Kind::Request | Kind::Notification => at.method(frame) == INITIALIZE,
         };
         let voice = &mut self.voices[side as usize];
-        voice.open = if shown || found.is_some() {
+        // An agent that the exchange did not show may be shown by its first updates.
+        voice.open = if found.is_some() || (shown && side == Side::Client) {
             0
         } else {
             voice.open.saturating_sub(1)

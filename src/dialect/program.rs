@@ -31,7 +31,7 @@ pub struct Program {
     /// Whether sessions are followed.
     pub(super) sessions: bool,
     /// Whether it is remembered for which session a request is.
-    requests: bool,
+    pub(super) requests: bool,
 }
 
 /// One table of the stack.
@@ -142,7 +142,7 @@ impl Program {
 
     /// Whether anything of a conversation is remembered beyond requests in flight.
     pub(super) fn remembers(&self) -> bool {
-        self.sessions || self.requests || !self.memory.is_empty()
+        self.sessions || !self.memory.is_empty()
     }
 
     /// Whether nothing is ever done: the dialect is canonical.

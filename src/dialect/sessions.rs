@@ -61,6 +61,8 @@ pub(super) struct Watch {
     calls: bool,
     config: bool,
     said: bool,
+    /// For which session a request is that has to do with models.
+    models: bool,
     /// For which session each request is.
     requests: bool,
 }
@@ -69,7 +71,11 @@ impl Watch {
     /// An action asks for what it needs.
     pub(super) fn add(&mut self, action: Action) {
         match action {
-            Action::ModelOption | Action::MissingSession => {
+            Action::ModelOption => {
+                self.models = true;
+                return;
+            }
+            Action::MissingSession => {
                 self.requests = true;
                 return;
             }
@@ -106,13 +112,32 @@ impl Watch {
         self.prompts
     }
 
-    /// Whether it has to be known for which session each request is.
+    /// Whether it has to be known for which session requests are.
     pub(super) fn requests(self) -> bool {
-        self.requests
+        self.requests || self.models
     }
 
     /// Tells each message that has to be seen: all of a method, or those that meet a guard.
     pub(super) fn demand(self, mut tell: impl FnMut(Side, Kind, &str, Option<Guard>)) {
+        let models = [
+            "session/load",
+            "session/resume",
+            "session/set_config_option",
+            "session/set_model",
+        ];
+        let others = [
+            "session/prompt",
+            "session/fork",
+            "session/set_mode",
+            "session/close",
+            "session/delete",
+        ];
+        for method in models.iter().filter(|_| self.requests()) {
+            tell(Side::Client, Kind::Request, method, None);
+        }
+        for method in others.iter().filter(|_| self.requests) {
+            tell(Side::Client, Kind::Request, method, None);
+        }
         if !self.prompts {
             return;
         }

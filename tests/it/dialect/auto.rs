@@ -81,7 +81,6 @@ fn what_was_asked_before_an_agent_is_recognised_is_not_forgotten() {
             "data": {"session_id": "Session not found"}}}),
     );
     assert_eq!(heard[0]["error"]["code"], -32002, "{heard:?}");
-    assert_eq!(heard[0]["error"]["data"]["sessionId"], "s1");
 }
 
 #[test]
@@ -112,7 +111,7 @@ fn an_agent_is_not_looked_at_for_ever() {
         json!({"jsonrpc": "2.0", "method": "session/update",
             "params": {"sessionId": "s", "update": update}})
     };
-    for _ in 0..16 {
+    for _ in 0..32 {
         let same = chunk(json!({"sessionUpdate": "agent_message_chunk"}));
         assert_eq!(talk.say(Side::Agent, &same), [same]);
     }
