@@ -63,8 +63,12 @@ impl Tongues {
 
     /// The speech of one conversation.
     pub(super) fn speech(&self) -> Speech {
-        self.try_speech()
-            .expect("both dialects were found when the program started")
+        let speech = self
+            .try_speech()
+            .expect("both dialects were found when the program started");
+        // A folder that is gone is not one to open a session in.
+        let folder = std::env::current_dir().unwrap_or_default();
+        speech.in_folder(&folder.to_string_lossy())
     }
 
     /// The framing that the client's dialect comes in.

@@ -205,9 +205,7 @@ impl Core {
     fn request(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
         let to = from.other();
         let id = envelope.id(&frame);
-        let method = envelope
-            .method
-            .map_or(&b""[..], |span| span.of(frame.as_bytes()));
+        let method = envelope.raw_method(&frame);
         if let Some(reason) = self.unanswerable(from) {
             self.answer_for_peer(from, &id.to_owned(), method, &reason, out);
             return;

@@ -16,6 +16,9 @@ const LOOSE: &str = "loose-v1";
 /// The method whose exchange shows what a peer speaks.
 const INITIALIZE: &str = "initialize";
 
+/// The method in which agents differ most.
+const UPDATE: &str = "session/update";
+
 /// Among how many of its first messages a side may show what it speaks.
 const FIRST: u8 = 32;
 
@@ -36,6 +39,8 @@ pub enum Choice {
 pub struct Speech {
     library: Arc<Library>,
     voices: [Voice; 2],
+    /// Where the relay runs, for sessions that it opens itself.
+    folder: String,
 }
 
 #[derive(Debug)]
@@ -65,6 +70,7 @@ impl Speech {
         Self {
             library: Arc::default(),
             voices: [silent(), silent()],
+            folder: String::new(),
         }
     }
 
@@ -88,7 +94,20 @@ impl Speech {
         Ok(Self {
             library: Arc::clone(library),
             voices: [voice(Side::Client, client)?, voice(Side::Agent, agent)?],
+            folder: String::new(),
         })
+    }
+
+    /// Says where the relay runs: a client that knows no sessions gets one there.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &str) -> Self {
+        folder.clone_into(&mut self.folder);
+        for voice in &mut self.voices {
+            if let Some(translator) = &mut voice.translator {
+                translator.runs_in(folder);
+            }
+        }
+        self
     }
 
     /// Whether the messages of `side` pass as they are.
@@ -111,10 +130,13 @@ impl Speech {
     ) -> Option<Recognised> {
         let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
         let found = recognise(self.library.tables(), side, frame, at, asked);
-        let shown = match at.kind {
-            Kind::Result | Kind::Error => asked == Some(INITIALIZE),
-            Kind::Request | Kind::Notification => at.method(frame) == INITIALIZE,
+        // What an agent answers to `initialize` may be any agent's; its first update tells more.
+        let last = match side {
+            Side::Client => INITIALIZE,
+            Side::Agent => UPDATE,
         };
+        let tells = matches!(at.kind, Kind::Request | Kind::Notification);
+        let shown = tells && at.method(frame) == last;
         let voice = &mut self.voices[side as usize];
         // An agent that the exchange did not show may be shown by its first updates.
         voice.open = if found.is_some() || (shown && side == Side::Client) {
@@ -125,6 +147,9 @@ impl Speech {
         let found = found?;
         let program = self.library.program(&found.dialect).ok()?;
         voice.speak(side, program, &at.id(frame).to_owned(), asked);
+        if let Some(translator) = &mut voice.translator {
+            translator.runs_in(&self.folder);
+        }
         Some(Recognised {
             dialect: found.dialect,
             by: found.by,
@@ -168,10 +193,10 @@ impl Speech {
 impl Voice {
     /// Goes over to another dialect in the middle of the exchange that showed it.
     fn speak(&mut self, side: Side, program: Arc<Program>, id: &IdBuf, asked: Option<&str>) {
-        if let Some(translator) = &mut self.translator {
-            return translator.turn_to(program);
-        }
-        let mut translator = Translator::new(side, program);
+        let mut translator = match self.translator.take() {
+            Some(known) => known.speaking(program),
+            None => Translator::new(side, program),
+        };
         if let Some(asked) = asked {
             translator.assume(side.other(), id, asked, asked);
         }

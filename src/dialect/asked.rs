@@ -1,13 +1,22 @@
 //! The requests that pass through a translation and await their answer.
 //!
-//! An answer names no method, so what was asked is remembered, in both columns. Bounded. Not
-//! here: that every request is answered, which is `core`'s to see to.
+//! An answer names no method, so what was asked is remembered, in both columns. Bounded. A peer
+//! that was given another id for a request hears of it by that id alone. Not here: that every
+//! request is answered, which is `core`'s to see to.
 
 use std::collections::HashMap;
 
+use super::message::Message;
 use super::name::Name;
+use super::outcome::{Happened, Outcome, Pass};
 use super::permission::Offered;
-use crate::wire::IdBuf;
+use super::pointer::Place;
+use super::translate::Translator;
+use super::tree::Node;
+use crate::wire::{Envelope, Frame, IdBuf, Limits, Shape, scan};
+
+/// Takes a request back; it names the request in its params.
+const CANCEL_REQUEST: &str = "$/cancel_request";
 
 /// Most requests in flight that one side's translation follows.
 const OPEN: usize = 1 << 16;
@@ -98,14 +107,69 @@ impl Requests {
         self.open.remove(&twin)
     }
 
-    /// Forgets what was remembered for the answers.
+    pub(super) fn has(&self, id: &IdBuf) -> bool {
+        self.open.contains_key(id)
+    }
+
+    /// Slots belong to one table.
     pub(super) fn forget_slots(&mut self) {
         for asked in self.open.values_mut() {
             asked.slots.clear();
         }
     }
 
-    pub(super) fn has(&self, id: &IdBuf) -> bool {
-        self.open.contains_key(id)
+    /// The id that was put in the place of `id`, given as JSON, while the request is open.
+    pub(super) fn replaced(&self, id: &[u8]) -> Option<&IdBuf> {
+        let known = |asked: &Asked| {
+            let own = asked.asker_id.as_ref();
+            own.is_some_and(|own| own.as_id().json() == id)
+        };
+        let mut open = self.open.iter();
+        open.find_map(|(own, asked)| known(asked).then_some(own))
     }
+}
+
+impl Translator {
+    /// Puts the id that the peer knows into a notification that names a request. Without one
+    /// the peer could not read it, so it is left out.
+    pub(super) fn renumber_cancel(&mut self, frame: &Frame, at: &Envelope, out: &mut Outcome) {
+        if at.method(frame) != CANCEL_REQUEST {
+            return;
+        }
+        let place = Place::parse("/requestId").expect("a pointer of ours parses");
+        let far = self.peer.other();
+        let mut frames = Vec::new();
+        for frame in out.frames(frame) {
+            let Shape::One(at) = scan(&frame, &Limits::default()) else {
+                continue;
+            };
+            let mut message = Message::take(&frame, &at, CANCEL_REQUEST);
+            let named = message
+                .body
+                .look(&place)
+                .map(|look| look.json().into_owned());
+            let named = named.unwrap_or_default();
+            let own = match self.requests(far).replaced(&named) {
+                Some(own) => own.as_id().json().to_vec(),
+                None if fits(&named) => named,
+                None => {
+                    out.note(
+                        Happened::Dropped,
+                        None,
+                        "it takes back a request that is not open",
+                    );
+                    continue;
+                }
+            };
+            // The params of a notification that names a request are an object.
+            let _ = message.body.put(place.names(), Node::made(own));
+            frames.push(message.frame(true));
+        }
+        out.pass = Pass::Frames(frames);
+    }
+}
+
+/// Whether an id, given as JSON, is a number of 32 bits.
+pub(super) fn fits(id: &[u8]) -> bool {
+    std::str::from_utf8(id).is_ok_and(|text| text.parse::<i32>().is_ok())
 }

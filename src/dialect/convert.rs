@@ -98,7 +98,13 @@ impl As {
     pub const fn has_inverse(self) -> bool {
         !matches!(
             self,
-            Self::PlainText
+            Self::JsonText
+                | Self::PlainText
+                | Self::NamedList
+                | Self::FileUri
+                | Self::Flags
+                | Self::PromptTypes
+                | Self::TerminalMethods
                 | Self::ToolText
                 | Self::ToolTextBlock
                 | Self::ProtocolVersion

@@ -32,7 +32,7 @@ pub fn recognise(
     at: &Envelope,
     asked: Option<&str>,
 ) -> Option<Recognised> {
-    let body = at.body(frame).map(Node::raw)?;
+    let body = at.body(frame).map_or(Node::Absent, Node::raw);
     let method = at.method(frame);
     let mut best: Option<((usize, usize), Recognised)> = None;
     for table in tables {

@@ -63,6 +63,11 @@ pub(super) fn check(table: &Table, report: Report<'_>) {
             }
         }
         let lossy = rule.lossy.is_some();
+        let told = lossy || rule.cases.iter().any(|case| case.lossy.is_some());
+        if !rule.loses.is_empty() && !told {
+            let remedy = "add `lossy` and say it in words, too";
+            tell("/loses", "what is lost is not said".into(), remedy);
+        }
         check_case(table, &rule.base, lossy, None, "", &tell);
         for (at, case) in rule.cases.iter().enumerate() {
             let at = format!("/cases/{at}");

@@ -28,6 +28,7 @@
 
 mod action;
 mod asked;
+mod by_method;
 mod convert;
 mod detect;
 mod emit;

@@ -68,15 +68,26 @@ impl Offered {
         self.0.iter().find(|offer| offer.id == id)
     }
 
+    /// Whether all options with this id mean the same. Of two that do not, either may be meant.
+    fn clear(&self, id: &str) -> bool {
+        let mut kinds = self.0.iter().filter(|offer| offer.id == id);
+        let first = kinds.next().map(|offer| &offer.kind);
+        kinds.all(|offer| Some(&offer.kind) == first)
+    }
+
+    /// The options of this kind that their ids name.
+    fn of(&self, kind: &str) -> impl Iterator<Item = &Offer> {
+        let found = self.0.iter().filter(move |offer| offer.kind == kind);
+        found.filter(|offer| self.clear(&offer.id))
+    }
+
     /// The answer that allows nothing: a reject option that was offered, else `Cancelled`.
     #[must_use]
     pub fn closed(&self) -> Verdict {
-        let of = |kind| self.0.iter().find(|offer| offer.kind == kind);
-        of("reject_once")
-            .or_else(|| of("reject_always"))
-            .map_or(Verdict::Cancelled, |offer| {
-                Verdict::Selected(offer.id.clone())
-            })
+        let mut found = self.of("reject_once").chain(self.of("reject_always"));
+        found.next().map_or(Verdict::Cancelled, |offer| {
+            Verdict::Selected(offer.id.clone())
+        })
     }
 
     /// Places an answer among the options (the repair order of dialects.md §1).
@@ -92,14 +103,22 @@ impl Offered {
                 };
             }
         };
+        if !self.clear(id) {
+            return Ruling {
+                verdict: self.closed(),
+                repair: Some(format!(
+                    "several options are called `{id}` and differ; it failed closed"
+                )),
+            };
+        }
         if self.get(id).is_some() || self.0.is_empty() {
             return Ruling::plain(verdict.clone());
         }
         let only = |kind: &str| {
-            let mut found = self.0.iter().filter(|offer| offer.kind == kind);
+            let mut found = self.of(kind);
             found.next().filter(|_| found.next().is_none())
         };
-        let first = |kind: &str| self.0.iter().find(|offer| offer.kind == kind);
+        let first = |kind: &str| self.of(kind).next();
         let found = if KINDS.contains(&id.as_str()) {
             only(id).or_else(|| {
                 refuses(id)
@@ -260,30 +279,37 @@ pub fn judge_write(verdict: &Verdict, offered: &Offered, written: &[u8]) -> bool
         if word == chosen {
             return true;
         }
-        let named = offered.get(word).map_or(word.as_str(), |offer| &offer.kind);
-        match kind {
+        let fits = |named: &str| match kind {
             "allow_always" => true,
             "allow_once" => !(allows(named) && lasts(named)),
             _ => !allows(named),
+        };
+        let mut named = offered.0.iter().filter(|offer| offer.id == *word);
+        match offered.get(word) {
+            Some(_) => named.all(|offer| fits(&offer.kind)),
+            None => fits(word),
         }
     })
 }
 
 /// Whether the options shown mean what the options offered mean: an option may not change between
-/// allowing and refusing, or between once and always, on its way.
+/// allowing and refusing, or between once and always, on its way. All are there, under their ids,
+/// or nobody could tell. A side whose options cannot be read as
+/// options is not held to this.
 #[must_use]
 pub fn same_options(before: &[u8], after: &[u8]) -> bool {
     let (before, after) = (Offered::read(before), Offered::read(after));
-    after.0.iter().all(|offer| {
-        before.get(&offer.id).is_none_or(|original| {
-            let meaning = |kind: &str| (allows(kind), refuses(kind));
-            let known = |kind: &str| meaning(kind) != (false, false);
-            !known(&original.kind)
-                || !known(&offer.kind)
-                || (meaning(&original.kind) == meaning(&offer.kind)
-                    && (!allows(&offer.kind) || lasts(&original.kind) == lasts(&offer.kind)))
-        })
-    })
+    let same = |one: &Offer, two: &Offer| {
+        let meaning = |kind: &str| (allows(kind), refuses(kind), allows(kind) && lasts(kind));
+        let known = |kind: &str| allows(kind) || refuses(kind);
+        one.id == two.id
+            && (!known(&one.kind) || !known(&two.kind) || meaning(&one.kind) == meaning(&two.kind))
+    };
+    let found = |offer: &Offer| before.0.iter().any(|original| same(original, offer));
+    // None may vanish, or an answer could name what nobody has seen.
+    let kept = |original: &Offer| after.0.iter().any(|offer| same(original, offer));
+    let readable = !before.0.is_empty() && !after.0.is_empty();
+    !readable || (after.0.iter().all(found) && before.0.iter().all(kept))
 }
 
 /// All strings of an answer, and whether it says `cancelled: true` or the like.

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::asked::Asked;
+use super::by_method::ByMethod;
 use super::gate::{Demands, Gate};
 use super::message::Message;
 use super::sessions::Watch;
@@ -18,15 +19,18 @@ use super::table::{
 };
 use crate::wire::{Kind, Side};
 
-/// Lists of rules by way, sending side, kind and method.
-type Routes<T> = [[[HashMap<Box<str>, T>; 4]; 2]; 2];
+/// Something by way, sending side and kind.
+type Cells<T> = [[[T; 4]; 2]; 2];
+
+/// The same by method as well, while it is gathered.
+type Routes<T> = Cells<HashMap<Box<str>, T>>;
 
 /// One dialect, ready to be carried out.
 #[derive(Debug)]
 pub struct Program {
     pub(super) layers: Vec<Layer>,
     /// What a message has to show before any layer may be for it, or anything of it is remembered.
-    gates: Routes<Gate>,
+    gates: Cells<ByMethod<Gate>>,
     pub(super) memory: Vec<Memory>,
     /// Whether sessions are followed.
     pub(super) sessions: bool,
@@ -38,7 +42,7 @@ pub struct Program {
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) table: Arc<Table>,
-    routes: Routes<Vec<usize>>,
+    routes: Cells<ByMethod<Vec<usize>>>,
 }
 
 /// A rule that was applied.
@@ -60,28 +64,23 @@ impl Program {
     /// Compiles a stack, own table first.
     #[must_use]
     pub fn new(stack: Vec<Arc<Table>>) -> Self {
-        let mut program = Self {
-            layers: Vec::new(),
-            gates: Routes::default(),
-            memory: Vec::new(),
-            sessions: false,
-            requests: false,
-        };
-        let mut demands = Routes::default();
+        let mut demands: Routes<Demands> = Routes::default();
+        let mut layers = Vec::new();
+        let mut memory: Vec<Memory> = Vec::new();
         let mut watch = Watch::default();
         for table in stack {
-            for memory in &table.memory {
-                if !program.memory.iter().any(|known| known.name == memory.name) {
-                    program.memory.push(memory.clone());
+            for slot in &table.memory {
+                if !memory.iter().any(|known| known.name == slot.name) {
+                    memory.push(slot.clone());
                 }
             }
             for rule in &table.rules {
                 needs(rule, &table.shapes, &mut watch);
             }
-            program.layers.push(Layer::new(table, &mut demands));
+            layers.push(Layer::new(table, &mut demands));
         }
-        for memory in &program.memory {
-            let on = &memory.slot.on;
+        for Memory { slot, .. } in &memory {
+            let on = &slot.on;
             let kinds: &[Kind] = match on.what {
                 Selector::Method(_) => &[Kind::Request, Kind::Notification],
                 Selector::Answers(_) => &[Kind::Result],
@@ -93,12 +92,10 @@ impl Program {
                     .into_iter()
                     .flat_map(|name| kinds.iter().map(move |kind| (name, *kind)))
                 {
-                    demand(&mut demands, way, on.from, kind, name).add(&memory.slot.when);
+                    demand(&mut demands, way, on.from, kind, name).add(&slot.when);
                 }
             }
         }
-        program.sessions = watch.any();
-        program.requests = watch.requests();
         for way in [Way::Read, Way::Write] {
             watch.demand(|side, kind, method, guard| {
                 let demands = demand(&mut demands, way, side, kind, method);
@@ -108,15 +105,17 @@ impl Program {
                 }
             });
         }
-        program.gates = demands.map(|ways| {
-            ways.map(|sides| {
-                sides.map(|methods| {
-                    let gates = methods.into_iter().map(|(name, all)| (name, all.gate()));
-                    gates.collect()
-                })
-            })
-        });
-        program
+        let gates = |methods: HashMap<_, Demands>| {
+            let gates = methods.into_iter().map(|(name, all)| (name, all.gate()));
+            ByMethod::from(gates.collect::<HashMap<_, _>>())
+        };
+        Self {
+            layers,
+            gates: each_cell(demands, gates),
+            memory,
+            sessions: watch.any(),
+            requests: watch.requests(),
+        }
     }
 
     /// The dialect's name.
@@ -126,10 +125,10 @@ impl Program {
     }
 
     /// What is asked of such a message; `None` when nothing is done with it. This is the one lookup.
-    pub(super) fn gate(&self, way: Way, from: Side, kind: Kind, method: &str) -> Option<&Gate> {
+    pub(super) fn gate(&self, way: Way, from: Side, kind: Kind, method: &[u8]) -> Option<&Gate> {
         let gates = &self.gates[way as usize][from as usize][kind as usize];
         gates.get(method).or_else(|| {
-            let all = (kind == Kind::Error).then(|| gates.get("*"));
+            let all = (kind == Kind::Error).then(|| gates.get(b"*"));
             all.flatten()
         })
     }
@@ -187,7 +186,10 @@ impl Layer {
                 }
             }
         }
-        Self { table, routes }
+        Self {
+            table,
+            routes: each_cell(routes, ByMethod::from),
+        }
     }
 
     /// Whether any rule is for such a message.
@@ -195,11 +197,11 @@ impl Layer {
         let routes = &self.routes[way as usize][from as usize][message.kind as usize];
         !routes.is_empty()
             && match message.kind {
-                Kind::Request | Kind::Notification => routes.contains_key(&*message.method),
+                Kind::Request | Kind::Notification => routes.has(message.method.as_bytes()),
                 Kind::Result | Kind::Error => {
-                    routes.contains_key(&*asked.dialect)
-                        || routes.contains_key(&*asked.canonical)
-                        || routes.contains_key("*")
+                    routes.has(asked.dialect.as_bytes())
+                        || routes.has(asked.canonical.as_bytes())
+                        || routes.has(b"*")
                 }
             }
     }
@@ -213,8 +215,8 @@ impl Layer {
         method: &str,
     ) -> impl Iterator<Item = &Rule> {
         let routes = &self.routes[way as usize][from as usize][kind as usize];
-        let all = (kind == Kind::Error).then(|| routes.get("*")).flatten();
-        let found = routes.get(method).into_iter().chain(all);
+        let all = (kind == Kind::Error).then(|| routes.get(b"*")).flatten();
+        let found = routes.get(method.as_bytes()).into_iter().chain(all);
         found.flatten().map(|at| &self.table.rules[*at])
     }
 }
@@ -228,6 +230,10 @@ fn kinds(rule: &Rule, way: Way) -> &'static [Kind] {
         (_, Some(Kinds::DialectAsks), Way::Write) => &[Kind::Notification],
         _ => &[Kind::Request, Kind::Notification],
     }
+}
+
+fn each_cell<T, U>(cells: Cells<T>, mut make: impl FnMut(T) -> U) -> Cells<U> {
+    cells.map(|sides| sides.map(|kinds| kinds.map(&mut make)))
 }
 
 fn demand<'d>(

@@ -13,7 +13,7 @@ use super::name::Name;
 use super::outcome::{Happened, Outcome};
 use super::program::{Layer, PROMPTING};
 use super::rewrite::{Rewriter, Trouble};
-use super::table::{Answer, Case, Failure, Kinds, Per, Recall, Rule, Selector, Way};
+use super::table::{Answer, Case, Failure, Kinds, Literal, Per, Recall, Rule, Selector, Way};
 use super::translate::Translator;
 use super::tree::Node;
 use crate::wire::{IdBuf, Kind, Side};
@@ -125,6 +125,7 @@ impl Translator {
             original: &original,
             before: Vec::new(),
             hold: None,
+            refuse: None,
         };
         if way == Way::Write {
             self.act(&mut message, asked, cases, &mut scene, out);
@@ -136,6 +137,11 @@ impl Translator {
         }
         if way == Way::Read {
             self.act(&mut message, asked, cases, &mut scene, out);
+        }
+        if let Some(error) = scene.refuse {
+            let trouble = Trouble::Refused(Literal(error.into()));
+            self.trouble(layer, rule, original, trouble, next, out);
+            return;
         }
         self.turn_kind(rule, way, &mut message, asked);
         let mut works = message.changed;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::action::{Kept, Legacy};
-use super::asked::{Asked, Purpose, Requests};
+use super::asked::{Asked, Purpose, Requests, fits};
 use super::memory::Memory;
 use super::message::{self, Message};
 use super::name::Name;
@@ -55,11 +55,13 @@ impl Translator {
 
     /// Goes over to another dialect. What is in flight and what was seen of the sessions stays;
     /// slots belong to the tables that named them and begin anew.
-    pub fn turn_to(&mut self, program: Arc<Program>) {
+    #[must_use]
+    pub fn speaking(mut self, program: Arc<Program>) -> Self {
         self.program = program;
         self.memory = Memory::default();
         self.by_peer.forget_slots();
         self.by_far.forget_slots();
+        self
     }
 
     /// The dialect's name.
@@ -86,7 +88,21 @@ impl Translator {
 
     /// From canonical to the dialect: a message the peer is to have.
     pub fn write(&mut self, frame: &Frame, at: &Envelope) -> Outcome {
-        self.translate(Way::Write, frame, at)
+        let mut outcome = Outcome::default();
+        if self.waits(frame, &mut outcome) {
+            return outcome;
+        }
+        outcome = self.translate(Way::Write, frame, at);
+        if at.kind == Kind::Notification && self.program.int_ids() {
+            self.renumber_cancel(frame, at, &mut outcome);
+        }
+        self.say_parting(frame, &mut outcome);
+        outcome
+    }
+
+    /// Says where the relay runs, for sessions that it opens itself.
+    pub fn runs_in(&mut self, folder: &str) {
+        folder.clone_into(&mut self.legacy.folder);
     }
 
     /// Remembers a request as if it had passed, with its method in both columns; for examples
@@ -120,7 +136,7 @@ impl Translator {
         IdBuf::Number(text.as_bytes().into())
     }
 
-    fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Outcome {
+    pub(super) fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Outcome {
         let from = self.from(way);
         let mut out = Outcome::default();
         if at.kind == Kind::Notification && self.program.ignores(way, from, at.kind) {
@@ -130,11 +146,17 @@ impl Translator {
         let strips = way == Way::Write && self.program.strips() && at.jsonrpc;
         match at.kind {
             Kind::Notification => {
-                let method = at.method(frame);
-                if strips || self.lets_in(way, at.kind, &method, &body) {
-                    let message = Message::take(frame, at, &method);
+                let raw = at.raw_method(frame);
+                let is_escaped = || memchr::memchr(b'\\', raw).is_some();
+                let lets_in = match self.program.gate(way, from, at.kind, raw) {
+                    Some(gate) => gate.lets_in(&body),
+                    // Run at leisure; it is seldom.
+                    None => is_escaped(),
+                };
+                if strips || lets_in {
+                    let message = Message::take(frame, at, &at.method(frame));
                     self.run(way, message, Asked::default(), &mut out);
-                } else if self.program.sessions && method == "session/update" {
+                } else if self.program.sessions && raw == b"session/update" {
                     self.sessions.touch(&body);
                 }
             }
@@ -179,7 +201,9 @@ impl Translator {
 
     /// Whether a rule may be for such a message, or anything of it is remembered.
     fn lets_in(&self, way: Way, kind: Kind, method: &str, body: &Node<'_>) -> bool {
-        let gate = self.program.gate(way, self.from(way), kind, method);
+        let gate = self
+            .program
+            .gate(way, self.from(way), kind, method.as_bytes());
         gate.is_some_and(|gate| gate.lets_in(body))
     }
 
@@ -319,13 +343,8 @@ impl Translator {
         mut asked: Asked,
     ) {
         let was_request = before.0 == Kind::Request && before.1 == message.id;
-        let fits = |id: &IdBuf| match id {
-            IdBuf::Number(text) => {
-                std::str::from_utf8(text).is_ok_and(|text| text.parse::<i32>().is_ok())
-            }
-            _ => false,
-        };
-        if way == Way::Write && self.program.int_ids() && !fits(&message.id) && was_request {
+        let fits = fits(message.id.as_id().json());
+        if way == Way::Write && self.program.int_ids() && !fits && was_request {
             asked.asker_id = Some(message.id.clone());
             message.id = self.mint();
             message.changed = true;

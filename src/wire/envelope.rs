@@ -88,12 +88,17 @@ impl Envelope {
         self.id.of(frame.as_bytes())
     }
 
+    /// The method as it stands between its quotes.
+    #[must_use]
+    pub fn raw_method<'a>(&self, frame: &'a Frame) -> &'a [u8] {
+        self.method
+            .map_or(&b""[..], |span| span.of(frame.as_bytes()))
+    }
+
     /// The method, unescaped (`session\/prompt` is what some encoders write), or `""`.
     #[must_use]
     pub fn method<'a>(&self, frame: &'a Frame) -> Cow<'a, str> {
-        let raw = self
-            .method
-            .map_or(&b""[..], |span| span.of(frame.as_bytes()));
+        let raw = self.raw_method(frame);
         if memchr::memchr(b'\\', raw).is_some() {
             let quoted = [b"\"", raw, b"\""].concat();
             if let Ok(text) = serde_json::from_slice::<String>(&quoted) {

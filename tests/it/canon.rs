@@ -1,8 +1,8 @@
 //! What `check` finds: cases as data, and conversations that are canonical or nearly so.
 
 mod cli;
-mod generate;
-mod official;
+pub(crate) mod generate;
+pub(crate) mod official;
 mod repairs;
 
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ fn frame(value: &Value) -> Frame {
     Frame::from(value.to_string())
 }
 
-fn tell(deviations: &[Deviation]) -> Vec<String> {
+pub(crate) fn tell(deviations: &[Deviation]) -> Vec<String> {
     deviations
         .iter()
         .map(|one| {

@@ -1,16 +1,27 @@
 //! Dialects: the built-in tables keep their laws, their examples hold, and the vectors pass.
 
 mod auto;
+mod bounds;
 mod captures;
 mod detect;
+mod first_protocol;
+mod golden;
+mod inverse;
 mod laws;
+mod line;
+mod malice;
+mod permission;
+mod roundtrip;
+mod speech;
 mod tables;
+mod trees;
 
 use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use acp_relay::dialect::{Library, Vector};
+use proptest::prelude::ProptestConfig;
 
 fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
@@ -18,6 +29,18 @@ fn library() -> &'static Library {
         Ok(library) => library,
         Err(faults) => panic!("the built-in tables have faults:\n{faults}"),
     })
+}
+
+/// So many cases, or as many as `PROPTEST_CASES` says when those are more. A fault is told by its
+/// input; there are no files of seeds.
+fn cases(cases: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let raised = std::env::var_os("PROPTEST_CASES").map_or(0, |_| default.cases);
+    ProptestConfig {
+        cases: cases.max(raised),
+        failure_persistence: None,
+        ..default
+    }
 }
 
 #[test]

@@ -8,8 +8,11 @@ cd "$(dirname "$0")"
 echo "== the harnesses can fail"
 python3 run.py --prove
 python3 autobahn.py --prove
+python3 dialects/run.py --prove
 echo "== real agents and a real client"
 python3 run.py
+echo "== peers of old"
+python3 dialects/run.py
 echo "== JSON through every pair of wires"
 python3 json_suite.py
 echo "== killed at random moments"

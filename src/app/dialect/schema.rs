@@ -69,6 +69,11 @@ fn definitions() -> Value {
             "cases": list(&of("case")),
             "split": object(&json!({"dialect": of("pointer"), "canonical": of("pointer")}), &[]),
             "failure": {"description": "What becomes of a message that cannot be translated.", "enum": ["pass", "refuse"]},
+            "loses": list(&object(&json!({
+                "when": of("guard"),
+                "at": list(&json!({"type": "string", "pattern": "^(/|$)", "description": "A place in a canonical message; `*` is any one name or index."})),
+                "why": note(),
+            }), &["at"])),
             "examples": list(&json!({"type": "object", "description": "One message in both columns, with the keys of vectors."})),
             "source": note(),
             "seen": note(),

@@ -154,6 +154,19 @@ fn tell(table: &str, rule: &Value, examples: bool, text: &mut String) {
     );
     let _ = writeln!(text, "  {}", word("why"));
     text.push_str(&rows::case(rule));
+    for loss in rule["loses"].as_array().into_iter().flatten() {
+        let _ = write!(
+            text,
+            "  out and back it loses: {}",
+            rows::plain(&loss["at"])
+        );
+        for (key, word) in [("when", ", when "), ("why", ": ")] {
+            if let Some(what) = loss.get(key) {
+                let _ = write!(text, "{word}{}", rows::plain(what));
+            }
+        }
+        text.push('\n');
+    }
     if let Some(failure) = rule.get("failure") {
         let _ = writeln!(
             text,

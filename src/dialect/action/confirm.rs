@@ -17,6 +17,9 @@ use crate::wire::{IdBuf, Kind};
 /// A slot of its own for the number of the confirmation's tool call.
 const NUMBER: usize = usize::MAX;
 
+/// A slot of its own for the id of the tool call that a confirmation is about.
+const CALL: usize = usize::MAX - 1;
+
 impl Translator {
     pub(super) fn ask_confirmation<'a>(
         &mut self,
@@ -27,7 +30,15 @@ impl Translator {
         match (scene.way, message.kind) {
             (Way::Read, Kind::Request) => self.confirmation_read(message, asked, scene),
             (Way::Write, Kind::Request) => self.confirmation_written(message, asked),
-            (Way::Read, Kind::Result) => outcome_read(message, asked),
+            (Way::Read, Kind::Result) => {
+                let call = asked.slots.iter().find(|(slot, _)| *slot == CALL);
+                let number = scene.original.body.look(&place("/id"));
+                if let (Some((_, call)), Some(number)) = (call, number) {
+                    let call = String::from_utf8_lossy(call);
+                    self.confirmed_number(&call, &String::from_utf8_lossy(&number.json()));
+                }
+                outcome_read(message, asked);
+            }
             (Way::Write, Kind::Result) => outcome_written(message, asked),
             _ => {}
         }
@@ -48,6 +59,10 @@ impl Translator {
         let root = text_at("/toolCall/rawInput/rootCommand");
         let server = text_at("/toolCall/rawInput/serverName");
         let tool = text_at("/toolCall/rawInput/toolDisplayName");
+        let words = ["description", "command", "toolDisplayName"]
+            .map(|name| text_at(&format!("/toolCall/rawInput/{name}")));
+        let words = words.into_iter().find(|words| !words.is_empty());
+        let words = words.unwrap_or_else(|| "Tool call".into());
         let named = |name: &str| {
             if name.is_empty() {
                 String::new()
@@ -90,6 +105,11 @@ impl Translator {
             let variant = place("/sessionUpdate");
             // A tool call is an object, so nothing is in the way.
             let _ = update.put(variant.names(), Node::raw(b"\"tool_call\""));
+            let title = place("/title");
+            if update.look(&title).is_none() {
+                // A tool call has a title, other than what a permission request shows of it.
+                let _ = update.put(title.names(), Node::string(&words));
+            }
         }
         let session = message
             .body
@@ -103,8 +123,10 @@ impl Translator {
     }
 
     fn confirmation_written(&mut self, message: &mut Message<'_>, asked: &mut Asked) {
-        self.legacy.last += 1;
         let text_at = |at: &str| message.body.text_at(&place(at));
+        if let Some(call) = text_at("/toolCall/toolCallId") {
+            asked.slots.push((CALL, call.into_bytes().into()));
+        }
         let own = message
             .body
             .look(&place("/toolCall/rawInput"))
@@ -142,7 +164,6 @@ impl Translator {
                 ("description", Node::string(&title)),
             ]),
         };
-        asked.slots.clear();
         set(message, "/toolCall/rawInput", made);
     }
 }
@@ -158,16 +179,22 @@ fn outcome_read(message: &mut Message<'_>, asked: &Asked) {
         message.changed = true;
         return;
     }
-    let id = if offered.get(&outcome).is_some() {
-        outcome
-    } else {
-        // The laws of permission place a kind among the options, and never widen it.
-        match &*outcome {
-            "allow" => "allow_once".into(),
-            "reject" => "reject_once".into(),
-            other if other.starts_with("alwaysAllow") => "allow_always".into(),
-            _ => outcome,
-        }
+    // The words are the dialect's own; an option that happens to be called so may mean otherwise.
+    let kinds: &[&str] = match &*outcome {
+        "allow" => &["allow_once"],
+        "reject" => &["reject_once", "reject_always"],
+        other if other.starts_with("alwaysAllow") => &["allow_always"],
+        _ => &[],
+    };
+    let of = |kind: &&str| {
+        let mut found = offered.0.iter().filter(|offer| offer.kind == **kind);
+        let named = found.clone().find(|offer| offer.id == outcome);
+        named.or_else(|| found.next().filter(|_| found.next().is_none()))
+    };
+    let id = match kinds.iter().find_map(of) {
+        Some(offer) => offer.id.clone(),
+        // The laws of permission see to the rest, and never widen it.
+        None => kinds.first().map_or(outcome, |kind| (*kind).to_owned()),
     };
     let made = [
         &b"{\"outcome\":{\"outcome\":\"selected\",\"optionId\":"[..],

@@ -4,11 +4,13 @@
 //! - `number_tool_call`: tool calls get numbers. Read, the bridge counts and answers the number;
 //!   written, the client counts, and updates wait until it has told.
 //! - `open_session`: a client that knows no sessions gets one: the bridge opens it after
-//!   `initialize`, and prompts wait for it.
+//!   `initialize`, and prompts wait for it. An agent that knows none has one: a client may open
+//!   it once, and not before the person has signed in.
+//! - Why a turn ended is told in words where an answer has no place for it.
 //!
 //! Not here: confirmations (see `confirm`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::run::{Scene, place, set};
 use crate::dialect::asked::{Asked, Purpose};
@@ -18,11 +20,16 @@ use crate::dialect::table::Way;
 use crate::dialect::text;
 use crate::dialect::translate::Translator;
 use crate::dialect::tree::Node;
-use crate::wire::{Frame, Kind, Limits, Shape, scan};
+use crate::wire::{Frame, IdBuf, Kind, Limits, Shape, scan};
 
-/// Most tool calls that are numbered, and most messages that wait for something.
+/// Most tool calls that are numbered; most messages that wait for something, and their bytes.
 const NUMBERED: usize = 4096;
 const WAITING: usize = 1024;
+const WAITING_BYTES: usize = 1 << 20;
+
+/// What a client hears that asks for a session too early, or for another one.
+const SIGNED_OUT: &[u8] = br#"{"code":-32000,"message":"Authentication required"}"#;
+const ONE_SESSION: &[u8] = br#"{"code":-32600,"message":"this agent holds one session only, and it is open; start another agent for a second one"}"#;
 
 /// What the actions of the original protocol remember.
 #[derive(Debug, Default)]
@@ -31,14 +38,28 @@ pub(in crate::dialect) struct Legacy {
     pub(super) last: u32,
     /// The numbers of canonical tool calls; `None` while the client has not told.
     pub(super) numbers: HashMap<String, Option<String>>,
-    /// Updates that wait for a number, by tool call.
-    waiting: Vec<(String, Frame)>,
+    /// An update that waits for the number of its tool call, and all that came after it.
+    waiting: VecDeque<Frame>,
+    waiting_bytes: usize,
     /// Whether a session was asked for.
     asked_session: bool,
     /// Whether there is one.
     has_session: bool,
     /// Prompts that wait for it.
     prompts: Vec<Frame>,
+    /// Where the relay runs, and so the agent that it starts.
+    pub(in crate::dialect) folder: String,
+    /// Whether the agent has said that nobody has signed in.
+    signed_out: bool,
+    /// What is told before the answer that is being written: the session and the words.
+    parting: Option<(String, &'static str)>,
+}
+
+impl Legacy {
+    fn keep(&mut self, frame: Frame) {
+        self.waiting_bytes += frame.len();
+        self.waiting.push_back(frame);
+    }
 }
 
 impl Translator {
@@ -75,10 +96,11 @@ impl Translator {
                 set(message, "/update/toolCallId", number);
             }
             Some(None) if !first => {
-                if self.legacy.waiting.len() < WAITING {
-                    self.legacy.waiting.push((call, scene.original.frame(true)));
-                }
+                self.legacy.keep(scene.original.frame(true));
                 scene.hold = Some("an update waits for the number of its tool call".into());
+            }
+            None if !first => {
+                scene.hold = Some("an update of a tool call that the client never heard of".into());
             }
             _ => {
                 if first && self.legacy.numbers.len() < NUMBERED {
@@ -107,19 +129,50 @@ impl Translator {
             }
         }
         out.note(Happened::Swallowed, None, "the number of a tool call");
+        self.release(out);
+    }
+
+    /// Keeps what is to be written behind an update that waits; `false` when nothing does.
+    pub(in crate::dialect) fn waits(&mut self, frame: &Frame, out: &mut Outcome) -> bool {
+        let legacy = &mut self.legacy;
+        let room = legacy.waiting_bytes < WAITING_BYTES && legacy.waiting.len() < WAITING;
+        if legacy.waiting.is_empty() || !room {
+            return false;
+        }
+        legacy.keep(frame.clone());
+        out.note(Happened::Held, None, "it comes after what waits");
         out.pass = Pass::Frames(Vec::new());
-        let waiting = std::mem::take(&mut self.legacy.waiting);
-        let (ready, rest): (Vec<_>, Vec<_>) = waiting
-            .into_iter()
-            .partition(|(waiting, _)| waiting == call);
-        self.legacy.waiting = rest;
-        for (_, frame) in ready {
+        true
+    }
+
+    /// Writes what has waited, in order, until something has to wait again.
+    fn release(&mut self, out: &mut Outcome) {
+        let mut waiting = std::mem::take(&mut self.legacy.waiting);
+        self.legacy.waiting_bytes = 0;
+        let mut replies = Vec::new();
+        while self.legacy.waiting.is_empty() {
+            let Some(frame) = waiting.pop_front() else {
+                break;
+            };
             if let Shape::One(at) = scan(&frame, &Limits::default()) {
                 let done = self.write(&frame, &at);
                 out.back.extend(done.frames(&frame));
+                replies.extend(done.back);
                 out.fired.extend(done.fired);
                 out.notes.extend(done.notes);
             }
+        }
+        for frame in waiting {
+            self.legacy.keep(frame);
+        }
+        out.pass = Pass::Frames(replies);
+    }
+
+    /// The peer has given a number to the tool call that a confirmation announced.
+    pub(super) fn confirmed_number(&mut self, call: &str, number: &str) {
+        let numbers = &mut self.legacy.numbers;
+        if numbers.len() < NUMBERED && !numbers.contains_key(call) {
+            numbers.insert(call.to_owned(), Some(number.to_owned()));
         }
     }
 
@@ -141,9 +194,28 @@ impl Translator {
                     ..Asked::default()
                 };
                 self.requests(self.peer).ask(id.clone(), asked);
-                let body = Node::raw(b"{\"cwd\":\"/\",\"mcpServers\":[]}");
+                let folder = match self.legacy.folder.as_str() {
+                    "" => "/",
+                    known => known,
+                };
+                let body = Node::object(vec![
+                    ("cwd", Node::string(folder)),
+                    ("mcpServers", Node::Array(Vec::new())),
+                ]);
                 let made = Message::made(Kind::Request, id, "session/new", body);
                 out.back.push(made.frame(true));
+            }
+            (Way::Read, Kind::Result) => {
+                let methods = message.body.look(&place("/authMethods/0"));
+                self.legacy.signed_out = methods.is_some();
+            }
+            (Way::Write, Kind::Request) if *message.method == *"session/new" => {
+                if self.legacy.signed_out {
+                    scene.refuse = Some(SIGNED_OUT);
+                } else if self.legacy.has_session {
+                    scene.refuse = Some(ONE_SESSION);
+                }
+                self.legacy.has_session |= !self.legacy.signed_out;
             }
             (Way::Read, Kind::Request) if self.legacy.asked_session && !self.legacy.has_session => {
                 if self.legacy.prompts.len() < WAITING {
@@ -152,6 +224,50 @@ impl Translator {
                 scene.hold = Some("a prompt waits for its session".into());
             }
             _ => {}
+        }
+    }
+
+    /// Where an answer has no place for its stop reason, the person is told in words.
+    pub(super) fn explain_stop(&mut self, message: &Message<'_>, asked: &Asked) {
+        let reason = message.body.text_at(&place("/stopReason"));
+        let words = match reason.as_deref() {
+            Some("refusal") => "[The agent refuses to go on with this.]",
+            Some("max_tokens") => "[The agent stopped: the limit of tokens is reached.]",
+            Some("max_turn_requests") => {
+                "[The agent stopped: the limit of requests in one turn is reached.]"
+            }
+            _ => return,
+        };
+        let session = asked.session.clone();
+        self.legacy.parting = session.map(|session| (session, words));
+    }
+
+    /// Says what `explain_stop` has left, before the answer that was written.
+    pub(in crate::dialect) fn say_parting(&mut self, frame: &Frame, out: &mut Outcome) {
+        let Some((session, words)) = self.legacy.parting.take() else {
+            return;
+        };
+        let content = vec![
+            ("type", Node::string("text")),
+            ("text", Node::string(words)),
+        ];
+        let update = vec![
+            ("sessionUpdate", Node::string("agent_message_chunk")),
+            ("content", Node::object(content)),
+        ];
+        let body = Node::object(vec![
+            ("sessionId", Node::string(&session)),
+            ("update", Node::object(update)),
+        ]);
+        let made = Message::made(Kind::Notification, IdBuf::Absent, "session/update", body);
+        let made = made.frame(true);
+        if let Shape::One(at) = scan(&made, &Limits::default()) {
+            let told = self.translate(Way::Write, &made, &at);
+            let mut frames = told.frames(&made);
+            frames.extend(out.frames(frame));
+            out.pass = Pass::Frames(frames);
+            out.fired.extend(told.fired);
+            out.notes.extend(told.notes);
         }
     }
 

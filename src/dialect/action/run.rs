@@ -20,6 +20,8 @@ pub(in crate::dialect) struct Scene<'s, 'a> {
     pub(in crate::dialect) before: Vec<Message<'a>>,
     /// Why this one does not go on now.
     pub(in crate::dialect) hold: Option<String>,
+    /// The error that its sender is answered with instead.
+    pub(in crate::dialect) refuse: Option<&'static [u8]>,
 }
 
 impl Translator {
@@ -38,6 +40,9 @@ impl Translator {
                 Action::TellPermission => tell_permission(message, scene.way),
                 Action::RebuildConfigOptions => self.rebuild_options(message, asked, scene.way),
                 Action::RejectUnsupported => self.reject_unsupported(message, asked, out),
+                Action::StopReasonOfTurn if scene.way == Way::Write => {
+                    self.explain_stop(message, asked)
+                }
                 Action::StopReasonOfTurn => self.stop_reason(message, asked, scene.way),
                 // It has a say when further messages are made.
                 Action::OnlyNewText => {}

@@ -5,14 +5,17 @@
 
 mod acts;
 mod fault;
+mod loss;
 mod parts;
 mod read;
 mod rows;
 mod types;
+mod ways;
 
 pub use acts::Action;
 pub use fault::{Fault, Faults};
 pub(super) use fault::{line_of, nearest};
+pub use loss::Loss;
 pub use read::FORMAT;
 pub use types::{
     Answer, Case, Clue, Conversion, Each, Emit, Example, Expect, Failure, Fill, Guard, Jsonrpc,

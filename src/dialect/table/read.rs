@@ -23,8 +23,9 @@ const TABLE: [&str; 18] = [
     "detect", "framing", "jsonrpc", "ids", "memory", "shapes", "rules", "source", "notes",
 ];
 
-const RULE: [&str; 10] = [
-    "id", "on", "cases", "split", "failure", "examples", "source", "seen", "until", "notes",
+const RULE: [&str; 11] = [
+    "id", "on", "cases", "split", "failure", "examples", "loses", "source", "seen", "until",
+    "notes",
 ];
 
 const SIDES: [(&str, Side); 2] = [("client", Side::Client), ("agent", Side::Agent)];
@@ -263,6 +264,7 @@ impl Reading<'_> {
             why: self.need(at, "why"),
             on: on.unwrap_or(nothing),
             lossy: self.may(at, "lossy"),
+            loses: self.loses(at),
             base: self.case(at),
             cases: self.list(at, "cases", |at| {
                 self.object(at, &CASE).then(|| self.case(at))

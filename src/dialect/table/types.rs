@@ -7,6 +7,7 @@ use crate::wire::Side;
 
 use super::super::convert::As;
 use super::super::pointer::Place;
+use super::loss::Loss;
 
 /// The two ways of translating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,6 +124,8 @@ pub struct Rule {
     pub on: On,
     /// What is lost by it, if anything is.
     pub lossy: Option<String>,
+    /// The same for canonical messages on their trip to the dialect and back, as data.
+    pub loses: Vec<Loss>,
     /// What holds for all its cases.
     pub base: Case,
     /// The cases, tried in order; empty when the base is all.
@@ -392,32 +395,6 @@ impl Way {
     }
 }
 
-impl Names {
-    /// The same name in both columns.
-    #[must_use]
-    pub fn same(name: &str) -> Self {
-        Self {
-            dialect: Some(name.to_owned()),
-            canonical: Some(name.to_owned()),
-        }
-    }
-
-    /// The name a message has before it is translated.
-    #[must_use]
-    pub fn before(&self, way: Way) -> Option<&str> {
-        match way {
-            Way::Read => self.dialect.as_deref(),
-            Way::Write => self.canonical.as_deref(),
-        }
-    }
-
-    /// The name it has afterwards.
-    #[must_use]
-    pub fn after(&self, way: Way) -> Option<&str> {
-        self.before(way.back())
-    }
-}
-
 impl Selector {
     /// The method's names.
     #[must_use]
@@ -425,51 +402,5 @@ impl Selector {
         match self {
             Self::Method(names) | Self::Answers(names) | Self::ErrorsOf(names) => names,
         }
-    }
-}
-
-impl Case {
-    /// The guard on the side a message comes from.
-    #[must_use]
-    pub fn before(&self, way: Way) -> &Guard {
-        match way {
-            Way::Read => &self.dialect,
-            Way::Write => &self.canonical,
-        }
-    }
-
-    /// The guard on the side it goes to.
-    #[must_use]
-    pub fn after(&self, way: Way) -> &Guard {
-        self.before(way.back())
-    }
-
-    /// Whether the case works that way.
-    #[must_use]
-    pub fn works(&self, way: Way) -> bool {
-        self.only.is_none_or(|only| only == way)
-    }
-}
-
-impl Row {
-    /// The place on the side a message comes from.
-    #[must_use]
-    pub fn before(&self, way: Way) -> Option<&Place> {
-        match way {
-            Way::Read => self.dialect.as_ref(),
-            Way::Write => self.canonical.as_ref(),
-        }
-    }
-
-    /// The place on the side it goes to.
-    #[must_use]
-    pub fn after(&self, way: Way) -> Option<&Place> {
-        self.before(way.back())
-    }
-
-    /// Whether the row works that way.
-    #[must_use]
-    pub fn works(&self, way: Way) -> bool {
-        self.only.is_none_or(|only| only == way)
     }
 }

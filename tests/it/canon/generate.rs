@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 /// Makes values; the same seed makes the same ones.
-pub(super) struct Generator {
+pub(crate) struct Generator {
     root: &'static Value,
     state: u64,
     /// How often something is made wrong, in hundredths for each place.
@@ -14,7 +14,7 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    pub(super) fn new(root: &'static Value, seed: u64, noise: u64) -> Self {
+    pub(crate) fn new(root: &'static Value, seed: u64, noise: u64) -> Self {
         Self {
             root,
             state: seed,
@@ -24,7 +24,7 @@ impl Generator {
     }
 
     /// A value of the definition of that name.
-    pub(super) fn definition(&mut self, name: &str) -> Value {
+    pub(crate) fn definition(&mut self, name: &str) -> Value {
         self.object(&self.root["$defs"][name])
     }
 

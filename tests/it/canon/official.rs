@@ -15,10 +15,10 @@ use super::{frame, tell};
 
 /// A definition that a method uses.
 #[derive(Debug)]
-pub(super) struct Official {
-    pub(super) name: &'static str,
+pub(crate) struct Official {
+    pub(crate) name: &'static str,
     /// Reads a value as the official type, and writes it again.
-    pass: fn(&Value) -> Result<Value, String>,
+    pub(crate) pass: fn(&Value) -> Result<Value, String>,
     schema: fn() -> Value,
 }
 
@@ -36,7 +36,7 @@ macro_rules! official {
     };
 }
 
-const OFFICIAL: &[Official] = official! {
+pub(crate) const OFFICIAL: &[Official] = official! {
     AuthenticateRequest AuthenticateResponse CancelNotification CancelRequestNotification
     CloseSessionRequest CloseSessionResponse CompleteElicitationNotification
     CreateElicitationRequest CreateElicitationResponse CreateTerminalRequest
@@ -56,7 +56,7 @@ fn schema_of<T: JsonSchema>() -> Value {
 }
 
 /// The schema file, which is data and not an API.
-static PUBLISHED: LazyLock<Value> = LazyLock::new(|| {
+pub(crate) static PUBLISHED: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../src/canon/acp-v1.schema.json")).unwrap()
 });
 
@@ -191,7 +191,7 @@ fn the_published_schema_says_nothing_that_is_not_read() {
 }
 
 /// What `check` says of a value as params or result of its definition's method.
-fn check(name: &str, value: &Value) -> Vec<Deviation> {
+pub(crate) fn check(name: &str, value: &Value) -> Vec<Deviation> {
     let definition = &PUBLISHED["$defs"][name];
     let method = definition["x-method"].as_str().unwrap();
     let caller = match definition["x-side"].as_str() {

@@ -106,7 +106,7 @@ fn frame(value: &Value) -> (Frame, acp_relay::wire::Envelope) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(super::cases(256))]
 
     #[test]
     fn an_answer_that_names_a_refusal_allows_nothing(options in options(), id in word(), extra in word()) {

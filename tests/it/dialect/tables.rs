@@ -52,6 +52,22 @@ fn all_faults_of_a_table_are_told_at_once() {
 }
 
 #[test]
+fn a_loss_is_somewhere_and_is_said_in_words_too() {
+    let read = |loses: &str, lossy: &str| {
+        let text = format!(
+            r#"{{"format":1,"dialect":"d","title":"D","rules":[{{"id":"a","why":"x",{lossy}"on":{{"from":"agent","method":"m"}},"loses":{loses},"examples":[{{}}]}}]}}"#
+        );
+        Table::read("d.json", &text).map_err(|faults| faults.to_string())
+    };
+    let said = r#""lossy":"y","#;
+    assert!(read(r#"[{"at":["/a/*",""],"when":{"/b":1}}]"#, said).is_ok());
+    let fault = |loses, lossy| read(loses, lossy).unwrap_err();
+    assert!(fault(r#"[{"at":["/a"]}]"#, "").contains("what is lost is not said"));
+    assert!(fault("[{}]", said).contains("this loss is nowhere"));
+    assert!(fault(r#"[{"at":["a"]}]"#, said).contains("begin it with `/`"));
+}
+
+#[test]
 fn rules_that_could_both_be_meant_are_refused() {
     let rule = |id: &str, guard: &str| {
         format!(

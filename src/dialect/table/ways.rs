@@ -1,0 +1,78 @@
+//! The two sides of names, guards and rows, by the way a message goes.
+//!
+//! Not here: the types (see `types`).
+
+use super::types::{Case, Guard, Names, Row, Way};
+use crate::dialect::pointer::Place;
+
+impl Names {
+    /// The same name in both columns.
+    #[must_use]
+    pub fn same(name: &str) -> Self {
+        Self {
+            dialect: Some(name.to_owned()),
+            canonical: Some(name.to_owned()),
+        }
+    }
+
+    /// The name a message has before it is translated.
+    #[must_use]
+    pub fn before(&self, way: Way) -> Option<&str> {
+        match way {
+            Way::Read => self.dialect.as_deref(),
+            Way::Write => self.canonical.as_deref(),
+        }
+    }
+
+    /// The name it has afterwards.
+    #[must_use]
+    pub fn after(&self, way: Way) -> Option<&str> {
+        self.before(way.back())
+    }
+}
+
+impl Case {
+    /// The guard on the side a message comes from.
+    #[must_use]
+    pub fn before(&self, way: Way) -> &Guard {
+        match way {
+            Way::Read => &self.dialect,
+            Way::Write => &self.canonical,
+        }
+    }
+
+    /// The guard on the side it goes to.
+    #[must_use]
+    pub fn after(&self, way: Way) -> &Guard {
+        self.before(way.back())
+    }
+
+    /// Whether the case works that way.
+    #[must_use]
+    pub fn works(&self, way: Way) -> bool {
+        self.only.is_none_or(|only| only == way)
+    }
+}
+
+impl Row {
+    /// The place on the side a message comes from.
+    #[must_use]
+    pub fn before(&self, way: Way) -> Option<&Place> {
+        match way {
+            Way::Read => self.dialect.as_ref(),
+            Way::Write => self.canonical.as_ref(),
+        }
+    }
+
+    /// The place on the side it goes to.
+    #[must_use]
+    pub fn after(&self, way: Way) -> Option<&Place> {
+        self.before(way.back())
+    }
+
+    /// Whether the row works that way.
+    #[must_use]
+    pub fn works(&self, way: Way) -> bool {
+        self.only.is_none_or(|only| only == way)
+    }
+}

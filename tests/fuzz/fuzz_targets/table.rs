@@ -1,0 +1,47 @@
+//! Any text as a mapping table: it is read, or refused with all its faults; what is read can be
+//! carried out.
+
+#![no_main]
+
+use acp_relay::dialect::{Library, Translator};
+use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use libfuzzer_sys::fuzz_target;
+
+/// Messages that tables are for.
+const MESSAGES: [&str; 4] = [
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"a":[{"b":null}]}}"#,
+    r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"a"}]}}}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"session/request_permission","params":{"sessionId":"s","options":[{"optionId":"a","kind":"allow_once"}]}}"#,
+    r#"{"jsonrpc":"2.0","id":2,"result":{"outcome":{"outcome":"selected","optionId":"a"}}}"#,
+];
+
+fuzz_target!(|text: &str| {
+    let mut library = Library::default();
+    let table = match library.add("fuzz.json", text) {
+        Ok(table) => table,
+        Err(faults) => {
+            assert!(!faults.0.is_empty());
+            assert!(!faults.to_string().is_empty());
+            return;
+        }
+    };
+    let _ = library.check_examples("fuzz.json", text, &table);
+    // It may extend what is not there.
+    let Ok(program) = library.program(&table.name) else {
+        return;
+    };
+    for peer in [Side::Client, Side::Agent] {
+        let mut relay = Translator::new(peer, program.clone());
+        for message in MESSAGES {
+            let frame = Frame::from(message);
+            let Shape::One(at) = scan(&frame, &Limits::default()) else {
+                unreachable!("the messages above are messages");
+            };
+            for outcome in [relay.read(&frame, &at), relay.write(&frame, &at)] {
+                for made in outcome.frames(&frame).iter().chain(&outcome.back) {
+                    assert!(matches!(scan(made, &Limits::default()), Shape::One(_)));
+                }
+            }
+        }
+    }
+});

@@ -1,0 +1,52 @@
+//! Any lines as a conversation in any built-in dialect: what comes of each is a message.
+//!
+//! The first byte picks the dialect and the peer's side; each line that follows begins with a
+//! byte that says who speaks.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use acp_relay::dialect::{Library, Pass, Translator};
+use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use libfuzzer_sys::fuzz_target;
+
+static LIBRARY: LazyLock<Library> =
+    LazyLock::new(|| Library::builtin().expect("the built-in tables have no faults"));
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((first, rest)) = bytes.split_first() else {
+        return;
+    };
+    let tables = LIBRARY.tables();
+    let table = &tables[usize::from(first >> 1) % tables.len()];
+    let peer = if first & 1 == 0 {
+        Side::Client
+    } else {
+        Side::Agent
+    };
+    let program = LIBRARY.program(&table.name).expect("it is built in");
+    let mut relay = Translator::new(peer, program);
+    for line in rest.split(|byte| *byte == b'\n') {
+        let Some((way, text)) = line.split_first() else {
+            continue;
+        };
+        let frame = Frame::new(text.to_vec());
+        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+            continue;
+        };
+        let outcome = if way & 1 == 0 {
+            relay.read(&frame, &at)
+        } else {
+            relay.write(&frame, &at)
+        };
+        if let Pass::Frames(frames) = &outcome.pass {
+            for made in frames {
+                assert!(matches!(scan(made, &Limits::default()), Shape::One(_)));
+            }
+        }
+        for made in &outcome.back {
+            assert!(matches!(scan(made, &Limits::default()), Shape::One(_)));
+        }
+    }
+});

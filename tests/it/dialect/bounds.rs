@@ -1,0 +1,186 @@
+//! Bounds: what a conversation remembers stays small however long it is and however large its
+//! messages are, nothing that was forgotten is answered wrongly, and nothing is half translated.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use acp_relay::dialect::{Happened, Outcome, Pass, Program, Translator};
+use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::line::{scanned, value};
+
+/// The messages of the golden vectors in their dialects.
+static SEEDS: LazyLock<Vec<(String, Side, String)>> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/dialect");
+    let mut seeds = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "jsonl") {
+            for line in fs::read_to_string(path).unwrap().lines() {
+                let vector: Value = serde_json::from_str(line).unwrap();
+                let client = vector["direction"] == "client_to_agent";
+                let from = if client { Side::Client } else { Side::Agent };
+                let dialect = vector["dialect"].as_str().unwrap().to_owned();
+                seeds.push((dialect, from, vector["dialect_msg"].to_string()));
+            }
+        }
+    }
+    seeds.sort_by(|one, two| (&one.0, &one.2).cmp(&(&two.0, &two.2)));
+    seeds
+});
+
+fn program(name: &str) -> Arc<Program> {
+    super::library().program(name).unwrap()
+}
+
+/// Passes a message through a relay whose peer is on side `peer`.
+fn pass(relay: &mut Translator, peer: Side, from: Side, message: String) -> Outcome {
+    let frame = Frame::from(message);
+    let at = scanned(&frame);
+    if from == peer {
+        relay.read(&frame, &at)
+    } else {
+        relay.write(&frame, &at)
+    }
+}
+
+#[test]
+fn a_conversation_without_end_stays_small() {
+    // As many rounds as there are cases, and more than anything is remembered of.
+    let rounds = u64::from(super::cases(6000).cases);
+    // Those that remember the most: the original protocol, and one with slots for tool calls.
+    for name in ["zed-legacy-0.0.9", "goref"] {
+        let peer = Side::Client;
+        let mut relay = Translator::new(peer, program(name));
+        let mut flood = |rounds: std::ops::Range<u64>| {
+            let held = allocation_counter::measure(|| {
+                for round in rounds {
+                    let call = format!(
+                        r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s{round:0200}","update":{{"sessionUpdate":"tool_call","toolCallId":"t{round:0200}","title":"T","kind":"read"}}}}}}"#
+                    );
+                    let outcome = pass(&mut relay, peer, Side::Agent, call);
+                    let Pass::Frames(frames) = outcome.pass else {
+                        continue;
+                    };
+                    // The original protocol asks where canonical tells.
+                    for id in frames
+                        .iter()
+                        .filter_map(|made| value(made).get("id").cloned())
+                    {
+                        let answer =
+                            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"id":{round}}}}}"#);
+                        pass(&mut relay, peer, Side::Client, answer);
+                    }
+                }
+            });
+            held.bytes_current
+        };
+        let first = flood(0..rounds);
+        assert!(first < 16 << 20, "{name} holds {first} bytes");
+        let second = flood(rounds..2 * rounds);
+        assert!(second < 1 << 20, "{name} holds {second} bytes more");
+        // Whatever was forgotten: an answer to what nobody has asked is nobody's.
+        let stray = r#"{"jsonrpc":"2.0","id":"never","result":{"content":"x"}}"#;
+        let outcome = pass(&mut relay, peer, Side::Client, stray.to_owned());
+        assert_eq!(outcome.pass, Pass::Same, "{name}");
+        assert!(outcome.back.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn deep_and_wide_messages_are_carried_out_or_passed() {
+    let limits = Limits::default();
+    let depth = limits.nesting.min(512) - 8;
+    let deep = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    let wide = format!("[{}1]", "{},".repeat(1000));
+    let many: Vec<String> = (0..300).map(|at| format!("\"k{at}\":{at}")).collect();
+    let many = format!("{{{}}}", many.join(","));
+    let long = format!("\"{}\"", "\\u00e9x".repeat(2000));
+    let places = [
+        (
+            "session/update",
+            r#"{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"t","content":#,"rawOutput":#}}"#,
+        ),
+        (
+            "session/update",
+            r#"{"sessionId":"s","update":{"kind":"plan","content":{"steps":#},"plan":{"steps":#}}}"#,
+        ),
+        ("session/prompt", r#"{"sessionId":"s","prompt":#}"#),
+        (
+            "session/request_permission",
+            r#"{"sessionId":"s","toolCall":#,"options":#}"#,
+        ),
+        (
+            "initialize",
+            r##"{"protocolVersion":1,"clientCapabilities":#,"capabilities":#}"##,
+        ),
+        ("session/new", r#"{"cwd":"/","mcpServers":#}"#),
+    ];
+    for table in super::library().tables() {
+        for heavy in [&deep, &wide, &many, &long] {
+            for (method, place) in places {
+                let body = place.replace('#', heavy);
+                let text =
+                    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{body}}}"#);
+                let frame = Frame::from(text);
+                let Shape::One(at) = scan(&frame, &limits) else {
+                    panic!("{method} is no message")
+                };
+                for peer in [Side::Client, Side::Agent] {
+                    let mut relay = Translator::new(peer, program(&table.name));
+                    for outcome in [relay.read(&frame, &at), relay.write(&frame, &at)] {
+                        for made in outcome.frames(&frame).iter().chain(&outcome.back) {
+                            assert!(
+                                matches!(scan(made, &limits), Shape::One(_)),
+                                "{}",
+                                table.name
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(super::cases(500))]
+
+    /// A message of a vector with bytes changed: no panic, what is made is a message, and what
+    /// cannot be translated is refused or passes whole.
+    #[test]
+    fn damaged_messages_are_translated_whole_or_not_at_all(
+        which: prop::sample::Index, edits in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..4), write: bool,
+    ) {
+        const PARTS: [&str; 14] = ["null", "1", "\"\"", "\"a\"", "[]", "{}", "true", "-1e9", "[{}]", "{\"a\":[]}", "\"\\ud800\"", ",", "\"type\"", "\"kind\":0,"];
+        let (dialect, from, text) = which.get(&SEEDS);
+        let mut text = text.clone();
+        for (at, part) in edits {
+            // A value, or the beginning of one, gives way to something else.
+            let starts: Vec<usize> = text.match_indices([':', ',', '[']).map(|(at, _)| at + 1).collect();
+            let Some(start) = (!starts.is_empty()).then(|| *at.get(&starts)) else { continue };
+            let end = text[start..].find([',', '}', ']']).map_or(text.len(), |end| start + end);
+            let part: &&str = part.get(&PARTS);
+            text.replace_range(start..end, part);
+        }
+        let frame = Frame::from(text);
+        if let Shape::One(at) = scan(&frame, &Limits::default()) {
+            let peer = if write { from.other() } else { *from };
+            let mut relay = Translator::new(peer, program(dialect));
+            let outcome = if write { relay.write(&frame, &at) } else { relay.read(&frame, &at) };
+            for made in outcome.frames(&frame).iter().chain(&outcome.back) {
+                prop_assert!(matches!(scan(made, &Limits::default()), Shape::One(_)), "{made:?}");
+            }
+            let failed = outcome.notes.iter().any(|note| note.what == Happened::Untranslatable);
+            if failed && outcome.fired.is_empty() {
+                let refused = outcome.back.iter().any(|back| value(back)["error"]["code"] == -32058);
+                let whole = outcome.frames(&frame).iter().all(|made| value(made)["params"] == value(&frame)["params"]);
+                prop_assert!(whole, "{:?} {outcome:?}", String::from_utf8_lossy(frame.as_bytes()));
+                prop_assert!(refused == outcome.frames(&frame).is_empty(), "{outcome:?}");
+            }
+        }
+    }
+}

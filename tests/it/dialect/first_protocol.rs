@@ -1,0 +1,224 @@
+//! The protocol of July 2025, in which everything is a request and there is one session: what its
+//! translation has to remember.
+
+use acp_relay::dialect::{Outcome, Translator};
+use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use serde_json::{Value, json};
+
+/// A peer of v0.0.9 on one side.
+struct Peer(Translator);
+
+impl Peer {
+    fn new(side: Side, dialect: &str) -> Self {
+        let program = super::library().program(dialect).unwrap();
+        Self(Translator::new(side, program))
+    }
+
+    /// What goes on and what goes back when the peer says `message`.
+    fn says(&mut self, message: &Value) -> (Vec<Value>, Vec<Value>) {
+        self.with(message, Translator::read)
+    }
+
+    /// What goes on and what goes back when the peer is told `message`.
+    fn is_told(&mut self, message: &Value) -> (Vec<Value>, Vec<Value>) {
+        self.with(message, Translator::write)
+    }
+
+    fn with(
+        &mut self,
+        message: &Value,
+        way: fn(&mut Translator, &Frame, &acp_relay::wire::Envelope) -> Outcome,
+    ) -> (Vec<Value>, Vec<Value>) {
+        let frame = Frame::from(message.to_string());
+        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+            panic!("{message} is a message")
+        };
+        let outcome = way(&mut self.0, &frame, &at);
+        (values(&outcome.frames(&frame)), values(&outcome.back))
+    }
+}
+
+fn values(frames: &[Frame]) -> Vec<Value> {
+    let parse = |frame: &Frame| serde_json::from_slice(frame.as_bytes()).unwrap();
+    frames.iter().map(parse).collect()
+}
+
+fn request(id: impl Into<Value>, method: &str, params: impl Into<Value>) -> Value {
+    let params = params.into();
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+}
+
+fn result(id: impl Into<Value>, result: impl Into<Value>) -> Value {
+    let result = result.into();
+    json!({"jsonrpc": "2.0", "id": id.into(), "result": result})
+}
+
+fn update(update: impl Into<Value>) -> Value {
+    let update = update.into();
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}})
+}
+
+/// A client with a session `s` and a prompt in flight, under the id 5.
+fn client_in_a_turn() -> Peer {
+    let mut client = Peer::new(Side::Client, "zed-legacy-0.0.9");
+    client.0.runs_in("/where/it/runs");
+    client.says(&request(
+        0,
+        "initialize",
+        json!({"protocolVersion": "0.0.9"}),
+    ));
+    let (_, asked) = client.is_told(&result(
+        0,
+        json!({"protocolVersion": 1, "agentCapabilities": {}}),
+    ));
+    assert_eq!(asked[0]["params"]["cwd"], "/where/it/runs");
+    client.is_told(&result(asked[0]["id"].clone(), json!({"sessionId": "s"})));
+    let chunks = json!({"chunks": [{"text": "go"}]});
+    let (prompt, _) = client.says(&request(5, "sendUserMessage", chunks));
+    assert_eq!(prompt[0]["params"]["sessionId"], "s");
+    client
+}
+
+#[test]
+fn what_comes_after_an_update_that_waits_does_not_overtake_it() {
+    let mut client = client_in_a_turn();
+    let call =
+        json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Edit", "kind": "edit"});
+    let (push, _) = client.is_told(&update(call));
+    let done =
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"});
+    let words =
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "so"}});
+    for later in [
+        update(done),
+        update(words),
+        result(5, json!({"stopReason": "end_turn"})),
+    ] {
+        assert_eq!(
+            client.is_told(&later),
+            (vec![], vec![]),
+            "the number is not known yet"
+        );
+    }
+    let (_, said) = client.says(&result(push[0]["id"].clone(), json!({"id": 7})));
+    let methods: Vec<_> = said
+        .iter()
+        .map(|message| message["method"].as_str())
+        .collect();
+    let wanted = [
+        Some("updateToolCall"),
+        Some("streamAssistantMessageChunk"),
+        None,
+    ];
+    assert_eq!(methods, wanted);
+    assert_eq!(said[0]["params"]["toolCallId"], 7);
+    assert_eq!(said[2], result(5, json!(null)));
+}
+
+#[test]
+fn a_confirmation_gives_its_tool_call_a_number() {
+    let mut client = client_in_a_turn();
+    let update_of_it = |status| {
+        update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": status}))
+    };
+    let unheard = client.is_told(&update_of_it("pending"));
+    assert_eq!(
+        unheard,
+        (vec![], vec![]),
+        "the client could not read its id"
+    );
+    let (asked, _) = client.is_told(&request(
+        "p",
+        "session/request_permission",
+        json!({"sessionId": "s", "toolCall": {"toolCallId": "c", "title": "Edit", "kind": "edit"},
+               "options": [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]}),
+    ));
+    let answer = json!({"id": 8, "outcome": "allow"});
+    let (allowed, _) = client.says(&result(asked[0]["id"].clone(), answer));
+    assert_eq!(
+        allowed,
+        [result(
+            "p",
+            json!({"outcome": {"outcome": "selected", "optionId": "y"}})
+        )]
+    );
+    let (told, _) = client.is_told(&update_of_it("completed"));
+    assert_eq!(told[0]["params"]["toolCallId"], 8);
+}
+
+#[test]
+fn why_a_turn_ended_is_told_in_words_before_a_null() {
+    for (reason, tells) in [
+        ("refusal", true),
+        ("max_tokens", true),
+        ("max_turn_requests", true),
+        ("end_turn", false),
+    ] {
+        let mut client = client_in_a_turn();
+        let (said, _) = client.is_told(&result(5, json!({"stopReason": reason})));
+        let (last, before) = said.split_last().unwrap();
+        assert_eq!(*last, result(5, json!(null)));
+        assert_eq!(before.len(), usize::from(tells), "{reason}: {before:?}");
+        if tells {
+            assert_eq!(before[0]["method"], "streamAssistantMessageChunk");
+            // The client's answer to it is nobody's.
+            let acknowledged = client.says(&result(before[0]["id"].clone(), json!(null)));
+            assert_eq!(acknowledged, (vec![], vec![]));
+        }
+    }
+}
+
+#[test]
+fn an_agent_without_sessions_has_one_and_not_before_the_sign_in() {
+    let mut agent = Peer::new(Side::Agent, "zed-legacy-0.0.9");
+    let open = |id| request(id, "session/new", json!({"cwd": "/w", "mcpServers": []}));
+    agent.is_told(&request(0, "initialize", json!({"protocolVersion": 1})));
+    agent.says(&result(
+        0,
+        json!({"protocolVersion": "0.0.9", "isAuthenticated": false}),
+    ));
+    let (on, back) = agent.is_told(&open(1));
+    assert_eq!((on.len(), &back[0]["error"]["code"]), (0, &json!(-32000)));
+    agent.is_told(&request(
+        2,
+        "authenticate",
+        json!({"methodId": "legacy-auth"}),
+    ));
+    agent.says(&result(2, json!(null)));
+    let (on, back) = agent.is_told(&open(3));
+    assert_eq!(
+        (on.len(), &back[0]["result"]["sessionId"]),
+        (0, &json!("legacy-1"))
+    );
+    let (on, back) = agent.is_told(&open(4));
+    assert_eq!((on.len(), &back[0]["error"]["code"]), (0, &json!(-32600)));
+}
+
+#[test]
+fn a_request_that_is_taken_back_has_the_id_that_the_peer_knows() {
+    let mut client = Peer::new(Side::Client, "goref-ccui");
+    let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": []});
+    let (asked, _) = client.is_told(&request("a-b", "session/request_permission", params));
+    assert!(asked[0]["id"].is_number());
+    let cancel = |id: Value| json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}});
+    let (told, _) = client.is_told(&cancel(json!("a-b")));
+    assert_eq!(told, [cancel(asked[0]["id"].clone())]);
+    assert_eq!(client.is_told(&cancel(json!(7))).0, [cancel(json!(7))]);
+    assert_eq!(client.is_told(&cancel(json!("never"))).0, [] as [Value; 0]);
+    // Where every message is a request, the notification means nothing.
+    for side in [Side::Client, Side::Agent] {
+        let told = Peer::new(side, "zed-legacy-0.0.9").is_told(&cancel(json!(7)));
+        assert_eq!(told, (vec![], vec![]));
+    }
+}
+
+#[test]
+fn a_peer_that_goes_over_to_another_dialect_still_answers() {
+    let mut agent = Peer::new(Side::Agent, "loose-v1");
+    let prompt = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "go"}]});
+    agent.is_told(&request(1, "session/prompt", prompt));
+    let program = super::library().program("draft-v0.0.16").unwrap();
+    let mut agent = Peer(agent.0.speaking(program));
+    let (ended, _) = agent.says(&result(1, json!(null)));
+    assert_eq!(ended, [result(1, json!({"stopReason": "end_turn"}))]);
+}

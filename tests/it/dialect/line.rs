@@ -1,0 +1,168 @@
+//! Two canonical peers with one dialect between them: client, relay, dialect, relay, agent.
+//!
+//! What either peer says is written to the dialect by one translator and read from it by another,
+//! so both roles of a table are at work in every conversation. Not here: what is said (see
+//! `official`), and what is demanded of what arrives (see `roundtrip`).
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use acp_relay::dialect::{Outcome, Program, Translator};
+use acp_relay::wire::{Envelope, Frame, Limits, Shape, Side, scan};
+use serde_json::{Value, json};
+
+/// The two relays.
+pub(super) struct Line {
+    /// Stands by the client; its peer is an agent that speaks the dialect.
+    near: Translator,
+    /// Stands by the agent; its peer is a client that speaks the dialect.
+    far: Translator,
+    /// The session as the client and the agent know it.
+    sessions: [String; 2],
+    requests: u64,
+}
+
+/// What came of one message.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// What the other peer got.
+    pub(super) there: Vec<Value>,
+    /// What the one who spoke got.
+    pub(super) here: Vec<Value>,
+    /// What crossed in the dialect.
+    pub(super) wire: Vec<Value>,
+    /// The rules that were at work, as `dialect/rule`.
+    pub(super) rules: BTreeSet<String>,
+    /// What was noted.
+    pub(super) notes: Vec<String>,
+}
+
+/// The envelope of a frame that has to be a message.
+pub(super) fn scanned(frame: &Frame) -> Envelope {
+    match scan(frame, &Limits::default()) {
+        Shape::One(at) => at,
+        other => panic!("{}: {other:?}", String::from_utf8_lossy(frame.as_bytes())),
+    }
+}
+
+pub(super) fn value(frame: &Frame) -> Value {
+    serde_json::from_slice(frame.as_bytes()).unwrap()
+}
+
+impl Line {
+    /// Two relays that have heard nothing yet.
+    pub(super) fn new(program: &Arc<Program>) -> Self {
+        Self {
+            near: Translator::new(Side::Agent, Arc::clone(program)),
+            far: Translator::new(Side::Client, Arc::clone(program)),
+            sessions: ["s1".into(), "s1".into()],
+            requests: 100,
+        }
+    }
+
+    /// The session as that side knows it.
+    pub(super) fn session(&self, side: Side) -> &str {
+        &self.sessions[side as usize]
+    }
+
+    /// Sends a request with an id of its own.
+    pub(super) fn request(&mut self, from: Side, method: &str, params: &Value) -> (Value, Heard) {
+        self.requests += 1;
+        // Ids of all kinds, and some that fit no 32 bits.
+        let id = match self.requests % 3 {
+            0 => json!(format!("id-{}", self.requests)),
+            1 => json!(self.requests),
+            _ => json!(self.requests << 33),
+        };
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let heard = self.say(from, &message);
+        (message, heard)
+    }
+
+    /// Says a canonical message, and plays all that follows from it.
+    pub(super) fn say(&mut self, from: Side, message: &Value) -> Heard {
+        let mut heard = Heard::default();
+        let mut open = VecDeque::from([(from, true, Frame::from(message.to_string()))]);
+        let mut hops = 0;
+        while let Some((by, writes, frame)) = open.pop_front() {
+            hops += 1;
+            assert!(hops < 64, "{message} runs in circles");
+            // Written by the relay beside its sender, read by the one beside its receiver.
+            let relay = match (by, writes) {
+                (Side::Client, true) | (Side::Agent, false) => &mut self.near,
+                _ => &mut self.far,
+            };
+            let at = scanned(&frame);
+            let outcome = if writes {
+                relay.write(&frame, &at)
+            } else {
+                relay.read(&frame, &at)
+            };
+            heard.learn(&outcome);
+            for made in outcome.frames(&frame) {
+                if writes {
+                    heard.wire.push(value(&made));
+                    open.push_back((by, false, made));
+                } else {
+                    heard.deliver(by != from, value(&made));
+                }
+            }
+            for made in outcome.back {
+                if !writes {
+                    heard.wire.push(value(&made));
+                    open.push_back((by.other(), false, made));
+                    continue;
+                }
+                let got = value(&made);
+                if got["method"] == "session/new" {
+                    // A relay asks for the session that its dialect does not name.
+                    let answer = json!({ "jsonrpc": "2.0", "id": got["id"], "result": { "sessionId": "s1" } });
+                    open.push_back((by, true, Frame::from(answer.to_string())));
+                } else {
+                    heard.deliver(by == from, got);
+                }
+            }
+        }
+        heard
+    }
+
+    /// The client asks, and the agent answers if it is reached.
+    pub(super) fn open(&mut self, method: &str, params: &Value, result: &Value) {
+        let (_, heard) = self.request(Side::Client, method, params);
+        let asked = heard.there.iter().find(|one| one["method"] == method);
+        let answers = match asked {
+            Some(asked) => {
+                let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
+                self.say(Side::Agent, &answer).there
+            }
+            None => heard.here,
+        };
+        let session = answers
+            .iter()
+            .find_map(|one| one["result"]["sessionId"].as_str());
+        if let Some(session) = session {
+            self.sessions[Side::Client as usize] = session.to_owned();
+        }
+    }
+}
+
+impl Heard {
+    fn deliver(&mut self, here: bool, got: Value) {
+        if here {
+            self.here.push(got);
+        } else {
+            self.there.push(got);
+        }
+    }
+
+    fn learn(&mut self, outcome: &Outcome) {
+        let fired = outcome.fired.iter();
+        self.rules
+            .extend(fired.map(|fired| format!("{}/{}", fired.dialect, fired.rule)));
+        for note in &outcome.notes {
+            self.rules.extend(note.rule.clone());
+            self.notes
+                .push(format!("{}: {}", note.what.name(), note.detail));
+        }
+    }
+}

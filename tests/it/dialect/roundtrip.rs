@@ -1,0 +1,250 @@
+//! Out and back: what the official types can say crosses every dialect and arrives as it was, or
+//! with exactly the loss that the dialect's table states; and whatever arrives is canonical.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use acp_relay::dialect::table::Rule;
+use acp_relay::dialect::{Library, Way};
+use serde_json::Value;
+
+use super::speech::{Role, Said, Speech, begun, deviates};
+
+/// A rule, as `dialect/rule`, and a place.
+type Loss = (String, String);
+
+/// What the tables state and what was seen, over all crossings.
+#[derive(Default)]
+struct Ledger {
+    stated: BTreeSet<Loss>,
+    seen: BTreeSet<Loss>,
+    /// The rules that were at work and the place, with the first message that shows it.
+    unstated: BTreeMap<Loss, String>,
+    faults: BTreeSet<String>,
+}
+
+/// How often each kind of message is sent; `PROPTEST_CASES` raises it as it does for properties.
+fn rounds() -> u64 {
+    let cases = std::env::var("PROPTEST_CASES").ok();
+    let cases = cases.and_then(|cases| cases.parse::<u64>().ok());
+    cases.map_or(16, |cases| (cases / 16).max(16))
+}
+
+#[test]
+fn what_crosses_a_dialect_loses_what_its_table_states_and_nothing_else() {
+    let library = super::library();
+    let mut ledger = Ledger::default();
+    for table in library.tables() {
+        for rule in &table.rules {
+            for place in rule.loses.iter().flat_map(|loss| &loss.at) {
+                let name = format!("{}/{}", table.name, rule.id);
+                ledger.stated.insert((name, place.to_string()));
+            }
+        }
+        let program = library.program(&table.name).unwrap();
+        for speech in Speech::all() {
+            let mut line = begun(&program);
+            for seed in 0..rounds() * speech.weight() {
+                if let Some(said) = speech.say(&mut line, seed) {
+                    ledger.judge(library, &speech, &said);
+                }
+            }
+        }
+    }
+    let Ledger {
+        stated,
+        seen,
+        unstated,
+        faults,
+    } = ledger;
+    let mut told = String::new();
+    for ((rules, place), sample) in &unstated {
+        let _ = writeln!(
+            told,
+            "{rules} loses `{place}` and does not state it: {sample}"
+        );
+    }
+    for (rule, place) in stated.difference(&seen) {
+        let _ = writeln!(
+            told,
+            "{rule} states the loss of `{place}`, which never occurs"
+        );
+    }
+    for fault in faults {
+        let _ = writeln!(told, "{fault}");
+    }
+    assert!(told.is_empty(), "\n{told}");
+}
+
+impl Ledger {
+    fn judge(&mut self, library: &Library, speech: &Speech, said: &Said) {
+        let Said {
+            message,
+            heard,
+            asked,
+        } = said;
+        let answers = matches!(speech.role, Role::Result | Role::Error);
+        let (fits, others): (Vec<&Value>, Vec<&Value>) = heard.there.iter().partition(|got| {
+            if answers {
+                got.get("method").is_none() && Some(&got["id"]) == asked.as_ref()
+            } else {
+                got["method"] == message["method"]
+            }
+        });
+        let told = || {
+            format!(
+                "{message}\n  by {:?}\n  wire {}\n  there {}\n  here {} {:?}",
+                heard.rules,
+                shown(&heard.wire),
+                shown(&heard.there),
+                shown(&heard.here),
+                heard.notes
+            )
+        };
+        // Where ids are given anew, a request that nobody made cannot be named.
+        let of_nobody = |note: &String| note.contains("takes back a request that is not open");
+        if fits.is_empty() && heard.notes.iter().any(of_nobody) {
+            return;
+        }
+        let mut lost = Vec::new();
+        match &fits[..] {
+            [got] if body(got).0 == body(message).0 => {
+                differ("", body(message).1, body(got).1, &mut lost)
+            }
+            [_] | [] => lost.push(String::new()),
+            _ => {
+                self.faults
+                    .insert(format!("one message became several: {}", told()));
+            }
+        }
+        // Whoever asks is answered once, by the other peer later or by the bridge at once.
+        let owed = usize::from(speech.role == Role::Request && fits.is_empty());
+        if heard.here.len() != owed || (answers && fits.len() != 1) {
+            self.faults
+                .insert(format!("an answer is missing or too many: {}", told()));
+        }
+        let rules: Vec<(&String, &Rule)> = heard
+            .rules
+            .iter()
+            .filter_map(|name| Some((name, find(library, name)?)))
+            .collect();
+        // A further message has a rule that makes it.
+        let makes = |rule: &Rule| {
+            let mut cases = std::iter::once(&rule.base).chain(&rule.cases);
+            cases.any(|case| !case.emit.is_empty() || !case.actions.is_empty())
+        };
+        if !others.is_empty() && !rules.iter().any(|(_, rule)| makes(rule)) {
+            self.faults
+                .insert(format!("something was added: {}", told()));
+        }
+        // A rule that only writes has no way back: nothing is to be learnt from what returns.
+        let one_way = |rule: &Rule| rule.base.only == Some(Way::Write);
+        if rules.iter().any(|(_, rule)| one_way(rule)) {
+            return;
+        }
+        // What arrives as it was sent is what the official types wrote.
+        let news = |got: &&Value| body(got).1 != body(message).1;
+        for got in heard.there.iter().chain(&heard.here).filter(news) {
+            if let Some(found) = deviates(got, speech.method) {
+                self.faults
+                    .insert(format!("{} is not canonical: {found}\n\t{}", got, told()));
+            }
+        }
+        let sent = body(message).1.to_string();
+        for place in lost {
+            let mut known = false;
+            for (name, rule) in &rules {
+                for loss in rule
+                    .loses
+                    .iter()
+                    .filter(|loss| loss.concerns(sent.as_bytes()))
+                {
+                    for at in loss
+                        .at
+                        .iter()
+                        .map(ToString::to_string)
+                        .filter(|at| covers(at, &place))
+                    {
+                        self.seen.insert(((*name).clone(), at));
+                        known = true;
+                    }
+                }
+            }
+            if !known {
+                let names: Vec<&str> = heard.rules.iter().map(String::as_str).collect();
+                let entry = self.unstated.entry((names.join(" "), place));
+                entry.or_insert_with(|| format!("{:?} {}", speech.role, told()));
+            }
+        }
+    }
+}
+
+fn shown(all: &[Value]) -> String {
+    Value::from(all.to_vec()).to_string()
+}
+
+fn find<'l>(library: &'l Library, name: &str) -> Option<&'l Rule> {
+    let (table, id) = name.split_once('/')?;
+    library
+        .table(table)
+        .ok()?
+        .rules
+        .iter()
+        .find(|rule| rule.id == id)
+}
+
+/// Whether a stated place is that place or one around it.
+fn covers(stated: &str, place: &str) -> bool {
+    if stated.is_empty() {
+        return place.is_empty();
+    }
+    let mut names = place.split('/');
+    stated.split('/').all(|stated| {
+        names
+            .next()
+            .is_some_and(|name| stated == "*" || stated == name)
+    })
+}
+
+/// What a message is (`params`, `result` or `error`), and that.
+fn body(message: &Value) -> (&'static str, &Value) {
+    let found = ["params", "result", "error"]
+        .into_iter()
+        .find_map(|name| Some((name, message.get(name)?)));
+    found.unwrap_or(("params", &Value::Null))
+}
+
+/// The places where two values differ: the leaves of objects, and of arrays element by element.
+fn differ(at: &str, sent: &Value, got: &Value, all: &mut Vec<String>) {
+    let absent = Value::Object(serde_json::Map::new());
+    let mut inner = |name: &str, one: Option<&Value>, two: Option<&Value>| {
+        let at = format!("{at}/{name}");
+        match (one, two) {
+            (Some(one), Some(two)) => differ(&at, one, two, all),
+            (Some(only @ Value::Object(members)), None)
+            | (None, Some(only @ Value::Object(members)))
+                if !members.is_empty() =>
+            {
+                differ(&at, only, &absent, all)
+            }
+            _ => all.push(at),
+        }
+    };
+    match (sent, got) {
+        (Value::Object(one), Value::Object(two)) => {
+            for name in one
+                .keys()
+                .chain(two.keys().filter(|name| !one.contains_key(*name)))
+            {
+                inner(name, one.get(name), two.get(name));
+            }
+        }
+        (Value::Array(one), Value::Array(two)) => {
+            for index in 0..one.len().max(two.len()) {
+                inner("*", one.get(index), two.get(index));
+            }
+        }
+        (one, two) if one == two => {}
+        _ => all.push(at.to_owned()),
+    }
+}

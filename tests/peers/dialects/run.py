@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""run.py: peers of old and of today hold a conversation through acp-relay.
+
+    run.py [--relay BINARY] [--jobs N] [--keep] [PLAY...]
+    run.py --prove        plays with one word changed have to fail; needs a relay
+
+Each play of plays/ (play.py tells how one is written) is held in every kind of run:
+  - the permission is given, or refused (`allow`, `refuse`),
+  - the dialects are named to the relay, or it finds them out (`named`, `auto`); with `auto` a
+    `connect` in front finds them out, too, and what passes two relays is the same,
+through `serve` on WebSocket, TCP or a Unix socket with `connect` in front, or one `connect`.
+A peer that speaks a dialect is scripted.py; the other, where there is one, is the official SDK.
+A run passes when both peers heard exactly what the play says, in its order and nothing else, the
+SDK had nothing to complain about, all exits are 0, and no process is left.
+
+One line per play, `N passed, N failed` at the end, exit 1 when one failed. Peers are installed by
+../install.sh. Not here: what is said (plays/), and who says it (scripted.py, sdk.mjs).
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import isolation  # noqa: E402
+from peers import AGENTS, SDK  # noqa: E402
+from play import Play  # noqa: E402
+
+SCRIPTED = [sys.executable, str(HERE / "scripted.py")]
+LISTEN = {"ws": "ws://127.0.0.1:0/acp", "tcp": "tcp://127.0.0.1:0", "unix": "unix:{dir}/r.sock", "connect": None}
+
+# Every kind of run, and the way it takes: all ways are taken, none twice.
+KINDS = [(("named", "allow"), "ws"), (("named", "refuse"), "connect"), (("auto", "allow"), "tcp"), (("auto", "refuse"), "unix")]
+PATIENCE = 40
+
+PLAIN = ["--client-dialect", "canonical", "--agent-dialect", "canonical"]
+
+# Agents that nobody here wrote and that need nothing but themselves.
+REAL = {agent.name: agent for agent in AGENTS if not agent.llm}
+
+
+@dataclass
+class Run:
+    play: Play
+    kind: tuple
+    way: str
+    dir: Path
+    relay: str
+    faults: list = field(default_factory=list)
+    mark: isolation.Mark = field(default_factory=isolation.Mark)
+
+    def go(self):
+        self.dir.mkdir(parents=True)
+        self.env = {**isolation.environment(self.dir), **self.mark.env}
+        started = []
+        try:
+            self.hold(started)
+        except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
+            self.faults.append(str(error))
+        finally:
+            for process in started:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+        for left in self.mark.wait_until_gone(set(), 8.0):
+            self.faults.append("left behind: %s" % left)
+        self.mark.kill_rest()
+        for role in ("client", "agent"):
+            self.judge(role)
+        return self
+
+    def hold(self, started):
+        """Starts who is needed from behind to front, and waits for the client's end."""
+        setup = self.play.setup
+        behind = ["--", *self.peer("agent")]
+        if setup.get("agent.wire") == "tcp":
+            agent = self.start(started, [*self.peer("agent"), "--listen"], stdout=subprocess.PIPE)
+            behind = [self.said(agent.stdout, r"listening on (\S+)")]
+            behind[0] = "tcp://" + behind[0]
+        words = [*self.dialects(), *self.framings()]
+        listen = LISTEN["tcp" if setup.get("client.wire") == "tcp" else self.way]
+        if listen:
+            if behind[0] != "--":
+                behind = ["--agent", *behind]
+            serve = self.start(started, [self.relay, "serve", "--listen", listen.format(dir=self.dir), *words, *behind],
+                               stderr=subprocess.PIPE)
+            endpoint = self.said(serve.stderr, r"acp-relay: listening on (\S+)", self.dir / "serve.stderr")
+            # One that recognises dialects by itself, as it does untold, leaves none to be named.
+            front = PLAIN if "named" in self.kind else []
+            command = [self.relay, "connect", *front, endpoint]
+        else:
+            command = [self.relay, "connect", *words, *behind]
+        client = self.peer("client")
+        if setup.get("client.wire") == "tcp":
+            client += ["--connect", endpoint.removeprefix("tcp://")]
+        else:
+            client += ["--", *command]
+        done = self.start(started, client)
+        done.wait(PATIENCE)
+        if listen:
+            # The agent ends with its conversation; only then is serve asked to.
+            alone = {process.pid for process in started if process.poll() is None}
+            self.faults += ["left with serve: %s" % left for left in self.mark.wait_until_gone(alone, 8.0)]
+            serve.send_signal(signal.SIGTERM)
+            if serve.wait(PATIENCE) != 0:
+                self.faults.append("serve ended with %d" % serve.returncode)
+
+    def peer(self, role):
+        part, verdict = self.dir / (role + ".json"), self.dir / (role + ".verdict")
+        part.write_text(json.dumps({**self.play.part(role, set(self.kind)), "known": {"$here": str(self.dir)}}))
+        agent = REAL.get(self.play.setup[role])
+        if agent:
+            verdict.write_text('{"fault": null}')
+            return agent.command
+        if self.play.setup[role] == "sdk":
+            return ["node", str(HERE / "sdk.mjs"), str(SDK), str(part), str(verdict)]
+        return [*SCRIPTED, str(part), str(verdict)]
+
+    def dialects(self):
+        words = []
+        for role in ("client", "agent"):
+            dialect = self.play.setup[role]
+            named = "canonical" if dialect == "sdk" or dialect in REAL else dialect
+            word = "auto" if "auto" in self.kind else named
+            words += ["--%s-dialect" % role, word]
+        return words
+
+    def framings(self):
+        """Where the agent waits to be shown a framing, the relay is told which one to show."""
+        return ["--agent-framing", "content-length"] if self.play.setup.get("agent.shown") else []
+
+    def start(self, started, command, **pipes):
+        errors = open(self.dir / ("%d.stderr" % len(started)), "w")
+        process = subprocess.Popen(command, env=self.env, cwd=self.dir, stdin=subprocess.DEVNULL, text=True,
+                                   **{"stdout": subprocess.DEVNULL, "stderr": errors, **pipes})
+        started.append(process)
+        return process
+
+    def said(self, pipe, pattern, kept=os.devnull):
+        """What a process says of itself; the rest of it is kept."""
+        found, ready, keep = [], threading.Event(), open(kept, "w")
+
+        def read():
+            for line in pipe:
+                keep.write(line)
+                keep.flush()
+                if match := re.search(pattern, line):
+                    found.append(match[1])
+                    ready.set()
+            ready.set()
+        threading.Thread(target=read, daemon=True).start()
+        ready.wait(10)
+        if not found:
+            raise RuntimeError("nobody listens, see %s" % self.dir)
+        return found[0]
+
+    def judge(self, role):
+        verdict = self.dir / (role + ".verdict")
+        try:
+            fault = json.loads(verdict.read_text())["fault"]
+        except (OSError, ValueError):
+            fault = "it left no verdict"
+        if fault:
+            self.faults.append("%s (%s): %s" % (role, self.play.setup[role], fault))
+
+
+def plays(names):
+    every = sorted((HERE / "plays").glob("*.play"))
+    chosen = [Play(path) for path in every if not names or path.stem in names]
+    for play in chosen:
+        if play.setup["agent"] in REAL and not REAL[play.setup["agent"]].installed():
+            print("skip  %-34s  %s is not installed, see install.sh" % (play.name, play.setup["agent"]))
+            chosen = [other for other in chosen if other is not play]
+    return chosen
+
+
+def kinds(play):
+    return [(kind, way) for kind, way in KINDS if "auto" not in kind or play.setup.get("auto") != "no"]
+
+
+def matrix(chosen, relay, root, jobs):
+    """(passed, failed), told play by play."""
+    def one(job):
+        play, kind, way = job
+        directory = root / ("%s.%s" % (play.name, ".".join(kind)))
+        return Run(play, kind, way, directory, relay).go()
+
+    jobs_of = [(play, kind, way) for play in chosen for kind, way in kinds(play)]
+    passed = failed = 0
+    with ThreadPoolExecutor(jobs) as pool:
+        runs = list(pool.map(one, jobs_of))
+    for play in chosen:
+        mine = [run for run in runs if run.play is play]
+        good = sum(not run.faults for run in mine)
+        passed, failed = passed + good, failed + len(mine) - good
+        print("%-4s  %-34s  %-18s → %-18s  %d of %d" % (
+            "ok" if good == len(mine) else "FAIL", play.name, play.setup["client"], play.setup["agent"], good, len(mine)))
+        for run in mine:
+            for fault in run.faults:
+                print("      %s, %s: %s" % ("/".join(run.kind), run.way, fault))
+    return passed, failed
+
+
+def prove(chosen, relay, root, jobs):
+    """One word changed in what each side is to hear: every run has to fail."""
+    for play in chosen:
+        for role, wire in (("client", "<"), ("agent", ">")):
+            at = next(at for at, line in enumerate(play.lines) if line[2] != role and line[3] in ("=", wire)
+                      and "method" in line[4] and line[1] <= {"named", "allow", "refuse"})
+            number, words, speaker, _, message = play.lines[at]
+            spoiled = {**message, "params": {**(message.get("params") or {}), "surprise": 1}}
+            other = {"<": ">", ">": "<"}[wire]
+            changed = [(number, words, speaker, wire, spoiled)]
+            if play.lines[at][3] == "=":
+                changed.append((number, words, speaker, other, message))
+            broken = Play.__new__(Play)
+            broken.name, broken.setup = "%s-%s" % (play.name, role), play.setup
+            broken.lines = [*play.lines[:at], *changed, *play.lines[at + 1:]]
+            run = Run(broken, ("named", "allow"), "connect", root / broken.name, relay).go()
+            if not any(fault.startswith(role) and "surprise" in fault for fault in run.faults):
+                print("the harness proves nothing: %s did not miss what was changed in %s" % (role, play.name))
+                return False
+    print("every change was seen")
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[2] / "target")
+    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--keep", action="store_true", help="keep what passing runs leave, too")
+    parser.add_argument("--prove", action="store_true")
+    parser.add_argument("plays", nargs="*")
+    args = parser.parse_args()
+    if not SDK.is_dir():
+        sys.exit("no SDK at %s; run tests/peers/install.sh" % SDK)
+    isolation.leave_network()
+    # Short, for the path of a Unix socket is limited to 107 bytes.
+    root = Path(tempfile.mkdtemp(prefix="acp-plays-"))
+    chosen = plays(args.plays)
+    begun = time.monotonic()
+    if args.prove:
+        good = prove(chosen[:3], args.relay, root, args.jobs)
+    else:
+        passed, failed = matrix(chosen, args.relay, root, args.jobs)
+        print("%d passed, %d failed, in %.0f s" % (passed, failed, time.monotonic() - begun))
+        good = not failed and passed > 0
+    if good and not args.keep:
+        shutil.rmtree(root, ignore_errors=True)
+    else:
+        print("what the runs left: %s" % root)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
