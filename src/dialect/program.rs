@@ -182,7 +182,7 @@ impl Layer {
                     let side = rule.on.from;
                     let list = &mut routes[way as usize][side as usize][kind as usize];
                     list.entry(name.into()).or_default().push(at);
-                    demand(demands, way, side, kind, name).add_rule(rule, way);
+                    demand(demands, way, side, kind, name).add_rule(rule, &table.shapes, way);
                 }
             }
         }

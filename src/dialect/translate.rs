@@ -55,13 +55,11 @@ impl Translator {
 
     /// Goes over to another dialect. What is in flight and what was seen of the sessions stays;
     /// slots belong to the tables that named them and begin anew.
-    #[must_use]
-    pub fn speaking(mut self, program: Arc<Program>) -> Self {
+    pub fn turn_to(&mut self, program: Arc<Program>) {
         self.program = program;
         self.memory = Memory::default();
         self.by_peer.forget_slots();
         self.by_far.forget_slots();
-        self
     }
 
     /// The dialect's name.

@@ -145,6 +145,13 @@ fn ask(n: usize) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"session/prompt\"}}\n")
 }
 
+/// A prompt as clients send them; some rules are for blocks that lack something.
+fn prompt(n: usize) -> String {
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"session/prompt\",\"params\":{{\"sessionId\":\"s\",\"prompt\":[{{\"type\":\"text\",\"text\":\"Go on \\u00e4\"}},{{\"type\":\"resource_link\",\"uri\":\"file:///a\",\"name\":\"a\"}}]}}}}\n"
+    )
+}
+
 fn answer(n: usize) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{{\"stopReason\":\"end_turn\"}}}}\n")
 }
@@ -187,7 +194,10 @@ fn updates_that_no_rule_is_for_cost_no_allocation() {
 #[test]
 fn requests_and_their_answers_cost_no_allocation() {
     for (from, speech) in ways() {
-        for count in [1, 8, 500] {
+        for (count, ask) in [1, 8, 500]
+            .into_iter()
+            .flat_map(|count| [(count, ask as fn(usize) -> String), (count, prompt)])
+        {
             let rounds = [
                 Round {
                     from,

@@ -109,8 +109,9 @@ impl Translator {
                 None,
                 format!("a denial that was sent as cancelled; `{id}` is answered"),
             );
-            message.body = Node::made(closed.result());
-            message.changed = true;
+            let result = closed.result();
+            let outcome = text::member(&result, "outcome").unwrap_or_default();
+            set(message, "/outcome", Node::made(outcome.to_vec()));
         }
     }
 }
