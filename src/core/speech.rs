@@ -126,7 +126,7 @@ impl Speech {
         asked: Option<&[u8]>,
     ) -> Option<Recognised> {
         let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
-        let found = recognise(self.library.tables(), side, frame, at, asked);
+        let found = recognise(self.library.covers(), side, frame, at, asked);
         // A client shows itself in `initialize`; what an agent answers there may be any agent's, and
         // its first messages tell more.
         let tells = matches!(at.kind, Kind::Request | Kind::Notification);

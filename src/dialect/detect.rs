@@ -23,10 +23,10 @@ pub struct Recognised {
 
 /// The dialect whose clue a message meets best. What a message looks like says more than the name
 /// its sender gives itself, for dialects are spoken under borrowed names; then the clue with the
-/// most expectations wins.
+/// most expectations wins. The covers of tables are enough.
 #[must_use]
-pub fn recognise(
-    tables: &[Arc<Table>],
+pub fn recognise<'t>(
+    tables: impl IntoIterator<Item = &'t Arc<Table>>,
     from: Side,
     frame: &Frame,
     at: &Envelope,
