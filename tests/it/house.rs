@@ -78,6 +78,7 @@ const KEPT_TO: [(&str, &[&str], &str); 7] = [
             "canon/",
             "app/",
             "core/",
+            "build.rs",
             "dialect/table/",
             "dialect/vectors.rs",
         ],
