@@ -13,8 +13,8 @@ use super::text::{self, Type};
 use super::tree::Node;
 use super::wants;
 
-/// What is asked of the messages of one kind and method.
-#[derive(Debug)]
+/// What is asked of the messages of one kind and method, or of the values at one place.
+#[derive(Clone, Debug)]
 pub(super) struct Gate {
     /// The places that are looked at first, and what lets a message in there; all come in when
     /// `None`.
@@ -34,10 +34,12 @@ pub(super) type Demand = Vec<Key>;
 pub(super) enum Wanted {
     /// One of these strings.
     Strings(Vec<Box<[u8]>>),
-    /// A value that meets one of these guards.
-    Value(Vec<Guard>),
-    /// An array with an element that meets one of these guards.
-    Elements(Vec<Guard>),
+    /// A value that meets this guard.
+    Meets(Guard),
+    /// A value that is let in here.
+    Value(Gate),
+    /// An array with an element that is let in here.
+    Elements(Gate),
     /// Anything.
     Something,
 }
@@ -139,17 +141,11 @@ impl Wanted {
                 one.dedup();
                 Self::Strings(one)
             }
-            (Self::Value(one), Self::Value(two)) => Self::Value([one, two].concat()),
-            (Self::Elements(one), Self::Elements(two)) => Self::Elements([one, two].concat()),
             _ => Self::Something,
         }
     }
 
     fn is_met(&self, found: &[u8]) -> bool {
-        let meets = |value: &[u8], guards: &[Guard]| {
-            let value = Node::raw(value);
-            guards.iter().any(|guard| holds(&value, guard))
-        };
         match self {
             Self::Something => true,
             Self::Strings(strings) => {
@@ -157,9 +153,11 @@ impl Wanted {
                 found.first() == Some(&b'"')
                     && (!is_plain || strings.iter().any(|string| **string == *found))
             }
-            Self::Value(guards) => meets(found, guards),
-            Self::Elements(guards) => {
-                Type::of(found) != Type::Array || text::items(found).any(|item| meets(item, guards))
+            Self::Meets(guard) => holds(&Node::raw(found), guard),
+            Self::Value(gate) => gate.lets_in(&Node::raw(found)),
+            Self::Elements(gate) => {
+                let mut items = text::items(found);
+                Type::of(found) != Type::Array || items.any(|item| gate.lets_in(&Node::raw(item)))
             }
         }
     }

@@ -5,7 +5,7 @@
 //! alone wants another of them. More may be let in than is changed, never less. Not here: what is
 //! made of it (see `gate`).
 
-use super::gate::{Demand, Key, Wanted};
+use super::gate::{Demand, Demands, Key, Wanted};
 use super::pointer::Place;
 use super::table::{Case, Conversion, Each, Expect, Guard, Literal, Rest, Rule, Shape, Way};
 use super::text::Type;
@@ -52,7 +52,7 @@ fn demand(guard: &Guard, work: Option<Key>) -> Demand {
     });
     let others = others.map(|(place, expect)| {
         let own = vec![(Place::root(), expect.clone())];
-        (place.clone(), Wanted::Value(vec![own]))
+        (place.clone(), Wanted::Meets(own))
     });
     named.chain(work).chain(others).collect()
 }
@@ -91,11 +91,14 @@ fn mended(case: &Case, shapes: &[Shape], way: Way) -> Option<Key> {
     if !ends_idle(cases(), way) {
         return None;
     }
-    let guards = cases().filter(|case| !is_idle(case));
-    let guards = guards.map(|case| case.before(way).clone()).collect();
+    let mut demands = Demands::default();
+    for case in cases().filter(|case| !is_idle(case)) {
+        demands.add(case.before(way));
+    }
+    let gate = demands.gate();
     let wanted = match conversion {
-        Conversion::Shape(_) => Wanted::Value(guards),
-        _ => Wanted::Elements(guards),
+        Conversion::Shape(_) => Wanted::Value(gate),
+        _ => Wanted::Elements(gate),
     };
     Some((place.clone(), wanted))
 }

@@ -194,9 +194,14 @@ fn updates_that_no_rule_is_for_cost_no_allocation() {
 #[test]
 fn requests_and_their_answers_cost_no_allocation() {
     for (from, speech) in ways() {
-        let requests: [(usize, fn(usize) -> String); 5] =
-            [(1, ask), (8, ask), (500, ask), (1, prompt), (8, prompt)];
-        for (count, ask) in requests {
+        let plain = ask as fn(usize) -> String;
+        for (count, ask) in [
+            (1, plain),
+            (8, plain),
+            (500, plain),
+            (1, prompt),
+            (8, prompt),
+        ] {
             let rounds = [
                 Round {
                     from,
