@@ -7,8 +7,9 @@
 //! compiled. Not here: what a rule wants (see `wants`), and the guards themselves (see `guard`).
 
 use super::guard::holds;
+use super::look::Look;
 use super::pointer::Place;
-use super::table::{Guard, Rule, Shape, Way};
+use super::table::{Expect, Guard, Rule, Shape, Way};
 use super::text::{self, Type};
 use super::tree::Node;
 use super::wants;
@@ -34,7 +35,7 @@ pub(super) type Demand = Vec<Key>;
 pub(super) enum Wanted {
     /// One of these strings.
     Strings(Vec<Box<[u8]>>),
-    /// A value that meets this guard.
+    /// A value that meets this guard, or nothing where that meets it.
     Meets(Guard),
     /// A value that is let in here.
     Value(Gate),
@@ -105,6 +106,9 @@ impl Demands {
         let mut all: Vec<Key> = Vec::new();
         for demand in &self.demands {
             let (place, wanted) = demand.first()?.clone();
+            if wanted.is_met(None) {
+                return None;
+            }
             match all.iter().position(|(known, _)| *known == place) {
                 Some(at) => {
                     let (place, known) = all.swap_remove(at);
@@ -124,8 +128,8 @@ impl Gate {
             return true;
         };
         let is_met = |(place, wanted): &Key| {
-            let found = body.look(place);
-            found.is_some_and(|look| wanted.is_met(&look.json()))
+            let found = body.look(place).map(Look::json);
+            wanted.is_met(found.as_deref())
         };
         first.iter().any(is_met) && self.demands.iter().any(|demand| demand.iter().all(is_met))
     }
@@ -145,7 +149,11 @@ impl Wanted {
         }
     }
 
-    fn is_met(&self, found: &[u8]) -> bool {
+    /// Whether this is what is wanted; `None` when nothing is there.
+    pub(super) fn is_met(&self, found: Option<&[u8]>) -> bool {
+        let Some(found) = found else {
+            return matches!(self, Self::Meets(guard) if guard.iter().all(is_met_by_nothing));
+        };
         match self {
             Self::Something => true,
             Self::Strings(strings) => {
@@ -161,4 +169,8 @@ impl Wanted {
             }
         }
     }
+}
+
+fn is_met_by_nothing((_, expect): &(Place, Expect)) -> bool {
+    matches!(expect, Expect::Absent(true) | Expect::NotIn(_))
 }

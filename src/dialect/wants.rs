@@ -31,7 +31,7 @@ pub(super) fn of_rule(rule: &Rule, shapes: &[Shape], way: Way) -> Vec<Demand> {
         .collect()
 }
 
-/// What a guard wants: strings first.
+/// What a guard wants: strings first, what has to be missing last.
 pub(super) fn of_guard(guard: &Guard) -> Demand {
     demand(guard, None)
 }
@@ -46,15 +46,14 @@ fn demand(guard: &Guard, work: Option<Key>) -> Demand {
         let strings = strings(expect)?;
         Some((place.clone(), Wanted::Strings(strings)))
     });
-    // What is met by nothing at all cannot be looked for.
-    let others = guard.iter().filter(|(_, expect)| {
-        strings(expect).is_none() && !matches!(expect, Expect::Absent(true) | Expect::NotIn(_))
-    });
+    let others = guard.iter().filter(|(_, expect)| strings(expect).is_none());
     let others = others.map(|(place, expect)| {
         let own = vec![(Place::root(), expect.clone())];
         (place.clone(), Wanted::Meets(own))
     });
-    named.chain(work).chain(others).collect()
+    let (missing, others): (Vec<Key>, Vec<Key>) =
+        others.partition(|(_, wanted)| wanted.is_met(None));
+    named.chain(work).chain(others).chain(missing).collect()
 }
 
 /// What a case maps, if all it does is to map the value at one place.
