@@ -1,11 +1,17 @@
 //! Embeds `mappings/*.json`, sorted by name, so that the program carries its tables.
 //!
-//! Nothing is checked here: a fault in a table is reported by the program, with its line. Not
-//! here: any other build step.
+//! Each comes with its cover, which is the same table without its rules and what they use: all
+//! that has to be read when the program starts. Nothing is checked here: a fault in a table is
+//! reported by the program, with its line. Not here: any other build step.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
+
+use serde_json::Value;
+
+/// What a cover leaves out.
+const INSIDE: [&str; 6] = ["memory", "shapes", "rules", "why", "source", "notes"];
 
 fn main() {
     println!("cargo::rerun-if-changed=mappings");
@@ -23,9 +29,23 @@ fn main() {
         let name = path.file_name().expect("a file has a name");
         let name = name.to_str().expect("table names are ASCII");
         let path = path.to_str().expect("the path is UTF-8");
-        writeln!(list, "    ({name:?}, include_str!({path:?})),").expect("a string takes it all");
+        let cover = cover(path);
+        writeln!(list, "    ({name:?}, {cover:?}, include_str!({path:?})),")
+            .expect("a string takes it all");
     }
     list.push_str("]\n");
     let out = env::var("OUT_DIR").expect("cargo sets it");
     fs::write(Path::new(&out).join("mappings.rs"), list).expect("the output folder is writable");
+}
+
+/// The table without its rules. What is no JSON is told by the program.
+fn cover(path: &str) -> String {
+    let text = fs::read_to_string(path).expect("a table can be read");
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(mut table)) => {
+            table.retain(|name, _| !INSIDE.contains(&&**name));
+            Value::Object(table).to_string()
+        }
+        _ => text,
+    }
 }

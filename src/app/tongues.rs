@@ -1,14 +1,14 @@
 //! What the two sides are told to speak: `--client-dialect`, `--agent-dialect`.
 //!
-//! The tables are read once, when the program starts. Not here: what is done with a dialect (see
-//! `core::speech`).
+//! The user's tables are read once, when the program starts; those built in when they are needed.
+//! Not here: what is done with a dialect (see `core::speech`).
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
 
-use super::dialect::{Shelf, Tables};
+use super::dialect::Tables;
 use super::{cli, exit};
 use crate::core::{Choice, Speech};
 use crate::dialect::{Library, Unknown};
@@ -46,9 +46,8 @@ impl Tongues {
         let library = if idle {
             Arc::<Library>::default()
         } else {
-            Shelf::open(&args.tables)
-                .map_err(|trouble| trouble.fail())?
-                .library
+            let library = args.tables.library();
+            Arc::new(library.map_err(|trouble| trouble.fail())?)
         };
         let tongues = Self {
             library,

@@ -1,7 +1,7 @@
 //! What each side speaks, and the translation of it.
 //!
 //! The core itself thinks in canonical ACP. A side that speaks canonical costs nothing here; one
-//! that was given a dialect, or whose dialect is recognised in the `initialize` exchange, has a
+//! that was given a dialect, or whose dialect is recognised by its first messages, has a
 //! translator of its own between its mouth and the core. Not here: how a message is translated
 //! (see `dialect`), and what the core makes of it.
 
@@ -15,9 +15,6 @@ const LOOSE: &str = "loose-v1";
 
 /// The method whose exchange shows what a peer speaks.
 const INITIALIZE: &str = "initialize";
-
-/// The method in which agents differ most.
-const UPDATE: &str = "session/update";
 
 /// Among how many of its first messages a side may show what it speaks.
 const FIRST: u8 = 32;
@@ -129,14 +126,11 @@ impl Speech {
         asked: Option<&[u8]>,
     ) -> Option<Recognised> {
         let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
-        let found = recognise(self.library.tables(), side, frame, at, asked);
-        // What an agent answers to `initialize` may be any agent's; its first update tells more.
-        let last = match side {
-            Side::Client => INITIALIZE,
-            Side::Agent => UPDATE,
-        };
+        let found = recognise(self.library.covers(), side, frame, at, asked);
+        // A client shows itself in `initialize`; what an agent answers there may be any agent's, and
+        // its first messages tell more.
         let tells = matches!(at.kind, Kind::Request | Kind::Notification);
-        let shown = tells && at.method(frame) == last;
+        let shown = side == Side::Client && tells && at.method(frame) == INITIALIZE;
         let voice = &mut self.voices[side as usize];
         voice.open = if shown || found.is_some() {
             0
@@ -192,13 +186,17 @@ impl Speech {
 impl Voice {
     /// Goes over to another dialect in the middle of the exchange that showed it.
     fn speak(&mut self, side: Side, program: Arc<Program>, id: &IdBuf, asked: Option<&str>) {
-        let mut translator = match self.translator.take() {
-            Some(known) => known.speaking(program),
-            None => Translator::new(side, program),
+        let translator = match &mut self.translator {
+            Some(known) => {
+                known.turn_to(program);
+                known
+            }
+            None => self
+                .translator
+                .insert(Box::new(Translator::new(side, program))),
         };
         if let Some(asked) = asked {
             translator.assume(side.other(), id, asked, asked);
         }
-        self.translator = Some(Box::new(translator));
     }
 }

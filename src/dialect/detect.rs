@@ -21,10 +21,12 @@ pub struct Recognised {
     pub by: String,
 }
 
-/// The tables whose clues a message meets, best first: the one with the most expectations.
+/// The dialect whose clue a message meets best. What a message looks like says more than the name
+/// its sender gives itself, for dialects are spoken under borrowed names; then the clue with the
+/// most expectations wins. The covers of tables are enough.
 #[must_use]
-pub fn recognise(
-    tables: &[Arc<Table>],
+pub fn recognise<'t>(
+    tables: impl IntoIterator<Item = &'t Arc<Table>>,
     from: Side,
     frame: &Frame,
     at: &Envelope,
@@ -32,7 +34,7 @@ pub fn recognise(
 ) -> Option<Recognised> {
     let body = at.body(frame).map_or(Node::Absent, Node::raw);
     let method = at.method(frame);
-    let mut best: Option<(usize, Recognised)> = None;
+    let mut best: Option<((usize, usize), Recognised)> = None;
     for table in tables {
         if table.speaker.is_some_and(|speaker| speaker != from) {
             continue;
@@ -51,7 +53,9 @@ pub fn recognise(
             if !fits || !holds(&body, &clue.when) || !version_fits(clue, &body) {
                 continue;
             }
-            let weight = clue.when.len() + usize::from(clue.version.is_some());
+            let looks = clue.when.iter().filter(|(place, _)| !names_itself(place));
+            let all = clue.when.len() + usize::from(clue.version.is_some());
+            let weight = (looks.count(), all);
             if best.as_ref().is_none_or(|(known, _)| weight > *known) {
                 let places: Vec<String> = clue
                     .when
@@ -75,6 +79,12 @@ pub fn recognise(
 #[must_use]
 pub fn speaker(program: &Program) -> Option<Side> {
     program.layers.first().and_then(|layer| layer.table.speaker)
+}
+
+/// Whether a place is in what a peer says of itself.
+fn names_itself(place: &Place) -> bool {
+    let first = place.names().first();
+    first.is_some_and(|name| matches!(&**name, "agentInfo" | "clientInfo"))
 }
 
 fn version_fits(clue: &Clue, body: &Node<'_>) -> bool {

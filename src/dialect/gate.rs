@@ -2,40 +2,69 @@
 //!
 //! ACP tells the variants of `session/update` apart by one member, and so do most rules: when all
 //! rules for a method want a string of some few at the same place, one look at that place tells
-//! that none of them is for a message. Made once, when a program is compiled. Not here: the guards
-//! themselves (see `guard`).
+//! that none of them is for a message. Where they want something at several places, there is one
+//! look for each. What passes that is asked for all that a rule wants. Made once, when a program is
+//! compiled. Not here: what a rule wants (see `wants`), and the guards themselves (see `guard`).
 
+use super::guard::holds;
+use super::look::Look;
 use super::pointer::Place;
-use super::table::{Case, Conversion, Expect, Guard, Literal, Rest, Rule, Way};
-use super::text;
+use super::table::{Expect, Guard, Rule, Shape, Way};
+use super::text::{self, Type};
 use super::tree::Node;
+use super::wants;
 
-/// What is asked of the messages of one kind and method.
-#[derive(Debug)]
+/// What is asked of the messages of one kind and method, or of the values at one place.
+#[derive(Clone, Debug)]
 pub(super) struct Gate {
-    /// The place, and the strings there with which a message comes in; all do when `None`.
-    key: Option<(Place, Vec<Box<[u8]>>)>,
+    /// The places that are looked at first, and what lets a message in there; all come in when
+    /// `None`.
+    first: Option<Vec<Key>>,
+    /// What is wanted in all, by one or another.
+    demands: Vec<Demand>,
 }
+
+/// Something that is wanted at a place.
+pub(super) type Key = (Place, Wanted);
+
+/// All that one wants; what tells most is first.
+pub(super) type Demand = Vec<Key>;
+
+/// What lets a message in.
+#[derive(Clone, Debug)]
+pub(super) enum Wanted {
+    /// One of these strings.
+    Strings(Vec<Box<[u8]>>),
+    /// A value that meets this guard, or nothing where that meets it.
+    Meets(Guard),
+    /// A value that is let in here.
+    Value(Gate),
+    /// An array with an element that is let in here.
+    Elements(Gate),
+    /// Anything.
+    Something,
+}
+
+/// Most places that are looked at first; a method that takes more is let in.
+const PLACES: usize = 4;
 
 /// What is asked, while it is gathered.
 #[derive(Debug, Default)]
 pub(super) struct Demands {
-    guards: Vec<Guard>,
+    demands: Vec<Demand>,
     /// Whether something is asked of all messages.
     all: bool,
 }
 
 impl Demands {
-    /// A rule does something to messages that meet its guard, or hold what it maps.
-    pub(super) fn add_rule(&mut self, rule: &Rule, way: Way) {
-        let guard = rule.base.before(way);
-        self.guards
-            .push(mapped(rule, way).unwrap_or_else(|| guard.clone()));
+    /// A rule does something to messages.
+    pub(super) fn add_rule(&mut self, rule: &Rule, shapes: &[Shape], way: Way) {
+        self.demands.extend(wants::of_rule(rule, shapes, way));
     }
 
     /// Something is for messages that meet this guard.
     pub(super) fn add(&mut self, guard: &Guard) {
-        self.guards.push(guard.clone());
+        self.demands.push(wants::of_guard(guard));
     }
 
     /// Something is for all messages.
@@ -43,100 +72,105 @@ impl Demands {
         self.all = true;
     }
 
-    /// The place at which all guards want a string, if there is one.
-    pub(super) fn gate(&self) -> Gate {
-        let candidates = self.guards.first().into_iter().flatten();
-        let key = candidates.filter(|_| !self.all).find_map(|(place, _)| {
-            let strings = |guard: &Guard| {
-                let mut wanted = guard.iter().filter(|(own, _)| own == place);
-                wanted.find_map(|(_, expect)| strings(expect))
+    /// What has to be there for any of it.
+    pub(super) fn gate(self) -> Gate {
+        let first = if self.all {
+            None
+        } else {
+            self.one_place().or_else(|| self.several_places())
+        };
+        Gate {
+            first,
+            demands: self.demands,
+        }
+    }
+
+    /// One place at which all want a string.
+    fn one_place(&self) -> Option<Vec<Key>> {
+        let first = self.demands.first().into_iter().flatten();
+        first.into_iter().find_map(|(place, _)| {
+            let at = |demand: &Demand| {
+                let strings = demand
+                    .iter()
+                    .find(|(own, wanted)| own == place && matches!(wanted, Wanted::Strings(_)));
+                strings.map(|(_, wanted)| wanted.clone())
             };
-            let all: Option<Vec<_>> = self.guards.iter().map(strings).collect();
-            let mut all = all?.concat();
-            all.sort_unstable();
-            all.dedup();
-            Some((place.clone(), all))
-        });
-        Gate { key }
+            let all: Option<Vec<Wanted>> = self.demands.iter().map(at).collect();
+            let either = all?.into_iter().reduce(Wanted::or)?;
+            Some(vec![(place.clone(), either)])
+        })
+    }
+
+    /// For each the place that tells most.
+    fn several_places(&self) -> Option<Vec<Key>> {
+        let mut all: Vec<Key> = Vec::new();
+        for demand in &self.demands {
+            let (place, wanted) = demand.first()?.clone();
+            if wanted.is_met(None) {
+                return None;
+            }
+            match all.iter().position(|(known, _)| *known == place) {
+                Some(at) => {
+                    let (place, known) = all.swap_remove(at);
+                    all.push((place, known.or(wanted)));
+                }
+                None => all.push((place, wanted)),
+            }
+        }
+        (all.len() <= PLACES).then_some(all)
     }
 }
 
 impl Gate {
     /// Whether a rule may be for a message with this body.
     pub(super) fn lets_in(&self, body: &Node<'_>) -> bool {
-        let Some((place, strings)) = &self.key else {
+        let Some(first) = &self.first else {
             return true;
         };
-        let Some(look) = body.look(place) else {
-            return false;
+        let is_met = |(place, wanted): &Key| {
+            let found = body.look(place).map(Look::json);
+            wanted.is_met(found.as_deref())
         };
-        let found = look.json();
-        let is_plain = memchr::memchr(b'\\', &found).is_none();
-        found.first() == Some(&b'"')
-            && (!is_plain || strings.iter().any(|string| **string == *found))
+        first.iter().any(is_met) && self.demands.iter().any(|demand| demand.iter().all(is_met))
     }
 }
 
-/// What a message has to hold if all that a rule does is to map the value at one place.
-fn mapped(rule: &Rule, way: Way) -> Option<Guard> {
-    let Case {
-        dialect,
-        canonical,
-        only: _,
-        lossy: _,
-        rows,
-        rest: Rest::Keep,
-        emit,
-        answer: None,
-        fail: None,
-        refuse: None,
-        drop: None,
-        actions,
-    } = &rule.base
-    else {
-        return None;
-    };
-    let names = rule.on.what.names();
-    let more = [dialect, canonical].iter().any(|guard| !guard.is_empty())
-        || !(rule.cases.is_empty() && emit.is_empty() && actions.is_empty())
-        || names.dialect != names.canonical
-        || rule.on.kinds.is_some()
-        || rule.split.is_some();
-    let [row] = &rows[..] else { return None };
-    let [
-        Conversion::Values {
-            both,
-            read,
-            write,
-            other: None,
-            park: false,
-        },
-    ] = &row.convert[..]
-    else {
-        return None;
-    };
-    if more || row.dialect != row.canonical || row.fill.is_some() || row.drop.is_some() {
-        return None;
+impl Wanted {
+    /// Either of both.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Strings(mut one), Self::Strings(two)) => {
+                one.extend(two);
+                one.sort_unstable();
+                one.dedup();
+                Self::Strings(one)
+            }
+            _ => Self::Something,
+        }
     }
-    let extra = if way == Way::Read { read } else { write };
-    let from = |(dialect, canonical): &(Literal, Literal)| match way {
-        Way::Read => dialect.clone(),
-        Way::Write => canonical.clone(),
-    };
-    let all = both.iter().chain(extra).map(from).collect();
-    Some(vec![(row.dialect.clone()?, Expect::In(all))])
+
+    /// Whether this is what is wanted; `None` when nothing is there.
+    pub(super) fn is_met(&self, found: Option<&[u8]>) -> bool {
+        let Some(found) = found else {
+            return matches!(self, Self::Meets(guard) if guard.iter().all(is_met_by_nothing));
+        };
+        match self {
+            Self::Something => true,
+            Self::Strings(strings) => {
+                let is_plain = memchr::memchr(b'\\', found).is_none();
+                found.first() == Some(&b'"')
+                    && (!is_plain || strings.iter().any(|string| **string == *found))
+            }
+            Self::Meets(guard) => holds(&Node::raw(found), guard),
+            Self::Value(gate) => gate.lets_in(&Node::raw(found)),
+            Self::Elements(gate) => {
+                let mut items = text::items(found);
+                Type::of(found) != Type::Array || items.any(|item| gate.lets_in(&Node::raw(item)))
+            }
+        }
+    }
 }
 
-/// The strings that an expectation is met by, if those are all.
-fn strings(expect: &Expect) -> Option<Vec<Box<[u8]>>> {
-    let literals = match expect {
-        Expect::Const(literal) => std::slice::from_ref(literal),
-        Expect::In(literals) => literals,
-        _ => return None,
-    };
-    let plain = |Literal(json): &Literal| {
-        let is_plain = text::Type::of(json) == text::Type::String && !json.contains(&b'\\');
-        is_plain.then(|| json.clone())
-    };
-    literals.iter().map(plain).collect()
+fn is_met_by_nothing((_, expect): &(Place, Expect)) -> bool {
+    matches!(expect, Expect::Absent(true) | Expect::NotIn(_))
 }

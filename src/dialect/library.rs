@@ -1,24 +1,40 @@
 //! The tables that are known: those the program carries, and those a user adds.
 //!
-//! A table is found by its name or an alias; its stack is flattened when it is asked for. Not
-//! here: reading one file (see `table`).
+//! A table is found by its name or an alias; its stack is flattened when it is asked for. A table
+//! that the program carries is read when it is needed: until then its cover will do, which is all
+//! but its rules, and tells its names and the clues to its dialect. A program that starts reads
+//! some kilobytes so, not half a megabyte. Not here: reading one file (see `table`).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::program::Program;
 use super::table::{Fault, Faults, Table, nearest};
 use super::vectors::{Report, Vector};
 
+/// A file in `mappings/`: its name, its cover and its text.
+type File = (&'static str, &'static str, &'static str);
+
 /// The files in `mappings/`, by name.
-const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/mappings.rs"));
+const BUILTIN: &[File] = &include!(concat!(env!("OUT_DIR"), "/mappings.rs"));
 
 /// All known tables.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
-    tables: Vec<Arc<Table>>,
+    entries: Vec<Entry>,
+    /// All tables as a whole, once somebody wants to see them.
+    all: OnceLock<Vec<Arc<Table>>>,
     /// The programs that were asked for, so that each is compiled once.
     programs: Arc<Mutex<HashMap<String, Arc<Program>>>>,
+}
+
+/// One table.
+#[derive(Clone, Debug)]
+struct Entry {
+    cover: Arc<Table>,
+    /// The file it is read from when it is needed; none where the cover is all of it.
+    file: Option<&'static File>,
+    whole: OnceLock<Arc<Table>>,
 }
 
 /// A dialect that cannot be had.
@@ -44,16 +60,18 @@ pub enum Unknown {
 }
 
 impl Library {
-    /// The tables the program carries.
+    /// The tables the program carries. Their covers are read now, their rules when they are needed.
     ///
     /// # Errors
-    /// The faults of all of them; `cargo test` proves that there are none.
+    /// The faults of all covers; `cargo test` proves that there are none, in the rules either.
     pub fn builtin() -> Result<Self, Faults> {
         let mut library = Self::default();
         let mut faults = Faults::default();
-        for (file, text) in BUILTIN {
-            if let Err(found) = library.add(file, text) {
-                faults.0.extend(found.0);
+        for file in BUILTIN {
+            let (name, cover, _) = file;
+            match Table::read(name, cover) {
+                Ok(cover) => library.put(cover, Some(file)),
+                Err(found) => faults.0.extend(found.0),
             }
         }
         if faults.0.is_empty() {
@@ -68,17 +86,33 @@ impl Library {
     /// # Errors
     /// All faults of the file.
     pub fn add(&mut self, file: &str, text: &str) -> Result<Arc<Table>, Faults> {
-        let table = Arc::new(Table::read(file, text)?);
-        self.tables.retain(|known| known.name != table.name);
-        self.tables.push(Arc::clone(&table));
+        self.put(Table::read(file, text)?, None);
+        let last = self.entries.last().expect("a table was put last");
+        Ok(Arc::clone(last.whole()))
+    }
+
+    fn put(&mut self, cover: Table, file: Option<&'static File>) {
+        self.entries.retain(|known| known.cover.name != cover.name);
+        self.entries.push(Entry {
+            cover: Arc::new(cover),
+            file,
+            whole: OnceLock::new(),
+        });
+        self.all = OnceLock::new();
         self.programs = Arc::default();
-        Ok(table)
     }
 
     /// All tables, in the order of their files.
     #[must_use]
     pub fn tables(&self) -> &[Arc<Table>] {
-        &self.tables
+        let whole = |entry: &Entry| Arc::clone(entry.whole());
+        self.all
+            .get_or_init(|| self.entries.iter().map(whole).collect())
+    }
+
+    /// The covers of all tables: their names and clues, without their rules.
+    pub fn covers(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.entries.iter().map(|entry| &entry.cover)
     }
 
     /// A table by its name or an alias.
@@ -86,16 +120,16 @@ impl Library {
     /// # Errors
     /// When there is none.
     pub fn table(&self, name: &str) -> Result<&Arc<Table>, Unknown> {
-        let own = |table: &&Arc<Table>| table.name == name;
-        let alias = |table: &&Arc<Table>| table.aliases.iter().any(|alias| alias == name);
+        let own = |entry: &&Entry| entry.cover.name == name;
+        let alias = |entry: &&Entry| entry.cover.aliases.iter().any(|alias| alias == name);
         let found = self
-            .tables
+            .entries
             .iter()
             .find(own)
-            .or_else(|| self.tables.iter().find(alias));
-        found.ok_or_else(|| {
-            let names = || self.tables.iter().map(|table| table.name.as_str());
-            let aliases = self.tables.iter().flat_map(|table| &table.aliases);
+            .or_else(|| self.entries.iter().find(alias));
+        found.map(Entry::whole).ok_or_else(|| {
+            let names = || self.covers().map(|cover| cover.name.as_str());
+            let aliases = self.covers().flat_map(|cover| &cover.aliases);
             let all: Vec<&str> = names()
                 .chain(["canonical", "auto"])
                 .chain(aliases.map(String::as_str))
@@ -188,10 +222,20 @@ impl Library {
         }
     }
 
-    /// The text of a table that the program carries, by its file's name.
-    #[must_use]
-    pub fn builtin_files() -> &'static [(&'static str, &'static str)] {
-        BUILTIN
+    /// The tables that the program carries: the names of their files, and their text.
+    pub fn builtin_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+        BUILTIN.iter().map(|(name, _, text)| (*name, *text))
+    }
+}
+
+impl Entry {
+    fn whole(&self) -> &Arc<Table> {
+        self.whole.get_or_init(|| match self.file {
+            Some((name, _, text)) => {
+                Arc::new(Table::read(name, text).expect("the tables carried have no faults"))
+            }
+            None => Arc::clone(&self.cover),
+        })
     }
 }
 

@@ -59,6 +59,7 @@ mod translate;
 mod tree;
 mod values;
 mod vectors;
+mod wants;
 
 pub use convert::As;
 pub use detect::{Recognised, recognise, speaker};

@@ -31,6 +31,11 @@ impl Place {
         }
     }
 
+    /// Where a value itself is.
+    pub(super) fn root() -> Self {
+        Self::from(PointerBuf::new())
+    }
+
     /// The pointer, as `jsonptr` has it.
     #[must_use]
     pub fn pointer(&self) -> &Pointer {

@@ -34,6 +34,8 @@ pub struct Program {
     pub(super) memory: Vec<Memory>,
     /// Whether sessions are followed.
     pub(super) sessions: bool,
+    /// Whether it is remembered for which session a request is.
+    pub(super) requests: bool,
 }
 
 /// One table of the stack.
@@ -112,6 +114,7 @@ impl Program {
             gates: each_cell(demands, gates),
             memory,
             sessions: watch.any(),
+            requests: watch.requests(),
         }
     }
 
@@ -179,7 +182,7 @@ impl Layer {
                     let side = rule.on.from;
                     let list = &mut routes[way as usize][side as usize][kind as usize];
                     list.entry(name.into()).or_default().push(at);
-                    demand(demands, way, side, kind, name).add_rule(rule, way);
+                    demand(demands, way, side, kind, name).add_rule(rule, &table.shapes, way);
                 }
             }
         }

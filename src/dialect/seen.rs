@@ -22,12 +22,13 @@ impl Translator {
             &message.method
         };
         if message.kind == Kind::Request {
-            if self.program.remembers() {
+            let kept = self.program.remembers() || self.program.requests;
+            if kept {
                 asked.session = message.session();
             }
             match method {
                 PERMISSION => asked.offered = Some(Offered::read(&message.body.json())),
-                "session/set_config_option" if self.program.sessions => {
+                "session/set_config_option" if kept => {
                     let json = message.body.json();
                     asked.params = (json.len() < 4096).then(|| json.into_owned());
                 }

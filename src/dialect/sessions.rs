@@ -61,13 +61,39 @@ pub(super) struct Watch {
     calls: bool,
     config: bool,
     said: bool,
+    /// For which session a request is that has to do with models.
+    models: bool,
+    /// For which session each request is.
+    requests: bool,
 }
 
 impl Watch {
     /// An action asks for what it needs.
     pub(super) fn add(&mut self, action: Action) {
         match action {
-            Action::RejectUnsupported => return,
+            Action::ModelOption => {
+                self.models = true;
+                return;
+            }
+            Action::MissingSession => {
+                self.requests = true;
+                return;
+            }
+            Action::RejectUnsupported
+            | Action::SetModel
+            | Action::ModelsOfOptions
+            | Action::ModelsUpdate
+            | Action::FailTurn
+            | Action::AnnounceToolCall
+            | Action::AcceptUnsupported
+            | Action::AbsolutePaths
+            | Action::PlainPath
+            | Action::AuthMethod
+            | Action::SliceLines
+            | Action::PlainEnvelope
+            | Action::IsoTimes
+            | Action::PlainCommands => return,
+            Action::CancelledTurn | Action::DenyWithOption => {}
             Action::FindToolCall => self.calls = true,
             Action::RebuildConfigOptions => self.config = true,
             Action::OnlyNewText => self.said = true,
@@ -86,8 +112,32 @@ impl Watch {
         self.prompts
     }
 
+    /// Whether it has to be known for which session requests are.
+    pub(super) fn requests(self) -> bool {
+        self.requests || self.models
+    }
+
     /// Tells each message that has to be seen: all of a method, or those that meet a guard.
     pub(super) fn demand(self, mut tell: impl FnMut(Side, Kind, &str, Option<Guard>)) {
+        let models = [
+            "session/load",
+            "session/resume",
+            "session/set_config_option",
+            "session/set_model",
+        ];
+        let others = [
+            "session/prompt",
+            "session/fork",
+            "session/set_mode",
+            "session/close",
+            "session/delete",
+        ];
+        for method in models.iter().filter(|_| self.requests()) {
+            tell(Side::Client, Kind::Request, method, None);
+        }
+        for method in others.iter().filter(|_| self.requests) {
+            tell(Side::Client, Kind::Request, method, None);
+        }
         if !self.prompts {
             return;
         }

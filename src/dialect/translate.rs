@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::action::Legacy;
+use super::action::{Kept, Legacy};
 use super::asked::{Asked, Purpose, Requests, fits};
 use super::memory::Memory;
 use super::message::{self, Message};
@@ -33,6 +33,7 @@ pub struct Translator {
     pub(super) by_far: Requests,
     pub(super) minted: u32,
     pub(super) legacy: Legacy,
+    pub(super) kept: Kept,
 }
 
 impl Translator {
@@ -48,17 +49,17 @@ impl Translator {
             by_far: Requests::default(),
             minted: 0,
             legacy: Legacy::default(),
+            kept: Kept::default(),
         }
     }
 
-    /// Goes over to another dialect: requests in flight are still answered, and sessions known.
-    #[must_use]
-    pub fn speaking(mut self, program: Arc<Program>) -> Self {
+    /// Goes over to another dialect. What is in flight and what was seen of the sessions stays;
+    /// slots belong to the tables that named them and begin anew.
+    pub fn turn_to(&mut self, program: Arc<Program>) {
         self.program = program;
         self.memory = Memory::default();
         self.by_peer.forget_slots();
         self.by_far.forget_slots();
-        self
     }
 
     /// The dialect's name.

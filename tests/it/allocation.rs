@@ -146,6 +146,13 @@ fn ask(n: usize) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"session/prompt\"}}\n")
 }
 
+/// A prompt as clients send them; some rules are for blocks that lack something.
+fn prompt(n: usize) -> String {
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"session/prompt\",\"params\":{{\"sessionId\":\"s\",\"prompt\":[{{\"type\":\"text\",\"text\":\"Go on \\u00e4\"}},{{\"type\":\"resource_link\",\"uri\":\"file:///a\",\"name\":\"a\"}}]}}}}\n"
+    )
+}
+
 fn answer(n: usize) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{{\"stopReason\":\"end_turn\"}}}}\n")
 }
@@ -188,7 +195,14 @@ fn updates_that_no_rule_is_for_cost_no_allocation() {
 #[test]
 fn requests_and_their_answers_cost_no_allocation() {
     for (from, speech) in ways() {
-        for count in [1, 8, 500] {
+        let plain = ask as fn(usize) -> String;
+        for (count, ask) in [
+            (1, plain),
+            (8, plain),
+            (500, plain),
+            (1, prompt),
+            (8, prompt),
+        ] {
             let rounds = [
                 Round {
                     from,
@@ -200,7 +214,12 @@ fn requests_and_their_answers_cost_no_allocation() {
                 },
             ];
             let counted = allocations(speech, &rounds, 50);
-            assert_eq!(counted, 0, "{count} requests of the {from}, 50 times");
+            assert_eq!(
+                counted,
+                0,
+                "{count} requests of the {from} as `{}`, 50 times",
+                ask(0)
+            );
         }
         let quoted = |n| {
             let id = uuid(n);

@@ -114,10 +114,12 @@ fn cases_as_data() {
     }
 }
 
-/// The canonical halves of the dialects' vectors, context included.
+/// The canonical halves of the dialects' vectors, context included. What a vector notes
+/// as `unrepaired` deviates: there is nothing to repair it with but a guess.
 #[test]
 fn canonical_messages_do_not_deviate() {
     let mut heard = 0;
+    let mut wrong = Vec::new();
     for (place, case) in cases("dialect") {
         let mut conversation = Conversation::new(false);
         let from = |case: &Value| match case["direction"].as_str() {
@@ -125,7 +127,11 @@ fn canonical_messages_do_not_deviate() {
             Some("agent_to_client") => Side::Agent,
             other => panic!("{place}: no direction: {other:?}"),
         };
-        let mut hear = |from: Side, message: &Value| {
+        let repaired = |line: &Value| {
+            let note = line["note"].as_str().unwrap_or_default();
+            !note.starts_with("unrepaired")
+        };
+        let mut hear = |from: Side, message: &Value, repaired: bool| {
             let all = match message {
                 Value::Null => return,
                 Value::Array(all) => all.as_slice(),
@@ -134,17 +140,23 @@ fn canonical_messages_do_not_deviate() {
             for message in all {
                 heard += 1;
                 let verdict: Verdict = conversation.hear(Some(from), &frame(message));
-                assert_eq!(tell(&verdict.deviations), [""; 0], "{place}: {message}");
+                if verdict.deviations.is_empty() != repaired {
+                    wrong.push(format!(
+                        "{place}: {message}: {:?}",
+                        tell(&verdict.deviations)
+                    ));
+                }
             }
         };
         for context in case["context"].as_array().into_iter().flatten() {
-            hear(from(context), &context["canonical_msg"]);
+            hear(from(context), &context["canonical_msg"], repaired(context));
         }
-        hear(from(&case), &case["canonical_before"]);
-        hear(from(&case), &case["canonical_msg"]);
-        hear(from(&case), &case["canonical_after"]);
-        hear(from(&case).other(), &case["canonical_reply"]);
+        hear(from(&case), &case["canonical_before"], true);
+        hear(from(&case), &case["canonical_msg"], repaired(&case));
+        hear(from(&case), &case["canonical_after"], true);
+        hear(from(&case).other(), &case["canonical_reply"], true);
     }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     assert!(heard > 200, "only {heard} messages");
 }
 

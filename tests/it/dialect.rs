@@ -1,6 +1,9 @@
 //! Dialects: the built-in tables keep their laws, their examples hold, and the vectors pass.
 
+mod auto;
 mod bounds;
+mod captures;
+mod detect;
 mod first_protocol;
 mod golden;
 mod inverse;

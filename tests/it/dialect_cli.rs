@@ -170,7 +170,7 @@ fn a_mistyped_name_is_answered_with_the_nearest() {
         ("elefant", "elephant"),
         ("gorefccui", "goref-ccui"),
         ("zed-legcy", "zed-legacy"),
-        ("gemini", "draft-gemini-0.1.21"),
+        ("jetbrain", "jetbrains"),
     ];
     for (typed, meant) in wanted {
         let outcome = relay(&["dialect", "show", typed], "");
@@ -302,7 +302,7 @@ fn faults_of_all_kinds_are_told_together() {
     let folder = tempfile::tempdir().unwrap();
     let mut bad = table("bad");
     bad["titel"] = json!("mistyped");
-    bad["extends"] = json!(["loose"]);
+    bad["extends"] = json!(["loose-v"]);
     bad["rules"][0]["on"] = json!({"from": "agnet"});
     bad["rules"][0]["rows"][0] = json!({"dialect": "LOUD", "canonical": "/loud", "defualt": 1});
     let second = json!({

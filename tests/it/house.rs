@@ -79,6 +79,7 @@ const KEPT_TO: [(&str, &[&str], &str); 7] = [
             "app/",
             "core/",
             "relay/berth/opening.rs",
+            "build.rs",
             "dialect/table/",
             "dialect/vectors.rs",
             "recording/",

@@ -64,6 +64,36 @@ impl Tables {
     pub(in crate::app) fn is_empty(&self) -> bool {
         self.tables.is_empty() && self.dialect_dirs.is_empty()
     }
+
+    /// The built-in tables, read when they are needed, with the user's.
+    ///
+    /// # Errors
+    /// A file cannot be read, or all faults of all of the user's tables.
+    pub(in crate::app) fn library(&self) -> Result<Library, Trouble> {
+        let mut library = Library::builtin().map_err(Trouble::Faults)?;
+        let mut faults = Faults::default();
+        for (file, text) in self.own()? {
+            let found = library.add(&file, &text).err();
+            faults.0.extend(found.into_iter().flat_map(|found| found.0));
+        }
+        match faults.0.is_empty() {
+            true => Ok(library),
+            false => Err(Trouble::Faults(faults)),
+        }
+    }
+
+    /// The user's tables: their files, as they are named, and their text.
+    fn own(&self) -> Result<Vec<(String, String)>, Trouble> {
+        let mut own = Vec::new();
+        for path in self.dialect_dirs.iter().chain(&self.tables) {
+            for path in files(path)? {
+                let text =
+                    fs::read_to_string(&path).map_err(|error| Trouble::file(&path, error))?;
+                own.push((path.display().to_string(), text));
+            }
+        }
+        Ok(own)
+    }
 }
 
 impl Trouble {
@@ -106,14 +136,10 @@ impl Shelf {
                 .extend(added.err().into_iter().flat_map(|faults| faults.0))
         };
         for (file, text) in Library::builtin_files() {
-            note(shelf.put(&format!("mappings/{file}"), (*text).to_owned(), true));
+            note(shelf.put(&format!("mappings/{file}"), text.to_owned(), true));
         }
-        for path in tables.dialect_dirs.iter().chain(&tables.tables) {
-            for path in files(path)? {
-                let text =
-                    fs::read_to_string(&path).map_err(|error| Trouble::file(&path, error))?;
-                note(shelf.put(&path.display().to_string(), text, false));
-            }
+        for (file, text) in tables.own()? {
+            note(shelf.put(&file, text, false));
         }
         if faults.0.is_empty() {
             Ok(shelf)

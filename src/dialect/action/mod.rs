@@ -5,9 +5,14 @@
 //! rows. Not here: everything that rows can say.
 
 mod confirm;
+mod kept;
 mod legacy;
+mod model;
+mod plain;
 mod run;
 mod talk;
+mod turn;
 
+pub(super) use kept::Kept;
 pub(super) use legacy::Legacy;
 pub(super) use run::Scene;

@@ -24,22 +24,6 @@ pub(in crate::dialect) struct Scene<'s, 'a> {
     pub(in crate::dialect) refuse: Option<&'static [u8]>,
 }
 
-impl Action {
-    /// The names in tables.
-    pub const ALL: [(&'static str, Self); 10] = [
-        ("find_tool_call", Self::FindToolCall),
-        ("tell_permission", Self::TellPermission),
-        ("rebuild_config_options", Self::RebuildConfigOptions),
-        ("reject_unsupported", Self::RejectUnsupported),
-        ("stop_reason_of_turn", Self::StopReasonOfTurn),
-        ("only_new_text", Self::OnlyNewText),
-        ("number_tool_call", Self::NumberToolCall),
-        ("number_update", Self::NumberUpdate),
-        ("ask_confirmation", Self::AskConfirmation),
-        ("open_session", Self::OpenSession),
-    ];
-}
-
 impl Translator {
     /// Calls the actions of the cases, in order.
     pub(in crate::dialect) fn act<'a>(
@@ -69,6 +53,45 @@ impl Translator {
                 }
                 Action::AskConfirmation => self.ask_confirmation(message, asked, scene),
                 Action::OpenSession => self.open_session(message, scene, out),
+                Action::ModelOption => self.model_option(message, asked, scene.way, out),
+                Action::SetModel if scene.way == Way::Read => self.set_model(message),
+                Action::ModelsOfOptions if scene.way == Way::Write => models_of_options(message),
+                Action::ModelsUpdate if scene.way == Way::Read => self.models_update(message, out),
+                Action::CancelledTurn if scene.way == Way::Read => {
+                    self.cancelled_turn(message, asked);
+                }
+                Action::FailTurn if scene.way == Way::Read => fail_turn(message),
+                Action::AnnounceToolCall => self.announce_tool_call(message, scene),
+                Action::DenyWithOption if scene.way == Way::Read => {
+                    self.deny_with_option(message, asked, out);
+                }
+                Action::AcceptUnsupported if scene.way == Way::Read => {
+                    accept_unsupported(message, out);
+                }
+                Action::MissingSession if scene.way == Way::Read => {
+                    missing_session(message, asked);
+                }
+                Action::AbsolutePaths => self.absolute_paths(message, asked, scene.way),
+                Action::PlainPath if scene.way == Way::Read => plain_path(message),
+                Action::AuthMethod => self.auth_method(message, scene.way),
+                Action::SliceLines if scene.way == Way::Read => self.slice_lines(message, asked),
+                Action::PlainEnvelope if scene.way == Way::Read => plain_envelope(message),
+                Action::IsoTimes if scene.way == Way::Read => iso_times(message),
+                Action::PlainCommands if scene.way == Way::Read => plain_commands(message),
+                // These work one way only.
+                Action::SetModel
+                | Action::ModelsOfOptions
+                | Action::ModelsUpdate
+                | Action::CancelledTurn
+                | Action::FailTurn
+                | Action::DenyWithOption
+                | Action::AcceptUnsupported
+                | Action::MissingSession
+                | Action::PlainPath
+                | Action::SliceLines
+                | Action::PlainEnvelope
+                | Action::IsoTimes
+                | Action::PlainCommands => {}
             }
         }
     }
@@ -86,4 +109,7 @@ pub(super) fn set<'a>(message: &mut Message<'a>, at: &str, value: Node<'a>) {
     }
 }
 
+use super::model::models_of_options;
+use super::plain::{iso_times, plain_commands, plain_envelope, plain_path};
 pub(super) use super::talk::tell_permission;
+use super::turn::{accept_unsupported, fail_turn, missing_session};

@@ -138,8 +138,6 @@ impl Reading<'_> {
         }
         let initialize = || Names::same("initialize");
         let prefixed = |at: At<'_>, name: &str| -> Vec<_> {
-            let nested = serde_json::json!({});
-            let _ = nested;
             at.members()
                 .into_iter()
                 .filter_map(|(member, value)| {

@@ -2,10 +2,9 @@
 //!
 //! Not here: the rule around them (see `read`).
 
+use super::acts::Action;
 use super::parts::{At, Reading};
-use super::types::{
-    Action, Answer, Case, Conversion, Each, Emit, Fill, Literal, Recall, Rest, Row, Way,
-};
+use super::types::{Answer, Case, Conversion, Each, Emit, Fill, Literal, Recall, Rest, Row, Way};
 use crate::dialect::convert::As;
 use crate::dialect::pointer::Place;
 

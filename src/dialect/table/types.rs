@@ -2,6 +2,7 @@
 //!
 //! Not here: how they are read from JSON (see `read`).
 
+use super::Action;
 use crate::wire::Side;
 
 use super::super::convert::As;
@@ -319,31 +320,6 @@ pub enum Answer {
     Result(Literal),
     /// This error.
     Error(Literal),
-}
-
-/// The named actions: a closed list, documented in `action`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// See `action::tool_call`.
-    FindToolCall,
-    /// See `action::permission`.
-    TellPermission,
-    /// See `action::config`.
-    RebuildConfigOptions,
-    /// See `action::permission`.
-    RejectUnsupported,
-    /// See `action::turn`.
-    StopReasonOfTurn,
-    /// See `action::legacy`.
-    NumberToolCall,
-    /// See `action::legacy`.
-    NumberUpdate,
-    /// See `action::legacy`.
-    AskConfirmation,
-    /// See `action::legacy`.
-    OpenSession,
-    /// See `action::turn`.
-    OnlyNewText,
 }
 
 /// A message in both columns.

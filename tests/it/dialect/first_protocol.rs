@@ -218,7 +218,7 @@ fn a_peer_that_goes_over_to_another_dialect_still_answers() {
     let prompt = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "go"}]});
     agent.is_told(&request(1, "session/prompt", prompt));
     let program = super::library().program("draft-v0.0.16").unwrap();
-    let mut agent = Peer(agent.0.speaking(program));
+    agent.0.turn_to(program);
     let (ended, _) = agent.says(&result(1, json!(null)));
     assert_eq!(ended, [result(1, json!({"stopReason": "end_turn"}))]);
 }

@@ -32,6 +32,15 @@ fn side(line: &Value) -> Side {
     }
 }
 
+/// What some peers have beside the stable v1: a draft, and a method of older releases.
+const UNSTABLE: [&str; 2] = ["session/fork", "session/set_model"];
+
+/// Whether nothing but a guess could make it canonical; that it is not is tested with `canon`.
+fn unrepaired(vector: &Value) -> bool {
+    let note = vector["note"].as_str().unwrap_or_default();
+    note.starts_with("unrepaired")
+}
+
 /// All vectors of this repository.
 fn vectors() -> Vec<Value> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/dialect");
@@ -100,8 +109,12 @@ fn whatever_comes_of_a_vector_is_canonical() {
         }
         // One that is only written is no message of the peer's.
         if vector["roundtrip"] == true || vector["flow"] != "c2d" {
+            let before = play.faults.len();
             play.hear(peer, vector);
             judged += 1;
+            if unrepaired(vector) {
+                play.faults.truncate(before);
+            }
         }
         faults.extend(play.faults);
     }
@@ -154,6 +167,9 @@ impl Play<'_> {
                 None => return,
             },
         };
+        if UNSTABLE.contains(&&*method) {
+            return;
+        }
         if let Some(found) = deviates(made, &method) {
             self.faults
                 .push(format!("{}: {found}\n  {of}\n  {made}", self.name));

@@ -112,6 +112,8 @@ impl Ledger {
                 differ("", body(message).1, body(got).1, &mut lost)
             }
             [_] | [] => lost.push(String::new()),
+            // Others beside the message itself have to be some rule's, as those of other methods.
+            all if all.iter().any(|got| body(got).1 == body(message).1) => {}
             _ => {
                 self.faults
                     .insert(format!("one message became several: {}", told()));
@@ -133,7 +135,7 @@ impl Ledger {
             let mut cases = std::iter::once(&rule.base).chain(&rule.cases);
             cases.any(|case| !case.emit.is_empty() || !case.actions.is_empty())
         };
-        if !others.is_empty() && !rules.iter().any(|(_, rule)| makes(rule)) {
+        if (!others.is_empty() || fits.len() > 1) && !rules.iter().any(|(_, rule)| makes(rule)) {
             self.faults
                 .insert(format!("something was added: {}", told()));
         }

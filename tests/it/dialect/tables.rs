@@ -17,6 +17,23 @@ fn every_example_of_every_table_holds() {
 }
 
 #[test]
+fn the_covers_tell_of_their_tables_what_has_to_be_known_at_the_start() {
+    let library = Library::builtin().unwrap();
+    let told = |table: &Table| {
+        assert!(!table.name.is_empty());
+        format!(
+            "{:?} {:?} {:?} {:?} {:?}",
+            table.name, table.aliases, table.speaker, table.extends, table.detect
+        )
+    };
+    let covers: Vec<String> = library.covers().map(|cover| told(cover)).collect();
+    let tables: Vec<String> = library.tables().iter().map(|table| told(table)).collect();
+    assert_eq!(covers, tables);
+    assert!(library.covers().all(|cover| cover.rules.is_empty()));
+    assert!(library.tables().iter().any(|table| !table.rules.is_empty()));
+}
+
+#[test]
 fn all_faults_of_a_table_are_told_at_once() {
     let table = r#"{
   "format": 1,

@@ -1,0 +1,344 @@
+//! Models, and the config option that stands for them (dialects.md §11, quirks 18, 19 and 21).
+//!
+//! - `model_option`: `models` in the result that opens a session becomes a config option of
+//!   category `model`, which the bridge owns; it is put back into every list that leaves it out.
+//!   Where the agent has such an option itself, `models` is parked. An answer to
+//!   `session/set_config_option` without a list gets the one that was told last, with the new
+//!   value. Writing, lists are only remembered.
+//! - `set_model`: `session/set_model` becomes `session/set_config_option` of the option of
+//!   category `model`; where none is known it stays what it is.
+//! - `models_of_options`: writing, `models` is made of that option, for clients that read them.
+//! - `models_update`: a vendor's list of models becomes a `config_option_update`.
+//!
+//! Nothing is made up: where a value is missing, the message goes on as it came, with a note.
+
+use super::run::{place, set};
+use crate::dialect::asked::Asked;
+use crate::dialect::message::Message;
+use crate::dialect::outcome::{Happened, Outcome};
+use crate::dialect::table::Way;
+use crate::dialect::text::{self, Type};
+use crate::dialect::translate::Translator;
+use crate::dialect::tree::Node;
+use crate::wire::Kind;
+
+/// The id of the option that the bridge owns.
+const OWN: &str = "_acp-relay.model";
+const SET_OPTION: &str = "session/set_config_option";
+const PARKED: &str = "/_meta/acp-relay/models";
+
+impl Translator {
+    pub(super) fn model_option(
+        &mut self,
+        message: &mut Message<'_>,
+        asked: &Asked,
+        way: Way,
+        out: &mut Outcome,
+    ) {
+        let (session_at, list_at) = match message.kind {
+            Kind::Result => ("/sessionId", "/configOptions"),
+            Kind::Notification => ("/sessionId", "/update/configOptions"),
+            _ => return,
+        };
+        let session = message.body.text_at(&place(session_at));
+        let Some(session) = session.or_else(|| asked.session.clone()) else {
+            return;
+        };
+        if way == Way::Read {
+            if message.kind == Kind::Result {
+                read_models(message, out);
+                self.fill_list(message, asked, &session, out);
+            }
+            self.put_back(message, asked, &session, list_at);
+        }
+        if let Some(list) = message.body.look(&place(list_at))
+            && list.kind() == Type::Array
+        {
+            self.kept.options.keep(&session, list.json().into_owned());
+        }
+    }
+
+    /// An answer without a list gets the one that was told last.
+    fn fill_list(
+        &self,
+        message: &mut Message<'_>,
+        asked: &Asked,
+        session: &str,
+        out: &mut Outcome,
+    ) {
+        let empty = message.body.look(&place("/configOptions")).is_none();
+        if &*asked.canonical != SET_OPTION || !empty {
+            return;
+        }
+        let Some(known) = self.kept.options.get(session) else {
+            let why = "the answer has no config options, and none have been told";
+            out.note(Happened::Unmatched, None, why);
+            return;
+        };
+        let mut list = Node::made(known.clone());
+        let params = asked.params.as_deref().unwrap_or(b"{}");
+        if let (Some(id), Some(value)) = (
+            text::member(params, "configId"),
+            text::member(params, "value"),
+        ) {
+            for option in list.items().into_iter().flatten() {
+                let own = member(option, "id").is_some_and(|own| text::same(&own, id));
+                if own {
+                    choose(option, value);
+                }
+            }
+        }
+        if message.body.kind() != Some(Type::Object) {
+            message.body = Node::Absent;
+        }
+        set(message, "/configOptions", list);
+    }
+
+    /// A list that leaves out the bridge's own option gets it back.
+    fn put_back(&self, message: &mut Message<'_>, asked: &Asked, session: &str, list_at: &str) {
+        let Some(known) = self.kept.options.get(session) else {
+            return;
+        };
+        let own = text::items(known).find(|option| is(option, "id", OWN));
+        let list = message
+            .body
+            .at(place(list_at).names())
+            .and_then(Node::items);
+        let (Some(own), Some(list)) = (own, list) else {
+            return;
+        };
+        if list.iter().any(|option| is_model(&option.json())) {
+            return;
+        }
+        let mut own = Node::made(own.to_vec());
+        let params = asked.params.as_deref().unwrap_or(b"{}");
+        if is(params, "configId", OWN)
+            && let Some(value) = text::member(params, "value")
+        {
+            choose(&mut own, value);
+        }
+        list.push(own);
+        message.changed = true;
+    }
+
+    pub(super) fn set_model(&self, message: &mut Message<'_>) {
+        let session = message.body.text_at(&place("/sessionId"));
+        let known = session.and_then(|session| self.kept.options.get(&session));
+        let option = known.and_then(|known| text::items(known).find(|option| is_model(option)));
+        let id = option.and_then(|option| text::member(option, "id"));
+        let names = ["/modelId", "/model_id"];
+        let found = names.into_iter().find_map(|name| {
+            let value = message.body.look(&place(name))?.keep();
+            Some((name, value.keep()))
+        });
+        let (Some(id), Some((name, value))) = (id, found) else {
+            return;
+        };
+        let id = Node::made(id.to_vec());
+        message.body.take(place(name).names());
+        set(message, "/configId", id);
+        set(message, "/value", value);
+        message.method = SET_OPTION.into();
+        message.changed = true;
+    }
+
+    pub(super) fn models_update(&self, message: &mut Message<'_>, out: &mut Outcome) {
+        let session = message.body.text_at(&place("/sessionId"));
+        let session = session.or_else(|| self.kept.options.only().map(str::to_owned));
+        let known = session
+            .as_deref()
+            .and_then(|session| self.kept.options.get(session));
+        let option = option_of(&message.body.json());
+        let (Some(session), Some(known), Some(option)) = (session, known, option) else {
+            let why = "a list of models that belongs to no session, or cannot be read";
+            out.note(Happened::Unmatched, None, why);
+            return;
+        };
+        let mut list = Node::made(known.clone());
+        for old in list.items().into_iter() {
+            old.retain(|option| !is(&option.json(), "id", OWN));
+            if old.iter().any(|option| is_model(&option.json())) {
+                out.note(
+                    Happened::Unmatched,
+                    None,
+                    "the agent has a model option of its own",
+                );
+                return;
+            }
+            old.push(option.clone());
+        }
+        message.method = "session/update".into();
+        message.body = Node::object(vec![("sessionId", Node::string(&session))]);
+        set(
+            message,
+            "/update/sessionUpdate",
+            Node::string("config_option_update"),
+        );
+        set(message, "/update/configOptions", list);
+    }
+}
+
+pub(super) fn models_of_options(message: &mut Message<'_>) {
+    if message.kind != Kind::Result || message.body.look(&place("/models")).is_some() {
+        return;
+    }
+    if let Some(parked) = message.body.take(place(PARKED).names()) {
+        return set(message, "/models", parked);
+    }
+    let list = message.body.look(&place("/configOptions"));
+    let Some(list) = list.filter(|list| list.kind() == Type::Array) else {
+        return;
+    };
+    let list = list.json().into_owned();
+    let Some(option) = text::items(&list).find(|option| is_model(option)) else {
+        return;
+    };
+    let current = text::member(option, "currentValue");
+    let choices = text::member(option, "options").filter(|all| Type::of(all) == Type::Array);
+    let (Some(current), Some(choices)) = (current, choices) else {
+        return;
+    };
+    let mut models = Vec::new();
+    for choice in text::items(choices) {
+        // A group holds choices of its own.
+        match text::member(choice, "options") {
+            Some(group) if Type::of(group) == Type::Array => {
+                models.extend(text::items(group).filter_map(model_of));
+            }
+            _ => models.extend(model_of(choice)),
+        }
+    }
+    let made = Node::object(vec![
+        ("currentModelId", Node::made(current.to_vec())),
+        ("availableModels", Node::Array(models)),
+    ]);
+    set(message, "/models", made);
+}
+
+/// `models` of a result → the option that stands for them.
+fn read_models(message: &mut Message<'_>, out: &mut Outcome) {
+    let Some(models) = message.body.look(&place("/models")) else {
+        return;
+    };
+    if models.kind() == Type::Null {
+        message.body.take(place("/models").names());
+        message.changed = true;
+        return;
+    }
+    let models = models.json().into_owned();
+    let mut list = message
+        .body
+        .look(&place("/configOptions"))
+        .map(|list| Node::made(list.json().into_owned()));
+    let own = list
+        .as_mut()
+        .and_then(Node::items)
+        .is_some_and(|all| all.iter().any(|option| is_model(&option.json())));
+    if own {
+        message.body.take(place("/models").names());
+        set(message, PARKED, Node::made(models));
+        return;
+    }
+    let Some(option) = option_of(&models) else {
+        out.note(Happened::Unmatched, None, "`models` cannot be read");
+        return;
+    };
+    message.body.take(place("/models").names());
+    match list.as_mut().and_then(Node::items) {
+        Some(all) => all.push(option),
+        None => list = Some(Node::Array(vec![option])),
+    }
+    set(message, "/configOptions", list.unwrap_or(Node::Absent));
+}
+
+/// `{currentModelId, availableModels}` as a config option; `None` when a part is missing.
+fn option_of(models: &[u8]) -> Option<Node<'static>> {
+    let first = |names: &[&str]| names.iter().find_map(|name| text::member(models, name));
+    let current = first(&["currentModelId", "current_model_id"])?;
+    let all = first(&["availableModels", "available_models"])?;
+    if Type::of(current) != Type::String || Type::of(all) != Type::Array {
+        return None;
+    }
+    let choices: Option<Vec<_>> = text::items(all).map(choice_of).collect();
+    let mut option = vec![
+        ("id", Node::string(OWN)),
+        ("name", Node::string("Model")),
+        ("category", Node::string("model")),
+        ("type", Node::string("select")),
+        ("currentValue", Node::made(current.to_vec())),
+        ("options", Node::Array(choices?)),
+    ];
+    if let Some(meta) = text::member(models, "_meta") {
+        option.push(("_meta", Node::made(meta.to_vec())));
+    }
+    Some(Node::object(option))
+}
+
+/// A model as a choice of an option; members that a choice has not are parked.
+fn choice_of(model: &[u8]) -> Option<Node<'static>> {
+    if Type::of(model) != Type::Object {
+        return None;
+    }
+    let ids = ["modelId", "model_id", "id", "value"];
+    let names = ["name", "label"];
+    let text_of = |all: &[&'static str]| {
+        all.iter().find_map(|name| {
+            let value = text::member(model, name)?;
+            (Type::of(value) == Type::String).then_some((*name, value))
+        })
+    };
+    let (id_name, id) = text_of(&ids)?;
+    let name = text_of(&names);
+    let mut choice = Node::object(vec![
+        ("value", Node::made(id.to_vec())),
+        (
+            "name",
+            Node::made(name.map_or(id, |(_, name)| name).to_vec()),
+        ),
+    ]);
+    for (raw, value) in text::members(model) {
+        let member = text::unescape(raw)?;
+        let used = member == id_name || name.is_some_and(|(name, _)| member == name);
+        let at = match &*member {
+            _ if used => continue,
+            "description" | "_meta" => vec![Box::from(&*member)],
+            other => ["_meta", "acp-relay", other].map(Box::from).to_vec(),
+        };
+        // `_meta` of a model may be no object; then nothing is parked in it.
+        let _ = choice.put(&at, Node::made(value.to_vec()));
+    }
+    Some(choice)
+}
+
+/// A choice of an option as a model.
+fn model_of(choice: &[u8]) -> Option<Node<'static>> {
+    let mut model = vec![(
+        "modelId",
+        Node::made(text::member(choice, "value")?.to_vec()),
+    )];
+    for name in ["name", "description", "_meta"] {
+        if let Some(value) = text::member(choice, name) {
+            model.push((name, Node::made(value.to_vec())));
+        }
+    }
+    Some(Node::object(model))
+}
+
+fn choose(option: &mut Node<'_>, value: &[u8]) {
+    // An option is an object, so nothing is in the way.
+    let _ = option.put(place("/currentValue").names(), Node::made(value.to_vec()));
+}
+
+fn member(option: &Node<'_>, name: &str) -> Option<Vec<u8>> {
+    let json = option.json();
+    text::member(&json, name).map(<[u8]>::to_vec)
+}
+
+fn is_model(option: &[u8]) -> bool {
+    is(option, "category", "model")
+}
+
+fn is(object: &[u8], name: &str, value: &str) -> bool {
+    let found = text::member(object, name).and_then(text::string);
+    found.is_some_and(|found| found == value)
+}

@@ -1,0 +1,247 @@
+//! Actions that put values of single peers into their canonical form.
+//!
+//! - `absolute_paths`: relative paths of a tool call are relative to the session's working
+//!   directory (quirk 52).
+//! - `plain_path`: `/a/./b` is `/a/b` (quirk 53). Nothing is resolved that a link could change.
+//! - `auth_method`: `authenticate` carries the whole method that was offered (quirk 12).
+//! - `slice_lines`: a file that was read in whole although a part was asked for is cut (quirk 76).
+//! - `plain_envelope`: the member `type` that stands beside `jsonrpc` is left out (quirk 69).
+//! - `iso_times`: numbers of seconds or milliseconds since 1970 become ISO 8601 (quirk 23).
+//! - `plain_commands`: names of commands lose their leading slash (quirk 55).
+//!
+//! Not here: which peers need it; their tables say so.
+
+use super::run::{place, set};
+use crate::dialect::asked::Asked;
+use crate::dialect::message::Message;
+use crate::dialect::table::Way;
+use crate::dialect::text::{self, Type};
+use crate::dialect::translate::Translator;
+use crate::dialect::tree::Node;
+use crate::wire::Kind;
+
+/// A slot of its own for the working directory of a session that is being opened.
+const CWD: usize = usize::MAX - 1;
+
+/// From here on a number of time is milliseconds: as seconds it would be the year 5138.
+const MILLISECONDS: f64 = 1e11;
+
+impl Translator {
+    pub(super) fn absolute_paths(
+        &mut self,
+        message: &mut Message<'_>,
+        asked: &mut Asked,
+        way: Way,
+    ) {
+        let text_at = |message: &Message<'_>, at: &str| message.body.text_at(&place(at));
+        match (way, message.kind) {
+            (Way::Write, Kind::Request) => {
+                let Some(cwd) = text_at(message, "/cwd") else {
+                    return;
+                };
+                match text_at(message, "/sessionId") {
+                    Some(session) => self.kept.cwd.keep(&session, cwd),
+                    None => asked.slots.push((CWD, cwd.into_bytes().into())),
+                }
+            }
+            (Way::Read, Kind::Result) => {
+                let held = asked.slots.iter().find(|(slot, _)| *slot == CWD);
+                let cwd = held.and_then(|(_, cwd)| String::from_utf8(cwd.to_vec()).ok());
+                if let (Some(session), Some(cwd)) = (text_at(message, "/sessionId"), cwd) {
+                    self.kept.cwd.keep(&session, cwd);
+                }
+            }
+            (Way::Read, Kind::Request | Kind::Notification) => {
+                let session = text_at(message, "/sessionId").unwrap_or_default();
+                let Some(cwd) = self.kept.cwd.get(&session).cloned() else {
+                    return;
+                };
+                for list in [
+                    "/update/locations",
+                    "/update/content",
+                    "/toolCall/locations",
+                    "/toolCall/content",
+                ] {
+                    each_string(message, list, "/path", |path| joined(&cwd, path));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn auth_method(&mut self, message: &mut Message<'_>, way: Way) {
+        match (way, message.kind) {
+            (Way::Read, Kind::Result) => {
+                let methods = message.body.look(&place("/authMethods"));
+                if let Some(methods) = methods.filter(|methods| methods.kind() == Type::Array) {
+                    let methods = methods.json();
+                    if methods.len() <= 64 << 10 {
+                        self.kept.auth_methods = methods.into_owned();
+                    }
+                }
+            }
+            (Way::Write, Kind::Request) => {
+                let id = message.body.look(&place("/methodId"));
+                let Some(id) = id.map(|id| id.json().into_owned()) else {
+                    return;
+                };
+                if Type::of(&self.kept.auth_methods) != Type::Array {
+                    return;
+                }
+                let same = |method: &&[u8]| {
+                    text::member(method, "id").is_some_and(|own| text::same(own, &id))
+                };
+                let offered = text::items(&self.kept.auth_methods).find(same);
+                if let Some(offered) = offered {
+                    let offered = Node::made(offered.to_vec());
+                    set(message, "/authMethod", offered);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn slice_lines(&self, message: &mut Message<'_>, asked: &Asked) {
+        let number = |name: &str| {
+            let all = &self.program.memory;
+            let at = all.iter().position(|memory| memory.name == name)?;
+            let held = asked.slots.iter().find(|(slot, _)| *slot == at)?;
+            std::str::from_utf8(&held.1).ok()?.parse::<usize>().ok()
+        };
+        let content = message.body.text_at(&place("/content"));
+        let (Some(content), Some(limit)) = (content, number("limit")) else {
+            return;
+        };
+        // More lines than were asked for: the client has looked at neither number.
+        if message.kind != Kind::Result || content.split_inclusive('\n').count() <= limit {
+            return;
+        }
+        let before = number("line").map_or(0, |line| line.saturating_sub(1));
+        let part: String = content
+            .split_inclusive('\n')
+            .skip(before)
+            .take(limit)
+            .collect();
+        set(message, "/content", Node::string(&part));
+    }
+}
+
+pub(super) fn plain_path(message: &mut Message<'_>) {
+    let Some(path) = message.body.text_at(&place("/path")) else {
+        return;
+    };
+    let mut plain = path.clone();
+    while plain.contains("/./") {
+        plain = plain.replace("/./", "/");
+    }
+    if plain != path {
+        set(message, "/path", Node::string(&plain));
+    }
+}
+
+pub(super) fn plain_envelope(message: &mut Message<'_>) {
+    let before = message.extras.len();
+    message.extras.retain(|(name, _)| &**name != b"type");
+    message.changed |= message.extras.len() < before;
+}
+
+pub(super) fn plain_commands(message: &mut Message<'_>) {
+    each_string(message, "/update/availableCommands", "/name", |name| {
+        name.strip_prefix('/').map(str::to_owned)
+    });
+}
+
+pub(super) fn iso_times(message: &mut Message<'_>) {
+    let at = place("/updatedAt");
+    let Some(list) = message.body.at(place("/sessions").names()) else {
+        return;
+    };
+    for session in list.items().into_iter().flatten() {
+        let number = session
+            .look(&at)
+            .filter(|look| look.kind() == Type::Number)
+            .and_then(|look| std::str::from_utf8(&look.json()).ok()?.parse().ok());
+        if let Some(iso) = number.and_then(iso) {
+            // A session is an object, so nothing is in the way.
+            let _ = session.put(at.names(), Node::string(&iso));
+            message.changed = true;
+        }
+    }
+}
+
+/// Changes a string in every element of a list.
+fn each_string(
+    message: &mut Message<'_>,
+    list: &str,
+    at: &str,
+    change: impl Fn(&str) -> Option<String>,
+) {
+    let at = place(at);
+    let found = message.body.look(&place(list)).map(|look| look.kind());
+    if found != Some(Type::Array) {
+        return;
+    }
+    let items = message.body.at(place(list).names()).and_then(Node::items);
+    for item in items.into_iter().flatten() {
+        let changed = item.text_at(&at).and_then(|text| change(&text));
+        if let Some(changed) = changed {
+            // It was found there, so nothing is in the way.
+            let _ = item.put(at.names(), Node::string(&changed));
+            message.changed = true;
+        }
+    }
+}
+
+/// A relative path under a directory; `None` for every other path.
+fn joined(cwd: &str, path: &str) -> Option<String> {
+    let drive = path.as_bytes().get(1) == Some(&b':');
+    if path.is_empty() || path.starts_with(['/', '\\', '~']) || drive || path.contains("://") {
+        return None;
+    }
+    let slash = if cwd.contains('\\') { '\\' } else { '/' };
+    let base = cwd.trim_end_matches(['/', '\\']);
+    let rest = path.strip_prefix("./").unwrap_or(path);
+    Some(format!("{base}{slash}{rest}"))
+}
+
+/// Seconds or milliseconds since 1970 as ISO 8601 in UTC; `None` outside the years 1970 to 9999.
+fn iso(number: f64) -> Option<String> {
+    let millis = if number.abs() < MILLISECONDS {
+        number * 1e3
+    } else {
+        number
+    };
+    if !(0.0..253_402_300_800_000.0).contains(&millis) {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range has been checked"
+    )]
+    let millis = millis as u64;
+    let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
+    // The days of the Gregorian calendar, counted in eras of 400 years from March of year 0.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    let year = era * 400 + year + next;
+    let (seconds, fraction) = (rest / 1000, rest % 1000);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let fraction = if fraction == 0 {
+        String::new()
+    } else {
+        format!(".{fraction:03}")
+    };
+    Some(format!(
+        "{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}{fraction}Z"
+    ))
+}

@@ -1,0 +1,158 @@
+//! Actions for turns, tool calls and refusals of single peers.
+//!
+//! - `cancelled_turn`: `end_turn` of a turn that was cancelled is `cancelled` (quirk 35).
+//! - `fail_turn`: a result that says the turn has failed becomes error −32603, the result is its
+//!   data (quirk 34).
+//! - `announce_tool_call`: an update of a tool call, or a permission request for one, that has
+//!   not been told is preceded by a `tool_call` made of it (quirks 47 and 62).
+//! - `deny_with_option`: `cancelled` as the answer to a permission request, while the turn is not
+//!   cancelled, is the reject option that was offered, if there is one (quirk 63).
+//! - `accept_unsupported`: error −32601 becomes an empty result, where the peer needs nothing to
+//!   be done (quirk 11).
+//! - `missing_session`: the error of a request for a session that is not there names the session.
+//!
+//! Not here: permission's laws, which hold for all of it (see `permission`).
+
+use super::run::{Scene, place, set};
+use crate::dialect::asked::Asked;
+use crate::dialect::message::Message;
+use crate::dialect::outcome::{Happened, Outcome};
+use crate::dialect::permission::Verdict;
+use crate::dialect::text::{self, Type};
+use crate::dialect::translate::{PERMISSION, Translator};
+use crate::dialect::tree::Node;
+use crate::wire::{IdBuf, Kind};
+
+impl Translator {
+    pub(super) fn cancelled_turn(&self, message: &mut Message<'_>, asked: &Asked) {
+        let ended = message.body.text_at(&place("/stopReason")).as_deref() == Some("end_turn");
+        if ended && self.was_cancelled(asked) {
+            set(message, "/stopReason", Node::raw(b"\"cancelled\""));
+        }
+    }
+
+    fn was_cancelled(&self, asked: &Asked) -> bool {
+        let session = asked.session.as_deref();
+        session
+            .and_then(|id| self.sessions.get(id))
+            .is_some_and(|session| session.cancelled)
+    }
+
+    pub(super) fn announce_tool_call<'a>(
+        &mut self,
+        message: &mut Message<'a>,
+        scene: &mut Scene<'_, 'a>,
+    ) {
+        let call_at = match message.kind {
+            Kind::Notification => "/update",
+            Kind::Request => "/toolCall",
+            _ => return,
+        };
+        let text_at = |at: &str| message.body.text_at(&place(at));
+        let session = text_at("/sessionId");
+        let call = text_at(&format!("{call_at}/toolCallId"));
+        let (Some(session), Some(call)) = (session, call) else {
+            return;
+        };
+        let told = text_at("/update/sessionUpdate").as_deref() == Some("tool_call");
+        if !self.kept.told.tell(&session, &call) || told {
+            return;
+        }
+        let title = text_at(&format!("{call_at}/title"))
+            .or_else(|| text_at(&format!("{call_at}/kind")))
+            .unwrap_or_else(|| "Tool call".into());
+        let Some(known) = message.body.look(&place(call_at)) else {
+            return;
+        };
+        let known = known.json().into_owned();
+        let mut made = Node::object(vec![
+            ("sessionUpdate", Node::raw(b"\"tool_call\"")),
+            ("toolCallId", Node::string(&call)),
+            ("title", Node::string(&title)),
+        ]);
+        for (raw, value) in text::members(&known) {
+            let Some(name) = text::unescape(raw) else {
+                continue;
+            };
+            let named = ["sessionUpdate", "toolCallId", "title"].contains(&&*name);
+            if !named && Type::of(value) != Type::Null {
+                // What is made is an object, so nothing is in the way.
+                let _ = made.put(&[Box::from(&*name)], Node::made(value.to_vec()));
+            }
+        }
+        let body = Node::object(vec![
+            ("sessionId", Node::string(&session)),
+            ("update", made),
+        ]);
+        let made = Message::made(Kind::Notification, IdBuf::Absent, "session/update", body);
+        scene.before.push(made);
+    }
+
+    pub(super) fn deny_with_option(
+        &self,
+        message: &mut Message<'_>,
+        asked: &Asked,
+        out: &mut Outcome,
+    ) {
+        let denied = Verdict::read(&message.body.json()) == Verdict::Cancelled;
+        if message.kind != Kind::Result
+            || &*asked.canonical != PERMISSION
+            || !denied
+            || self.was_cancelled(asked)
+        {
+            return;
+        }
+        let closed = asked.offered.clone().unwrap_or_default().closed();
+        if let Verdict::Selected(id) = &closed {
+            out.note(
+                Happened::Permission,
+                None,
+                format!("a denial that was sent as cancelled; `{id}` is answered"),
+            );
+            let result = closed.result();
+            let outcome = text::member(&result, "outcome").unwrap_or_default();
+            set(message, "/outcome", Node::made(outcome.to_vec()));
+        }
+    }
+}
+
+pub(super) fn fail_turn(message: &mut Message<'_>) {
+    if message.kind != Kind::Result {
+        return;
+    }
+    let told = message.body.text_at(&place("/message"));
+    let told = told.unwrap_or_else(|| "the agent says that the turn has failed".into());
+    let data = message.body.keep();
+    message.kind = Kind::Error;
+    message.body = Node::object(vec![
+        ("code", Node::raw(b"-32603")),
+        ("message", Node::string(&told)),
+        ("data", data),
+    ]);
+    message.changed = true;
+}
+
+pub(super) fn accept_unsupported(message: &mut Message<'_>, out: &mut Outcome) {
+    let code = message.body.look(&place("/code"));
+    let unknown = code.is_some_and(|code| *code.json() == *b"-32601");
+    if message.kind != Kind::Error || !unknown {
+        return;
+    }
+    message.kind = Kind::Result;
+    message.body = Node::raw(b"{}");
+    message.changed = true;
+    out.note(
+        Happened::Answered,
+        None,
+        format!("the peer knows no {} and needs none", message.method),
+    );
+}
+
+pub(super) fn missing_session(message: &mut Message<'_>, asked: &Asked) {
+    let data = message.body.look(&place("/data")).map(|data| data.kind());
+    let named = message.body.look(&place("/data/sessionId")).is_some();
+    let takes = matches!(data, None | Some(Type::Null | Type::Object));
+    if let Some(session) = asked.session.as_deref().filter(|_| takes && !named) {
+        set(message, "/data/sessionId", Node::string(session));
+    }
+}

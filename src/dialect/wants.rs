@@ -1,0 +1,165 @@
+//! What a rule wants of a message before it does anything.
+//!
+//! A rule wants its guard to hold. One that only mends what it finds, by a shape or by a list of
+//! values, also wants something to mend, and one whose cases end with one that leaves the message
+//! alone wants another of them. More may be let in than is changed, never less. Not here: what is
+//! made of it (see `gate`).
+
+use super::gate::{Demand, Demands, Key, Wanted};
+use super::pointer::Place;
+use super::table::{Case, Conversion, Each, Expect, Guard, Literal, Rest, Rule, Shape, Way};
+use super::text::Type;
+
+/// What is wanted by one or another of a rule's cases.
+pub(super) fn of_rule(rule: &Rule, shapes: &[Shape], way: Way) -> Vec<Demand> {
+    let base = rule.base.before(way);
+    let names = rule.on.what.names();
+    let stays = names.dialect == names.canonical && rule.on.kinds.is_none() && rule.split.is_none();
+    if !stays {
+        return vec![of_guard(base)];
+    }
+    if rule.cases.is_empty() {
+        return vec![of_case(base, &rule.base, shapes, way)];
+    }
+    let cases = || rule.cases.iter().filter(|case| case.works(way));
+    if !(is_idle(&rule.base) && ends_idle(cases(), way)) {
+        return vec![of_guard(base)];
+    }
+    cases()
+        .filter(|case| !is_idle(case))
+        .map(|case| of_case(&[&base[..], case.before(way)].concat(), case, shapes, way))
+        .collect()
+}
+
+/// What a guard wants: strings first, what has to be missing last.
+pub(super) fn of_guard(guard: &Guard) -> Demand {
+    demand(guard, None)
+}
+
+fn of_case(guard: &Guard, case: &Case, shapes: &[Shape], way: Way) -> Demand {
+    let work = mapped(case, way).or_else(|| mended(case, shapes, way));
+    demand(guard, work)
+}
+
+fn demand(guard: &Guard, work: Option<Key>) -> Demand {
+    let named = guard.iter().filter_map(|(place, expect)| {
+        let strings = strings(expect)?;
+        Some((place.clone(), Wanted::Strings(strings)))
+    });
+    let others = guard.iter().filter(|(_, expect)| strings(expect).is_none());
+    let others = others.map(|(place, expect)| {
+        let own = vec![(Place::root(), expect.clone())];
+        (place.clone(), Wanted::Meets(own))
+    });
+    let (missing, others): (Vec<Key>, Vec<Key>) =
+        others.partition(|(_, wanted)| wanted.is_met(None));
+    named.chain(work).chain(others).chain(missing).collect()
+}
+
+/// What a case maps, if all it does is to map the value at one place.
+fn mapped(case: &Case, way: Way) -> Option<Key> {
+    let (place, conversion) = only_row(case)?;
+    let Conversion::Values {
+        both,
+        read,
+        write,
+        other: None,
+        park: false,
+    } = conversion
+    else {
+        return None;
+    };
+    let extra = if way == Way::Read { read } else { write };
+    let from = |(dialect, canonical): &(Literal, Literal)| match way {
+        Way::Read => dialect.clone(),
+        Way::Write => canonical.clone(),
+    };
+    let all = both.iter().chain(extra).map(from).collect();
+    let wanted = strings(&Expect::In(all)).map_or(Wanted::Something, Wanted::Strings);
+    Some((place.clone(), wanted))
+}
+
+/// What a case mends, if all it does is to mend the value, or the elements, at one place.
+fn mended(case: &Case, shapes: &[Shape], way: Way) -> Option<Key> {
+    let (place, conversion) = only_row(case)?;
+    let (Conversion::Shape(name) | Conversion::Each(Each::Shape(name))) = conversion else {
+        return None;
+    };
+    let shape = shapes.iter().find(|shape| shape.name == *name)?;
+    let cases = || shape.cases.iter().filter(|case| case.works(way));
+    if !ends_idle(cases(), way) {
+        return None;
+    }
+    let mut demands = Demands::default();
+    for case in cases().filter(|case| !is_idle(case)) {
+        demands.add(case.before(way));
+    }
+    let gate = demands.gate();
+    let wanted = match conversion {
+        Conversion::Shape(_) => Wanted::Value(gate),
+        _ => Wanted::Elements(gate),
+    };
+    Some((place.clone(), wanted))
+}
+
+/// The place at which a case converts, if it has one row that stays at its place, and does nothing
+/// besides.
+fn only_row(case: &Case) -> Option<(&Place, &Conversion)> {
+    let [row] = &case.rows[..] else {
+        return None;
+    };
+    let [conversion] = &row.convert[..] else {
+        return None;
+    };
+    let plain = row.dialect == row.canonical && row.fill.is_none() && row.drop.is_none();
+    let place = row.dialect.as_ref().filter(|_| plain && only_rows(case))?;
+    Some((place, conversion))
+}
+
+/// Whether what no other case is for is left alone.
+fn ends_idle<'c>(mut cases: impl Iterator<Item = &'c Case>, way: Way) -> bool {
+    cases.any(|case| case.before(way).is_empty() && is_idle(case))
+}
+
+/// Whether a case leaves alone what it is for.
+fn is_idle(case: &Case) -> bool {
+    case.rows.is_empty() && only_rows(case)
+}
+
+/// Whether a case does nothing but what its rows do.
+fn only_rows(case: &Case) -> bool {
+    let builds = |guard: &Guard| {
+        let mut all = guard.iter();
+        all.any(|(_, expect)| matches!(expect, Expect::Const(_)))
+    };
+    let Case {
+        dialect,
+        canonical,
+        rest: Rest::Keep,
+        emit,
+        answer: None,
+        fail: None,
+        refuse: None,
+        drop: None,
+        actions,
+        ..
+    } = case
+    else {
+        return false;
+    };
+    !builds(dialect) && !builds(canonical) && emit.is_empty() && actions.is_empty()
+}
+
+/// The strings that an expectation is met by, if those are all.
+fn strings(expect: &Expect) -> Option<Vec<Box<[u8]>>> {
+    let literals = match expect {
+        Expect::Const(literal) => std::slice::from_ref(literal),
+        Expect::In(literals) => literals,
+        _ => return None,
+    };
+    let plain = |Literal(json): &Literal| {
+        let is_plain = Type::of(json) == Type::String && !json.contains(&b'\\');
+        is_plain.then(|| json.clone())
+    };
+    literals.iter().map(plain).collect()
+}

@@ -1,0 +1,150 @@
+//! Captures of real agents pass through `auto` unharmed.
+//!
+//! Each message is read on the side it came from, as `auto` does it: with tolerant reading, until
+//! the side is recognised. What `check` calls canonical keeps its bytes; what it calls a deviation
+//! comes out canonical. What does neither is listed with the reason in
+//! `vectors/detect/captures.jsonl`, and everything listed there happens.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use acp_relay::canon::{Conversation, Deviation, Verdict};
+use acp_relay::dialect::{Library, Translator, recognise};
+use acp_relay::wire::{Frame, Kind, Limits, Shape, Side, scan};
+use serde_json::Value;
+
+use super::detect::{transcript, vectors};
+
+/// Both sides of a conversation under `auto`.
+struct Auto {
+    library: &'static Library,
+    sides: [Translator; 2],
+    known: [bool; 2],
+}
+
+impl Auto {
+    fn new() -> Self {
+        let library = super::library();
+        let loose = library.program("loose-v1").unwrap();
+        let side = |side| Translator::new(side, Arc::clone(&loose));
+        Self {
+            library,
+            sides: [side(Side::Client), side(Side::Agent)],
+            known: [false, false],
+        }
+    }
+
+    /// What a message of one side is in canonical; the other side has heard it then.
+    fn hear(&mut self, from: Side, frame: &Frame, asked: Option<&str>) -> Vec<Frame> {
+        let Shape::One(at) = scan(frame, &Limits::default()) else {
+            panic!("this is no message: {frame:?}");
+        };
+        if !self.known[from as usize]
+            && let Some(found) = recognise(self.library.tables(), from, frame, &at, asked)
+        {
+            let program = self.library.program(&found.dialect).unwrap();
+            self.sides[from as usize].turn_to(program);
+            self.known[from as usize] = true;
+        }
+        let read = self.sides[from as usize].read(frame, &at).frames(frame);
+        for canonical in &read {
+            let Shape::One(at) = scan(canonical, &Limits::default()) else {
+                panic!("this is no message: {canonical:?}");
+            };
+            let _ = self.sides[from.other() as usize].write(canonical, &at);
+        }
+        read
+    }
+}
+
+/// A place without the numbers of elements.
+fn plain(deviation: &Deviation) -> String {
+    let names = deviation.pointer.split('/').map(|name| {
+        let number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+        if number { "*" } else { name }
+    });
+    names.collect::<Vec<_>>().join("/")
+}
+
+fn method(verdict: &Verdict) -> &str {
+    verdict.method.as_deref().unwrap_or("-")
+}
+
+#[test]
+fn canonical_keeps_its_bytes_and_the_rest_becomes_canonical() {
+    let listed = vectors("detect", "captures.jsonl");
+    let mut unused: BTreeSet<usize> = (0..listed.len()).collect();
+    let mut excused = |file: &str, what: &str, method: &str, place: &str| {
+        let found = listed.iter().position(|line| {
+            line["transcript"] == file
+                && line["what"] == what
+                && line["method"] == method
+                && line["place"] == place
+        });
+        found.inspect(|at| {
+            unused.remove(at);
+        })
+    };
+    let mut wrong = Vec::new();
+    let mut counts = [0_usize; 3];
+    let files: BTreeSet<&str> = listed
+        .iter()
+        .map(|line| line["transcript"].as_str().unwrap())
+        .collect();
+    for file in files {
+        let mut auto = Auto::new();
+        let mut before = Conversation::new(false);
+        let mut after = Conversation::new(false);
+        for (number, (from, message)) in transcript(file).into_iter().enumerate() {
+            let frame = Frame::from(message.to_string());
+            let verdict = before.hear(Some(from), &frame);
+            let Shape::One(at) = scan(&frame, &Limits::default()) else {
+                panic!("{file}: {message}");
+            };
+            let asked = matches!(at.kind, Kind::Result | Kind::Error)
+                .then(|| verdict.method.clone())
+                .flatten();
+            let read = auto.hear(from, &frame, asked.as_deref());
+            let verdicts: Vec<Verdict> = read
+                .iter()
+                .map(|frame| after.hear(Some(from), frame))
+                .collect();
+            let method = method(&verdict);
+            let place = format!("{file}, message {}: {method}", number + 1);
+            if verdict.deviations.is_empty() {
+                counts[0] += 1;
+                if read.len() == 1 && read[0].as_bytes() == frame.as_bytes() {
+                    continue;
+                }
+                // A message that is preceded by another is the same by value.
+                let last: Option<Value> = read
+                    .last()
+                    .map(|last| serde_json::from_slice(last.as_bytes()).unwrap());
+                let what = if read.len() > 1 && last.as_ref() == Some(&message) {
+                    "preceded"
+                } else {
+                    "turned"
+                };
+                if excused(file, what, method, "").is_none() {
+                    wrong.push(format!("{place} was canonical and became {read:?}"));
+                }
+            } else {
+                counts[1] += 1;
+            }
+            let left = verdicts.iter().flat_map(|verdict| &verdict.deviations);
+            for deviation in left {
+                if excused(file, "kept", method, &plain(deviation)).is_none() {
+                    wrong.push(format!(
+                        "{place} keeps {} {}",
+                        deviation.kind, deviation.pointer
+                    ));
+                }
+                counts[2] += 1;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(counts[0] > 700 && counts[1] > 30, "{counts:?}");
+    let unused: Vec<&Value> = unused.into_iter().map(|at| &listed[at]).collect();
+    assert!(unused.is_empty(), "nothing like this happens: {unused:?}");
+}

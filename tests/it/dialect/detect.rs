@@ -1,0 +1,109 @@
+//! Which dialect a peer is taken to speak, by the first messages of its conversation.
+//!
+//! The cases are data (`vectors/detect/openings.jsonl`): captures, the seed documents' opening
+//! exchanges, peers by name, and canonical peers that are taken for nobody.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use acp_relay::dialect::recognise;
+use acp_relay::wire::{Frame, Kind, Limits, Shape, Side, scan};
+use serde_json::Value;
+
+/// The first dialect that each side is recognised by.
+fn recognised(opening: &[(Side, Value)]) -> [Option<String>; 2] {
+    let tables = super::library().tables();
+    let mut found = [None, None];
+    let mut asked: BTreeMap<(bool, String), String> = BTreeMap::new();
+    for (from, message) in opening {
+        let frame = Frame::from(message.to_string());
+        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+            continue;
+        };
+        let client = *from == Side::Client;
+        let id = message["id"].to_string();
+        let method = match at.kind {
+            Kind::Request => {
+                asked.insert((client, id), at.method(&frame).into_owned());
+                None
+            }
+            Kind::Notification => None,
+            Kind::Result | Kind::Error => asked.remove(&(!client, id)),
+        };
+        let own = &mut found[*from as usize];
+        if own.is_none() {
+            let now = recognise(tables, *from, &frame, &at, method.as_deref());
+            *own = now.map(|now| now.dialect);
+        }
+    }
+    found
+}
+
+pub(super) fn vectors(folder: &str, file: &str) -> Vec<Value> {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let path: PathBuf = [root, "tests", "vectors", folder, file].iter().collect();
+    let text = fs::read_to_string(path).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// The messages of a capture.
+pub(super) fn transcript(file: &str) -> Vec<(Side, Value)> {
+    let lines = vectors("transcripts", file).into_iter();
+    let said = lines.filter(|line| line.get("msg").is_some());
+    said.map(|line| {
+        let side = if line["dir"] == "c2a" {
+            Side::Client
+        } else {
+            Side::Agent
+        };
+        (side, line["msg"].clone())
+    })
+    .collect()
+}
+
+#[test]
+fn peers_are_recognised_by_their_first_messages() {
+    let cases = vectors("detect", "openings.jsonl");
+    let mut wrong = Vec::new();
+    let (mut known, mut nobody) = (BTreeSet::new(), 0);
+    for case in &cases {
+        let opening: Vec<(Side, Value)> = match case["transcript"].as_str() {
+            Some(file) => transcript(file),
+            None => {
+                let lines = case["opening"].as_array().unwrap().iter();
+                lines
+                    .map(|line| {
+                        let side = match line["from"].as_str().unwrap() {
+                            "client" => Side::Client,
+                            "agent" => Side::Agent,
+                            other => panic!("no side: {other}"),
+                        };
+                        (side, line["msg"].clone())
+                    })
+                    .collect()
+            }
+        };
+        let found = recognised(&opening);
+        for (side, name) in [(Side::Client, "client"), (Side::Agent, "agent")] {
+            let wanted = case[name].as_str();
+            let own = found[side as usize].as_deref();
+            if own != wanted {
+                wrong.push(format!("{}: {name} {own:?}, not {wanted:?}", case["name"]));
+            }
+            known.extend(wanted.map(str::to_owned));
+        }
+        nobody += usize::from(case["client"].is_null() && case["agent"].is_null());
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(nobody > 20, "only {nobody} cases are of nobody");
+    // Every table with clues has a case.
+    let tables = super::library().tables().iter();
+    let silent: Vec<&str> = tables
+        .filter(|table| !table.detect.is_empty() && !known.contains(&table.name))
+        .map(|table| table.name.as_str())
+        .collect();
+    assert!(silent.is_empty(), "no case for {silent:?}");
+}
