@@ -27,6 +27,7 @@ pub mod canonical;
 mod conversation;
 mod event;
 mod files;
+pub mod filter;
 mod parse;
 pub mod patch;
 mod read;
