@@ -140,10 +140,14 @@ fn as_text(difference: &Difference, left: &[Step], right: &[Step], paint: Paint,
             let whole = left[*a].json();
             let there = right[*b].n;
             line(Tone::Strong, format!("  {} / {there}", title(&left[*a])));
+            let mut removed = ("", 0);
             for change in patch.as_array().into_iter().flatten() {
                 let path = change["path"].as_str().unwrap_or_default();
+                // Of items that are removed one after the other, each has the place of the first.
+                let again = change["op"] == "remove" && removed.0 == path;
+                removed = (path, if again { removed.1 + 1 } else { 0 });
                 let place = excerpt(path.as_bytes());
-                let (before, after) = texts(whole.pointer(path), change.get("value"));
+                let (before, after) = texts(nth(&whole, path, removed.1), change.get("value"));
                 if change["op"] != "add" {
                     line(Tone::Bad, format!("  - {place}: {before}"));
                 }
@@ -152,6 +156,15 @@ fn as_text(difference: &Difference, left: &[Step], right: &[Step], paint: Paint,
                 }
             }
         }
+    }
+}
+
+/// What stands at a pointer, or so many items after it.
+fn nth<'a>(tree: &'a Value, path: &str, after: usize) -> Option<&'a Value> {
+    let (list, last) = path.rsplit_once('/')?;
+    match last.parse::<usize>() {
+        Ok(index) if after > 0 => tree.pointer(&format!("{list}/{}", index + after)),
+        _ => tree.pointer(path),
     }
 }
 

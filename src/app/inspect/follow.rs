@@ -17,7 +17,9 @@ use super::select::Selection;
 use crate::app::console::remark;
 use crate::app::exit;
 use crate::recording::filter::{Facts, Field, Filter};
-use crate::recording::{Entry, Event, Found, Reader, Recording, Source, What, open, segments};
+use crate::recording::{
+    Conversation, Entry, Event, Exchange, Found, Reader, Recording, Source, What, open, segments,
+};
 use crate::wire::printable;
 
 /// Between two looks at a file that has not grown.
@@ -94,6 +96,7 @@ fn follow(args: &Follow, recording: Recording, page: &mut Page) -> io::Result<()
     let mut linter = filter
         .filter(|filter| filter.asks(Field::Lint))
         .map(|_| Linter::default());
+    let mut conversation = Conversation::default();
     let mut tail = Tail::new(recording)?;
     // What was there before we came; `None` once we are up to date.
     let mut before = Some(VecDeque::new());
@@ -116,7 +119,7 @@ fn follow(args: &Follow, recording: Recording, page: &mut Page) -> io::Result<()
         };
         idle = 0;
         if let Found::Event(event) = &entry.found
-            && !picks(filter, event, page, linter.as_mut())
+            && !picks(filter, event, &mut conversation, linter.as_mut())
         {
             page.pass_over(event);
             continue;
@@ -142,13 +145,15 @@ fn follow(args: &Follow, recording: Recording, page: &mut Page) -> io::Result<()
 fn picks(
     filter: Option<&Filter>,
     event: &Event,
-    page: &mut Page,
+    conversation: &mut Conversation,
     linter: Option<&mut Linter>,
 ) -> bool {
     let Some(filter) = filter else {
         return true;
     };
-    let took = page.took(event);
+    let exchange = conversation.see(event);
+    let took = exchange.filter(|exchange| exchange.answer.is_some_and(|a| a.n == event.n));
+    let took = took.and_then(Exchange::took);
     let found = linter.map_or(&[][..], |linter| linter.see(event));
     let lint: Vec<&str> = found.iter().map(|finding| finding.rule.id).collect();
     let facts = Facts { took, lint: &lint };

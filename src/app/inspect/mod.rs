@@ -8,6 +8,7 @@
 //! `crate::recording`).
 
 mod command;
+mod detail;
 mod diff;
 mod export;
 mod figures;

@@ -5,12 +5,15 @@
 
 use serde_json::value::RawValue;
 
+use super::detail::detail;
 use super::fold::Run;
 use super::paint::{Paint, Tone};
 use super::units::{excerpt, place, size, took};
 use crate::app::console::Output;
 use crate::recording::write::calendar;
-use crate::recording::{Conversation, Entry, Event, Found, Header, Message, MessageKind, What};
+use crate::recording::{
+    Conversation, Entry, Event, Found, Header, Message, MessageKind, What, tree,
+};
 use crate::wire::{Side, printable};
 
 /// Characters of a line before what happened.
@@ -51,13 +54,6 @@ impl Page {
     /// Remembers an event that is not shown: what comes may belong to it.
     pub(super) fn pass_over(&mut self, event: &Event) {
         self.conversation.see(event);
-    }
-
-    /// What an event took, when it is an answer.
-    pub(super) fn took(&mut self, event: &Event) -> Option<u64> {
-        let exchange = self.conversation.see(event)?;
-        exchange.answer.filter(|answer| answer.n == event.n)?;
-        exchange.took()
     }
 
     /// Shows a line; what is wrong with it, if it cannot be shown.
@@ -149,15 +145,19 @@ impl Page {
         };
         let (n, at) = (run.n, place(run.t));
         let edge = edge(&run.message);
-        let (kind, count) = (printable(run.kind.as_bytes()), run.count);
-        let lasted = took(run.until - run.t);
+        let title = run.title();
+        let title = printable(title.as_bytes());
+        let lasted = match run.until - run.t {
+            0 => String::new(),
+            lasted => format!(" in {}", took(lasted)),
+        };
         let size = size(run.text.len() as u64);
         let text = if self.style.bodies {
             printable(run.text.as_bytes())
         } else {
             excerpt(run.text.as_bytes())
         };
-        let line = format!("{n:>6} {at:>12}  {edge} {kind} ×{count} in {lasted}, {size}: {text}");
+        let line = format!("{n:>6} {at:>12}  {edge} {title}{lasted}, {size}: {text}");
         let line = self.paint.line(HEAD, Some(of_side(&run.message)), &line);
         self.output.line(line.as_bytes());
     }
@@ -189,6 +189,11 @@ impl Page {
                 let body = message.body.bytes().map(|bytes| excerpt(bytes));
                 line += &format!(" no message, {size}: {}", body.unwrap_or_default());
             }
+        }
+        let tree = message.body.bytes().and_then(|bytes| tree(bytes));
+        let detail = tree.map(|tree| detail(&tree)).unwrap_or_default();
+        if message.kind.is_some() && !detail.is_empty() {
+            line += &format!(": {}", excerpt(detail.as_bytes()));
         }
         if let Some(of) = message.of {
             line += &format!(" from {of}");

@@ -20,6 +20,8 @@ pub struct Lane {
     pub from: Side,
     /// The session's name.
     pub session: Option<String>,
+    /// What it says when it pleases: see [`Step::aside`].
+    pub aside: bool,
 }
 
 /// Something in which two conversations differ; steps by their place in what was compared.
@@ -52,6 +54,7 @@ pub fn compare(left: &[Step], right: &[Step]) -> Vec<Difference> {
             let lane = Lane {
                 from: step.from,
                 session: step.session.clone(),
+                aside: step.aside,
             };
             let index = *known.entry(lane.clone()).or_insert_with(|| {
                 lanes.push((lane, Default::default()));

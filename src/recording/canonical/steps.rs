@@ -42,6 +42,8 @@ pub struct Step {
     /// The params, the result or the error, normal; what was no message as a text; and of a body
     /// that was not recorded, nothing.
     pub body: Value,
+    /// It comes when it pleases: an update of what is on offer or used up, or of a plan.
+    pub aside: bool,
     /// How many frames it was.
     pub frames: u64,
 }
@@ -152,6 +154,7 @@ impl Steps {
             number,
             body: self.body(message, session.as_deref()),
             session,
+            aside: false,
             frames: 1,
         };
         self.put(step);
@@ -179,7 +182,7 @@ impl Steps {
     }
 
     /// Adds a step, or its text to the run of chunks it belongs to.
-    fn put(&mut self, step: Step) {
+    fn put(&mut self, mut step: Step) {
         let lane = (step.from, step.session.clone());
         let update = &step.body["update"];
         let is_update =
@@ -205,9 +208,9 @@ impl Steps {
             if let Some((before, ..)) = self.runs.insert(lane, run) {
                 settle(&mut self.steps[before]);
             }
-        } else if !kind.is_some_and(|kind| ASIDE.contains(&kind))
-            && let Some((at, ..)) = self.runs.remove(&lane)
-        {
+        } else if kind.is_some_and(|kind| ASIDE.contains(&kind)) {
+            step.aside = true;
+        } else if let Some((at, ..)) = self.runs.remove(&lane) {
             settle(&mut self.steps[at]);
         }
         self.steps.push(step);

@@ -34,9 +34,9 @@ pub struct Facts<'a> {
 pub(super) enum Expr {
     /// The empty filter.
     All,
-    Every(Vec<Expr>),
-    Any(Vec<Expr>),
-    Not(Box<Expr>),
+    Every(Vec<Self>),
+    Any(Vec<Self>),
+    Not(Box<Self>),
     Term(Term),
 }
 

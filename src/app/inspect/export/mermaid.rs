@@ -4,6 +4,7 @@
 //! 50 000 characters.
 
 use super::{Form, Said};
+use crate::app::inspect::detail::detail;
 use crate::app::inspect::fold::Run;
 use crate::app::inspect::units::took;
 use crate::recording::{Event, Header, MessageKind, What, tree};
@@ -39,14 +40,14 @@ impl Form for Mermaid {
         self.end_run(out);
         let method = said.method();
         let (arrow, text) = match said.kind() {
-            Some(MessageKind::Request) => ("->>", format!("{method}{}", detail(said))),
-            Some(MessageKind::Notification) => ("-)", format!("{method}{}", detail(said))),
+            Some(MessageKind::Request) => ("->>", format!("{method}{}", more(said))),
+            Some(MessageKind::Notification) => ("-)", format!("{method}{}", more(said))),
             Some(kind) => {
                 let after = said.took.map(|took_| format!(", {}", took(took_)));
                 let after = after.unwrap_or_default();
                 (
                     "-->>",
-                    format!("{method} {}{}{after}", kind.name(), detail(said)),
+                    format!("{method} {}{}{after}", kind.name(), more(said)),
                 )
             }
             None => ("-x", "no message".to_owned()),
@@ -70,7 +71,7 @@ impl Form for Mermaid {
 impl Mermaid {
     fn end_run(&mut self, out: &mut Vec<u8>) {
         if let Some(run) = self.run.take() {
-            let text = format!("{} ×{}: {}", run.kind, run.count, run.text);
+            let text = format!("{}: {}", run.title(), run.text);
             draw(out, run.message.to.other(), "-)", &text);
         }
     }
@@ -85,29 +86,11 @@ fn draw(out: &mut Vec<u8>, from: Side, arrow: &str, text: &str) {
 }
 
 /// What tells this message from others of its method.
-fn detail(said: &Said<'_>) -> String {
-    let Some(tree) = tree(said.bytes) else {
-        return String::new();
-    };
-    let at = |pointer: &str| tree.pointer(pointer).and_then(|value| value.as_str());
-    let found: Vec<&str> = [
-        at("/params/update/sessionUpdate"),
-        at("/params/update/title"),
-        at("/params/update/status"),
-        at("/params/toolCall/title"),
-        at("/params/path"),
-        at("/params/prompt/0/text"),
-        at("/result/stopReason"),
-        at("/result/outcome/optionId").or_else(|| at("/result/outcome/outcome")),
-        at("/error/message"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    if found.is_empty() {
-        return String::new();
+fn more(said: &Said<'_>) -> String {
+    match tree(said.bytes).map(|tree| detail(&tree)) {
+        Some(detail) if !detail.is_empty() => format!(": {detail}"),
+        _ => String::new(),
     }
-    format!(": {}", found.join(" "))
 }
 
 /// A text that means nothing to Mermaid.

@@ -159,7 +159,12 @@ fn lines(text: &[u8]) -> Capture {
         }
         let from = verdict.from.unwrap_or_else(|| {
             capture.guessed += 1;
-            Side::Agent
+            // Methods that nobody knows: agents tell something of a session, clients ask.
+            let of_session = memchr::memmem::find(line.message.as_bytes(), b"\"sessionId\"");
+            match (verdict.role, of_session) {
+                (Some(canon::Role::Notification), Some(_)) => Side::Agent,
+                _ => Side::Client,
+            }
         });
         let raw = times.find(|(at, _)| *at as u64 + 1 == line.number);
         let t = raw

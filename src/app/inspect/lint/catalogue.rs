@@ -76,6 +76,7 @@ catalogue! {
     EARLY_UPDATE "early-update" Hint "An update of a session that the client has not been told of yet."
     TURN_IN_TURN "turn-in-turn" Warning "A prompt in a session whose turn is not over."
     UPDATE_OUTSIDE_TURN "update-outside-turn" Warning "The agent speaks or works in a session before any prompt."
+    LATE_HISTORY "late-history" Warning "A loaded session is replayed after `session/load` was answered."
     UPDATE_AFTER_TURN "update-after-turn" Warning "The agent speaks or works in a session whose turn is over."
     UNKNOWN_TOOL "unknown-tool" Warning "An update of a tool call that was not announced."
     PERMISSION_UNKNOWN_TOOL "permission-unknown-tool" Warning "A permission is asked for a tool call that was not announced."

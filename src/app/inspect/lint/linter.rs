@@ -96,17 +96,14 @@ impl Linter {
         for (rule, what) in spelling::check(&bytes, whole.as_ref()) {
             self.find(rule, event, Some(message), what);
         }
-        self.schema(event, message, Frame::new(bytes), twice);
-        for (rule, what) in self
-            .sessions
-            .see(event, message, &whole.unwrap_or(Value::Null))
-        {
+        self.schema(event, message, &Frame::new(bytes), twice);
+        for (rule, what) in self.sessions.see(message, &whole.unwrap_or(Value::Null)) {
             self.find(rule, event, Some(message), what);
         }
     }
 
-    fn schema(&mut self, event: &Event, message: &Message, frame: Frame, twice: bool) {
-        let verdict = self.schema.hear(Some(message.to.other()), &frame);
+    fn schema(&mut self, event: &Event, message: &Message, frame: &Frame, twice: bool) {
+        let verdict = self.schema.hear(Some(message.to.other()), frame);
         for deviation in verdict.deviations {
             let known = match deviation.kind {
                 Kind::Unreadable => crate::recording::lone(frame.as_bytes()).is_some(),

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::catalogue::*;
-use crate::recording::{Event, Message, MessageKind};
+use crate::recording::{Message, MessageKind};
 use crate::wire::Side;
 
 /// A fault, before it is known to which event it belongs.
@@ -39,6 +39,10 @@ struct Session {
     /// Tool calls by id; whether they are over.
     tools: HashMap<String, bool>,
     early: bool,
+    /// It was loaded, and nothing was asked of it since.
+    loaded: bool,
+    /// That the agent works when it should not was said.
+    strays: bool,
 }
 
 #[derive(Debug)]
@@ -50,8 +54,7 @@ struct Permission {
 
 impl Sessions {
     /// What is wrong with a message, whose tree is `tree`.
-    pub(super) fn see(&mut self, event: &Event, message: &Message, tree: &Value) -> Vec<Fault> {
-        let _ = event;
+    pub(super) fn see(&mut self, message: &Message, tree: &Value) -> Vec<Fault> {
         let mut found = Vec::new();
         let id = message.id.clone().unwrap_or_default();
         let method = message.method.clone().unwrap_or_default();
@@ -121,6 +124,8 @@ impl Sessions {
                 }
                 known.open += 1;
                 known.turns += 1;
+                known.loaded = false;
+                known.strays = false;
                 known.cancelled = false;
                 self.prompts.insert(id.to_owned(), session.to_owned());
             }
@@ -192,11 +197,16 @@ impl Sessions {
             found.push((rule, session.to_owned()));
         }
         let works = kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
-        if works && known.open == 0 && known.loading == 0 {
-            let rule = if known.turns > 0 {
-                &UPDATE_AFTER_TURN
-            } else {
-                &UPDATE_OUTSIDE_TURN
+        // Said once, until something else is asked.
+        if works
+            && known.open == 0
+            && known.loading == 0
+            && !std::mem::replace(&mut known.strays, true)
+        {
+            let rule = match (known.loaded, known.turns) {
+                (true, _) => &LATE_HISTORY,
+                (false, 0) => &UPDATE_OUTSIDE_TURN,
+                (false, _) => &UPDATE_AFTER_TURN,
             };
             found.push((rule, kind.to_owned()));
         }
@@ -249,6 +259,8 @@ impl Sessions {
             if let Some(session) = &loaded {
                 let known = self.session(session);
                 known.loading = known.loading.saturating_sub(1);
+                known.loaded = true;
+                known.strays = false;
             }
             let session = body["sessionId"].as_str().map(str::to_owned).or(loaded);
             if let Some(session) = session.filter(|_| well) {

@@ -17,14 +17,14 @@ pub(super) fn check(text: &[u8], tree: Option<&Value>) -> Vec<(&'static Rule, St
         let escape = String::from_utf8_lossy(&text[at..(at + 6).min(text.len())]);
         found.push((&LONE_SURROGATE, format!("{escape} at byte {at}")));
     }
-    if let Some(big) = tree.and_then(|tree| big(tree, String::new())) {
+    if let Some(big) = tree.and_then(|tree| big(tree, "")) {
         found.push((&BIG_NUMBER, big));
     }
     found
 }
 
 /// The first number that is too big, and its place.
-fn big(tree: &Value, place: String) -> Option<String> {
+fn big(tree: &Value, place: &str) -> Option<String> {
     match tree {
         Value::Number(number) => {
             let value = number.as_f64()?;
@@ -34,10 +34,10 @@ fn big(tree: &Value, place: String) -> Option<String> {
         Value::Array(items) => items
             .iter()
             .enumerate()
-            .find_map(|(at, item)| big(item, format!("{place}/{at}"))),
+            .find_map(|(at, item)| big(item, &format!("{place}/{at}"))),
         Value::Object(members) => members.iter().find_map(|(name, member)| {
             let step = name.replace('~', "~0").replace('/', "~1");
-            big(member, format!("{place}/{step}"))
+            big(member, &format!("{place}/{step}"))
         }),
         _ => None,
     }
