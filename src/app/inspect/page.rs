@@ -157,7 +157,7 @@ impl Page {
         } else {
             excerpt(run.text.as_bytes())
         };
-        let line = format!("{n:>6} {at:>12}  {edge} {title}{lasted}, {size}: {text}");
+        let line = format!("{n:>6} {at:>12}  {edge} {title}{lasted}: {text} ({size})");
         let line = self.paint.line(HEAD, Some(of_side(&run.message)), &line);
         self.output.line(line.as_bytes());
     }
@@ -167,27 +167,23 @@ impl Page {
         let method = excerpt(method.as_bytes());
         let id = message.id.as_deref().unwrap_or("no id");
         let id = excerpt(id.as_bytes());
-        let size = size(message.body.len());
         let mut line = edge(message);
+        let mut request = String::new();
         match message.kind {
-            Some(MessageKind::Request) => line += &format!(" {method} [{id}] {size}"),
-            Some(MessageKind::Notification) => line += &format!(" {method} {size}"),
+            Some(MessageKind::Request) => line += &format!(" {method} [{id}]"),
+            Some(MessageKind::Notification) => line += &format!(" {method}"),
             Some(kind) => {
-                let word = if kind == MessageKind::Error {
-                    "error"
-                } else {
-                    "result"
-                };
-                line += &format!(" {method} [{id}] {word} {size}");
+                line += &format!(" {method} [{id}] {}", kind.name());
                 let asked = message.answers.and_then(|n| self.conversation.exchange(n));
                 if let Some(asked) = asked {
                     let took = took(event.t.saturating_sub(asked.asked));
-                    line += &format!(" after {took} (request {})", asked.n);
+                    line += &format!(" after {took}");
+                    request = format!(", request {}", asked.n);
                 }
             }
             None => {
                 let body = message.body.bytes().map(|bytes| excerpt(bytes));
-                line += &format!(" no message, {size}: {}", body.unwrap_or_default());
+                line += &format!(" no message: {}", body.unwrap_or_default());
             }
         }
         let tree = message.body.bytes().and_then(|bytes| tree(bytes));
@@ -195,6 +191,7 @@ impl Page {
         if message.kind.is_some() && !detail.is_empty() {
             line += &format!(": {}", excerpt(detail.as_bytes()));
         }
+        line += &format!(" ({}{request})", size(message.body.len()));
         if let Some(of) = message.of {
             line += &format!(" from {of}");
         }

@@ -81,7 +81,7 @@ pub const FIELDS: [(Field, &str, &str, &str); 17] = [
         Field::Kind,
         "kind",
         "kind:error",
-        "request, notification, result, error, answer, message, noise, stderr, process, link, note, gap, mark, …",
+        "request, answer, error, note, stderr, mark, gap, …",
     ),
     (
         Field::Dir,

@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use acp_relay::recording::write::{self, Stamp};
@@ -57,7 +57,7 @@ fn it_follows_to_the_end() {
         .spawn()
         .unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
-    let (tell, told) = channel();
+    let (tell, told) = sync_channel(64);
     std::thread::spawn(move || {
         for line in stdout.lines() {
             tell.send(line.unwrap()).unwrap();

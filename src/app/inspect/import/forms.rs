@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::trace;
-use crate::app::lines::Lines;
+use crate::app::lines::{Holds, Lines};
 use crate::canon;
 use crate::recording::members;
 use crate::wire::{Frame, Side};
@@ -149,34 +149,31 @@ fn lines(text: &[u8]) -> Capture {
         ..Capture::default()
     };
     let mut conversation = canon::Conversation::new(false);
-    let mut times = text.split(|byte| *byte == b'\n').enumerate();
-    let mut last = None;
+    let mut last = 0;
     // Reading from memory does not fail.
     for line in Lines::new(text).flatten() {
-        let verdict = conversation.hear(line.from, &line.message);
-        if line.from.is_none() {
+        let Holds::Message { from, message, .. } = line.holds else {
+            continue;
+        };
+        let verdict = conversation.hear(from, &message);
+        if from.is_none() {
             capture.form = "bare messages";
         }
-        let from = verdict.from.unwrap_or_else(|| {
+        let sender = verdict.from.unwrap_or_else(|| {
             capture.guessed += 1;
             // Methods that nobody knows: agents tell something of a session, clients ask.
-            let of_session = memchr::memmem::find(line.message.as_bytes(), b"\"sessionId\"");
+            let of_session = memchr::memmem::find(message.as_bytes(), b"\"sessionId\"");
             match (verdict.role, of_session) {
                 (Some(canon::Role::Notification), Some(_)) => Side::Agent,
                 _ => Side::Client,
             }
         });
-        let raw = times.find(|(at, _)| *at as u64 + 1 == line.number);
-        let t = raw
-            .filter(|_| line.from.is_some())
-            .and_then(|(_, raw)| time(raw));
-        let t = t.or(last).unwrap_or(0);
-        last = Some(t);
-        capture.items.push(Item::heard(
-            t,
-            from.other(),
-            line.message.into_bytes().to_vec(),
-        ));
+        if from.is_some() {
+            last = time(&line.bytes).unwrap_or(last);
+        }
+        let bytes = message.into_bytes().to_vec();
+        let item = Item::heard(last, sender.other(), bytes);
+        capture.items.push(item);
     }
     capture
 }
