@@ -35,8 +35,8 @@ Examples:
   acp-relay check capture.jsonl
       Where a recorded conversation departs from the official ACP v1 schema.
 
-Exit codes: 0 all well; 1 `check`, `dialect check`, `dialect test` or `translate` found something
-wrong; 64 usage; 65 faulty mapping table; 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system; 73 socket file;
+Exit codes: 0 all well; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
+something wrong; 64 usage; 65 faulty mapping table; 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system; 73 socket file;
 75 stopped before the agent was reached, or told twice to stop; 76 protocol; 77 not permitted.
 `connect`, and `serve` on stdio:, pass on the agent's exit where they learn of it (128 + n after
 signal n).";
@@ -78,7 +78,7 @@ enum Command {
     Translate(dialect::Translate),
     /// List, show, check and test the mapping tables that describe dialects
     Dialect(dialect::Dialect),
-    /// List, show, search and verify recordings, and mark places in them
+    /// List, show, count, compare, lint, verify, export and import recordings
     Inspect(inspect::Inspect),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),

@@ -3,7 +3,7 @@
 //! A reader that goes away early (`| head`) is no failure. Not here: the stdio that carries a
 //! conversation (see `transport::stdio`).
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use super::{cli, exit};
@@ -31,6 +31,23 @@ impl Output {
                 .and_then(|()| self.to.write_all(b"\n"));
             self.failed = done.err();
         }
+    }
+
+    /// Prints the bytes.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.to.write_all(bytes).err();
+        }
+    }
+
+    /// The columns of the terminal that stdout is; `None` when it is none.
+    pub(super) fn columns(&self) -> Option<usize> {
+        let stdout = self.to.get_ref();
+        stdout.is_terminal().then(|| {
+            let size = rustix::termios::tcgetwinsize(stdout).ok();
+            let columns = size.map_or(0, |size| usize::from(size.ws_col));
+            if columns == 0 { 80 } else { columns }
+        })
     }
 
     /// Shows what has been printed so far.

@@ -23,16 +23,20 @@
 //! # }
 //! ```
 
+pub mod canonical;
 mod conversation;
 mod event;
 mod files;
+pub mod filter;
 mod parse;
 pub mod patch;
 mod read;
 pub mod redact;
 mod sealed;
+mod surrogates;
 mod tokens;
 mod verify;
+mod view;
 pub mod write;
 
 pub use conversation::{Answer, Conversation, Exchange};
@@ -43,5 +47,7 @@ pub use files::{PACKED, PLAIN, Recording, Source, open, segments};
 pub use parse::{Fault, Found, line};
 pub use read::{Entry, Reader};
 pub use sealed::{Sealed, pack};
+pub use surrogates::{join, lone, tree};
 pub use tokens::members;
 pub use verify::{Finding, Report, verify, verify_segment};
+pub use view::{Scene, View};

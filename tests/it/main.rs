@@ -12,6 +12,7 @@ mod dialect_cli;
 mod endpoint;
 mod framing;
 mod house;
+mod inspect;
 mod process;
 mod recording;
 mod relay;

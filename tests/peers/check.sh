@@ -19,6 +19,9 @@ echo "== curl and nghttp"
 ./http_tools.sh
 echo "== remote agents over HTTP and WebSocket"
 python3 remote_agents.py
+echo "== the official trace viewer"
+python3 trace_viewer.py --prove
+python3 trace_viewer.py
 echo "== JSON through every pair of wires"
 python3 json_suite.py
 echo "== killed at random moments"

@@ -18,6 +18,7 @@ hypercorn=0.18.0
 acpremote=1.10.0
 goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
 autobahn=25.10.1
+trace_viewer=5.0.0
 virtualenv=20.21.1 # the last that makes environments for Python 2.7
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -105,6 +106,15 @@ if ! is_there rust-sdk-server "$want"; then
     CARGO_TARGET_DIR="$peers/rust-sdk-server" \
         cargo build --quiet --locked --manifest-path "$here/rust-sdk-server/Cargo.toml"
     complete rust-sdk-server "$want"
+fi
+
+# The official trace viewer, built with the versions it was published with.
+want="trace-viewer $trace_viewer"
+if ! is_there viewer "$want"; then
+    begin viewer "$want"
+    cargo install --quiet --locked --root "$peers/viewer" \
+        agent-client-protocol-trace-viewer --version "$trace_viewer"
+    complete viewer "$want"
 fi
 
 # The Autobahn test suite for WebSocket. It never left Python 2.

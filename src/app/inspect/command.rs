@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::{grep, list, mark, scrub, show, verify};
+use super::{
+    diff, export, follow, grep, import, lint, list, mark, scrub, select, show, stats, verify,
+};
 use crate::app::{cli, exit};
 use crate::recording::Recording;
 
@@ -23,15 +25,33 @@ enum Command {
     /// The recordings in a folder
     Ls(list::List),
     /// A conversation: requests with their answers, and how long those took
+    #[command(after_help = select::help())]
     Show(show::Show),
+    /// The same while it is being recorded
+    #[command(after_help = select::help())]
+    Follow(follow::Follow),
     /// Find a text in messages, and say where it stands
+    #[command(after_help = select::help())]
     Grep(grep::Grep),
+    /// Counts, durations, turns, and what the relay did
+    #[command(after_help = select::help())]
+    Stats(stats::Stats),
+    /// Where a conversation breaks the protocol; exit code 1 when it does
+    #[command(after_help = select::help())]
+    Lint(lint::Lint),
+    /// Whether two recordings hold the same conversation; exit code 1 when they do not
+    Diff(diff::Diff),
     /// Check that recordings are what was written
     Verify(verify::Verify),
     /// Put a mark into a recording, also while it is being written
     Mark(mark::Mark),
     /// Write a copy of a recording with today's rules about secrets
     Scrub(scrub::Scrub),
+    /// Write a conversation for other programs
+    #[command(after_help = select::help())]
+    Export(export::Export),
+    /// Make a recording of what another program has captured
+    Import(import::Import),
 }
 
 /// Runs the subcommand.
@@ -43,6 +63,12 @@ pub(in crate::app) fn run(args: &Inspect) -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Mark(args) => mark::run(args),
         Command::Scrub(args) => scrub::run(args),
+        Command::Follow(args) => follow::run(args),
+        Command::Stats(args) => stats::run(args),
+        Command::Lint(args) => lint::run(args),
+        Command::Diff(args) => diff::run(args),
+        Command::Export(args) => export::run(args),
+        Command::Import(args) => import::run(args),
     }
 }
 

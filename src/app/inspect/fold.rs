@@ -46,6 +46,14 @@ impl Run {
         })
     }
 
+    /// The kind, and how many there are.
+    pub(super) fn title(&self) -> String {
+        match self.count {
+            1 => self.kind.clone(),
+            count => format!("{} ×{count}", self.kind),
+        }
+    }
+
     /// Takes the next one in; gives it back when it does not belong here.
     pub(super) fn take(&mut self, next: Self) -> Option<Self> {
         let same = self.kind == next.kind

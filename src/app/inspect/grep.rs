@@ -2,14 +2,14 @@
 //!
 //! What is searched is what was meant: strings without their escapes.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use regex_lite::Regex;
 use serde_json::{Value, json};
 
-use super::command::{recording, unreadable};
+use super::paint::Paint;
+use super::select::Selection;
 use super::units::{excerpt, place};
 use crate::app::console::Output;
 use crate::app::{cli, exit};
@@ -21,9 +21,8 @@ pub(super) struct Grep {
     /// A regular expression
     #[arg(value_name = "PATTERN")]
     pattern: String,
-    /// The recording; of one in several segments, any of them
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    selection: Selection,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -35,19 +34,20 @@ pub(super) fn run(args: &Grep) -> ExitCode {
         Ok(pattern) => pattern,
         Err(error) => return cli::fail(exit::USAGE, &format!("the pattern: {error}")),
     };
-    let recording = match recording(&args.file) {
-        Ok(recording) => recording,
+    let chosen = match args.selection.open(None) {
+        Ok(chosen) => chosen,
         Err(code) => return code,
     };
     let mut output = Output::new();
     let mut code = exit::DEVIATES;
-    for event in recording.events() {
-        let event = match event {
-            Ok(event) => event,
-            Err(error) => return unreadable(&args.file, &error),
-        };
-        search(&event, &mut |pointer, text| {
-            if pattern.is_match(text) {
+    let paint = Paint::of(&output);
+    let done = chosen.each(
+        |_| {},
+        |event| {
+            search(event, &mut |pointer, text| {
+                if !pattern.is_match(text) {
+                    return;
+                }
                 code = exit::SUCCESS;
                 let (n, at) = (event.n, place(event.t));
                 let line = if args.json {
@@ -55,14 +55,15 @@ pub(super) fn run(args: &Grep) -> ExitCode {
                         .to_string()
                 } else {
                     let pointer = excerpt(pointer.as_bytes());
-                    format!("{n:>6} {at:>12} {pointer}: {}", excerpt(text.as_bytes()))
+                    let line = format!("{n:>6} {at:>12} {pointer}: {}", excerpt(text.as_bytes()));
+                    paint.line(20 + pointer.chars().count(), None, &line)
                 };
                 output.line(line.as_bytes());
-            }
-        });
-        if !output.is_open() {
-            break;
-        }
+            });
+        },
+    );
+    if let Err(code) = done {
+        return code;
     }
     output.done(code)
 }

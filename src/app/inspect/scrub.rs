@@ -139,7 +139,7 @@ fn clean(event: Event, redactor: &Redactor, ended: String) -> What {
     }
 }
 
-fn clean_message(mut message: Message, redactor: &Redactor) -> Message {
+pub(super) fn clean_message(mut message: Message, redactor: &Redactor) -> Message {
     let method = message.method.clone().unwrap_or_default();
     let (body, places) = match &message.body {
         Body::Absent(_) => return message,

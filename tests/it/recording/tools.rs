@@ -71,7 +71,7 @@ async fn a_conversation_is_recorded_and_read_again() {
         "initialize [0]",
         "(1 redacted)",
         "] result ",
-        " B after ",
+        "result after ",
         "agent_message_chunk ×2",
         "Hello",
         "session/prompt [1] error",

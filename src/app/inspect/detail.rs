@@ -1,0 +1,31 @@
+//! What tells a message from others of its method, in a few words.
+//!
+//! Not here: making the words harmless where they are shown.
+
+use serde_json::Value;
+
+/// Where a few words stand that a person looks for.
+const PLACES: [&str; 12] = [
+    "/params/update/sessionUpdate",
+    "/params/update/status",
+    "/params/update/title",
+    "/params/update/content/text",
+    "/params/update/currentModeId",
+    "/params/toolCall/title",
+    "/params/path",
+    "/params/command",
+    "/params/prompt/0/text",
+    "/result/stopReason",
+    "/result/outcome/outcome",
+    "/error/message",
+];
+
+/// The words of a message.
+pub(super) fn detail(message: &Value) -> String {
+    let at = |pointer: &&str| message.pointer(pointer)?.as_str();
+    let mut words: Vec<&str> = PLACES.iter().filter_map(at).collect();
+    if let Some(option) = at(&"/result/outcome/optionId") {
+        words = vec![option];
+    }
+    words.join(" ")
+}

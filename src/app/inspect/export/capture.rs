@@ -1,0 +1,50 @@
+//! Messages, one a line: bare, or with direction and time.
+
+use super::{Form, Said};
+use crate::recording::write::fits_line;
+use crate::wire::Side;
+
+/// The messages alone.
+pub(super) struct Plain;
+
+/// `{"dir":"c2a","ts":0.1,"msg":{…}}`; what is no JSON as `"raw":"…"`.
+pub(super) struct Captured;
+
+impl Form for Plain {
+    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
+        if fits_line(said.bytes) {
+            out.extend_from_slice(said.bytes);
+        } else if said.kind().is_some() {
+            // Between tokens a line break is a space.
+            out.extend(said.bytes.trim_ascii().iter().map(|byte| match byte {
+                b'\n' | b'\r' => b' ',
+                byte => *byte,
+            }));
+        } else {
+            return false;
+        }
+        out.push(b'\n');
+        true
+    }
+}
+
+impl Form for Captured {
+    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
+        let dir = match said.from {
+            Side::Client => "c2a",
+            Side::Agent => "a2c",
+        };
+        let (seconds, micros) = (said.event.t / 1_000_000, said.event.t % 1_000_000);
+        out.extend_from_slice(format!(r#"{{"dir":"{dir}","ts":{seconds}.{micros:06},"#).as_bytes());
+        if said.kind().is_some() {
+            out.extend_from_slice(br#""msg":"#);
+            Plain.message(said, out);
+            out.pop();
+        } else {
+            let text = String::from_utf8_lossy(said.bytes);
+            out.extend_from_slice(format!(r#""raw":{}"#, serde_json::Value::from(text)).as_bytes());
+        }
+        out.extend_from_slice(b"}\n");
+        true
+    }
+}

@@ -1,0 +1,166 @@
+//! The command line of `inspect export`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::capture::{Captured, Plain};
+use super::devtools::Devtools;
+use super::har::Har;
+use super::jsons::Jsons;
+use super::markdown::Markdown;
+use super::mermaid::Mermaid;
+use super::pcapng::Pcapng;
+use super::{Form, Said};
+use crate::app::console::{Output, remark};
+use crate::app::inspect::select::{At, Selection};
+use crate::app::{cli, exit};
+use crate::recording::{Conversation, What};
+use crate::tap::recorder::create;
+
+/// Bytes after which what is there is written.
+const ENOUGH: usize = 256 << 10;
+
+/// What `inspect export` is asked for.
+#[derive(Debug, Args)]
+pub(in crate::app::inspect) struct Export {
+    #[command(flatten)]
+    selection: Selection,
+    /// The form
+    #[arg(long, value_enum, value_name = "FORM")]
+    to: To,
+    /// Where to, instead of stdout; the file must not be there yet
+    #[arg(long, value_name = "OUT")]
+    out: Option<PathBuf>,
+    /// From where it is looked at
+    #[arg(long, value_enum, default_value_t)]
+    at: At,
+    /// Say what was done as JSON, on stderr
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum To {
+    /// For the official trace viewer
+    Jsons,
+    /// For browsers' network panels: a WebSocket's messages
+    Har,
+    /// A sequence diagram
+    Mermaid,
+    /// A transcript, turn by turn
+    Md,
+    /// For Wireshark: a made-up WebSocket connection
+    Pcapng,
+    /// The messages alone, one a line
+    Ndjson,
+    /// The messages with direction and time, one a line
+    Capture,
+    /// For acp-devtools
+    Devtools,
+}
+
+/// Where it goes.
+enum Sink {
+    File(std::fs::File),
+    Stdout(Output),
+}
+
+/// Runs the subcommand.
+pub(in crate::app::inspect) fn run(args: &Export) -> ExitCode {
+    let chosen = match args.selection.open(Some(args.at)) {
+        Ok(chosen) => chosen,
+        Err(code) => return code,
+    };
+    let mut sink = match &args.out {
+        None => Sink::Stdout(Output::new()),
+        Some(path) => match create(path) {
+            Ok(file) => Sink::File(file),
+            Err(error) => {
+                let what = format!("{}: {error}", path.display());
+                return cli::fail(exit::CANNOT_CREATE, &what);
+            }
+        },
+    };
+    let form = std::cell::RefCell::new(form(args.to));
+    let out = std::cell::RefCell::new(Vec::new());
+    let mut conversation = Conversation::default();
+    let (mut messages, mut left_out) = (0_u64, 0_u64);
+    let mut failed = None;
+    let done = chosen.each(
+        |header| form.borrow_mut().begin(header, &mut out.borrow_mut()),
+        |event| {
+            let exchange = conversation.see(event);
+            let took = exchange.and_then(|exchange| {
+                exchange.answer.filter(|answer| answer.n == event.n)?;
+                exchange.took()
+            });
+            let (mut form, mut out) = (form.borrow_mut(), out.borrow_mut());
+            match &event.what {
+                What::Message(message) => {
+                    let said = Said::new(event, message, took);
+                    let written = said.is_some_and(|said| form.message(&said, &mut out));
+                    *(if written {
+                        &mut messages
+                    } else {
+                        &mut left_out
+                    }) += 1;
+                }
+                _ => form.event(event, &mut out),
+            }
+            if out.len() > ENOUGH && failed.is_none() {
+                failed = sink.write(&std::mem::take(&mut *out)).err();
+            }
+        },
+    );
+    if let Err(code) = done {
+        return code;
+    }
+    let mut out = out.into_inner();
+    form.borrow_mut().end(&mut out);
+    if failed.is_none() {
+        failed = sink.write(&out).err();
+    }
+    if let Some(error) = failed {
+        return cli::fail(exit::SYSTEM, &format!("cannot write: {error}"));
+    }
+    if args.json {
+        remark(&json!({"messages": messages, "left_out": left_out}).to_string());
+    } else if left_out > 0 {
+        remark(&format!(
+            "acp-relay: {left_out} messages were left out: this form has no place for them"
+        ));
+    }
+    match sink {
+        Sink::Stdout(output) => output.done(exit::SUCCESS),
+        Sink::File(_) => ExitCode::SUCCESS,
+    }
+}
+
+fn form(to: To) -> Box<dyn Form> {
+    match to {
+        To::Jsons => Box::new(Jsons),
+        To::Har => Box::new(Har::default()),
+        To::Mermaid => Box::new(Mermaid::default()),
+        To::Md => Box::new(Markdown::default()),
+        To::Pcapng => Box::new(Pcapng::default()),
+        To::Ndjson => Box::new(Plain),
+        To::Capture => Box::new(Captured),
+        To::Devtools => Box::new(Devtools::default()),
+    }
+}
+
+impl Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::File(file) => file.write_all(bytes),
+            Self::Stdout(output) => {
+                output.bytes(bytes);
+                Ok(())
+            }
+        }
+    }
+}

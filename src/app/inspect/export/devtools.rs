@@ -1,0 +1,83 @@
+//! What acp-devtools imports: its export, version 1.
+//!
+//! After `packages/core/src/storage/export.ts` of github.com/maksugr/acp-devtools (MIT). Frames
+//! are texts in it, so that those that are no JSON have a place.
+
+use serde_json::{Value, json};
+
+use super::{Form, Said};
+use crate::recording::{Header, MessageKind};
+use crate::wire::Side;
+
+#[derive(Default)]
+pub(super) struct Devtools {
+    began: u64,
+    agent: String,
+    client: String,
+    count: u64,
+    last: u64,
+}
+
+impl Form for Devtools {
+    fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
+        self.began = header.began;
+        self.agent.clone_from(&header.agent.name);
+        self.client.clone_from(&header.client.name);
+        out.extend_from_slice(b"{\"version\":1,\"messages\":[");
+    }
+
+    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
+        out.extend_from_slice(if self.count == 0 { b"\n" } else { b",\n" });
+        self.count += 1;
+        self.last = self.began + said.event.t;
+        let kind = match said.kind() {
+            Some(MessageKind::Request) => "request",
+            Some(MessageKind::Notification) => "notification",
+            Some(MessageKind::Result) => "response",
+            Some(MessageKind::Error) => "error",
+            None => "unknown",
+        };
+        let mut value = json!({
+            "seq": self.count,
+            "timestamp": self.last / 1_000,
+            "direction": match said.from {
+                Side::Client => "editor-to-agent",
+                Side::Agent => "agent-to-editor",
+            },
+            "kind": kind,
+        });
+        let is_call = !matches!(kind, "response" | "error" | "unknown");
+        if is_call {
+            value["method"] = json!(said.method());
+        }
+        if let Some(id) = said.id() {
+            value["rpcId"] = json!(id);
+        }
+        value["raw"] = json!(String::from_utf8_lossy(said.bytes));
+        value["payload"] = json!(said.raw());
+        if value["payload"] == Value::Null {
+            value["parseError"] = json!("invalid JSON");
+        }
+        out.extend_from_slice(value.to_string().as_bytes());
+        true
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        let rest = json!({
+            "exportedAt": self.last / 1_000,
+            "tool": {"name": "acp-relay", "version": env!("CARGO_PKG_VERSION")},
+            "session": {
+                "id": 1,
+                "name": null,
+                "agentCommand": self.agent,
+                "clientName": self.client,
+                "startedAt": self.began / 1_000,
+                "endedAt": self.last / 1_000,
+            },
+        });
+        let rest = rest.to_string();
+        out.extend_from_slice(b"\n],");
+        out.extend_from_slice(&rest.as_bytes()[1..]);
+        out.push(b'\n');
+    }
+}

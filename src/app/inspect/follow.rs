@@ -1,0 +1,217 @@
+//! `acp-relay inspect follow`: a conversation while it is being recorded.
+//!
+//! It goes on into the next segment and ends with the recording.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::command::{recording, unreadable};
+use super::lint::Linter;
+use super::page::{Page, Style};
+use super::select::Selection;
+use crate::app::console::remark;
+use crate::app::exit;
+use crate::recording::filter::{Facts, Field, Filter};
+use crate::recording::{
+    Conversation, Entry, Event, Exchange, Found, Reader, Recording, Source, What, open, segments,
+};
+use crate::wire::printable;
+
+/// Between two looks at a file that has not grown.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Looks without anything new after which a run of chunks is shown as far as it goes.
+const PATIENCE: u32 = 10;
+
+/// What `inspect follow` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Follow {
+    #[command(flatten)]
+    selection: Selection,
+    /// Begin so many events before now
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    last: usize,
+    /// Every event by itself, also those that only say that a frame was passed on
+    #[arg(long)]
+    all: bool,
+    /// The bodies of messages in full
+    #[arg(long)]
+    bodies: bool,
+    /// The lines of the recording, each answer with the time it took
+    #[arg(long)]
+    json: bool,
+}
+
+/// A recording that grows.
+struct Tail {
+    recording: Recording,
+    segment: usize,
+    reader: Reader<Source>,
+    /// The last event says that nothing comes after it.
+    over: bool,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Follow) -> ExitCode {
+    let path = match newest(&args.selection.file) {
+        Ok(path) => path,
+        Err(error) => return unreadable(&args.selection.file, &error),
+    };
+    let recording = match recording(&path) {
+        Ok(recording) => recording,
+        Err(code) => return code,
+    };
+    let mut page = Page::new(Style {
+        all: args.all,
+        bodies: args.bodies,
+        json: args.json,
+    });
+    match follow(args, recording, &mut page) {
+        Ok(()) => {
+            page.end_run();
+            page.output.done(exit::SUCCESS)
+        }
+        Err(error) => unreadable(&path, &error),
+    }
+}
+
+/// The file, or the latest recording in a folder.
+fn newest(path: &Path) -> io::Result<PathBuf> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let last = segments(path)?
+        .pop()
+        .and_then(|mut last| last.segments.pop());
+    last.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no recording in it yet"))
+}
+
+fn follow(args: &Follow, recording: Recording, page: &mut Page) -> io::Result<()> {
+    let filter = args.selection.filter.as_ref();
+    let mut linter = filter
+        .filter(|filter| filter.asks(Field::Lint))
+        .map(|_| Linter::default());
+    let mut conversation = Conversation::default();
+    let mut tail = Tail::new(recording)?;
+    // What was there before we came; `None` once we are up to date.
+    let mut before = Some(VecDeque::new());
+    let mut idle = 0;
+    while page.output.is_open() {
+        let Some(entry) = tail.next()? else {
+            for entry in before.take().into_iter().flatten() {
+                show(page, entry);
+            }
+            if tail.over {
+                return Ok(());
+            }
+            idle += 1;
+            if idle == PATIENCE {
+                page.end_run();
+            }
+            page.output.flush();
+            std::thread::sleep(PAUSE);
+            continue;
+        };
+        idle = 0;
+        if let Found::Event(event) = &entry.found
+            && !picks(filter, event, &mut conversation, linter.as_mut())
+        {
+            page.pass_over(event);
+            continue;
+        }
+        let Some(waiting) = &mut before else {
+            show(page, entry);
+            continue;
+        };
+        waiting.push_back(entry);
+        if waiting.len() > args.last
+            && let Some(Entry {
+                found: Found::Event(event),
+                ..
+            }) = waiting.pop_front()
+        {
+            page.pass_over(&event);
+        }
+    }
+    Ok(())
+}
+
+/// Whether an event is meant, by what is known until now.
+fn picks(
+    filter: Option<&Filter>,
+    event: &Event,
+    conversation: &mut Conversation,
+    linter: Option<&mut Linter>,
+) -> bool {
+    let Some(filter) = filter else {
+        return true;
+    };
+    let exchange = conversation.see(event);
+    let took = exchange.filter(|exchange| exchange.answer.is_some_and(|a| a.n == event.n));
+    let took = took.and_then(Exchange::took);
+    let found = linter.map_or(&[][..], |linter| linter.see(event));
+    let lint: Vec<&str> = found.iter().map(|finding| finding.rule.id).collect();
+    let facts = Facts { took, lint: &lint };
+    filter.matches(event, facts)
+}
+
+fn show(page: &mut Page, entry: Entry) {
+    if let Some(fault) = page.entry(entry) {
+        page.end_run();
+        page.output.flush();
+        remark(&format!("acp-relay: {}", printable(fault.as_bytes())));
+    }
+}
+
+impl Tail {
+    fn new(recording: Recording) -> io::Result<Self> {
+        let first = recording.segments.first().cloned().unwrap_or_default();
+        Ok(Self {
+            reader: open(&first)?,
+            segment: 0,
+            over: false,
+            recording,
+        })
+    }
+
+    /// The next line; `None` when there is none yet.
+    fn next(&mut self) -> io::Result<Option<Entry>> {
+        loop {
+            let mut entry = self.reader.next();
+            if entry.is_none()
+                && let Some(path) = self.later()?
+            {
+                // Lines may have come before the next segment did.
+                entry = self.reader.next();
+                if entry.is_none() {
+                    self.segment += 1;
+                    self.reader = open(&path)?;
+                    continue;
+                }
+            }
+            let entry = entry.transpose()?;
+            if let Some(Entry {
+                found: Found::Event(event),
+                ..
+            }) = &entry
+            {
+                self.over = matches!(event.what, What::End { rotated: false, .. });
+            }
+            return Ok(entry);
+        }
+    }
+
+    /// The segment after this one, when there is one: then this one does not grow any more.
+    fn later(&mut self) -> io::Result<Option<PathBuf>> {
+        let Some(path) = self.recording.segments.first() else {
+            return Ok(None);
+        };
+        self.recording = Recording::of(path)?;
+        Ok(self.recording.segments.get(self.segment + 1).cloned())
+    }
+}

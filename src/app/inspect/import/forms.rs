@@ -1,0 +1,203 @@
+//! The forms that other programs write, told apart by what is in them.
+//!
+//! A message keeps its bytes where the form has them. Not here: the trace (see `trace`), where
+//! messages are taken apart.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::trace;
+use crate::app::lines::{Holds, Lines};
+use crate::canon;
+use crate::recording::members;
+use crate::wire::{Frame, Side};
+
+/// What was captured.
+#[derive(Debug, Default)]
+pub(super) struct Capture {
+    /// The form it had, for a person.
+    pub(super) form: &'static str,
+    /// In microseconds since 1970; 0 when nobody knows.
+    pub(super) began: u64,
+    pub(super) client: String,
+    pub(super) agent: String,
+    pub(super) items: Vec<Item>,
+    /// Lines that say nothing of ACP.
+    pub(super) left_out: u64,
+    /// Messages whose sender nothing tells.
+    pub(super) guessed: u64,
+}
+
+/// A message at an edge.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// In microseconds since the beginning.
+    pub(super) t: u64,
+    pub(super) hop: Side,
+    pub(super) to: Side,
+    /// It went on to the other edge as it was.
+    pub(super) passed: bool,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Reads a capture of any form.
+pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
+    let first = text
+        .split(|byte| *byte == b'\n')
+        .find(|line| !line.trim_ascii().is_empty());
+    let first = first.ok_or("there is nothing in it")?;
+    let has = |text: &[u8], name: &str| members(text).any(|(own, _)| own == name.as_bytes());
+    // What goes over several lines is one document.
+    let document = serde_json::from_slice::<&RawValue>(text)
+        .ok()
+        .map(|whole| whole.get().as_bytes());
+    match document {
+        Some(whole) if has(whole, "messages") && has(whole, "session") => devtools(text),
+        Some(whole) if has(whole, "log") => har(text),
+        _ if has(first, "type") && has(first, "from") && has(first, "to") => trace::read(text),
+        _ => Ok(lines(text)),
+    }
+}
+
+/// Seconds or parts of them, in microseconds.
+pub(super) fn micros(value: &Value, unit: f64) -> u64 {
+    let micros = value.as_f64().unwrap_or(0.0) * unit;
+    // Negative times and times beyond all reason are cut by the cast.
+    micros.round() as u64
+}
+
+/// An export of acp-devtools, version 1.
+fn devtools(text: &[u8]) -> Result<Capture, String> {
+    let whole: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    if whole["version"] != 1 {
+        return Err(format!(
+            "version {} of acp-devtools' exports is not known here",
+            whole["version"]
+        ));
+    }
+    let session = &whole["session"];
+    let began = micros(&session["startedAt"], 1e3);
+    let said = |name: &str, else_: &str| session[name].as_str().unwrap_or(else_).to_owned();
+    let mut capture = Capture {
+        form: "an export of acp-devtools",
+        began,
+        client: said("clientName", "an editor"),
+        agent: said("agentCommand", "an agent"),
+        ..Capture::default()
+    };
+    for message in whole["messages"].as_array().into_iter().flatten() {
+        let to = match message["direction"].as_str() {
+            Some("editor-to-agent") => Side::Agent,
+            Some("agent-to-editor") => Side::Client,
+            _ => {
+                capture.left_out += 1;
+                continue;
+            }
+        };
+        let bytes = message["raw"].as_str().unwrap_or_default();
+        let t = micros(&message["timestamp"], 1e3).saturating_sub(began);
+        capture
+            .items
+            .push(Item::heard(t, to, bytes.as_bytes().to_vec()));
+    }
+    Ok(capture)
+}
+
+/// A HAR file with messages of WebSockets, as browsers write them.
+fn har(text: &[u8]) -> Result<Capture, String> {
+    let whole: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let entries = whole["log"]["entries"].as_array().into_iter().flatten();
+    let mut capture = Capture {
+        form: "a HAR file",
+        client: "a client".to_owned(),
+        agent: "an agent".to_owned(),
+        ..Capture::default()
+    };
+    for entry in entries {
+        let messages = entry["_webSocketMessages"].as_array();
+        for message in messages.into_iter().flatten() {
+            let to = if message["type"] == "send" {
+                Side::Agent
+            } else {
+                Side::Client
+            };
+            let time = micros(&message["time"], 1e6);
+            if message["opcode"] != 1 {
+                capture.left_out += 1;
+                continue;
+            }
+            if capture.items.is_empty() {
+                capture.began = time;
+            }
+            let bytes = message["data"].as_str().unwrap_or_default().into();
+            let t = time.saturating_sub(capture.began);
+            capture.items.push(Item::heard(t, to, bytes));
+        }
+    }
+    if capture.items.is_empty() {
+        return Err("there are no messages of a WebSocket in it (`_webSocketMessages`)".to_owned());
+    }
+    Ok(capture)
+}
+
+/// A capture with directions, or bare messages.
+fn lines(text: &[u8]) -> Capture {
+    let mut capture = Capture {
+        form: "a capture",
+        client: "a client".to_owned(),
+        agent: "an agent".to_owned(),
+        ..Capture::default()
+    };
+    let mut conversation = canon::Conversation::new(false);
+    let mut last = 0;
+    // Reading from memory does not fail.
+    for line in Lines::new(text).flatten() {
+        let Holds::Message { from, message, .. } = line.holds else {
+            continue;
+        };
+        let verdict = conversation.hear(from, &message);
+        if from.is_none() {
+            capture.form = "bare messages";
+        }
+        let sender = verdict.from.unwrap_or_else(|| {
+            capture.guessed += 1;
+            // Methods that nobody knows: agents tell something of a session, clients ask.
+            let of_session = memchr::memmem::find(message.as_bytes(), b"\"sessionId\"");
+            match (verdict.role, of_session) {
+                (Some(canon::Role::Notification), Some(_)) => Side::Agent,
+                _ => Side::Client,
+            }
+        });
+        if from.is_some() {
+            last = time(&line.bytes).unwrap_or(last);
+        }
+        let bytes = message.into_bytes().to_vec();
+        let item = Item::heard(last, sender.other(), bytes);
+        capture.items.push(item);
+    }
+    capture
+}
+
+/// The `ts` of a capture's line.
+fn time(line: &[u8]) -> Option<u64> {
+    let (_, at) = members(line).find(|(name, _)| *name == b"ts")?;
+    let value: Value = serde_json::from_slice(&line[at]).ok()?;
+    Some(micros(&value, 1e6))
+}
+
+impl Item {
+    /// A message that one side said, and that the other one got as it was.
+    pub(super) const fn heard(t: u64, to: Side, bytes: Vec<u8>) -> Self {
+        Self {
+            t,
+            hop: to.other(),
+            to,
+            passed: true,
+            bytes,
+        }
+    }
+
+    pub(super) fn frame(&self) -> Frame {
+        Frame::new(self.bytes.clone())
+    }
+}

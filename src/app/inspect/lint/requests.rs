@@ -1,0 +1,63 @@
+//! Who has asked, and whether there was an answer.
+//!
+//! Not here: what the answers say.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::recording::{Event, Message, MessageKind};
+use crate::wire::Side;
+
+/// A request that waits for its answer.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) n: u64,
+    pub(super) t: u64,
+    pub(super) asker: Side,
+    pub(super) method: String,
+}
+
+/// The requests of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    open: HashMap<(Side, String), Asked>,
+    /// Ids of requests that have their answer.
+    done: HashSet<(Side, String)>,
+}
+
+impl Requests {
+    /// Takes a message in. Whether it is an answer to a request that had one.
+    pub(super) fn see(&mut self, event: &Event, message: &Message) -> bool {
+        let asker = match message.kind {
+            Some(MessageKind::Request) => message.to.other(),
+            Some(MessageKind::Result | MessageKind::Error) => message.to,
+            _ => return false,
+        };
+        let Some(id) = message.id.clone().filter(|id| id != "null") else {
+            return false;
+        };
+        let key = (asker, id);
+        if message.kind != Some(MessageKind::Request) {
+            if self.open.remove(&key).is_none() {
+                return self.done.contains(&key);
+            }
+            self.done.insert(key);
+            return false;
+        }
+        self.done.remove(&key);
+        let asked = Asked {
+            n: event.n,
+            t: event.t,
+            asker,
+            method: message.method.clone().unwrap_or_default(),
+        };
+        self.open.insert(key, asked);
+        false
+    }
+
+    /// Those without an answer, in their order.
+    pub(super) fn unanswered(self) -> Vec<Asked> {
+        let mut open: Vec<_> = self.open.into_values().collect();
+        open.sort_by_key(|asked| asked.n);
+        open
+    }
+}

@@ -1,0 +1,304 @@
+//! What may be said when: the handshake, sessions, turns, tool calls, permissions.
+//!
+//! Not here: the schema, and whether requests are answered.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::catalogue::*;
+use crate::recording::{Message, MessageKind};
+use crate::wire::Side;
+
+/// A fault, before it is known to which event it belongs.
+pub(super) type Fault = (&'static Rule, String);
+
+/// What is known of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    initialize: Option<String>,
+    initialized: bool,
+    client: Value,
+    agent: Value,
+    sessions: HashMap<String, Session>,
+    /// Open requests that open or load a session, by the asker's id.
+    opening: HashMap<String, Option<String>>,
+    /// Open prompts by id, with their session.
+    prompts: HashMap<String, String>,
+    permissions: HashMap<String, Permission>,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    /// Somebody was told of it.
+    known: bool,
+    loading: u64,
+    turns: u64,
+    open: u64,
+    cancelled: bool,
+    /// Tool calls by id; whether they are over.
+    tools: HashMap<String, bool>,
+    early: bool,
+    /// It was loaded, and nothing was asked of it since.
+    loaded: bool,
+    /// That the agent works when it should not was said.
+    strays: bool,
+}
+
+#[derive(Debug)]
+struct Permission {
+    session: String,
+    options: HashSet<String>,
+    cancelled: bool,
+}
+
+impl Sessions {
+    /// What is wrong with a message, whose tree is `tree`.
+    pub(super) fn see(&mut self, message: &Message, tree: &Value) -> Vec<Fault> {
+        let mut found = Vec::new();
+        let id = message.id.clone().unwrap_or_default();
+        let method = message.method.clone().unwrap_or_default();
+        let from = message.to.other();
+        match message.kind {
+            Some(MessageKind::Request) => {
+                self.request(from, &id, &method, &tree["params"], &mut found)
+            }
+            Some(MessageKind::Notification) => {
+                self.notification(from, &method, &tree["params"], &mut found)
+            }
+            Some(MessageKind::Result) => self.answer(from, &id, &tree["result"], true, &mut found),
+            Some(MessageKind::Error) => self.answer(from, &id, &tree["error"], false, &mut found),
+            None => {}
+        }
+        found
+    }
+
+    fn request(
+        &mut self,
+        from: Side,
+        id: &str,
+        method: &str,
+        params: &Value,
+        found: &mut Vec<Fault>,
+    ) {
+        if !self.initialized && !["initialize", "authenticate"].contains(&method) {
+            found.push((&NOT_INITIALIZED, format!("{method} comes too early")));
+        }
+        let path = match method {
+            "session/new" | "session/load" => "cwd",
+            "fs/read_text_file" | "fs/write_text_file" => "path",
+            _ => "",
+        };
+        if let Some(path) = params[path].as_str()
+            && !is_absolute(path)
+        {
+            found.push((&RELATIVE_PATH, path.to_owned()));
+        }
+        let session = params["sessionId"].as_str().unwrap_or_default();
+        match (from, method) {
+            (Side::Client, "initialize") => {
+                if self.initialize.is_some() || self.initialized {
+                    found.push((&INITIALIZED_TWICE, String::new()));
+                }
+                self.initialize = Some(id.to_owned());
+                self.client = params["clientCapabilities"].clone();
+            }
+            (Side::Client, "session/new" | "session/fork") => {
+                self.opening.insert(id.to_owned(), None);
+            }
+            (Side::Client, "session/load" | "session/resume") => {
+                if method == "session/load" && self.initialized && self.agent["loadSession"] != true
+                {
+                    found.push((&NOT_CAPABLE, "the agent has no loadSession".to_owned()));
+                }
+                self.opening.insert(id.to_owned(), Some(session.to_owned()));
+                self.session(session).loading += 1;
+            }
+            (Side::Client, "session/prompt") => {
+                let known = self.session(session);
+                if !known.known {
+                    found.push((&UNKNOWN_SESSION, session.to_owned()));
+                }
+                if known.open > 0 {
+                    found.push((&TURN_IN_TURN, format!("{} open", known.open)));
+                }
+                known.open += 1;
+                known.turns += 1;
+                known.loaded = false;
+                known.strays = false;
+                known.cancelled = false;
+                self.prompts.insert(id.to_owned(), session.to_owned());
+            }
+            (Side::Agent, "session/request_permission") => {
+                self.permission(id, session, params, found)
+            }
+            (Side::Agent, _) => self.capable(method, found),
+            _ => {}
+        }
+    }
+
+    /// Whether the client can what the agent asks for.
+    fn capable(&self, method: &str, found: &mut Vec<Fault>) {
+        let name = match method {
+            "fs/read_text_file" => "/fs/readTextFile",
+            "fs/write_text_file" => "/fs/writeTextFile",
+            _ if method.starts_with("terminal/") => "/terminal",
+            _ => return,
+        };
+        if self.initialized && self.client.pointer(name) != Some(&Value::Bool(true)) {
+            let name = name[1..].replace('/', ".");
+            found.push((&NOT_CAPABLE, format!("the client has no {name}")));
+        }
+    }
+
+    fn permission(&mut self, id: &str, session: &str, params: &Value, found: &mut Vec<Fault>) {
+        let tool = params["toolCall"]["toolCallId"]
+            .as_str()
+            .unwrap_or_default();
+        let known = self.session(session);
+        if !known.tools.contains_key(tool) {
+            found.push((&PERMISSION_UNKNOWN_TOOL, tool.to_owned()));
+        }
+        let cancelled = known.cancelled;
+        let options = params["options"].as_array().into_iter().flatten();
+        let options = options.filter_map(|option| Some(option["optionId"].as_str()?.to_owned()));
+        let permission = Permission {
+            session: session.to_owned(),
+            options: options.collect(),
+            cancelled,
+        };
+        self.permissions.insert(id.to_owned(), permission);
+    }
+
+    fn notification(&mut self, from: Side, method: &str, params: &Value, found: &mut Vec<Fault>) {
+        let session = params["sessionId"].as_str().unwrap_or_default();
+        if from == Side::Client && method == "session/cancel" {
+            let known = self.session(session);
+            known.cancelled = known.open > 0;
+            for permission in self.permissions.values_mut() {
+                permission.cancelled |= permission.session == session;
+            }
+        }
+        if from == Side::Agent && method == "session/update" {
+            let opening = self.opening.values().any(Option::is_none);
+            self.update(session, &params["update"], opening, found);
+        }
+    }
+
+    fn update(&mut self, session: &str, update: &Value, opening: bool, found: &mut Vec<Fault>) {
+        let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+        let known = self.session(session);
+        if !known.known && known.loading == 0 && !std::mem::replace(&mut known.early, true) {
+            let rule = if opening {
+                &EARLY_UPDATE
+            } else {
+                &UNKNOWN_SESSION
+            };
+            found.push((rule, session.to_owned()));
+        }
+        let works = kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
+        // Said once, until something else is asked.
+        if works
+            && known.open == 0
+            && known.loading == 0
+            && !std::mem::replace(&mut known.strays, true)
+        {
+            let rule = match (known.loaded, known.turns) {
+                (true, _) => &LATE_HISTORY,
+                (false, 0) => &UPDATE_OUTSIDE_TURN,
+                (false, _) => &UPDATE_AFTER_TURN,
+            };
+            found.push((rule, kind.to_owned()));
+        }
+        let Some(tool) = update["toolCallId"].as_str() else {
+            return;
+        };
+        let over = matches!(update["status"].as_str(), Some("completed" | "failed"));
+        match kind {
+            "tool_call" => {
+                known.tools.insert(tool.to_owned(), over);
+            }
+            "tool_call_update" => match known.tools.get_mut(tool) {
+                Some(state) => *state |= over,
+                None => {
+                    found.push((&UNKNOWN_TOOL, tool.to_owned()));
+                    known.tools.insert(tool.to_owned(), over);
+                }
+            },
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, from: Side, id: &str, body: &Value, well: bool, found: &mut Vec<Fault>) {
+        match from {
+            Side::Agent => self.agent_answers(id, body, well, found),
+            Side::Client => {
+                let Some(asked) = self.permissions.remove(id) else {
+                    return;
+                };
+                let outcome = body["outcome"]["outcome"].as_str();
+                let option = body["outcome"]["optionId"].as_str().unwrap_or_default();
+                if asked.cancelled && well && outcome != Some("cancelled") {
+                    let what = format!("answered {}", outcome.unwrap_or("otherwise"));
+                    found.push((&PERMISSION_AFTER_CANCEL, what));
+                }
+                if outcome == Some("selected") && !asked.options.contains(option) {
+                    found.push((&UNKNOWN_OPTION, option.to_owned()));
+                }
+            }
+        }
+    }
+
+    fn agent_answers(&mut self, id: &str, body: &Value, well: bool, found: &mut Vec<Fault>) {
+        if self.initialize.as_deref() == Some(id) {
+            self.initialize = None;
+            self.initialized |= well;
+            self.agent = body["agentCapabilities"].clone();
+        }
+        if let Some(loaded) = self.opening.remove(id) {
+            if let Some(session) = &loaded {
+                let known = self.session(session);
+                known.loading = known.loading.saturating_sub(1);
+                known.loaded = true;
+                known.strays = false;
+            }
+            let session = body["sessionId"].as_str().map(str::to_owned).or(loaded);
+            if let Some(session) = session.filter(|_| well) {
+                self.session(&session).known = true;
+            }
+        }
+        let Some(session) = self.prompts.remove(id) else {
+            return;
+        };
+        let known = self.session(&session);
+        known.open = known.open.saturating_sub(1);
+        let reason = body["stopReason"].as_str().unwrap_or("an error");
+        if known.cancelled && reason != "cancelled" {
+            found.push((&CANCEL_IGNORED, format!("the turn ended with {reason}")));
+        }
+        known.cancelled = false;
+        let mut open: Vec<&str> = known
+            .tools
+            .iter()
+            .filter(|(_, over)| !**over)
+            .map(|(id, _)| id.as_str())
+            .collect();
+        open.sort_unstable();
+        if !open.is_empty() {
+            found.push((&TOOL_OPEN, open.join(", ")));
+            // Each is said once.
+            known.tools.values_mut().for_each(|over| *over = true);
+        }
+    }
+
+    fn session(&mut self, id: &str) -> &mut Session {
+        self.sessions.entry(id.to_owned()).or_default()
+    }
+}
+
+/// On Unix or on Windows; the recording may come from either.
+fn is_absolute(path: &str) -> bool {
+    let bytes = path.as_bytes();
+    let drive = bytes.len() >= 3 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':';
+    path.starts_with('/') || path.starts_with("\\\\") || drive && matches!(bytes[2], b'\\' | b'/')
+}

@@ -1,0 +1,44 @@
+//! What is wrong with the text of a message, whatever it says.
+//!
+//! Not here: the schema (see `canon`).
+
+use serde_json::Value;
+
+use super::catalogue::{BIG_NUMBER, LONE_SURROGATE, Rule};
+use crate::recording::lone;
+
+/// The largest integer that a double holds together with all below it: 2^53 - 1.
+const SAFE: f64 = 9_007_199_254_740_991.0;
+
+/// What is wrong with a text, whose tree is `tree`.
+pub(super) fn check(text: &[u8], tree: Option<&Value>) -> Vec<(&'static Rule, String)> {
+    let mut found = Vec::new();
+    if let Some(at) = lone(text) {
+        let escape = String::from_utf8_lossy(&text[at..(at + 6).min(text.len())]);
+        found.push((&LONE_SURROGATE, format!("{escape} at byte {at}")));
+    }
+    if let Some(big) = tree.and_then(|tree| big(tree, "")) {
+        found.push((&BIG_NUMBER, big));
+    }
+    found
+}
+
+/// The first number that is too big, and its place.
+fn big(tree: &Value, place: &str) -> Option<String> {
+    match tree {
+        Value::Number(number) => {
+            let value = number.as_f64()?;
+            let is_big = value.abs() > SAFE && value.fract() == 0.0;
+            is_big.then(|| format!("{number} at {place}"))
+        }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(at, item)| big(item, &format!("{place}/{at}"))),
+        Value::Object(members) => members.iter().find_map(|(name, member)| {
+            let step = name.replace('~', "~0").replace('/', "~1");
+            big(member, &format!("{place}/{step}"))
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,175 @@
+//! Which recording and which of its events a subcommand is about.
+//!
+//! Not here: the filter language (see `recording::filter`).
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use super::command::{recording, unreadable};
+use super::lint::Linter;
+use crate::app::console::remark;
+use crate::recording::filter::{FIELDS, Facts, Field, Filter};
+use crate::recording::{Conversation, Entry, Event, Found, Header, Recording, Scene, View, What};
+use crate::wire::Side;
+
+/// A recording, and which of its events.
+#[derive(Debug, Args)]
+pub(super) struct Selection {
+    /// The recording; of one in several segments, any of them
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+    /// Which events, such as `method:session/* and dur>2s`; the fields are below
+    #[arg(value_name = "FILTER")]
+    pub(super) filter: Option<Filter>,
+}
+
+/// From where a conversation is looked at.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum At {
+    /// What both sides said, before anything was translated
+    #[default]
+    Heard,
+    /// What the client said and was told
+    Client,
+    /// What the agent said and was told
+    Agent,
+}
+
+/// A recording, with what only a reader of all of it knows.
+#[derive(Debug)]
+pub(super) struct Chosen<'a> {
+    selection: &'a Selection,
+    recording: Recording,
+    view: Option<Scene>,
+    took: HashMap<u64, u64>,
+    lint: HashMap<u64, Vec<&'static str>>,
+}
+
+/// One line for each field of the language, for `--help`.
+pub(super) fn help() -> String {
+    let mut text = String::from("Filters join terms with and, or, not and parentheses:\n");
+    for (_, _, example, what) in FIELDS {
+        text += &format!("  {example:<20} {what}\n");
+    }
+    text.trim_end().to_owned()
+}
+
+impl At {
+    pub(super) const fn view(self) -> View {
+        match self {
+            Self::Heard => View::Heard,
+            Self::Client => View::At(Side::Client),
+            Self::Agent => View::At(Side::Agent),
+        }
+    }
+}
+
+impl Selection {
+    /// Opens the recording. Where that fails it is said why, and the exit code returned. With
+    /// `at`, messages that are not in the view are passed over.
+    pub(super) fn open(&self, at: Option<At>) -> Result<Chosen<'_>, ExitCode> {
+        let mut chosen = Chosen {
+            selection: self,
+            recording: recording(&self.file)?,
+            view: None,
+            took: HashMap::new(),
+            lint: HashMap::new(),
+        };
+        let asks = |field| self.filter.as_ref().is_some_and(|f| f.asks(field));
+        let lints = asks(Field::Lint);
+        if at.is_some() || lints || asks(Field::Dur) {
+            chosen.learn(at.map(At::view), lints)?;
+        }
+        Ok(chosen)
+    }
+}
+
+impl Chosen<'_> {
+    /// Reads all of it once, for what cannot be known event by event.
+    fn learn(&mut self, view: Option<View>, lints: bool) -> Result<(), ExitCode> {
+        let mut scene = Scene::of(view.unwrap_or_default());
+        let mut conversation = Conversation::default();
+        let mut linter = lints.then(Linter::default);
+        for entry in self.recording.entries() {
+            let (_, entry) = entry.map_err(|error| unreadable(&self.selection.file, &error))?;
+            match entry.found {
+                Found::Event(event) => {
+                    scene.see(&event);
+                    conversation.see(&event);
+                    if let Some(linter) = &mut linter {
+                        linter.see(&event);
+                    }
+                }
+                Found::Header(header) => {
+                    if let Some(linter) = &mut linter {
+                        linter.begin(&header);
+                    }
+                }
+                Found::Broken(_) => {}
+            }
+        }
+        for exchange in conversation.exchanges() {
+            if let (Some(answer), Some(took)) = (exchange.answer, exchange.took()) {
+                self.took.insert(exchange.n, took);
+                self.took.insert(answer.n, took);
+            }
+        }
+        for finding in linter.map(Linter::end).unwrap_or_default() {
+            self.lint
+                .entry(finding.n)
+                .or_default()
+                .push(finding.rule.id);
+        }
+        self.view = view.map(|_| scene);
+        Ok(())
+    }
+
+    /// Whether the event is meant.
+    pub(super) fn picks(&self, event: &Event) -> bool {
+        let in_view = match (&self.view, &event.what) {
+            (Some(scene), What::Message(message)) => scene.shows(event.n, message),
+            _ => true,
+        };
+        let facts = Facts {
+            took: self.took.get(&event.n).copied(),
+            lint: self.lint.get(&event.n).map_or(&[], Vec::as_slice),
+        };
+        let filter = self.selection.filter.as_ref();
+        in_view && filter.is_none_or(|filter| filter.matches(event, facts))
+    }
+
+    /// All lines, those that are not meant, too.
+    pub(super) fn entries(&self) -> impl Iterator<Item = std::io::Result<(usize, Entry)>> + '_ {
+        self.recording.entries()
+    }
+
+    /// Shows all events that are meant and the header; that lines are damaged is said at the end.
+    pub(super) fn each(
+        &self,
+        mut begin: impl FnMut(&Header),
+        mut see: impl FnMut(&Event),
+    ) -> Result<(), ExitCode> {
+        let mut first = true;
+        let mut damaged = 0_u64;
+        for entry in self.recording.entries() {
+            let (_, entry) = entry.map_err(|error| unreadable(&self.selection.file, &error))?;
+            match entry.found {
+                Found::Header(header) if first => begin(&header),
+                Found::Header(_) => {}
+                Found::Event(event) if self.picks(&event) => see(&event),
+                Found::Event(_) => {}
+                Found::Broken(_) => damaged += 1,
+            }
+            first = false;
+        }
+        if damaged > 0 {
+            remark(&format!(
+                "acp-relay: {damaged} damaged lines were passed over: see `inspect verify`"
+            ));
+        }
+        Ok(())
+    }
+}

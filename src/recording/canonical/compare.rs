@@ -1,0 +1,156 @@
+//! Two conversations side by side.
+//!
+//! Each lane (what one side says within one session) is aligned by itself. Not here: printing.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::steps::Step;
+use crate::recording::patch;
+use crate::wire::Side;
+
+/// Pairs of steps that are looked at to align two lanes. Longer ones are compared in order.
+const MOST: usize = 16 << 20;
+
+/// What one side says within one session, or outside of all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lane {
+    /// Who says it.
+    pub from: Side,
+    /// The session's name.
+    pub session: Option<String>,
+    /// What it says when it pleases: see [`Step::aside`].
+    pub aside: bool,
+}
+
+/// Something in which two conversations differ; steps by their place in what was compared.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// The first one alone has this step.
+    Missing(usize),
+    /// The second one alone has this step.
+    Extra(usize),
+    /// Both have a step of this kind and method here, with another content.
+    Changed {
+        /// The first one's step.
+        left: usize,
+        /// The second one's.
+        right: usize,
+        /// A patch (RFC 6902) from [`Step::json`] of the one to that of the other.
+        patch: Value,
+    },
+}
+
+/// How `right` differs from `left`: nothing, when both are the same conversation. In the order of
+/// the first one's steps, as far as they have one.
+#[must_use]
+pub fn compare(left: &[Step], right: &[Step]) -> Vec<Difference> {
+    let mut lanes: Vec<(Lane, [Vec<usize>; 2])> = Vec::new();
+    let mut known: HashMap<Lane, usize> = HashMap::new();
+    for (which, steps) in [left, right].into_iter().enumerate() {
+        for (at, step) in steps.iter().enumerate() {
+            let lane = Lane {
+                from: step.from,
+                session: step.session.clone(),
+                aside: step.aside,
+            };
+            let index = *known.entry(lane.clone()).or_insert_with(|| {
+                lanes.push((lane, Default::default()));
+                lanes.len() - 1
+            });
+            lanes[index].1[which].push(at);
+        }
+    }
+    let mut found = Vec::new();
+    for (_, [a, b]) in &lanes {
+        align(left, right, a, b, &mut found);
+    }
+    found.sort_by_key(|difference| match difference {
+        Difference::Missing(at) | Difference::Changed { left: at, .. } => (*at, 0),
+        Difference::Extra(at) => (*at, 1),
+    });
+    found
+}
+
+/// Aligns one lane.
+fn align(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Vec<Difference>) {
+    let same = |i: usize, j: usize| left[i].is_same(&right[j]);
+    let head = a.iter().zip(b).take_while(|(i, j)| same(**i, **j)).count();
+    let (a, b) = (&a[head..], &b[head..]);
+    let tail = (a.iter().rev().zip(b.iter().rev()))
+        .take_while(|(i, j)| same(**i, **j))
+        .count();
+    let (a, b) = (&a[..a.len() - tail], &b[..b.len() - tail]);
+    let mut done = (0, 0);
+    for (i, j) in common(a, b, same).into_iter().chain([(a.len(), b.len())]) {
+        gap(left, right, &a[done.0..i], &b[done.1..j], found);
+        done = (i + 1, j + 1);
+    }
+}
+
+/// The longest common subsequence, as pairs of places.
+fn common(a: &[usize], b: &[usize], same: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
+    let mut pairs = Vec::new();
+    if a.len().saturating_mul(b.len()) > MOST {
+        let both = a.iter().zip(b).enumerate();
+        pairs.extend(
+            both.filter(|(_, (i, j))| same(**i, **j))
+                .map(|(at, _)| (at, at)),
+        );
+        return pairs;
+    }
+    let width = b.len() + 1;
+    let mut longest = vec![0_u32; (a.len() + 1) * width];
+    for i in (0..a.len()).rev() {
+        for j in (0..b.len()).rev() {
+            let at = i * width + j;
+            longest[at] = if same(a[i], b[j]) {
+                longest[at + width + 1] + 1
+            } else {
+                longest[at + width].max(longest[at + 1])
+            };
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() && j < b.len() {
+        let at = i * width + j;
+        if same(a[i], b[j]) {
+            pairs.push((i, j));
+            (i, j) = (i + 1, j + 1);
+        } else if longest[at + width] >= longest[at + 1] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    pairs
+}
+
+/// Between two steps that both have: what is of one kind is taken for changed.
+fn gap(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Vec<Difference>) {
+    let kind = |step: &Step| {
+        let update = step.body["update"]["sessionUpdate"].as_str();
+        (step.kind, step.method.clone(), update.map(str::to_owned))
+    };
+    let mut rest = b.iter().copied().peekable();
+    let mut skipped = Vec::new();
+    for &i in a {
+        let ahead = rest.clone().position(|j| kind(&left[i]) == kind(&right[j]));
+        let Some(ahead) = ahead else {
+            found.push(Difference::Missing(i));
+            continue;
+        };
+        skipped.extend(rest.by_ref().take(ahead));
+        if let Some(j) = rest.next() {
+            let patch = patch::between(&left[i].json(), &right[j].json());
+            found.push(Difference::Changed {
+                left: i,
+                right: j,
+                patch,
+            });
+        }
+    }
+    found.extend(skipped.into_iter().chain(rest).map(Difference::Extra));
+}

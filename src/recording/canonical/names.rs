@@ -1,0 +1,229 @@
+//! Values that are another in every run, by names that are not.
+//!
+//! `sessionId`, `toolCallId`, `terminalId`, `messageId` and `requestId` are named by kind and
+//! order: `‹session 1›`, `‹tool 3›`. Once named, a value goes by its name wherever it stands as a
+//! whole text, and a session's also within one; so does the folder a session works in. UUIDs,
+//! points in time (RFC 3339) and the hashes of redaction are blanked. Not here: messages.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+/// Texts shorter than this are not looked for within others: they would be found by chance.
+const SHORTEST: usize = 8;
+
+/// Members of `_meta` that trace a single run (W3C Trace Context).
+const TRACES: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+
+/// The names that were given so far.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Names by scope (the session's name) and value.
+    known: HashMap<(Option<String>, String), String>,
+    /// How many there are of a kind in a scope.
+    counts: HashMap<(&'static str, Option<String>), u64>,
+    /// What is looked for within texts, the longest first.
+    within: Vec<(String, String)>,
+}
+
+impl Names {
+    /// The name of a session.
+    pub fn session(&mut self, id: &str) -> String {
+        let name = self.name("session", None, id);
+        self.look_for(id, &name);
+        name
+    }
+
+    /// A value without what is another in every run. `session` is the name of the session it is
+    /// about.
+    pub fn normal(&mut self, tree: &Value, session: Option<&str>) -> Value {
+        match tree {
+            Value::Object(members) => {
+                let mut normal = Map::new();
+                for (name, value) in members {
+                    if name == "_meta" {
+                        if let Some(meta) = self.meta(value, session) {
+                            normal.insert(name.clone(), meta);
+                        }
+                        continue;
+                    }
+                    let value = self.member(name, value, session);
+                    normal.insert(name.clone(), value);
+                }
+                Value::Object(normal)
+            }
+            Value::Array(items) => {
+                let items = items.iter().map(|item| self.normal(item, session));
+                Value::Array(items.collect())
+            }
+            Value::String(text) => Value::String(self.text(text, session)),
+            scalar => scalar.clone(),
+        }
+    }
+
+    fn member(&mut self, name: &str, value: &Value, session: Option<&str>) -> Value {
+        let kind = match name {
+            "toolCallId" => "tool",
+            "terminalId" => "terminal",
+            "messageId" => "message",
+            // Of a request on the same connection; its number tells nothing.
+            "requestId" => return Value::String("‹request›".to_owned()),
+            "sessionId" | "cwd" => "",
+            _ => return self.normal(value, session),
+        };
+        match (name, value) {
+            ("sessionId", Value::String(id)) => Value::String(self.session(id)),
+            ("cwd", Value::String(folder)) => {
+                self.look_for(folder, "‹cwd›");
+                Value::String("‹cwd›".to_owned())
+            }
+            (_, Value::String(id)) => Value::String(self.name(kind, session, id)),
+            _ => self.normal(value, session),
+        }
+    }
+
+    /// What is left of a `_meta`; one with nothing but traces is as good as none.
+    fn meta(&mut self, value: &Value, session: Option<&str>) -> Option<Value> {
+        let Value::Object(members) = value else {
+            return Some(self.normal(value, session));
+        };
+        let rest = members
+            .iter()
+            .filter(|(name, _)| !TRACES.contains(&name.as_str()));
+        let rest: Map<_, _> = rest.map(|(n, v)| (n.clone(), v.clone())).collect();
+        (!rest.is_empty() || members.is_empty()).then(|| self.normal(&Value::Object(rest), session))
+    }
+
+    fn name(&mut self, kind: &'static str, scope: Option<&str>, id: &str) -> String {
+        let key = (scope.map(str::to_owned), id.to_owned());
+        if let Some(name) = self.known.get(&key) {
+            return name.clone();
+        }
+        let count = self.counts.entry((kind, key.0.clone())).or_default();
+        *count += 1;
+        let name = format!("‹{kind} {count}›");
+        self.known.insert(key, name.clone());
+        name
+    }
+
+    fn look_for(&mut self, text: &str, name: &str) {
+        let known = self.within.iter().any(|(known, _)| known == text);
+        if text.len() >= SHORTEST && !known {
+            self.within.push((text.to_owned(), name.to_owned()));
+            self.within
+                .sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+        }
+    }
+
+    fn text(&self, text: &str, session: Option<&str>) -> String {
+        for scope in [session, None] {
+            if let Some(name) = self.known.get(&(scope.map(str::to_owned), text.to_owned())) {
+                return name.clone();
+            }
+        }
+        if is_time(text.as_bytes()) {
+            return "‹time›".to_owned();
+        }
+        if is_uuid(text.as_bytes()) {
+            return "‹uuid›".to_owned();
+        }
+        let mut text = Cow::Borrowed(text);
+        for (value, name) in &self.within {
+            if text.contains(value.as_str()) {
+                text = Cow::Owned(text.replace(value.as_str(), name));
+            }
+        }
+        without_hashes(&text)
+    }
+}
+
+/// `2026-11-20T15:59:00…`.
+fn is_time(text: &[u8]) -> bool {
+    let form = b"0000-00-00T00:00:00";
+    let fits = |(byte, form): (&u8, &u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        form => byte == form,
+    };
+    (form.len()..40).contains(&text.len()) && text.iter().zip(form).all(fits)
+}
+
+/// `01a1fa06-4498-7e61-8d6f-dc7ac1dcec67`.
+fn is_uuid(text: &[u8]) -> bool {
+    text.len() == 36
+        && text.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// The hashes that redaction leaves are made with another key for each recording.
+fn without_hashes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, inside)) = rest.split_once('‹') {
+        out.push_str(before);
+        out.push('‹');
+        rest = inside;
+        let Some((mark, after)) = inside.split_once('›') else {
+            continue;
+        };
+        let Some((word, hash)) = mark.rsplit_once(':') else {
+            continue;
+        };
+        let is_mark = word == "redacted" || word.ends_with(" bytes");
+        if is_mark && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            out.push_str(word);
+            out.push('›');
+            rest = after;
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_changes_from_run_to_run_goes_by_a_name() {
+        let mut names = Names::default();
+        let session = names.session("ses_e05fbdec0f");
+        let seen = json!({
+            "sessionId": "ses_e05fbdec0f",
+            "cwd": "/tmp/acp-jj/ws",
+            "toolCall": {"toolCallId": "call_1", "rawInput": {"call_id": "call_1"}},
+            "title": "read /tmp/acp-jj/ws/a.txt for ses_e05fbdec0f",
+            "updatedAt": "2026-11-20T17:34:46.115+00:00",
+            "turn": "01a1fa06-650b-7773-943d-e5cf62000000",
+            "secret": "a ‹redacted:a1b2c3› and ‹12 bytes:00ff› but ‹this: that›",
+            "_meta": {"traceparent": "00-1", "own": 1},
+            "requestId": 7,
+        });
+        let normal = json!({
+            "sessionId": "‹session 1›",
+            "cwd": "‹cwd›",
+            "toolCall": {"toolCallId": "‹tool 1›", "rawInput": {"call_id": "‹tool 1›"}},
+            "title": "read ‹cwd›/a.txt for ‹session 1›",
+            "updatedAt": "‹time›",
+            "turn": "‹uuid›",
+            "secret": "a ‹redacted› and ‹12 bytes› but ‹this: that›",
+            "_meta": {"own": 1},
+            "requestId": "‹request›",
+        });
+        assert_eq!(names.normal(&seen, Some(&session)), normal);
+        let other = names.session("another");
+        let tool = json!({"toolCallId": "call_1"});
+        assert_eq!(
+            names.normal(&tool, Some(&other)),
+            json!({"toolCallId": "‹tool 1›"})
+        );
+        assert_eq!(
+            names.normal(&json!({"_meta": {"baggage": ""}}), None),
+            json!({})
+        );
+    }
+}

@@ -1,0 +1,98 @@
+//! Texts with `*` for anything. Not here: regular expressions.
+
+/// A pattern; letters match in either case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Glob {
+    /// What stands between the stars, in lower case.
+    parts: Vec<String>,
+}
+
+impl Glob {
+    pub(super) fn new(pattern: &str) -> Self {
+        let parts = pattern
+            .to_lowercase()
+            .split('*')
+            .map(str::to_owned)
+            .collect();
+        Self { parts }
+    }
+
+    /// Whether the text begins with the pattern; for ids, of which nobody types all.
+    pub(super) fn starts(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        self.rest(&text).is_some()
+    }
+
+    /// Whether the pattern stands anywhere in the text.
+    pub(super) fn within(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let mut rest = text.as_str();
+        self.parts
+            .iter()
+            .all(|part| match rest.find(part.as_str()) {
+                Some(at) => {
+                    rest = &rest[at + part.len()..];
+                    true
+                }
+                None => false,
+            })
+    }
+
+    /// Whether the whole text is the pattern.
+    pub(super) fn is(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        match self.parts.as_slice() {
+            [only] => *only == text,
+            [.., last] => {
+                // The last part stands at the end, and what is before it in the middle.
+                text.len() >= self.parts.iter().map(String::len).sum()
+                    && text.ends_with(last.as_str())
+                    && Self {
+                        parts: self.parts[..self.parts.len() - 1].to_vec(),
+                    }
+                    .rest(&text[..text.len() - last.len()])
+                    .is_some()
+            }
+            [] => false,
+        }
+    }
+
+    /// What follows the pattern at the beginning of the text.
+    fn rest<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let (first, others) = self.parts.split_first()?;
+        let mut rest = text.strip_prefix(first.as_str())?;
+        for part in others {
+            let at = rest.find(part.as_str())?;
+            rest = &rest[at + part.len()..];
+        }
+        Some(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, text, is, starts, within) in [
+            ("session/update", "session/update", true, true, true),
+            ("session/*", "session/update", true, true, true),
+            ("*", "", true, true, true),
+            ("*date", "session/update", true, true, true),
+            ("*date*", "session/update", true, true, true),
+            ("s*u*e", "session/update", true, true, true),
+            ("ab", "abab", false, true, true),
+            ("a*b*ab", "ab", false, false, false),
+            ("sess", "session/update", false, true, true),
+            ("UPD", "session/update", false, false, true),
+            ("update", "session", false, false, false),
+            ("fs/*", "xfs/read", false, false, true),
+        ] {
+            let glob = Glob::new(pattern);
+            assert_eq!(glob.is(text), is, "{pattern} is {text}");
+            assert_eq!(glob.starts(text), starts, "{pattern} starts {text}");
+            assert_eq!(glob.within(text), within, "{pattern} within {text}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! From a text to a filter; where that cannot be, the error points at the place.
+//!
+//! Not here: what a term asks (see `eval`).
+
+use std::fmt;
+use std::ops::Range;
+
+use super::eval::{Bound, Expr, Term};
+use super::field::{FIELDS, Field, Sort};
+use super::glob::Glob;
+use super::scan::{Sign, Spot, Word, words};
+
+/// How deep parentheses and `not` may nest.
+const DEEPEST: usize = 64;
+
+/// Why a text is no filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    text: String,
+    /// The place, in bytes of the text.
+    pub at: Range<usize>,
+    /// What is wrong there, and what would be right.
+    pub why: String,
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    words: Vec<Spot>,
+    next: usize,
+    depth: usize,
+}
+
+pub(super) fn parse(text: &str) -> Result<Expr, Fault> {
+    let mut parser = Parser {
+        text,
+        words: words(text)?,
+        next: 0,
+        depth: 0,
+    };
+    if parser.words.is_empty() {
+        return Ok(Expr::All);
+    }
+    let whole = parser.any()?;
+    match parser.peek() {
+        None => Ok(whole),
+        Some(_) => Err(parser.fault("this parenthesis was never opened")),
+    }
+}
+
+impl Fault {
+    pub(super) fn new(text: &str, at: Range<usize>, why: impl Into<String>) -> Self {
+        Self {
+            text: text.to_owned(),
+            at,
+            why: why.into(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    /// In three lines: what is wrong, the text, and marks under the place.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Control characters would move the marks.
+        let plain = |text: &str| -> String {
+            let plain = |c: char| if c.is_control() { ' ' } else { c };
+            text.chars().map(plain).collect()
+        };
+        let before = self.text[..self.at.start].chars().count();
+        let marked = self.text[self.at.clone()].chars().count().max(1);
+        let (why, text) = (&self.why, plain(&self.text));
+        write!(f, "{why}\n  {text}\n  {:before$}{:^<marked$}", "", "")
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Parser<'_> {
+    /// `a or b or …`
+    fn any(&mut self) -> Result<Expr, Fault> {
+        let mut parts = vec![self.all()?];
+        while self.take(&Word::Or) {
+            parts.push(self.all()?);
+        }
+        Ok(single(parts, Expr::Any))
+    }
+
+    /// `a and b c …`
+    fn all(&mut self) -> Result<Expr, Fault> {
+        let mut parts = vec![self.one()?];
+        while self.take(&Word::And) || !matches!(self.peek(), None | Some(Word::Or | Word::Close)) {
+            parts.push(self.one()?);
+        }
+        Ok(single(parts, Expr::Every))
+    }
+
+    fn one(&mut self) -> Result<Expr, Fault> {
+        if self.depth >= DEEPEST {
+            return Err(self.fault("this is nested too deep"));
+        }
+        self.depth += 1;
+        let one = self.inner();
+        self.depth -= 1;
+        one
+    }
+
+    fn inner(&mut self) -> Result<Expr, Fault> {
+        let open = self.next;
+        match self.peek().cloned() {
+            Some(Word::Not) => {
+                self.next += 1;
+                Ok(Expr::Not(Box::new(self.one()?)))
+            }
+            Some(Word::Open) => {
+                self.next += 1;
+                let inner = self.any()?;
+                if !self.take(&Word::Close) {
+                    self.next = open;
+                    return Err(self.fault("this parenthesis is never closed"));
+                }
+                Ok(inner)
+            }
+            Some(Word::Quoted(text)) => {
+                self.next += 1;
+                Ok(Expr::Term(Term::Text(Field::Text, Glob::new(&text))))
+            }
+            Some(Word::Bare(name)) => self.term(&name),
+            Some(Word::Sign(_)) => Err(self.fault("a field is missing before this")),
+            None => Err(self.fault("something is missing at the end")),
+            Some(Word::And | Word::Or | Word::Close) => {
+                Err(self.fault("something is missing before this"))
+            }
+        }
+    }
+
+    /// `field:value`
+    fn term(&mut self, name: &str) -> Result<Expr, Fault> {
+        let Some(Word::Sign(sign)) = self.words.get(self.next + 1).map(|spot| spot.word.clone())
+        else {
+            let hint = format!("a field and a value are wanted, such as text:{name}");
+            return Err(self.fault(&hint));
+        };
+        let Some(field) = Field::named(name) else {
+            let names: Vec<&str> = FIELDS.iter().map(|(_, name, ..)| *name).collect();
+            let hint = format!("no such field; there are {}", names.join(", "));
+            return Err(self.fault(&hint));
+        };
+        self.next += 1;
+        let is_text = matches!(field.sort(), Sort::Text | Sort::Word(_));
+        if is_text && sign != Sign::Is {
+            return Err(self.fault(&format!("`{name}` is a text: write {name}:value")));
+        }
+        let near = self.words[self.next].end;
+        self.next += 1;
+        let value = match self.words.get(self.next) {
+            Some(Spot {
+                word: Word::Bare(value) | Word::Quoted(value),
+                start,
+                ..
+            }) if *start == near => value.clone(),
+            _ => {
+                self.next -= 1;
+                return Err(self.fault("a value is missing right after this"));
+            }
+        };
+        let term = self.value(field, sign, &value)?;
+        self.next += 1;
+        Ok(Expr::Term(term))
+    }
+
+    fn value(&self, field: Field, sign: Sign, value: &str) -> Result<Term, Fault> {
+        let number = |units: &[(&str, f64)], example: &str| {
+            quantity(value, units)
+                .ok_or_else(|| self.fault(&format!("a number is wanted, such as {example}")))
+        };
+        let bound = |value: f64| Term::Number(field, Bound { sign, value });
+        match field.sort() {
+            Sort::Text => Ok(Term::Text(field, Glob::new(value))),
+            Sort::Word(words) => match words.iter().find(|word| **word == value) {
+                Some(word) => Ok(Term::Word(field, word)),
+                None => Err(self.fault(&format!("one of these is wanted: {}", words.join(" ")))),
+            },
+            Sort::Count => number(&[("", 1.0)], "42").map(bound),
+            Sort::Bytes => {
+                let units = [("", 1.0), ("b", 1.0), ("k", 1024.0), ("m", 1_048_576.0)];
+                number(&units, "10k").map(bound)
+            }
+            Sort::Seconds => {
+                let units = [
+                    ("us", 1.0),
+                    ("µs", 1.0),
+                    ("ms", 1e3),
+                    ("s", 1e6),
+                    ("", 1e6),
+                    ("m", 6e7),
+                    ("h", 3.6e9),
+                ];
+                number(&units, "2s, 150ms or 1m30s").map(bound)
+            }
+        }
+    }
+
+    fn peek(&self) -> Option<&Word> {
+        self.words.get(self.next).map(|spot| &spot.word)
+    }
+
+    fn take(&mut self, word: &Word) -> bool {
+        let found = self.peek() == Some(word);
+        self.next += usize::from(found);
+        found
+    }
+
+    /// Something is wrong with the next word.
+    fn fault(&self, why: &str) -> Fault {
+        let end = self.text.trim_end().len();
+        let at = self.words.get(self.next);
+        let at = at.map_or(end..end, |spot| spot.start..spot.end);
+        Fault::new(self.text, at, why)
+    }
+}
+
+fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
+    match (parts.len(), parts.pop()) {
+        (1, Some(only)) => only,
+        (_, last) => {
+            parts.extend(last);
+            join(parts)
+        }
+    }
+}
+
+/// `1m30s` in the smallest unit.
+fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let mut sum = 0.0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, after) = rest.split_at(digits.unwrap_or(rest.len()));
+        let letters = after.find(|c: char| c.is_ascii_digit() || c == '.');
+        let (unit, after) = after.split_at(letters.unwrap_or(after.len()));
+        let number: f64 = number.parse().ok()?;
+        let unit = unit.to_lowercase();
+        let (_, factor) = units.iter().find(|(known, _)| *known == unit)?;
+        sum += number * factor;
+        rest = after;
+    }
+    (!text.is_empty()).then_some(sum)
+}

@@ -1,0 +1,109 @@
+//! A filter's words, each with its place.
+//!
+//! Not here: what they mean together (see `parse`).
+
+use super::parse::Fault;
+
+/// A word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    Open,
+    Close,
+    And,
+    Or,
+    Not,
+    /// `:` or a comparison.
+    Sign(Sign),
+    /// A bare word.
+    Bare(String),
+    /// A text in quotes.
+    Quoted(String),
+}
+
+/// What stands between a field and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    Is,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+}
+
+/// A word and its place, in bytes of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) word: Word,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// The words of a filter.
+pub(super) fn words(text: &str) -> Result<Vec<Spot>, Fault> {
+    let mut words: Vec<Spot> = Vec::new();
+    let mut at = 0;
+    while let Some(character) = text[at..].chars().next() {
+        let start = at;
+        at += character.len_utf8();
+        let two = text[at..].starts_with('=');
+        let word = match character {
+            _ if character.is_whitespace() => continue,
+            '(' => Word::Open,
+            ')' => Word::Close,
+            '"' => {
+                let (said, length) = quoted(&text[start..]).ok_or_else(|| {
+                    Fault::new(text, start..text.len(), "this quote is never closed")
+                })?;
+                at = start + length;
+                Word::Quoted(said)
+            }
+            // A sign that follows a sign is the value: `dir:<`.
+            ':' | '<' | '>' | '=' if !follows_sign(&words, start) => {
+                at += usize::from(two && "<>".contains(character));
+                Word::Sign(match (character, two) {
+                    ('<', true) => Sign::AtMost,
+                    ('<', false) => Sign::Less,
+                    ('>', true) => Sign::AtLeast,
+                    ('>', false) => Sign::More,
+                    _ => Sign::Is,
+                })
+            }
+            _ => {
+                let is_value = follows_sign(&words, start);
+                let ends = |c: char| {
+                    c.is_whitespace() || "()\"".contains(c) || !is_value && ":<>=".contains(c)
+                };
+                let rest = &text[at..];
+                at += rest.find(ends).unwrap_or(rest.len());
+                match &text[start..at] {
+                    "and" if !is_value => Word::And,
+                    "or" if !is_value => Word::Or,
+                    "not" if !is_value => Word::Not,
+                    bare => Word::Bare(bare.to_owned()),
+                }
+            }
+        };
+        let end = at;
+        words.push(Spot { word, start, end });
+    }
+    Ok(words)
+}
+
+/// Whether the word before ends at `at` and is a sign.
+fn follows_sign(words: &[Spot], at: usize) -> bool {
+    matches!(words.last(), Some(Spot { word: Word::Sign(_), end, .. }) if *end == at)
+}
+
+/// The text in quotes, in which `\` keeps the next character, and its length as written.
+fn quoted(text: &str) -> Option<(String, usize)> {
+    let mut said = String::new();
+    let mut characters = text.char_indices().skip(1);
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((said, at + 1)),
+            '\\' => said.push(characters.next()?.1),
+            _ => said.push(character),
+        }
+    }
+    None
+}

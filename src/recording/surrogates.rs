@@ -1,0 +1,117 @@
+//! JSON with halves of surrogate pairs, as a tree.
+//!
+//! Programs that keep text as UTF-16 cut an emoji in two and send both halves, each in a message
+//! of its own. That is JSON (RFC 8259, 8.2) and no Unicode text, so no Rust string can hold it.
+//! Here a half becomes a private character that stands for it, and two halves that meet again
+//! become what they were. Not here: the bytes, which nobody changes.
+
+use serde_json::Value;
+
+/// The private character of the half U+D800; the other 2047 follow it.
+const FIRST: u32 = 0x10_F000;
+
+/// The tree of a text; `None` when it is no JSON.
+#[must_use]
+pub fn tree(json: &[u8]) -> Option<Value> {
+    match serde_json::from_slice(json) {
+        Ok(tree) => Some(tree),
+        Err(_) => serde_json::from_slice(&stand_in(json)?).ok(),
+    }
+}
+
+/// Whether a text of JSON holds half of a surrogate pair; the place of the first one.
+#[must_use]
+pub fn lone(json: &[u8]) -> Option<usize> {
+    halves(json).next().map(|(at, _)| at)
+}
+
+/// Text in which halves that have met are whole again.
+#[must_use]
+pub fn join(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
+    let mut high = None;
+    for character in text.chars() {
+        let half = half_of(character);
+        match (high.take(), half) {
+            (Some((_, high)), Some(low @ 0xDC00..)) => {
+                let code = 0x1_0000_u32 + ((high - 0xD800) << 10) + (low - 0xDC00);
+                joined.extend(char::from_u32(code));
+                continue;
+            }
+            (Some((alone, _)), _) => joined.push(alone),
+            (None, _) => {}
+        }
+        match half {
+            Some(half @ ..0xDC00) => high = Some((character, half)),
+            _ => joined.push(character),
+        }
+    }
+    joined.extend(high.map(|(alone, _)| alone));
+    joined
+}
+
+/// The half that a private character stands for.
+fn half_of(character: char) -> Option<u32> {
+    let at = u32::from(character).checked_sub(FIRST)?;
+    (at < 0x800).then_some(0xD800 + at)
+}
+
+/// The text with each half replaced; `None` when there is none.
+fn stand_in(json: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(json.len());
+    let mut done = 0;
+    for (at, half) in halves(json) {
+        let stand_in = char::from_u32(FIRST + half - 0xD800)?;
+        out.extend_from_slice(&json[done..at]);
+        out.extend_from_slice(stand_in.encode_utf8(&mut [0; 4]).as_bytes());
+        done = at + 6;
+    }
+    out.extend_from_slice(&json[done..]);
+    (done > 0).then_some(out)
+}
+
+/// The halves that stand alone: where their `\uXXXX` begins, and which they are.
+fn halves(json: &[u8]) -> impl Iterator<Item = (usize, u32)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            at += memchr::memchr(b'\\', json.get(at..)?)?;
+            let start = at;
+            let Some(half @ 0xD800..0xE000) = escape(json, at) else {
+                at += 2;
+                continue;
+            };
+            at += 6;
+            let is_pair = half < 0xDC00 && matches!(escape(json, at), Some(0xDC00..0xE000));
+            if is_pair {
+                at += 6;
+            } else {
+                return Some((start, half));
+            }
+        }
+    })
+}
+
+/// The code of the `\uXXXX` that begins at `at`.
+fn escape(json: &[u8], at: usize) -> Option<u32> {
+    let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_read_and_meet_again() {
+        let half = |json: &[u8]| tree(json).unwrap().as_str().unwrap().to_owned();
+        let (high, low) = (half(br#""a\ud83d""#), half(br#""\ude00b""#));
+        assert_eq!(join(&format!("{high}{low}")), "a😀b");
+        assert_eq!(join(&high), high);
+        assert_eq!(join(&format!("{low}{high}")), format!("{low}{high}"));
+        assert_eq!(half(br#""\ud83d\ude00 \\ud83d""#), "😀 \\ud83d");
+        assert_eq!(lone(br#""\ud83d\ude00 \\ud83d""#), None);
+        assert_eq!(lone(br#""x\ude00""#), Some(2));
+        assert_eq!(tree(br#""\ud83d"#), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! The canonical form: what makes two conversations the same, and what does not.
+
+use acp_relay::recording::canonical::{Difference, Step, compare, steps};
+use acp_relay::recording::{Event, Recording, View};
+
+use super::{CAPTURES, answer, capture, import, recording};
+
+fn read(file: &str, view: View) -> Vec<Step> {
+    let recording = Recording::of(file.as_ref()).unwrap();
+    let events: Vec<Event> = recording.events().collect::<std::io::Result<_>>().unwrap();
+    steps(view, &events)
+}
+
+/// Compares two conversations of captures' lines (without their `jsonrpc`).
+fn differ(left: &[&str], right: &[&str]) -> Vec<Difference> {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name, lines: &[&str]| {
+        let line = |(at, line): (usize, &&str)| {
+            let (dir, message) = line.split_once(' ').unwrap();
+            let dir = if dir == ">" { "c2a" } else { "a2c" };
+            format!("{{\"dir\":\"{dir}\",\"ts\":{at},\"msg\":{message}}}\n")
+        };
+        let text: String = lines.iter().enumerate().map(line).collect();
+        read(&recording(folder.path(), name, &text), View::Heard)
+    };
+    compare(&of("left", left), &of("right", right))
+}
+
+fn chunk(session: &str, text: &str) -> String {
+    format!(
+        r#"< {{"method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}"#
+    )
+}
+
+const ASK: &str = r#"> {"id":1,"method":"session/new","params":{"cwd":"/tmp/one-folder"}}"#;
+const ASK_ELSEWHERE: &str = r#"> {"id":"x","method":"session/new","params":{"cwd":"/tmp/other"}}"#;
+const TOLD: &str = r#"< {"id":1,"result":{"sessionId":"aaaa-aaaa","at":"/tmp/one-folder/x"}}"#;
+const TOLD_ELSEWHERE: &str = r#"< {"id":"x","result":{"at":"/tmp/other/x","sessionId":"b"}}"#;
+const USAGE: &str = r#"< {"method":"session/update","params":{"sessionId":"b","update":{"sessionUpdate":"usage_update","used":1}}}"#;
+
+#[test]
+fn ids_folders_chunks_and_races_do_not_count() {
+    let cases: [(Vec<String>, Vec<String>); 4] = [
+        (
+            vec![ASK.into(), TOLD.into()],
+            vec![ASK_ELSEWHERE.into(), TOLD_ELSEWHERE.into()],
+        ),
+        (
+            vec![chunk("a", "Hello, "), chunk("a", "world")],
+            vec![chunk("b", "Hel"), chunk("b", "lo, wor"), chunk("b", "ld")],
+        ),
+        // An emoji that was cut in two, and an update that came when it pleased.
+        (
+            vec![USAGE.into(), chunk("b", "a😀b")],
+            vec![chunk("b", r"a\ud83d"), USAGE.into(), chunk("b", r"\ude00b")],
+        ),
+        // What the two sides say at the same time has no order.
+        (
+            vec![r#"> {"method":"_x"}"#.into(), r#"< {"method":"_y"}"#.into()],
+            vec![r#"< {"method":"_y"}"#.into(), r#"> {"method":"_x"}"#.into()],
+        ),
+    ];
+    for (left, right) in cases {
+        let text = |lines: &[String]| lines.to_vec();
+        let (left, right) = (text(&left), text(&right));
+        let refs = |lines: &'static [String]| lines.iter().map(String::as_str).collect::<Vec<_>>();
+        let (left, right): (&'static [_], &'static [_]) = (left.leak(), right.leak());
+        assert_eq!(differ(&refs(left), &refs(right)), [], "{left:?} {right:?}");
+    }
+}
+
+#[test]
+fn what_was_said_counts() {
+    let x = r#"> {"method":"_x"}"#;
+    let y = r#"> {"method":"_y"}"#;
+    let z = r#"> {"method":"_x","params":{"a":1}}"#;
+    assert_eq!(differ(&[x, y], &[x]), [Difference::Missing(1)]);
+    assert_eq!(differ(&[y], &[x, y]), [Difference::Extra(0)]);
+    assert!(matches!(
+        differ(&[y, x], &[y, z])[..],
+        [Difference::Changed {
+            left: 1,
+            right: 1,
+            ..
+        }]
+    ));
+    assert_eq!(differ(&[x, y], &[y, x]).len(), 2);
+    // The session that an answer is about, and which of two requests it answers.
+    let ask = |id| format!(r#"> {{"id":{id},"method":"_ask"}}"#);
+    let told = |id| format!(r#"< {{"id":{id},"result":{{}}}}"#);
+    let (a, b, ra, rb) = (ask(1), ask(2), told(1), told(2));
+    assert_eq!(differ(&[&a, &b, &ra, &rb], &[&a, &b, &ra, &rb]), []);
+    assert!(!differ(&[&a, &b, &ra], &[&a, &b, &rb]).is_empty());
+}
+
+#[test]
+fn real_captures_equal_themselves_and_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = CAPTURES.map(|name| import(folder.path(), &capture(name), &name.replace('.', "-")));
+    let all: Vec<_> = files.iter().map(|file| read(file, View::Heard)).collect();
+    for (at, left) in all.iter().enumerate() {
+        for (other, right) in all.iter().enumerate() {
+            assert_eq!(compare(left, right).is_empty(), at == other);
+        }
+    }
+    // What was handed over unchanged is the same from everywhere.
+    for (file, heard) in files.iter().zip(&all) {
+        for view in ["client", "agent"] {
+            let said = answer(&["export", file, "--to", "ndjson", "--at", view], 0);
+            let all: u64 = heard.iter().map(|step| step.frames).sum();
+            assert_eq!(said.lines().count() as u64, all);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Export and import: what went out comes back as the same conversation.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{CAPTURES, answer, capture, import, inspect, recording};
+
+#[test]
+fn every_capture_becomes_a_recording_that_is_intact() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in CAPTURES {
+        let from = capture(name);
+        let file = folder.path().join(name.replace('.', "-") + ".acpr");
+        let file = file.to_str().unwrap();
+        answer(
+            &["import", "--redact", "full", from.to_str().unwrap(), file],
+            0,
+        );
+        answer(&["verify", file], 0);
+        let lines = fs::read_to_string(capture(name)).unwrap();
+        let messages = lines
+            .lines()
+            .filter(|line| !line.contains(r#""dir": "note""#))
+            .count();
+        let shown = answer(&["export", file, "--to", "ndjson"], 0);
+        assert_eq!(shown.lines().count(), messages, "{name}");
+        // The message has the bytes it had.
+        for (line, own) in lines.lines().zip(shown.lines()) {
+            assert!(line.contains(own), "{name}: {own}");
+        }
+    }
+}
+
+#[test]
+fn what_went_out_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in CAPTURES {
+        let file = import(folder.path(), &capture(name), &name.replace('.', "-"));
+        for form in ["jsons", "har", "devtools", "capture"] {
+            let out = folder.path().join(format!("{name}.{form}"));
+            let out = out.to_str().unwrap();
+            answer(&["export", &file, "--to", form, "--out", out], 0);
+            let back = import(folder.path(), out.as_ref(), &format!("{name}-{form}-x"));
+            answer(&["verify", &back], 0);
+            answer(&["diff", &file, &back], 0);
+        }
+    }
+}
+
+#[test]
+fn a_filter_decides_what_goes_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = import(folder.path(), &capture(CAPTURES[4]), "x");
+    let asked = answer(
+        &["export", &file, "kind:request and dir:<", "--to", "ndjson"],
+        0,
+    );
+    assert!(asked.lines().count() > 1);
+    for line in asked.lines() {
+        assert!(line.contains("session/request_permission"), "{line}");
+    }
+}
+
+#[test]
+fn a_trace_has_the_members_that_the_viewer_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = import(folder.path(), &capture(CAPTURES[2]), "x");
+    let trace = answer(&["export", &file, "--to", "jsons"], 0);
+    let mut kinds = [0; 3];
+    for line in trace.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        assert!(event["ts"].is_f64());
+        assert_ne!(event["from"], event["to"]);
+        let names: &[&str] = match event["type"].as_str() {
+            Some("request") => {
+                kinds[0] += 1;
+                &["protocol", "id", "method", "params"]
+            }
+            Some("response") => {
+                kinds[1] += 1;
+                &["id", "is_error", "payload"]
+            }
+            Some("notification") => {
+                kinds[2] += 1;
+                &["protocol", "method", "params"]
+            }
+            other => panic!("{other:?}"),
+        };
+        for name in names {
+            assert!(event.get(name).is_some(), "{name} in {line}");
+        }
+    }
+    assert!(kinds.iter().all(|count| *count > 10), "{kinds:?}");
+}
+
+#[test]
+fn packets_lie_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = import(folder.path(), &capture(CAPTURES[3]), "x");
+    let bytes = inspect(&["export", &file, "--to", "pcapng"]).stdout;
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let (mut at, mut kinds) = (0, Vec::new());
+    let mut streams = [Vec::new(), Vec::new()];
+    while at < bytes.len() {
+        let length = word(at + 4);
+        assert_eq!((length % 4, word(at + length - 4)), (0, length));
+        kinds.push(word(at));
+        if word(at) == 6 {
+            let packet = &bytes[at + 28..at + 28 + word(at + 20)];
+            assert_eq!(
+                usize::from(u16::from_be_bytes([packet[2], packet[3]])),
+                packet.len()
+            );
+            let side = usize::from(packet[15] == 2);
+            let number = u32::from_be_bytes(packet[24..28].try_into().unwrap()) as usize;
+            // The opening counts as one byte.
+            if packet.len() > 40 {
+                assert_eq!(number - 1, streams[side].len());
+            }
+            streams[side].extend_from_slice(&packet[40..]);
+        }
+        at += length;
+    }
+    assert_eq!(kinds[..3], [0x0a0d_0d0a, 1, 6]);
+    let said = String::from_utf8_lossy(&streams[1]);
+    assert!(said.starts_with("HTTP/1.1 101") && said.contains("session/update"));
+}
+
+#[test]
+fn text_of_others_is_only_text_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r##"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"<script>x</script>\n```\n<b>\n# no"}]}}}
+{"dir":"a2c","ts":0.1,"msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","title":"a;b\u001b[31m#<i>\nA->>C: forged"}}}}
+"##;
+    let file = recording(folder.path(), "x", text);
+    let page = answer(&["export", &file, "--to", "md"], 0);
+    assert!(
+        page.contains("&lt;script>") && !page.contains("<script>"),
+        "{page}"
+    );
+    let drawn = answer(&["export", &file, "--to", "mermaid"], 0);
+    assert_eq!(drawn.lines().count(), 5, "{drawn}");
+    let arrow = drawn.lines().last().unwrap();
+    assert!(
+        !arrow.contains('\u{1b}') && arrow.contains("a#59;b"),
+        "{arrow}"
+    );
+    let shown = answer(&["show", &file], 0);
+    assert!(
+        !shown.contains('\u{1b}') && shown.contains("\\u{1b}[31m"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn forms_are_told_apart_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let bare = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
+{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}
+not json
+"#;
+    let file = recording(folder.path(), "bare", bare);
+    let back = answer(&["export", &file, "--to", "capture"], 0);
+    let dirs: Vec<_> = back.lines().map(|line| &line[8..11]).collect();
+    assert_eq!(dirs[..2], ["c2a", "a2c"]);
+    let proxied = r#"{"type":"request","ts":0.1,"protocol":"acp","from":"Client","to":"Proxy(0)","id":"a","method":"initialize","params":{}}
+{"type":"request","ts":0.2,"protocol":"acp","from":"Proxy(0)","to":"Agent","id":"b","method":"initialize","params":{}}
+{"type":"request","ts":0.3,"protocol":"mcp","from":"Proxy(0)","to":"Agent","id":"c","method":"tools/list","params":{}}
+{"type":"response","ts":0.4,"from":"Agent","to":"Proxy(0)","id":"c","is_error":false,"payload":{}}
+{"type":"response","ts":0.5,"from":"Agent","to":"Proxy(0)","id":"b","is_error":false,"payload":{"protocolVersion":1}}
+"#;
+    let file = recording(folder.path(), "proxied", proxied);
+    for (at, count) in [("heard", 2), ("client", 1), ("agent", 2)] {
+        let said = answer(&["export", &file, "--to", "ndjson", "--at", at], 0);
+        assert_eq!(said.lines().count(), count, "{at}: {said}");
+    }
+    for (text, why) in [
+        ("", "nothing in it"),
+        (r#"{"log":{"entries":[]}}"#, "_webSocketMessages"),
+        (r#"{"version":9,"session":{},"messages":[]}"#, "version 9"),
+    ] {
+        let from = folder.path().join("bad");
+        fs::write(&from, text).unwrap();
+        let to = folder.path().join("bad.acpr");
+        let output = inspect(&["import", from.to_str().unwrap(), to.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(65));
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(why),
+            "{text}"
+        );
+        assert!(!to.exists());
+    }
+}
+
+#[test]
+fn secrets_stay_out_of_what_is_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[{"name":"x","command":"y","args":[],"env":[{"name":"KEY","value":"canary-4711"}]}]}}}"#;
+    let file = recording(folder.path(), "x", text);
+    let kept = fs::read_to_string(file).unwrap();
+    assert!(
+        kept.contains("redacted:") && !kept.contains("canary-4711"),
+        "{kept}"
+    );
+}

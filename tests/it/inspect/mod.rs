@@ -1,0 +1,61 @@
+//! `acp-relay inspect`: what is said of recordings, and what becomes of them elsewhere.
+
+mod canonical;
+mod filter;
+mod follow;
+mod forms;
+mod lint;
+mod reports;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Captures of real agents.
+const CAPTURES: [&str; 5] = [
+    "codex-acp-zed-0.16.0",
+    "copilot-1.0.102",
+    "gemini-cli-0.61.0",
+    "opencode-1.18.33",
+    "ts-sdk-example-agent-1.9.0",
+];
+
+fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")
+}
+
+fn capture(name: &str) -> PathBuf {
+    vectors().join(format!("transcripts/{name}.jsonl"))
+}
+
+/// Runs `acp-relay inspect` to its end.
+fn inspect(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+        .arg("inspect")
+        .args(args)
+        .env_remove("ACP_RELAY_LOG")
+        .output()
+        .unwrap()
+}
+
+/// Runs it and wants this exit code; what it printed.
+fn answer(args: &[&str], code: i32) -> String {
+    let output = inspect(args);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A recording made of `from`, in `folder`.
+fn import(folder: &Path, from: &Path, name: &str) -> String {
+    let to = folder.join(format!("{name}.acpr"));
+    let to = to.to_str().unwrap().to_owned();
+    answer(&["import", from.to_str().unwrap(), &to], 0);
+    to
+}
+
+/// The same of text.
+fn recording(folder: &Path, name: &str, text: &str) -> String {
+    let from = folder.join(format!("{name}.jsonl"));
+    std::fs::write(&from, text).unwrap();
+    import(folder, &from, name)
+}

@@ -1,0 +1,65 @@
+//! What stats, lint and diff print of real captures: `tests/vectors/inspect/*.txt`.
+//!
+//! With `ACP_RELAY_BLESS=1` the files are written anew; look at what changed.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{CAPTURES, answer, capture, import, recording, vectors};
+
+#[test]
+fn figures_and_findings_of_real_captures() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in CAPTURES {
+        let file = import(folder.path(), &capture(name), &name.replace('.', "-"));
+        let fails = i32::from(name.starts_with("codex"));
+        for (what, args, code) in [
+            ("stats", ["stats", &file], 0),
+            ("lint", ["lint", &file], fails),
+        ] {
+            let found = answer(&args, code);
+            let path = vectors().join(format!("inspect/{name}.{what}.txt"));
+            if std::env::var_os("ACP_RELAY_BLESS").is_some() {
+                fs::write(&path, &found).unwrap();
+            }
+            let known = fs::read_to_string(&path).unwrap_or_default();
+            assert!(found == known, "{}: now\n{found}", path.display());
+        }
+        let stats = answer(&["stats", "--json", &file], 0);
+        let stats: Value = serde_json::from_str(&stats).unwrap();
+        assert!(stats["turns"]["count"].as_u64() > Some(2), "{name}");
+    }
+}
+
+#[test]
+fn a_line_fits_into_eighty_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = import(folder.path(), &capture(CAPTURES[0]), "x");
+    for line in answer(&["stats", &file], 0).lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+#[test]
+fn a_difference_is_shown_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(capture(CAPTURES[4])).unwrap();
+    let left = recording(folder.path(), "left", &text);
+    let other = text.replacen("end_turn", "refusal", 1);
+    let right = recording(folder.path(), "right", &other);
+    let found = answer(&["diff", &left, &right], 1);
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!(lines.len(), 4, "{found}");
+    assert!(
+        lines[0].contains("agent result session/prompt #1 ‹session 1›"),
+        "{found}"
+    );
+    assert_eq!(lines[1].trim(), r#"- /body/stopReason: "end_turn""#);
+    assert_eq!(lines[2].trim(), r#"+ /body/stopReason: "refusal""#);
+    let patch: Value =
+        serde_json::from_str(answer(&["diff", "--json", &left, &right], 1).trim()).unwrap();
+    assert_eq!(patch["patch"][0]["value"], "refusal");
+    answer(&["diff", &left, &right, "--ignore", "/stopReason"], 0);
+    answer(&["diff", &left, "/nowhere.acpr"], 66);
+}
