@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::common::Common;
 use super::{
-    check, connect, demo, dialect, endpoints, exit, household, inspect, limits, listeners, serve,
+    check, connect, demo, dialect, endpoints, exit, household, inspect, limits, listeners, replay, serve,
     stderr, telemetry,
 };
 use crate::transport::Endpoint;
@@ -80,6 +80,11 @@ enum Command {
     Dialect(dialect::Dialect),
     /// List, show, count, compare, lint, verify, export and import recordings
     Inspect(inspect::Inspect),
+    /// Play a recording: as the agent to a client, or as the client to an agent
+    Replay(replay::Replay),
+    /// Find the first turn of a recording at which a live agent goes another way
+    #[command(after_help = replay::BISECT)]
+    Bisect(replay::Bisect),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),
 }
@@ -190,6 +195,8 @@ fn obey() -> ExitCode {
         Command::Translate(args) => dialect::translate(&args),
         Command::Dialect(args) => dialect::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Replay(args) => replay::run(args),
+        Command::Bisect(args) => replay::bisect(&args),
         Command::Demo(args) => demo::run(&args),
     }
 }
