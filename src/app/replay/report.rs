@@ -91,7 +91,9 @@ pub(super) fn heading(difference: &Difference) -> String {
         .map_or_else(|| "-".to_owned(), |n| format!("event {n}"));
     let line = format!(
         "{turn:9}  {event:10}  {:6}  {:7}  {}",
-        difference.from, difference.kind, difference.what
+        difference.from.name(),
+        difference.kind,
+        difference.what
     );
     printable(line.as_bytes())
 }

@@ -71,8 +71,8 @@ struct Run {
     /// The live method.
     method: String,
     answered: bool,
-    /// A request of it that the client has not answered, by step.
-    open: Vec<usize>,
+    /// Its requests that the client has not answered: step, and the id the client knows.
+    open: Vec<(usize, IdBuf)>,
     /// It is not said before this.
     held: Option<Duration>,
 }
@@ -211,7 +211,7 @@ impl Actor {
             while let Some(Part::Answered { ask, at }) =
                 self.repertoire.parts(run.scene).get(run.at)
             {
-                if run.open.contains(ask) {
+                if run.open.iter().any(|open| open.0 == *ask) {
                     break;
                 }
                 // A wait that was already over when it was reached takes no time.
@@ -268,15 +268,17 @@ impl Actor {
             frame = with_id(&frame, Id::String(name.as_bytes()));
             id = id_of(&frame);
         }
-        self.asked.insert(id, step);
-        self.running[index].open.push(step);
+        self.asked.insert(id.clone(), step);
+        self.running[index].open.push((step, id));
         frame
     }
 
     /// A request that was dropped is not waited for.
     fn forget(&mut self, index: usize, step: usize) {
-        self.asked.retain(|_, asked| *asked != step);
-        self.running[index].open.retain(|open| *open != step);
+        let open = &mut self.running[index].open;
+        if let Some(at) = open.iter().position(|open| open.0 == step) {
+            self.asked.remove(&open.remove(at).1);
+        }
     }
 
     /// An answer may name a session. If the client has one of that name, this gets another.
@@ -422,8 +424,8 @@ impl Actor {
             self.strike(n);
         }
         for run in &mut self.running {
-            if run.open.contains(&step) {
-                run.open.retain(|open| *open != step);
+            if let Some(at) = run.open.iter().position(|open| open.1 == id) {
+                run.open.remove(at);
                 run.since = now;
             }
         }
@@ -461,7 +463,9 @@ impl Actor {
             return;
         }
         let run = self.running.remove(index);
-        self.asked.retain(|_, step| !run.open.contains(step));
+        for (_, id) in &run.open {
+            self.asked.remove(id);
+        }
         self.urgent.push_back(if run.method == "session/prompt" {
             reply::cancelled_turn(run.id.as_id())
         } else {

@@ -67,7 +67,9 @@ impl Borrowed {
 
     /// Passes a message of the client on.
     pub(super) fn forward(&mut self, frame: &Frame, at: &Envelope) {
-        if let Some(introduction) = self.introduction.take() {
+        if let Some(introduction) = self.introduction.take()
+            && at.method(frame) != "initialize"
+        {
             let introduction = with_id(&introduction, Id::String(INTRODUCTION));
             self.to_agent.push_back(introduction);
         }

@@ -113,17 +113,17 @@ impl Driver {
 
     /// The agent has ended its stream.
     pub fn end(&mut self) {
+        if self.stuck {
+            return;
+        }
         let open: Vec<usize> = self.open.values().copied().collect();
         for step in open {
             self.give_up(step, "the agent ended its stream before it answered");
         }
-        if self.cursor < self.script.steps.len() && !self.stuck {
-            let left = self.script.steps[self.cursor..].iter();
-            if left.clone().any(|step| step.from == Side::Client) {
-                let n = self.script.steps[self.cursor].n;
-                let text = format!("the agent ended its stream before event {n}");
-                self.troubles.push(text);
-            }
+        let left = self.said_before(self.script.steps.len()).map(|step| step.n);
+        if let Some(n) = left {
+            let text = format!("the agent ended its stream before event {n}");
+            self.troubles.push(text);
         }
         self.stuck = true;
     }
@@ -134,13 +134,17 @@ impl Driver {
         let at = self.live.steps.len();
         self.note(Side::Agent, frame, now);
         let step = self.live.steps[at].clone();
-        if step.is_answer() {
+        if step.is_answer() && step.answers.is_some() {
             self.answered(&step);
         } else if step.is_request() {
             self.asked(at, &step);
-        } else if step.is_notification() {
+        } else {
+            // A notification; or an answer to nothing, or no message at all.
             let told = self.expected(|one| {
-                one.is_notification() && one.method == step.method && one.update() == step.update()
+                one.kind() == step.kind()
+                    && one.answers.is_none()
+                    && one.method == step.method
+                    && one.update() == step.update()
             });
             if let Some(told) = told {
                 self.done[told] = true;
@@ -156,7 +160,7 @@ impl Driver {
         if self.stuck {
             return Move::Done;
         }
-        if let Some(frame) = self.reply() {
+        if let Some(frame) = self.reply(now) {
             return self.say(frame, now);
         }
         let script = Arc::clone(&self.script);
@@ -173,7 +177,11 @@ impl Driver {
                 (Side::Client, None) => Ready::Yes,
             };
             match ready {
-                Ready::Until(when) => return Move::Wait(when),
+                Ready::Until(when) => {
+                    let settled = self.last + self.pace.settle;
+                    let sooner = !self.asked.is_empty() && settled > now;
+                    return Move::Wait(if sooner { when.min(settled) } else { when });
+                }
                 Ready::Yes if self.stuck => return Move::Done,
                 Ready::Yes => {}
             }
@@ -322,11 +330,16 @@ impl Driver {
         left.find(|(_, step)| is(step)).map(|(at, _)| at)
     }
 
-    /// The answer to a request of the agent that may be given now.
-    fn reply(&mut self) -> Option<Frame> {
+    /// The answer to a request of the agent that may be given now: when all was said that the
+    /// client said before it. An agent that asks earlier than it did has it once it falls silent.
+    fn reply(&mut self, now: Duration) -> Option<Frame> {
+        let silent = now >= self.last + self.pace.settle;
         let due = self.asked.iter().position(|(ask, ..)| {
             let answer = self.answer_of.get(ask);
-            answer.is_some_and(|answer| !self.cancels_before(*answer))
+            answer.is_some_and(|answer| match self.said_before(*answer) {
+                Some(step) => silent && !step.method.contains("cancel"),
+                None => true,
+            })
         })?;
         let (ask, id, live) = self.asked.remove(due);
         let answer = self.answer_of[&ask];
@@ -347,12 +360,12 @@ impl Driver {
         Some(with_id(&names.said(&step.frame), id.as_id()))
     }
 
-    /// Whether the client cancels something before step `at`, and has not yet.
-    fn cancels_before(&self, at: usize) -> bool {
+    /// The first message that the client said before step `at`, and has not yet.
+    fn said_before(&self, at: usize) -> Option<&Step> {
         let from = self.cursor.min(at);
         let mut before = self.script.steps[from..at].iter().zip(&self.done[from..at]);
-        before.any(|(step, done)| {
-            !done && step.from == Side::Client && step.method.contains("cancel")
-        })
+        let left = before
+            .find(|(step, done)| !**done && step.from == Side::Client && step.answers.is_none());
+        left.map(|(step, _)| step)
     }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::rules::Match;
 
-/// How a redacted text begins.
-const REDACTED: &str = "‹redacted:";
+/// How what was redacted begins, within a text, and how it ends.
+const REDACTED: (&str, char) = ("‹redacted", '›');
 
 /// Members of `initialize` that say who the client is; they are no part of what it asks.
 const WHO: [&str; 2] = ["clientInfo", "clientCapabilities"];
@@ -55,7 +55,9 @@ pub(super) fn likeness(recorded: &Value, live: &Value) -> usize {
 
 fn equal(recorded: &Value, live: &Value, left_out: &dyn Fn(&str) -> bool) -> bool {
     match (recorded, live) {
-        (Value::String(text), _) if text.starts_with(REDACTED) => true,
+        (Value::String(text), Value::String(live)) => same_text(text, live),
+        // Of what was no text, redaction leaves one.
+        (Value::String(text), _) => text.starts_with(REDACTED.0),
         (Value::Object(a), Value::Object(b)) => {
             let counted = |members: &serde_json::Map<String, Value>| {
                 members.keys().filter(|name| !left_out(name)).count()
@@ -71,6 +73,25 @@ fn equal(recorded: &Value, live: &Value, left_out: &dyn Fn(&str) -> bool) -> boo
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         (a, b) => a == b,
     }
+}
+
+/// Whether two texts are equal, whatever was redacted in the recorded one.
+fn same_text(recorded: &str, live: &str) -> bool {
+    let Some((before, marked)) = recorded.split_once(REDACTED.0) else {
+        return recorded == live;
+    };
+    let Some(mut live) = live.strip_prefix(before) else {
+        return false;
+    };
+    let mut rest = marked.split_once(REDACTED.1).map_or("", |(_, rest)| rest);
+    while let Some((between, marked)) = rest.split_once(REDACTED.0) {
+        let Some(at) = live.find(between) else {
+            return false;
+        };
+        live = &live[at + between.len()..];
+        rest = marked.split_once(REDACTED.1).map_or("", |(_, rest)| rest);
+    }
+    live.ends_with(rest)
 }
 
 fn same_shape(recorded: &Value, live: &Value) -> bool {
