@@ -22,7 +22,7 @@ enum Command {
     Agent(Box<agent::Agent>),
     /// Be the recorded client: ask a live agent the same, and say what it answers otherwise
     #[command(after_help = client::EXAMPLES)]
-    Client(client::Client),
+    Client(Box<client::Client>),
 }
 
 /// Runs the subcommand.

@@ -17,7 +17,9 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use crate::app::{cli, endpoints, exit};
 use crate::recording::redact::Pattern;
-use crate::recording::replay::{Compared, Driver, Edge, Move, Pace, Script, compare, duration};
+use crate::recording::replay::{
+    Compared, Driver, Edge, Ignored, Move, Pace, Script, compare, duration,
+};
 use crate::transport::{
     Endpoint, Farewell, Link, LinkError, OpenError, PeerKind, Setup, StopStep, registry,
 };
@@ -40,6 +42,9 @@ pub(super) struct Play {
     /// What is at this place in messages is no difference; `*` is any one step. May be repeated
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<Pattern>,
+    /// Notifications that hold this text, as spelled in JSON, are no difference. May be repeated
+    #[arg(long, value_name = "TEXT")]
+    ignore_message: Vec<String>,
     /// How long is waited for updates after a turn, without a word
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     settle: Duration,
@@ -116,8 +121,12 @@ impl Play {
         let began = Instant::now();
         let played = runtime.block_on(play(agent, driver));
         let driver = played.map_err(|error| cli::fail(exit::of_open_error(&error), &error))?;
+        let ignored = Ignored {
+            places: self.ignore.clone(),
+            messages: self.ignore_message.clone(),
+        };
         Ok(Outcome {
-            compared: compare(script, driver.live(), &self.ignore),
+            compared: compare(script, driver.live(), &ignored),
             troubles: driver.troubles().to_vec(),
             took: began.elapsed(),
         })

@@ -164,18 +164,14 @@ impl Actor {
                 _ => {}
             }
             self.settle(now);
-            let due = |run: &Run| self.due(run).map(|(step, at)| (step, at));
+            let due = |run: &Run| self.due(run);
             let ready = self.running.iter().enumerate();
             let ready = ready.filter_map(|(index, run)| {
                 let (step, at) = due(run)?;
                 (at <= now).then_some((step, index))
             });
             let Some((step, index)) = ready.min() else {
-                let next = self
-                    .running
-                    .iter()
-                    .filter_map(|run| due(run))
-                    .map(|(_, at)| at);
+                let next = self.running.iter().filter_map(due).map(|(_, at)| at);
                 let next = next.min();
                 return match next {
                     None if self.closed && !self.borrowed.is_used() => Cue::Close,

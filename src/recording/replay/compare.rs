@@ -11,8 +11,17 @@ use super::rules::Match;
 use super::script::Script;
 use crate::recording::canonical::{self, Step};
 use crate::recording::redact::Pattern;
-use crate::recording::{MessageKind, View};
+use crate::recording::{Event, MessageKind, View, What};
 use crate::wire::Side;
+
+/// What is no difference, because the caller says so.
+#[derive(Clone, Debug, Default)]
+pub struct Ignored {
+    /// Places in messages, such as `/params/update/rawOutput`.
+    pub places: Vec<Pattern>,
+    /// Texts; a notification that holds one of them, as spelled in JSON, does not count.
+    pub messages: Vec<String>,
+}
 
 /// Two conversations side by side.
 #[derive(Clone, Debug, Default)]
@@ -42,14 +51,15 @@ pub struct Difference {
     pub patch: Value,
 }
 
-/// Compares a live conversation with the recorded one. `ignore` are places in messages, such as
-/// `/params/update/rawOutput`.
+/// Compares a live conversation with the recorded one.
 #[must_use]
-pub fn compare(recorded: &Script, live: &Script, ignore: &[Pattern]) -> Compared {
+pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
     let canonical = |script: &Script| {
-        let mut steps = canonical::steps(View::Heard, &script.events());
+        let mut events = script.events();
+        events.retain(|event| !is_ignored(event, &ignore.messages));
+        let mut steps = canonical::steps(View::Heard, &events);
         for step in &mut steps {
-            leave_out(step, ignore);
+            leave_out(step, &ignore.places);
         }
         steps
     };
@@ -106,6 +116,16 @@ fn title(step: &Step) -> String {
         (Some(_), Some(update)) => format!("{method} {update}"),
         (Some(_), None) => method.clone(),
     }
+}
+
+fn is_ignored(event: &Event, texts: &[String]) -> bool {
+    let What::Message(message) = &event.what else {
+        return false;
+    };
+    let bytes = message.body.bytes().map_or(&b""[..], |bytes| bytes);
+    let mut texts = texts.iter();
+    message.kind == Some(MessageKind::Notification)
+        && texts.any(|text| memchr::memmem::find(bytes, text.as_bytes()).is_some())
 }
 
 /// Takes the places that are ignored out of a step.

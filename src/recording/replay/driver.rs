@@ -4,6 +4,7 @@
 //! as long as some may still come. What the agent asks is answered as it was. Not here: whether it
 //! went as it did (see `compare`).
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,8 +216,8 @@ impl Driver {
         }
         let envelope = step.envelope.expect("a request is a message");
         let id = envelope.id(&step.frame).to_owned();
-        if !self.open.contains_key(&id) {
-            self.open.insert(id, at);
+        if let Entry::Vacant(free) = self.open.entry(id) {
+            free.insert(at);
             return frame;
         }
         self.renamed += 1;

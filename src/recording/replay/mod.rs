@@ -20,7 +20,7 @@ mod rules;
 mod script;
 
 pub use actor::{Actor, Cue};
-pub use compare::{Compared, Difference, compare};
+pub use compare::{Compared, Difference, Ignored, compare};
 pub use driver::{Driver, Move, Pace};
 pub use fault::{Fault, Mishap, duration};
 pub use rules::{Match, Rules, Speed, Unmatched};

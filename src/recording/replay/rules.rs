@@ -141,13 +141,13 @@ impl FromStr for Speed {
 
 impl fmt::Display for Match {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(name(&Self::NAMES, *self))
+        f.write_str(name(&Self::NAMES, self))
     }
 }
 
 impl fmt::Display for Unmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(name(&Self::NAMES, *self))
+        f.write_str(name(&Self::NAMES, self))
     }
 }
 
@@ -177,7 +177,7 @@ fn one_of<T: Copy>(names: &[(&str, T)], text: &str) -> Result<T, String> {
     })
 }
 
-fn name<T: PartialEq>(names: &[(&'static str, T)], of: T) -> &'static str {
-    let found = names.iter().find(|(_, one)| *one == of);
+fn name<T: PartialEq>(names: &[(&'static str, T)], of: &T) -> &'static str {
+    let found = names.iter().find(|(_, one)| one == of);
     found.map_or("", |(name, _)| name)
 }

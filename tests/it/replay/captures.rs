@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acp_relay::recording::replay::{Edge, Script, compare};
+use acp_relay::recording::replay::{Edge, Ignored, Script, compare};
 use acp_relay::wire::{Frame, Side};
 
 use crate::support::link::run;
@@ -59,7 +59,7 @@ fn a_replayed_recording_is_recorded_as_it_was() {
         let open = |path: &Path| Script::open(path, Edge::Client).unwrap();
         let (first, second) = (open(&first), open(&second));
         for (name, other) in [("first", &first), ("second", &second)] {
-            let compared = compare(&original, other, &[]);
+            let compared = compare(&original, other, &Ignored::default());
             assert!(compared.steps > 20, "{}: {compared:?}", capture.display());
             assert_eq!(compared.differences, [], "{}, {name}", capture.display());
             // More than was asked for: no name was changed, so it is the same word for word.
@@ -81,7 +81,7 @@ fn a_capture_with_one_word_changed_is_another_conversation() {
     let changed = dir.path().join("changed.jsonl");
     std::fs::write(&changed, text.replacen("\"end_turn\"", "\"refusal\"", 1)).unwrap();
     let open = |path: &Path| Script::open(path, Edge::Client).unwrap();
-    let compared = compare(&open(capture), &open(&changed), &[]);
+    let compared = compare(&open(capture), &open(&changed), &Ignored::default());
     assert_eq!(compared.differences.len(), 1, "{:?}", compared.differences);
     assert_eq!(compared.differences[0].what, "result of session/prompt");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acp_relay::recording::replay::compare;
+use acp_relay::recording::replay::{Ignored, compare};
 use serde_json::json;
 
 use super::stage::{Guest, TALK, script};
@@ -58,7 +58,7 @@ fn each_message_waits_for_what_came_before_it() {
     assert!(guest.hear(&[]).0.is_empty());
     assert!(guest.hear(&[THOUGHT]).0[0].contains("session/cancel"));
     assert_eq!(guest.hear(&[USAGE, CANCELLED]), (vec![], None));
-    let compared = compare(&script(TALK), guest.driver.live(), &[]);
+    let compared = compare(&script(TALK), guest.driver.live(), &Ignored::default());
     assert_eq!(compared.differences, []);
     assert_eq!((compared.turns, compared.steps), (vec![5, 11], 15));
 }
@@ -90,7 +90,7 @@ fn what_was_never_asked_is_refused_and_told() {
     // The turn ends without the permission; the client goes on.
     assert!(guest.hear(&[CHUNK, TOOL, DONE]).0[0].contains("long"));
     guest.hear(&[THOUGHT, USAGE, CANCELLED]);
-    let compared = compare(&script(TALK), guest.driver.live(), &[]);
+    let compared = compare(&script(TALK), guest.driver.live(), &Ignored::default());
     let told: Vec<_> = compared
         .differences
         .iter()
@@ -113,17 +113,23 @@ fn what_is_ignored_or_was_redacted_is_no_difference() {
     guest.hear(&[CHUNK, &permission(&same), &tool, DONE]);
     guest.hear(&[THOUGHT]);
     guest.hear(&[USAGE, CANCELLED]);
-    let ignoring = |ignore: &[&str]| {
-        let ignore: Vec<_> = ignore.iter().map(|one| one.parse().unwrap()).collect();
-        compare(&script(&talk), guest.driver.live(), &ignore).differences
+    let ignoring = |places: &[&str], messages: &[&str]| {
+        let ignored = Ignored {
+            places: places.iter().map(|one| one.parse().unwrap()).collect(),
+            messages: messages.iter().map(|&text| text.to_owned()).collect(),
+        };
+        compare(&script(&talk), guest.driver.live(), &ignored).differences
     };
-    let found = ignoring(&[]);
+    let found = ignoring(&[], &[]);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((found[0].kind, found[0].event), ("changed", Some(9)));
     assert_eq!(found[0].patch[0]["path"], "/body/update/rawOutput");
-    assert_eq!(ignoring(&["/params/update/rawOutput"]), []);
-    assert_eq!(ignoring(&["/params/*/rawOutput"]), []);
-    assert_eq!(ignoring(&["/result/update/rawOutput"]).len(), 1);
+    assert_eq!(ignoring(&["/params/update/rawOutput"], &[]), []);
+    assert_eq!(ignoring(&["/params/*/rawOutput"], &[]), []);
+    assert_eq!(ignoring(&["/result/update/rawOutput"], &[]).len(), 1);
+    assert_eq!(ignoring(&[], &["\"sessionUpdate\":\"tool_call\""]), []);
+    // Only of notifications: without a request its answer would make no sense.
+    assert_eq!(ignoring(&[], &["optionId"]).len(), 1);
 }
 
 #[test]
