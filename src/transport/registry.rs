@@ -19,7 +19,9 @@ use super::{Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport
 pub fn all() -> &'static [&'static dyn Transport] {
     static STDIO: Stdio = Stdio::new();
     static MEMORY: Memory = Memory::new();
-    static ALL: &[&dyn Transport] = &[&STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &Replay, &MEMORY];
+    static ALL: &[&dyn Transport] = &[
+        &STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &Replay, &MEMORY,
+    ];
     ALL
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::live::capture;
 use crate::support::link::run;
-use crate::support::program::{self, Outcome};
+use crate::support::program::{self, Outcome, Program};
 
 const RELAY: &str = env!("CARGO_BIN_EXE_acp-relay");
 
@@ -144,4 +144,22 @@ fn what_makes_no_sense_is_refused_with_a_way_out() {
         assert_eq!(outcome.code, Some(code), "{args:?}: {outcome:?}");
         assert!(outcome.stderr.contains(why), "{args:?}: {outcome:?}");
     }
+}
+
+#[test]
+fn a_recording_serves_any_number_of_clients() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = capture(&dir);
+    let agent = format!("replay:{}?match=shape", file.display());
+    run(async {
+        let args = ["serve", "--listen", "ws://127.0.0.1:0", "--agent", &agent];
+        let mut serve = Program::start(&args);
+        let address = serve.address().await;
+        let file = file.to_str().unwrap();
+        let args = ["replay", "client", file, "--agent", &address];
+        let (one, two) = tokio::join!(program::run(&args, ""), program::run(&args, ""));
+        for outcome in [one, two] {
+            assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        }
+    });
 }
