@@ -43,6 +43,7 @@ pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
         "the same".to_owned()
     } else {
         match compared.differences.len() {
+            0 => "it did not go on".to_owned(),
             1 => "1 difference".to_owned(),
             count => format!("{count} differences"),
         }

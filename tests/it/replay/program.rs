@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use acp_relay::recording::replay::{Edge, Script};
+
 use super::live::capture;
 use crate::support::link::run;
 use crate::support::program::{self, Outcome, Program};
@@ -162,4 +164,45 @@ fn a_recording_serves_any_number_of_clients() {
             assert_eq!(outcome.code, Some(0), "{outcome:?}");
         }
     });
+}
+
+#[test]
+fn a_translated_conversation_is_played_at_either_edge() {
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/vectors/transcripts/ts-sdk-example-agent-1.9.0.jsonl");
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("recordings");
+    let played = |file: &Path, edge: &str, relay: &[&str]| {
+        let file = file.to_str().unwrap();
+        let mut args = vec![
+            "replay", "client", file, "--edge", edge, "--", RELAY, "connect",
+        ];
+        args.extend(["--agent-dialect", "draft-gemini-0.1.21"]);
+        args.extend(relay);
+        let outcome = run(program::run(&args, ""));
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    };
+    let agent = format!("replay:{}?match=order", capture.display());
+    let record = [
+        "--record",
+        folder.to_str().unwrap(),
+        "--record-redact",
+        "full",
+    ];
+    played(&capture, "client", &[&record[..], &[&agent]].concat());
+    let recording = std::fs::read_dir(&folder).unwrap().next().unwrap();
+    let recording = recording.unwrap().path();
+    let words = |edge| {
+        let script = Script::open(&recording, edge).unwrap();
+        let steps = script.steps.into_iter();
+        steps.map(|step| step.frame).collect::<Vec<_>>()
+    };
+    assert_ne!(
+        words(Edge::Client),
+        words(Edge::Agent),
+        "nothing was translated"
+    );
+    // What the agent said, translated once more, is what the client had heard.
+    let agent = format!("replay:{}?edge=agent", recording.display());
+    played(&recording, "client", &[&agent]);
 }
