@@ -13,8 +13,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::common::Common;
 use super::{
-    check, connect, demo, dialect, endpoints, exit, household, inspect, limits, listeners, serve,
-    stderr, telemetry,
+    check, connect, demo, dialect, endpoints, exit, household, inspect, limits, listeners, replay,
+    serve, stderr, telemetry,
 };
 use crate::transport::Endpoint;
 
@@ -34,9 +34,11 @@ Examples:
       In the editor's settings, as the agent's command.
   acp-relay check capture.jsonl
       Where a recorded conversation departs from the official ACP v1 schema.
+  acp-relay connect replay:talk.acpr
+      A recording as the agent; `acp-relay replay --help` has more.
 
 Exit codes: 0 all well; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
-something wrong; 64 usage; 65 faulty mapping table; 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system; 73 socket file;
+something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table; 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system; 73 socket file;
 75 stopped before the agent was reached, or told twice to stop; 76 protocol; 77 not permitted.
 `connect`, and `serve` on stdio:, pass on the agent's exit where they learn of it (128 + n after
 signal n).";
@@ -80,6 +82,11 @@ enum Command {
     Dialect(dialect::Dialect),
     /// List, show, count, compare, lint, verify, export and import recordings
     Inspect(inspect::Inspect),
+    /// Play a recording: as the agent to a client, or as the client to an agent
+    Replay(replay::Replay),
+    /// Find the first turn of a recording at which a live agent goes another way
+    #[command(after_help = replay::BISECT)]
+    Bisect(replay::Bisect),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),
 }
@@ -190,6 +197,8 @@ fn obey() -> ExitCode {
         Command::Translate(args) => dialect::translate(&args),
         Command::Dialect(args) => dialect::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Replay(args) => replay::run(args),
+        Command::Bisect(args) => replay::bisect(&args),
         Command::Demo(args) => demo::run(&args),
     }
 }

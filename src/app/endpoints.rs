@@ -41,6 +41,9 @@ pub(super) fn check_listener(at: &Endpoint) -> Result<(), String> {
         Endpoint::Exec(_) => {
             "a process that we start is the agent, not a client; its command stands after `--`"
         }
+        Endpoint::Replay(_) => {
+            "a recording is played as the agent, not as a client (but see `acp-relay replay client`)"
+        }
         Endpoint::Memory(_) => "it stays within one process; it is for tests",
         _ => return Ok(()),
     };

@@ -21,6 +21,7 @@ mod lines;
 mod record;
 mod remote;
 mod repairs;
+mod replay;
 mod runtime;
 mod seldom;
 mod serve;

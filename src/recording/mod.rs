@@ -32,6 +32,7 @@ mod parse;
 pub mod patch;
 mod read;
 pub mod redact;
+pub mod replay;
 mod sealed;
 mod surrogates;
 mod tokens;

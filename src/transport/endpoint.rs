@@ -13,6 +13,7 @@ use std::str::FromStr;
 
 pub use web::{DEFAULT_PATH, Manner, Web};
 
+use super::replay::Spot;
 use crate::guard::origin::is_loopback_host;
 
 /// Where a peer is.
@@ -34,6 +35,8 @@ pub enum Endpoint {
     Unix(PathBuf),
     /// What begins with an HTTP request: `ws://HOST[:PORT][/PATH]`, `http://…` and others.
     Web(Web),
+    /// `replay:FILE`.
+    Replay(Spot),
     /// A pair of links in this process, for tests.
     Memory(String),
 }
@@ -75,6 +78,10 @@ impl Endpoint {
             "elephant.ai's POST and SSE, below /acp when no path is given",
         ),
         ("elephant+https://HOST[:PORT][/PATH]", "the same over TLS"),
+        (
+            "replay:FILE",
+            "a recording that answers as its agent did; see `acp-relay replay agent --help`",
+        ),
     ];
 
     /// Its scheme, without `:`.
@@ -86,6 +93,7 @@ impl Endpoint {
             Self::Tcp { .. } => "tcp",
             Self::Unix(_) => "unix",
             Self::Web(web) => web.scheme(),
+            Self::Replay(_) => "replay",
             Self::Memory(_) => "memory",
         }
     }
@@ -95,7 +103,7 @@ impl Endpoint {
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
-            Self::Stdio | Self::Exec(_) | Self::Unix(_) | Self::Memory(_) => true,
+            Self::Stdio | Self::Exec(_) | Self::Unix(_) | Self::Replay(_) | Self::Memory(_) => true,
             Self::Tcp { host, .. } | Self::Web(Web { host, .. }) => is_loopback_host(host),
         }
     }
@@ -112,6 +120,7 @@ impl fmt::Display for Endpoint {
             Self::Tcp { host, port } => write!(f, "tcp://{}:{port}", Bracketed(host)),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Web(web) => web.fmt(f),
+            Self::Replay(spot) => spot.fmt(f),
             Self::Memory(name) => write!(f, "memory:{name}"),
         }
     }
@@ -135,6 +144,7 @@ impl FromStr for Endpoint {
             "exec" => exec(rest),
             "tcp" => tcp(rest),
             "unix" => unix(rest),
+            "replay" => Spot::read(rest).map(Self::Replay),
             "memory" => Ok(Self::Memory(rest.to_owned())),
             lower => match Manner::of_scheme(lower) {
                 Some((manner, tls)) => web::read(manner, tls, rest).map(Self::Web),

@@ -13,6 +13,7 @@ mod open;
 mod pin;
 pub mod process;
 pub mod registry;
+pub mod replay;
 mod stdio;
 pub mod stream;
 mod tcp;

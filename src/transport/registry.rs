@@ -6,6 +6,7 @@
 use super::http::Http;
 use super::memory::Memory;
 use super::process::Exec;
+use super::replay::Replay;
 use super::stdio::Stdio;
 use super::tcp::Tcp;
 use super::unix::Unix;
@@ -18,7 +19,9 @@ use super::{Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport
 pub fn all() -> &'static [&'static dyn Transport] {
     static STDIO: Stdio = Stdio::new();
     static MEMORY: Memory = Memory::new();
-    static ALL: &[&dyn Transport] = &[&STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &MEMORY];
+    static ALL: &[&dyn Transport] = &[
+        &STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &Replay, &MEMORY,
+    ];
     ALL
 }
 

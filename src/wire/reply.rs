@@ -32,6 +32,10 @@ pub const TOO_LARGE: i32 = -32056;
 pub const POLICY_DENIED: i32 = -32057;
 /// The two sides' dialects differ here, and guessing was refused.
 pub const UNTRANSLATABLE: i32 = -32058;
+/// A replayed recording holds no such request.
+pub const NOT_RECORDED: i32 = -32059;
+/// The request was cancelled (ACP, `$/cancel_request`).
+const CANCELLED: i32 = -32800;
 
 /// The method of the notice that an agent has exited. ACP keeps names with a leading underscore
 /// for extensions, and a peer that does not know a notification ignores it.
@@ -160,13 +164,7 @@ pub fn error(id: Id<'_>, reason: &Reason) -> Frame {
         "message": reason.message,
         "data": reason.data(),
     });
-    // The id goes back as it was spelled, so it does not pass through a JSON library.
-    let mut text = br#"{"jsonrpc":"2.0","id":"#.to_vec();
-    text.extend_from_slice(id.json());
-    text.extend_from_slice(br#","error":"#);
-    text.extend_from_slice(error.to_string().as_bytes());
-    text.push(b'}');
-    Frame::new(text)
+    answer(id, "error", &error)
 }
 
 /// The error that answers a message that could not be passed on, to the side that sent it.
@@ -190,6 +188,24 @@ pub fn flaw(flaw: &Flaw) -> Frame {
 pub fn batch() -> Frame {
     let message = "batches are not part of this protocol; send one message at a time";
     error(Id::Null, &Reason::new(INVALID_REQUEST, message))
+}
+
+/// An error of somebody else's making, without our mark: what a replayed agent is told to say.
+#[must_use]
+pub fn plain_error(id: Id<'_>, code: i32, message: &str) -> Frame {
+    answer(id, "error", &json!({ "code": code, "message": message }))
+}
+
+/// The answer to a turn of a replayed agent that the client has cancelled.
+#[must_use]
+pub fn cancelled_turn(id: Id<'_>) -> Frame {
+    answer(id, "result", &json!({ "stopReason": "cancelled" }))
+}
+
+/// The answer to any other of its requests that the client has cancelled.
+#[must_use]
+pub fn cancelled_request(id: Id<'_>) -> Frame {
+    plain_error(id, CANCELLED, "request cancelled")
 }
 
 /// The notification that tells another relay how the agent has ended.
@@ -264,6 +280,14 @@ impl Delivered {
     }
 }
 
+/// The id goes back as it was spelled, so it does not pass through a JSON library.
+fn answer(id: Id<'_>, member: &str, body: &Value) -> Frame {
+    let mut text = br#"{"jsonrpc":"2.0","id":"#.to_vec();
+    text.extend_from_slice(id.json());
+    text.extend_from_slice(format!(",\"{member}\":{body}}}").as_bytes());
+    Frame::new(text)
+}
+
 /// The name of one of our codes.
 const fn name(code: i32) -> &'static str {
     match code {
@@ -278,6 +302,7 @@ const fn name(code: i32) -> &'static str {
         TOO_LARGE => "too_large",
         POLICY_DENIED => "policy_denied",
         UNTRANSLATABLE => "untranslatable",
+        NOT_RECORDED => "not_recorded",
         _ => "other",
     }
 }

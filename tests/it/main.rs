@@ -16,6 +16,7 @@ mod inspect;
 mod process;
 mod recording;
 mod relay;
+mod replay;
 mod support;
 mod transport;
 mod wire;

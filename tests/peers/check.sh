@@ -22,6 +22,8 @@ python3 remote_agents.py
 echo "== the official trace viewer"
 python3 trace_viewer.py --prove
 python3 trace_viewer.py
+echo "== recordings played again"
+python3 replay.py
 echo "== JSON through every pair of wires"
 python3 json_suite.py
 echo "== killed at random moments"

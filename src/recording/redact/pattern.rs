@@ -11,7 +11,10 @@ pub struct Pattern(Vec<String>);
 
 impl Pattern {
     /// Whether it is the place at the end of `path`.
-    pub(super) fn is_at<'a>(&self, path: impl ExactSizeIterator<Item = &'a str>) -> bool {
+    pub(in crate::recording) fn is_at<'a>(
+        &self,
+        path: impl ExactSizeIterator<Item = &'a str>,
+    ) -> bool {
         path.len() == self.0.len()
             && self
                 .0

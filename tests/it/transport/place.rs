@@ -36,11 +36,14 @@ type Kept = Box<dyn std::any::Any>;
 /// Tells the second process where the far end listens.
 const FAR_END: &str = "ACP_RELAY_TEST_FAR_END";
 
-/// The schemes that are tried: all there are. `exec` tries `stdio` with it.
+/// The schemes that are tried: all there are. `exec` tries `stdio` with it; a recording passes
+/// nothing on (see `replay`).
 pub(super) fn schemes() -> Vec<&'static str> {
     let all = registry::all().iter().flat_map(|one| one.schemes());
     // Those with TLS and elephant.ai's are `http` again, and have tests of their own.
-    let elsewhere = |scheme: &str| scheme == "stdio" || scheme.contains("http") && scheme != "http";
+    let elsewhere = |scheme: &str| {
+        ["stdio", "replay"].contains(&scheme) || scheme.contains("http") && scheme != "http"
+    };
     let here: Vec<_> = all.copied().filter(|scheme| !elsewhere(scheme)).collect();
     assert!(here.len() >= 6, "{here:?}");
     here

@@ -1,0 +1,127 @@
+//! `acp-relay bisect`: how many turns of a recording it takes until a live agent goes another way.
+//!
+//! Each try is a new agent and a new conversation. Not here: holding it (see `play`).
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::play::{Outcome, Play};
+use super::report;
+use crate::app::console::Output;
+use crate::app::{cli, exit, household};
+use crate::recording::replay::Script;
+use crate::wire::Side;
+
+/// Shown below `--help`.
+pub(in crate::app) const EXAMPLES: &str = "\
+Examples:
+  acp-relay bisect talk.acpr -- goose acp
+      The first turn at which the agent does not go on as recorded.
+  acp-relay bisect talk.acpr --save small.jsonl --cwd . -- goose acp
+      And the conversation up to there, to replay and to report.
+
+Exit codes: 0 nothing differs; 1 a failing prefix was found; 64 usage; 66 unreadable file; 69 no agent.";
+
+/// What `bisect` is asked for.
+#[derive(Debug, Args)]
+pub(in crate::app) struct Bisect {
+    /// A recording (.acpr, .acpr.zst), or a capture of one JSON line per message
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write the smallest prefix that fails, as a capture
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    #[command(flatten)]
+    play: Play,
+}
+
+/// Runs the subcommand.
+pub(in crate::app) fn run(args: &Bisect) -> ExitCode {
+    household::keep(|| search(args).unwrap_or_else(|code| code))
+}
+
+fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
+    let agent = args.play.agent("bisect FILE")?;
+    let script = args.play.script(&args.file)?;
+    let turns = script.turns().len();
+    let mut output = Output::new();
+    let mut attempt = |turns: usize| -> Result<(Arc<Script>, Outcome), ExitCode> {
+        let prefix = Arc::new(script.prefix(turns));
+        let outcome = args.play.run(&prefix, &agent)?;
+        let verdict = if outcome.is_same() {
+            "the same"
+        } else {
+            "differs"
+        };
+        output.line(format!("{}: {verdict}", counted(turns)).as_bytes());
+        output.flush();
+        Ok((prefix, outcome))
+    };
+    let mut worst = attempt(turns)?;
+    if worst.1.is_same() {
+        return Ok(output.done(exit::SUCCESS));
+    }
+    // What differs in a prefix differs in a longer one, too. The handshake alone is 0 turns.
+    let (mut least, mut most) = (0, turns);
+    while least < most {
+        let middle = usize::midpoint(least, most);
+        let tried = attempt(middle)?;
+        if tried.1.is_same() {
+            least = middle + 1;
+        } else {
+            most = middle;
+            worst = tried;
+        }
+    }
+    let (prefix, outcome) = worst;
+    if let Some(path) = &args.save {
+        save(path, &prefix)?;
+    }
+    let last = prefix.steps.last().map_or(0, |step| step.n);
+    output.line(
+        format!(
+            "smallest failing prefix: {}, to event {last}",
+            counted(most)
+        )
+        .as_bytes(),
+    );
+    for line in report::lines(&args.file.display().to_string(), &outcome) {
+        output.line(line.as_bytes());
+    }
+    Ok(output.done(exit::DEVIATES))
+}
+
+fn counted(turns: usize) -> String {
+    match turns {
+        0 => "the handshake alone".to_owned(),
+        1 => "1 turn".to_owned(),
+        turns => format!("{turns} turns"),
+    }
+}
+
+/// Writes a capture.
+fn save(path: &Path, script: &Script) -> Result<(), ExitCode> {
+    let mut text = String::new();
+    for step in &script.steps {
+        let way = match step.from {
+            Side::Client => "c2a",
+            Side::Agent => "a2c",
+        };
+        let (seconds, micros) = (step.at / 1_000_000, step.at % 1_000_000);
+        let words = String::from_utf8_lossy(step.frame.as_bytes());
+        let message = match step.envelope {
+            Some(_) => format!("\"msg\":{words}"),
+            None => format!("\"raw\":{}", serde_json::Value::from(words)),
+        };
+        let _ = writeln!(
+            text,
+            "{{\"dir\":\"{way}\",\"ts\":{seconds}.{micros:06},{message}}}"
+        );
+    }
+    std::fs::write(path, text)
+        .map_err(|error| cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,487 @@
+//! Plays the agent of a recording to a live client.
+//!
+//! Told what the client says and what the time is, it tells what to say. A request that is like a
+//! recorded one starts that one's scene again; scenes go on side by side, the earliest recorded
+//! step first. Not here: which step belongs to which scene (see `plan`), which scene a request is
+//! for (see `repertoire`), a live agent behind it (see `borrowed`).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::borrowed::Borrowed;
+use super::names::Names;
+use super::normal::matches;
+use super::plan::Part;
+use super::repertoire::Repertoire;
+use super::rules::{Match, Rules, Unmatched};
+use super::script::{Script, Step};
+use super::{Fault, Mishap};
+use crate::recording::surrogates::tree;
+use crate::wire::reply::{self, Reason};
+use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Shape, scan};
+
+/// Plays the agent.
+#[derive(Debug)]
+pub struct Actor {
+    script: Arc<Script>,
+    rules: Rules,
+    repertoire: Repertoire,
+    running: Vec<Run>,
+    /// Requests that the client has to answer: the id it knows, and the step.
+    asked: HashMap<IdBuf, usize>,
+    names: Names,
+    borrowed: Borrowed,
+    /// What is said before anything of the recording.
+    urgent: VecDeque<Frame>,
+    remarks: VecDeque<String>,
+    /// Faults that strike at the next occasion.
+    armed: VecDeque<Mishap>,
+    /// Steps that were said, sent back under a new name: how many.
+    renamed: u64,
+    closed: bool,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cue {
+    /// Say this to the client.
+    Say(Frame),
+    /// Say this to the live agent.
+    Forward(Frame),
+    /// Nothing until something is heard, or it is that late.
+    Wait(Option<Duration>),
+    /// Nothing any more: the agent ends its stream.
+    Close,
+}
+
+/// A scene that is being played.
+#[derive(Debug)]
+struct Run {
+    scene: usize,
+    /// The next part.
+    at: usize,
+    /// When the part before it was over, and the step that was.
+    since: Duration,
+    after: Option<usize>,
+    /// The id of the live request.
+    id: IdBuf,
+    /// The live method.
+    method: String,
+    answered: bool,
+    /// Its requests that the client has not answered: step, and the id the client knows.
+    open: Vec<(usize, IdBuf)>,
+    /// It is not said before this.
+    held: Option<Duration>,
+}
+
+impl Actor {
+    /// Plays `script`.
+    #[must_use]
+    pub fn new(script: Arc<Script>, rules: Rules) -> Self {
+        let mut actor = Self {
+            repertoire: Repertoire::new(Arc::clone(&script)),
+            script,
+            rules,
+            running: Vec::new(),
+            asked: HashMap::new(),
+            names: Names::default(),
+            borrowed: Borrowed::default(),
+            urgent: VecDeque::new(),
+            remarks: VecDeque::new(),
+            armed: VecDeque::new(),
+            renamed: 0,
+            closed: false,
+        };
+        actor.strike(0);
+        actor.start(0, IdBuf::Absent, String::new(), Duration::ZERO);
+        actor
+    }
+
+    /// How many messages wait to be said that are not of the recording.
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.urgent.len() + self.borrowed.backlog()
+    }
+
+    /// Something that a person may want to know, said once.
+    pub fn remark(&mut self) -> Option<String> {
+        self.remarks.pop_front()
+    }
+
+    /// The client has ended its stream: what still waits for it will not come.
+    pub fn end(&mut self) {
+        self.closed = true;
+    }
+
+    /// The client says something.
+    pub fn hear(&mut self, frame: &Frame, now: Duration) {
+        let Shape::One(at) = scan(frame, &Limits::default()) else {
+            self.remarks
+                .push_back("heard what is no message".to_owned());
+            return;
+        };
+        let body = at.body(frame).and_then(tree).unwrap_or_default();
+        match at.kind {
+            Kind::Request => self.asked_for(frame, &at, &body, now),
+            Kind::Notification => self.told(frame, &at, &body, now),
+            Kind::Result | Kind::Error => self.answered(frame, &at, &body, now),
+        }
+    }
+
+    /// The live agent says something.
+    pub fn hear_live(&mut self, frame: &Frame) {
+        self.borrowed.hear(frame);
+    }
+
+    /// The live agent is gone.
+    pub fn lose_live(&mut self) {
+        self.borrowed.lose();
+    }
+
+    /// What is to be done now.
+    pub fn next(&mut self, now: Duration) -> Cue {
+        if let Some(frame) = self
+            .urgent
+            .pop_front()
+            .or_else(|| self.borrowed.for_client())
+        {
+            return Cue::Say(frame);
+        }
+        if let Some(frame) = self.borrowed.for_agent() {
+            return Cue::Forward(frame);
+        }
+        loop {
+            match self.armed.front() {
+                Some(Mishap::Close) => return Cue::Close,
+                Some(Mishap::Garbage(text)) => {
+                    let frame = Frame::from(text.clone());
+                    self.armed.pop_front();
+                    return Cue::Say(frame);
+                }
+                _ => {}
+            }
+            self.settle(now);
+            let due = |run: &Run| self.due(run);
+            let ready = self.running.iter().enumerate();
+            let ready = ready.filter_map(|(index, run)| {
+                let (step, at) = due(run)?;
+                (at <= now).then_some((step, index))
+            });
+            let Some((step, index)) = ready.min() else {
+                let next = self.running.iter().filter_map(due).map(|(_, at)| at);
+                let next = next.min();
+                return match next {
+                    None if self.closed && !self.borrowed.is_used() => Cue::Close,
+                    next => Cue::Wait(next),
+                };
+            };
+            if let Some(Mishap::Delay(by)) = self.armed.front() {
+                self.running[index].held = Some(now + *by);
+                self.armed.pop_front();
+                continue;
+            }
+            if let Some(frame) = self.say(index, step, now) {
+                return Cue::Say(frame);
+            }
+        }
+    }
+
+    /// The next step of a run and when it is due; `None` while it waits for the client.
+    fn due(&self, run: &Run) -> Option<(usize, Duration)> {
+        let Some(Part::Say(step)) = self.repertoire.parts(run.scene).get(run.at).copied() else {
+            return None;
+        };
+        let before = run.after.map(|step| self.script.steps[step].at);
+        let before = before.unwrap_or_default();
+        let gap = self.script.steps[step].at.saturating_sub(before);
+        let at = run.since + self.rules.pause(Duration::from_micros(gap));
+        Some((step, run.held.map_or(at, |held| held.max(at))))
+    }
+
+    /// Ends runs that are over, and lets those go on that wait for what has happened.
+    fn settle(&mut self, now: Duration) {
+        for run in &mut self.running {
+            while let Some(Part::Answered { ask, at }) =
+                self.repertoire.parts(run.scene).get(run.at)
+            {
+                if run.open.iter().any(|open| open.0 == *ask) {
+                    break;
+                }
+                // A wait that was already over when it was reached takes no time.
+                run.after = Some(*at);
+                run.since = now;
+                run.at += 1;
+            }
+        }
+        let repertoire = &self.repertoire;
+        self.running
+            .retain(|run| run.at < repertoire.parts(run.scene).len());
+    }
+
+    /// Says a step, unless a fault keeps it from being said.
+    fn say(&mut self, index: usize, step: usize, now: Duration) -> Option<Frame> {
+        let script = Arc::clone(&self.script);
+        let recorded = &script.steps[step];
+        let run = &mut self.running[index];
+        (run.at, run.since, run.after, run.held) = (run.at + 1, now, Some(step), None);
+        let mut frame = self.names.said(&recorded.frame);
+        let is_mine = recorded.is_answer() && !run.answered && {
+            let cause = self.repertoire.scenes[run.scene].cause;
+            recorded.answers.is_some() && recorded.answers == cause
+        };
+        if is_mine {
+            run.answered = true;
+            let id = run.id.clone();
+            self.open_session(recorded);
+            frame = self.names.said(&recorded.frame);
+            frame = with_id(&frame, id.as_id());
+            if let Some(Mishap::Error { code, message }) = self.armed.front() {
+                frame = reply::plain_error(id.as_id(), *code, message);
+                self.armed.pop_front();
+            }
+        } else if recorded.is_request() {
+            frame = self.ask(index, step, frame);
+        }
+        let dropped = self.armed.front() == Some(&Mishap::Drop);
+        if dropped {
+            self.armed.pop_front();
+            self.forget(index, step);
+        }
+        self.strike(recorded.n);
+        (!dropped).then_some(frame)
+    }
+
+    /// A request to the client, under an id that it does not have open.
+    fn ask(&mut self, index: usize, step: usize, frame: Frame) -> Frame {
+        let mut frame = frame;
+        let mut id = id_of(&frame);
+        if self.asked.contains_key(&id) || self.borrowed.has_asked(&id) {
+            self.renamed += 1;
+            let name = format!("\"replay-{}\"", self.renamed);
+            frame = with_id(&frame, Id::String(name.as_bytes()));
+            id = id_of(&frame);
+        }
+        self.asked.insert(id.clone(), step);
+        self.running[index].open.push((step, id));
+        frame
+    }
+
+    /// A request that was dropped is not waited for.
+    fn forget(&mut self, index: usize, step: usize) {
+        let open = &mut self.running[index].open;
+        if let Some(at) = open.iter().position(|open| open.0 == step) {
+            self.asked.remove(&open.remove(at).1);
+        }
+    }
+
+    /// An answer may name a session. If the client has one of that name, this gets another.
+    fn open_session(&mut self, answer: &Step) {
+        let Some(recorded) = answer.body.get("sessionId").and_then(Value::as_str) else {
+            return;
+        };
+        let asked_for = answer
+            .answers
+            .and_then(|asked| self.script.steps[asked].session.as_ref());
+        if asked_for.is_some() {
+            return;
+        }
+        let mut live = recorded.to_owned();
+        let mut count = 1;
+        while self.names.knows(&live) {
+            count += 1;
+            live = format!("{recorded}~{count}");
+        }
+        self.names.word(recorded.to_owned(), live);
+    }
+
+    /// Arms the faults that strike after event `n`.
+    fn strike(&mut self, n: u64) {
+        let armed = &mut self.armed;
+        self.rules.faults.retain(|Fault { after, what }| {
+            let now = *after <= n;
+            if now {
+                armed.push_back(what.clone());
+            }
+            !now
+        });
+    }
+
+    fn start(&mut self, scene: usize, id: IdBuf, method: String, now: Duration) {
+        self.repertoire.played[scene] = true;
+        let cause = self.repertoire.scenes[scene].cause;
+        self.running.push(Run {
+            scene,
+            at: 0,
+            since: now,
+            after: cause,
+            id,
+            method,
+            answered: false,
+            open: Vec::new(),
+            held: None,
+        });
+        if let Some(cause) = cause {
+            self.strike(self.script.steps[cause].n);
+        }
+    }
+
+    fn asked_for(&mut self, frame: &Frame, at: &Envelope, body: &Value, now: Duration) {
+        let method = at.method(frame).into_owned();
+        let id = at.id(frame).to_owned();
+        let forwards = self.rules.unmatched == Unmatched::Forward;
+        if forwards && method == "initialize" {
+            self.borrowed.introduce(frame);
+        }
+        if forwards && self.borrowed.owns(body) {
+            self.borrowed.forward(frame, at);
+            return;
+        }
+        let known = self.names.heard(body);
+        let by = self.rules.matching;
+        let found = self.repertoire.find(by, &method, &known, Kind::Request);
+        let found = found.or_else(|| {
+            let nearest = self.rules.unmatched == Unmatched::Nearest;
+            nearest
+                .then(|| self.repertoire.nearest(&method, &known))
+                .flatten()
+        });
+        if let Some(scene) = found {
+            if let Some(cause) = self.repertoire.scenes[scene].cause {
+                let script = Arc::clone(&self.script);
+                self.names.bind(&script.steps[cause].body, body);
+            }
+            self.start(scene, id, method, now);
+        } else if forwards {
+            self.remarks.push_back(format!(
+                "{method} was not recorded, so the live agent has it"
+            ));
+            self.borrowed.forward(frame, at);
+        } else {
+            let what = self.repertoire.explain(by, &method);
+            self.remarks.push_back(what.clone());
+            let reason = Reason::new(reply::NOT_RECORDED, what);
+            self.urgent.push_back(reply::error(id.as_id(), &reason));
+        }
+    }
+
+    fn told(&mut self, frame: &Frame, at: &Envelope, body: &Value, now: Duration) {
+        let method = at.method(frame).into_owned();
+        if self.borrowed.owns(body) {
+            self.borrowed.forward(frame, at);
+            return;
+        }
+        let cancelled = match method.as_str() {
+            "session/cancel" => self.cancelled_turn(body),
+            "$/cancel_request" => self.cancelled_request(body),
+            _ => None,
+        };
+        if let Some(index) = cancelled {
+            self.cancel(index, now);
+            return;
+        }
+        let (by, known) = (self.rules.matching, self.names.heard(body));
+        let found = self
+            .repertoire
+            .find(by, &method, &known, Kind::Notification);
+        if let Some(scene) = found {
+            self.start(scene, IdBuf::Absent, method, now);
+        }
+    }
+
+    fn answered(&mut self, frame: &Frame, at: &Envelope, body: &Value, now: Duration) {
+        let id = at.id(frame).to_owned();
+        if self.borrowed.answered(&id, frame, at) {
+            return;
+        }
+        // An answer to nothing, or to a turn that is over.
+        let Some(step) = self.asked.remove(&id) else {
+            return;
+        };
+        let mut answers = self.script.steps.iter();
+        if let Some(recorded) = answers.find(|one| one.answers == Some(step)) {
+            if recorded.kind() != Some(at.kind)
+                || !matches(
+                    Match::Strict,
+                    &recorded.method,
+                    &recorded.body,
+                    &self.names.heard(body),
+                )
+            {
+                self.remarks.push_back(format!(
+                    "the client answers {} otherwise than in event {}; it goes on as recorded",
+                    recorded.method, recorded.n
+                ));
+            }
+            self.names.bind(&recorded.body, body);
+            let n = recorded.n;
+            self.strike(n);
+        }
+        for run in &mut self.running {
+            if let Some(at) = run.open.iter().position(|open| open.1 == id) {
+                run.open.remove(at);
+                run.since = now;
+            }
+        }
+    }
+
+    /// The run of a turn in the session that a `session/cancel` is about.
+    fn cancelled_turn(&self, body: &Value) -> Option<usize> {
+        let session = body.get("sessionId")?.as_str()?;
+        let recorded = self.names.recorded(session).unwrap_or(session);
+        self.running.iter().rposition(|run| {
+            let cause = self.repertoire.cause(run.scene);
+            !run.answered && cause.is_some_and(|step| step.session.as_deref() == Some(recorded))
+        })
+    }
+
+    /// The run of the request that a `$/cancel_request` is about.
+    fn cancelled_request(&self, body: &Value) -> Option<usize> {
+        let id = body.get("requestId")?.to_string();
+        let mut running = self.running.iter();
+        running.position(|run| !run.answered && run.id.as_id().json() == id.as_bytes())
+    }
+
+    /// Goes on behind the recorded cancel; where there is none, the turn ends here.
+    fn cancel(&mut self, index: usize, now: Duration) {
+        let run = &mut self.running[index];
+        let parts = &self.repertoire.parts(run.scene);
+        let recorded = parts[run.at..]
+            .iter()
+            .position(|part| matches!(part, Part::Cancelled(_)));
+        if let Some(ahead) = recorded {
+            run.at += ahead + 1;
+            let step = parts[run.at - 1].step();
+            (run.since, run.after) = (now, Some(step));
+            self.strike(self.script.steps[step].n);
+            return;
+        }
+        let run = self.running.remove(index);
+        for (_, id) in &run.open {
+            self.asked.remove(id);
+        }
+        self.urgent.push_back(if run.method == "session/prompt" {
+            reply::cancelled_turn(run.id.as_id())
+        } else {
+            reply::cancelled_request(run.id.as_id())
+        });
+    }
+}
+
+/// The id of a frame that is a message.
+fn id_of(frame: &Frame) -> IdBuf {
+    match scan(frame, &Limits::default()) {
+        Shape::One(at) => at.id(frame).to_owned(),
+        _ => IdBuf::Absent,
+    }
+}
+
+/// The frame with another id.
+pub(super) fn with_id(frame: &Frame, id: Id<'_>) -> Frame {
+    match scan(frame, &Limits::default()) {
+        Shape::One(at) => at.with_id(frame, id),
+        _ => frame.clone(),
+    }
+}

@@ -1,0 +1,132 @@
+//! The live agent that has what was never recorded.
+//!
+//! It is introduced with the client's own `initialize` before it is asked anything; sessions that
+//! it opens are its own. Not here: the link to it (see `transport::replay`).
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde_json::Value;
+
+use super::actor::with_id;
+use crate::recording::surrogates::tree;
+use crate::wire::reply::{self, Reason};
+use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Shape, scan};
+
+/// The id of the `initialize` that introduces the client.
+const INTRODUCTION: &[u8] = b"\"replay-introduction\"";
+
+/// What is known of the live agent.
+#[derive(Debug, Default)]
+pub(super) struct Borrowed {
+    /// The client's `initialize`, until it was passed on.
+    introduction: Option<Frame>,
+    used: bool,
+    /// Requests of the client that it has.
+    open: HashSet<IdBuf>,
+    /// Its requests to the client: the id the client knows, and its own.
+    asked: HashMap<IdBuf, IdBuf>,
+    count: u64,
+    sessions: HashSet<String>,
+    to_client: VecDeque<Frame>,
+    to_agent: VecDeque<Frame>,
+}
+
+impl Borrowed {
+    pub(super) fn backlog(&self) -> usize {
+        self.to_client.len() + self.to_agent.len()
+    }
+
+    /// Whether it was asked anything.
+    pub(super) const fn is_used(&self) -> bool {
+        self.used
+    }
+
+    pub(super) fn for_client(&mut self) -> Option<Frame> {
+        self.to_client.pop_front()
+    }
+
+    pub(super) fn for_agent(&mut self) -> Option<Frame> {
+        self.to_agent.pop_front()
+    }
+
+    /// Remembers who the client is.
+    pub(super) fn introduce(&mut self, initialize: &Frame) {
+        self.introduction = Some(initialize.clone());
+    }
+
+    /// Whether a message is about a session of the live agent.
+    pub(super) fn owns(&self, body: &Value) -> bool {
+        let session = body.get("sessionId").and_then(Value::as_str);
+        session.is_some_and(|session| self.sessions.contains(session))
+    }
+
+    /// Whether the client knows a request of it under this id.
+    pub(super) fn has_asked(&self, id: &IdBuf) -> bool {
+        self.asked.contains_key(id)
+    }
+
+    /// Passes a message of the client on.
+    pub(super) fn forward(&mut self, frame: &Frame, at: &Envelope) {
+        if let Some(introduction) = self.introduction.take()
+            && at.method(frame) != "initialize"
+        {
+            let introduction = with_id(&introduction, Id::String(INTRODUCTION));
+            self.to_agent.push_back(introduction);
+        }
+        self.used = true;
+        if at.kind == Kind::Request {
+            self.open.insert(at.id(frame).to_owned());
+        }
+        self.to_agent.push_back(frame.clone());
+    }
+
+    /// Passes the client's answer on, if it is one to the live agent.
+    pub(super) fn answered(&mut self, id: &IdBuf, frame: &Frame, at: &Envelope) -> bool {
+        let Some(own) = self.asked.remove(id) else {
+            return false;
+        };
+        self.to_agent.push_back(at.with_id(frame, own.as_id()));
+        true
+    }
+
+    /// The live agent is gone: what it has is not answered any more.
+    pub(super) fn lose(&mut self) {
+        let reason = Reason::new(
+            reply::PEER_LOST,
+            "the live agent behind the recording is gone",
+        );
+        for id in self.open.drain() {
+            self.to_client.push_back(reply::error(id.as_id(), &reason));
+        }
+        self.asked.clear();
+    }
+
+    /// The live agent says something.
+    pub(super) fn hear(&mut self, frame: &Frame) {
+        let Shape::One(at) = scan(frame, &Limits::default()) else {
+            return;
+        };
+        let id = at.id(frame).to_owned();
+        match at.kind {
+            Kind::Notification => self.to_client.push_back(frame.clone()),
+            Kind::Request => {
+                self.count += 1;
+                let name = format!("\"replay-live-{}\"", self.count);
+                let named = Id::String(name.as_bytes());
+                self.asked.insert(named.to_owned(), id);
+                self.to_client.push_back(at.with_id(frame, named));
+            }
+            Kind::Result | Kind::Error => {
+                if !self.open.remove(&id) {
+                    // The answer to the introduction, or to nothing.
+                    return;
+                }
+                let body = at.body(frame).and_then(tree).unwrap_or_default();
+                if let Some(session) = body.get("sessionId").and_then(Value::as_str) {
+                    self.sessions.insert(session.to_owned());
+                }
+                self.to_client.push_back(frame.clone());
+            }
+        }
+    }
+}

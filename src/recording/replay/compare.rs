@@ -1,0 +1,180 @@
+//! How a live conversation differs from the recorded one.
+//!
+//! Both are made canonical first: ids, times, folders and the borders of chunks are no difference.
+//! Nor is what was redacted, and what the caller ignores. Not here: the canonical form, and how two
+//! of them are aligned (see `recording::canonical`).
+
+use serde_json::Value;
+
+use super::normal;
+use super::rules::Match;
+use super::script::Script;
+use crate::recording::canonical::{self, Step};
+use crate::recording::redact::Pattern;
+use crate::recording::{Event, MessageKind, View, What};
+use crate::wire::Side;
+
+/// What is no difference, because the caller says so.
+#[derive(Clone, Debug, Default)]
+pub struct Ignored {
+    /// Places in messages, such as `/params/update/rawOutput`.
+    pub places: Vec<Pattern>,
+    /// Texts; a notification that holds one of them, as spelled in JSON, does not count.
+    pub messages: Vec<String>,
+}
+
+/// Two conversations side by side.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    /// How many steps the recorded one has, chunks of one text taken together.
+    pub steps: usize,
+    /// The event at which each turn of it begins.
+    pub turns: Vec<u64>,
+    /// In what they differ.
+    pub differences: Vec<Difference>,
+}
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// `missing`, `extra` or `changed`.
+    pub kind: &'static str,
+    /// The event of the recording; `None` for what is extra.
+    pub event: Option<u64>,
+    /// The turn it is in, from 1; 0 is before the first prompt.
+    pub turn: usize,
+    /// Who said it.
+    pub from: Side,
+    /// What it is, for a person: `session/update tool_call`, `result of session/prompt`.
+    pub what: String,
+    /// A patch (RFC 6902) from the recorded message to the live one; null unless it was changed.
+    pub patch: Value,
+}
+
+/// Compares a live conversation with the recorded one.
+#[must_use]
+pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
+    let canonical = |script: &Script| {
+        let mut events = script.events();
+        events.retain(|event| !is_ignored(event, &ignore.messages));
+        let mut steps = canonical::steps(View::Heard, &events);
+        for step in &mut steps {
+            leave_out(step, &ignore.places);
+        }
+        steps
+    };
+    let (left, right) = (canonical(recorded), canonical(live));
+    let begins = |script: &Script| -> Vec<u64> {
+        let turns = script.turns().into_iter();
+        turns.map(|at| script.steps[at].n).collect()
+    };
+    let (turns, live_turns) = (begins(recorded), begins(live));
+    let turn_of = |turns: &[u64], n: u64| turns.partition_point(|begin| *begin <= n);
+    let found = canonical::compare(&left, &right).into_iter();
+    let differences = found.filter_map(|difference| {
+        let of = |kind, step: &Step, in_live: bool, patch| Difference {
+            kind,
+            event: (!in_live).then_some(step.n),
+            turn: turn_of(if in_live { &live_turns } else { &turns }, step.n),
+            from: step.from,
+            what: title(step),
+            patch,
+        };
+        Some(match difference {
+            canonical::Difference::Missing(at) => of("missing", &left[at], false, Value::Null),
+            canonical::Difference::Extra(at) => of("extra", &right[at], true, Value::Null),
+            canonical::Difference::Changed {
+                left: a,
+                right: b,
+                patch,
+            } => {
+                let (a, b) = (&left[a], &right[b]);
+                let alone = a.kind == b.kind && a.number == b.number && a.session == b.session;
+                if alone && normal::matches(Match::Strict, "", &a.body, &b.body) {
+                    return None;
+                }
+                of("changed", a, false, patch)
+            }
+        })
+    });
+    Compared {
+        steps: left.len(),
+        differences: differences.collect(),
+        turns,
+    }
+}
+
+fn title(step: &Step) -> String {
+    let method = &step.method;
+    let update = step
+        .body
+        .pointer("/update/sessionUpdate")
+        .and_then(Value::as_str);
+    match (step.kind, update) {
+        (None, _) => "a line that is no message".to_owned(),
+        (Some(kind), _) if kind.is_answer() => format!("{} of {method}", kind.name()),
+        (Some(_), Some(update)) => format!("{method} {update}"),
+        (Some(_), None) => method.clone(),
+    }
+}
+
+fn is_ignored(event: &Event, texts: &[String]) -> bool {
+    let What::Message(message) = &event.what else {
+        return false;
+    };
+    let bytes = message.body.bytes().map_or(&b""[..], |bytes| bytes);
+    let mut texts = texts.iter();
+    message.kind == Some(MessageKind::Notification)
+        && texts.any(|text| memchr::memmem::find(bytes, text.as_bytes()).is_some())
+}
+
+/// Takes the places that are ignored out of a step.
+fn leave_out(step: &mut Step, ignore: &[Pattern]) {
+    if ignore.is_empty() {
+        return;
+    }
+    let member = match step.kind {
+        Some(MessageKind::Result) => "result",
+        Some(MessageKind::Error) => "error",
+        _ => "params",
+    };
+    walk(&mut step.body, &mut vec![member.to_owned()], ignore);
+}
+
+fn walk(value: &mut Value, path: &mut Vec<String>, ignore: &[Pattern]) {
+    let steps: Vec<String> = match value {
+        Value::Object(members) => members.keys().cloned().collect(),
+        Value::Array(items) => (0..items.len()).map(|at| at.to_string()).collect(),
+        _ => return,
+    };
+    for step in steps {
+        path.push(step);
+        let name = path.last().map(String::as_str).unwrap_or_default();
+        let ignored = ignore
+            .iter()
+            .any(|one| one.is_at(path.iter().map(String::as_str)));
+        match value {
+            Value::Object(members) if ignored => {
+                members.remove(name);
+            }
+            // The place of an element is kept, for the others' sake.
+            Value::Array(items) if ignored => {
+                if let Some(item) = name.parse().ok().and_then(|at: usize| items.get_mut(at)) {
+                    *item = Value::Null;
+                }
+            }
+            Value::Object(members) => {
+                if let Some(inner) = members.get_mut(name) {
+                    walk(inner, path, ignore);
+                }
+            }
+            Value::Array(items) => {
+                if let Some(inner) = name.parse().ok().and_then(|at: usize| items.get_mut(at)) {
+                    walk(inner, path, ignore);
+                }
+            }
+            _ => {}
+        }
+        path.pop();
+    }
+}

@@ -1,0 +1,372 @@
+//! Plays the client of a recording to a live agent.
+//!
+//! Each message waits for what had been heard before it was said: answers without fail, updates
+//! as long as some may still come. What the agent asks is answered as it was. Not here: whether it
+//! went as it did (see `compare`).
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::actor::with_id;
+use super::names::Names;
+use super::normal::matches;
+use super::permit::{Choice, choose};
+use super::rules::Match;
+use super::script::{Script, Step};
+use crate::wire::reply::{self, Reason};
+use crate::wire::{Frame, Id, IdBuf, Side};
+
+/// Plays the client.
+#[derive(Debug)]
+pub struct Driver {
+    script: Arc<Script>,
+    pace: Pace,
+    /// The answer to each request, by step.
+    answer_of: HashMap<usize, usize>,
+    /// Steps that have happened, or that are not waited for any more.
+    done: Vec<bool>,
+    /// The first step that has not.
+    cursor: usize,
+    /// Our requests that are not answered, with their step.
+    open: HashMap<IdBuf, usize>,
+    /// The agent's requests that are not answered: step, id, the live step.
+    asked: Vec<(usize, IdBuf, usize)>,
+    names: Names,
+    urgent: VecDeque<Frame>,
+    live: Script,
+    last: Duration,
+    troubles: Vec<String>,
+    stuck: bool,
+    renamed: u64,
+}
+
+/// How long is waited.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Without a word, for updates that come when they please.
+    pub settle: Duration,
+    /// Without a word, while a request is not answered.
+    pub patience: Duration,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// Say this to the agent.
+    Say(Frame),
+    /// Nothing until something is heard, or it is that late.
+    Wait(Duration),
+    /// All is said.
+    Done,
+}
+
+/// Whether a step can be taken.
+enum Ready {
+    Yes,
+    Until(Duration),
+}
+
+impl Driver {
+    /// Plays `script`.
+    #[must_use]
+    pub fn new(script: Arc<Script>, pace: Pace) -> Self {
+        let answers = script.steps.iter().enumerate();
+        Self {
+            answer_of: answers
+                .filter_map(|(at, step)| Some((step.answers?, at)))
+                .collect(),
+            done: vec![false; script.steps.len()],
+            script,
+            pace,
+            cursor: 0,
+            open: HashMap::new(),
+            asked: Vec::new(),
+            names: Names::default(),
+            urgent: VecDeque::new(),
+            live: Script::default(),
+            last: Duration::ZERO,
+            troubles: Vec::new(),
+            stuck: false,
+            renamed: 0,
+        }
+    }
+
+    /// The client works in this directory instead.
+    pub fn work_in(&mut self, directory: &str) {
+        if let Some(recorded) = self.script.directory() {
+            self.names.folder(recorded.to_owned(), directory.to_owned());
+        }
+    }
+
+    /// What was said so far.
+    #[must_use]
+    pub const fn live(&self) -> &Script {
+        &self.live
+    }
+
+    /// What kept the conversation from going on, for a person.
+    #[must_use]
+    pub fn troubles(&self) -> &[String] {
+        &self.troubles
+    }
+
+    /// The agent has ended its stream.
+    pub fn end(&mut self) {
+        if self.stuck {
+            return;
+        }
+        let open: Vec<usize> = self.open.values().copied().collect();
+        for step in open {
+            self.give_up(step, "the agent ended its stream before it answered");
+        }
+        let left = self.said_before(self.script.steps.len()).map(|step| step.n);
+        if let Some(n) = left {
+            let text = format!("the agent ended its stream before event {n}");
+            self.troubles.push(text);
+        }
+        self.stuck = true;
+    }
+
+    /// The agent says something.
+    pub fn hear(&mut self, frame: &Frame, now: Duration) {
+        self.last = now;
+        let at = self.live.steps.len();
+        self.note(Side::Agent, frame, now);
+        let step = self.live.steps[at].clone();
+        if step.is_answer() && step.answers.is_some() {
+            self.answered(&step);
+        } else if step.is_request() {
+            self.asked(at, &step);
+        } else {
+            // A notification; or an answer to nothing, or no message at all.
+            let told = self.expected(|one| {
+                one.kind() == step.kind()
+                    && one.answers.is_none()
+                    && one.method == step.method
+                    && one.update() == step.update()
+            });
+            if let Some(told) = told {
+                self.done[told] = true;
+            }
+        }
+    }
+
+    /// What is to be done now.
+    pub fn next(&mut self, now: Duration) -> Move {
+        if let Some(frame) = self.urgent.pop_front() {
+            return self.say(frame, now);
+        }
+        if self.stuck {
+            return Move::Done;
+        }
+        if let Some(frame) = self.reply(now) {
+            return self.say(frame, now);
+        }
+        let script = Arc::clone(&self.script);
+        while let Some(step) = script.steps.get(self.cursor) {
+            let at = self.cursor;
+            if self.done[at] {
+                self.cursor += 1;
+                continue;
+            }
+            let ready = match (step.from, step.answers) {
+                (Side::Agent, _) => self.came(at, now),
+                // It is given when the agent asks; if it does not, it is left out.
+                (Side::Client, Some(ask)) => self.came(ask, now),
+                (Side::Client, None) => Ready::Yes,
+            };
+            match ready {
+                Ready::Until(when) => {
+                    let settled = self.last + self.pace.settle;
+                    let sooner = !self.asked.is_empty() && settled > now;
+                    return Move::Wait(if sooner { when.min(settled) } else { when });
+                }
+                Ready::Yes if self.stuck => return Move::Done,
+                Ready::Yes => {}
+            }
+            self.done[at] = true;
+            self.cursor += 1;
+            if step.from == Side::Client && step.answers.is_none() {
+                let frame = self.named(at, step);
+                return self.say(frame, now);
+            }
+        }
+        Move::Done
+    }
+
+    fn say(&mut self, frame: Frame, now: Duration) -> Move {
+        self.last = now;
+        self.note(Side::Client, &frame, now);
+        Move::Say(frame)
+    }
+
+    fn note(&mut self, from: Side, frame: &Frame, now: Duration) {
+        let n = self.live.steps.len() as u64 + 1;
+        let at = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+        self.live.push(n, at, from, frame.clone());
+    }
+
+    /// The recorded message with the live names, a request under an id that is free.
+    fn named(&mut self, at: usize, step: &Step) -> Frame {
+        let frame = self.names.said(&step.frame);
+        if !step.is_request() {
+            return frame;
+        }
+        let envelope = step.envelope.expect("a request is a message");
+        let id = envelope.id(&step.frame).to_owned();
+        if let Entry::Vacant(free) = self.open.entry(id) {
+            free.insert(at);
+            return frame;
+        }
+        self.renamed += 1;
+        let name = format!("\"replay-{}\"", self.renamed);
+        let id = Id::String(name.as_bytes());
+        self.open.insert(id.to_owned(), at);
+        with_id(&frame, id)
+    }
+
+    /// Whether what the agent said in step `at` has come, or is not to be waited for any longer.
+    fn came(&mut self, at: usize, now: Duration) -> Ready {
+        let step = &self.script.steps[at];
+        let owed = step
+            .answers
+            .filter(|asked| self.open.values().any(|open| open == asked));
+        if let Some(asked) = owed {
+            let until = self.last + self.pace.patience;
+            if now < until {
+                return Ready::Until(until);
+            }
+            let patience = self.pace.patience;
+            self.give_up(
+                asked,
+                &format!("there is no answer, and no word for {patience:?}"),
+            );
+            return Ready::Yes;
+        }
+        if step.answers.is_some() {
+            // Its request was never said.
+            return Ready::Yes;
+        }
+        // Within a turn an agent may think; after it, nothing much can come.
+        let pause = if self.open.is_empty() {
+            self.pace.settle
+        } else {
+            self.pace.patience
+        };
+        let until = self.last + pause;
+        if now < until {
+            Ready::Until(until)
+        } else {
+            Ready::Yes
+        }
+    }
+
+    fn give_up(&mut self, asked: usize, why: &str) {
+        let step = &self.script.steps[asked];
+        self.troubles
+            .push(format!("event {}, {}: {why}", step.n, step.method));
+        self.stuck = true;
+    }
+
+    fn answered(&mut self, live: &Step) {
+        let Some(envelope) = live.envelope else {
+            return;
+        };
+        let Some(asked) = self.open.remove(&envelope.id(&live.frame).to_owned()) else {
+            return;
+        };
+        let turn = self.script.steps[asked].session.clone();
+        let Some(answer) = self.answer_of.get(&asked).copied() else {
+            return;
+        };
+        self.done[answer] = true;
+        self.names.bind(&self.script.steps[answer].body, &live.body);
+        // What the turn still had to say before its answer does not come any more.
+        if turn.is_some() {
+            for at in self.cursor..answer {
+                let step = &self.script.steps[at];
+                let of_agent = step.from == Side::Agent || step.answers.is_some();
+                if of_agent && step.session == turn && at > asked {
+                    self.done[at] = true;
+                }
+            }
+        }
+    }
+
+    fn asked(&mut self, at: usize, live: &Step) {
+        let Some(envelope) = live.envelope else {
+            return;
+        };
+        let id = envelope.id(&live.frame).to_owned();
+        let body = self.names.heard(&live.body);
+        let like = |by| {
+            self.expected(|one| {
+                one.is_request()
+                    && one.method == live.method
+                    && matches(by, &live.method, &one.body, &body)
+            })
+        };
+        let found = like(Match::Strict)
+            .or_else(|| like(Match::Shape))
+            .or_else(|| like(Match::Order));
+        if let Some(step) = found {
+            self.done[step] = true;
+            self.asked.push((step, id, at));
+        } else {
+            let what = format!(
+                "not recorded: the agent did not ask {} (again)",
+                live.method
+            );
+            let reason = Reason::new(reply::NOT_RECORDED, what);
+            self.urgent.push_back(reply::error(id.as_id(), &reason));
+        }
+    }
+
+    /// The first step of the agent that has not come yet and is what is looked for.
+    fn expected(&self, is: impl Fn(&Step) -> bool) -> Option<usize> {
+        let steps = self.script.steps.iter().enumerate();
+        let mut left = steps.filter(|(at, step)| !self.done[*at] && step.from == Side::Agent);
+        left.find(|(_, step)| is(step)).map(|(at, _)| at)
+    }
+
+    /// The answer to a request of the agent that may be given now: when all was said that the
+    /// client said before it. An agent that asks earlier than it did has it once it falls silent.
+    fn reply(&mut self, now: Duration) -> Option<Frame> {
+        let silent = now >= self.last + self.pace.settle;
+        let due = self.asked.iter().position(|(ask, ..)| {
+            let answer = self.answer_of.get(ask);
+            answer.is_some_and(|answer| match self.said_before(*answer) {
+                Some(step) => silent && !step.method.contains("cancel"),
+                None => true,
+            })
+        })?;
+        let (ask, id, live) = self.asked.remove(due);
+        let answer = self.answer_of[&ask];
+        self.done[answer] = true;
+        let (asked, step) = (&self.script.steps[ask], &self.script.steps[answer]);
+        let mut names = self.names.clone();
+        if asked.method == "session/request_permission" {
+            match choose(&asked.body, &step.body, &self.live.steps[live].body) {
+                Choice::AsRecorded => {}
+                Choice::Instead { recorded, live } => names.word(recorded, live),
+                Choice::None => {
+                    let what = "not recorded: no option is like the one that was chosen";
+                    let reason = Reason::new(reply::NOT_RECORDED, what);
+                    return Some(reply::error(id.as_id(), &reason));
+                }
+            }
+        }
+        Some(with_id(&names.said(&step.frame), id.as_id()))
+    }
+
+    /// The first message that the client said before step `at`, and has not yet.
+    fn said_before(&self, at: usize) -> Option<&Step> {
+        let from = self.cursor.min(at);
+        let mut before = self.script.steps[from..at].iter().zip(&self.done[from..at]);
+        let left = before
+            .find(|(step, done)| !**done && step.from == Side::Client && step.answers.is_none());
+        left.map(|(step, _)| step)
+    }
+}

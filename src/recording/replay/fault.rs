@@ -1,0 +1,117 @@
+//! What goes wrong on purpose, and when.
+//!
+//! A schedule is a text of one fault a line: `after EVENT WHAT`, the event being one of the
+//! recording (`inspect show` has the numbers; in a capture, the line). Not here: carrying it out
+//! (see `actor`).
+
+use std::str::FromStr;
+use std::time::Duration;
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// It strikes once this event was played; 0 is the beginning.
+    pub after: u64,
+    /// What it is.
+    pub what: Mishap,
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mishap {
+    /// `drop`: the next message is not said.
+    Drop,
+    /// `delay 2s`: the next message is said later.
+    Delay(Duration),
+    /// `error -32603 TEXT`: the next answer is this error.
+    Error {
+        /// Its code.
+        code: i32,
+        /// Its message.
+        message: String,
+    },
+    /// `close`: the agent ends its stream.
+    Close,
+    /// `garbage TEXT`: the agent says something that is no message.
+    Garbage(String),
+}
+
+/// What is expected of a line.
+const FORM: &str =
+    "expected `after EVENT` and one of: drop, delay 2s, error -32603 TEXT, close, garbage [TEXT]";
+
+impl Fault {
+    /// Reads a schedule. Empty lines and those that begin with `#` are passed over.
+    ///
+    /// # Errors
+    /// When a line is none; the error says which, and what was expected.
+    pub fn schedule(text: &str) -> Result<Vec<Self>, String> {
+        let lines = text.lines().map(str::trim).enumerate();
+        lines
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+            .map(|(at, line)| {
+                let read: Result<Self, String> = line.parse();
+                read.map_err(|fault| format!("line {}: {fault}", at + 1))
+            })
+            .collect()
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let wrong = || format!("{line:?} is no fault; {FORM}");
+        let (word, rest) = split(line);
+        let (event, rest) = split(rest);
+        let (what, rest) = split(rest);
+        let after = event.parse().ok().filter(|_| word == "after");
+        let after = after.ok_or_else(wrong)?;
+        let alone = |what| rest.is_empty().then_some(what).ok_or_else(wrong);
+        let what = match what {
+            "drop" => alone(Mishap::Drop)?,
+            "close" => alone(Mishap::Close)?,
+            "delay" => Mishap::Delay(duration(rest)?),
+            "garbage" if rest.is_empty() => Mishap::Garbage("{\"garbage\":".to_owned()),
+            "garbage" => Mishap::Garbage(rest.to_owned()),
+            "error" => {
+                let (code, message) = split(rest);
+                Mishap::Error {
+                    code: code.parse().map_err(|_| wrong())?,
+                    message: match message {
+                        "" => "scheduled by --fault".to_owned(),
+                        message => message.to_owned(),
+                    },
+                }
+            }
+            _ => return Err(wrong()),
+        };
+        Ok(Self { after, what })
+    }
+}
+
+/// Reads a duration such as `250ms` or `2s`.
+///
+/// # Errors
+/// When it is none.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        _ => 0.0,
+    };
+    let number: Option<f64> = digits.parse().ok();
+    let seconds = number.map(|number| number * unit);
+    seconds
+        .filter(|_| unit > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| format!("{text:?} is no duration; expected one such as 250ms, 2s or 1m"))
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word, rest.trim_start())
+}

@@ -1,0 +1,110 @@
+//! When two bodies are the same.
+//!
+//! What was redacted in the recording is like anything. Not here: names (see `names`), which are
+//! replaced before.
+
+use serde_json::Value;
+
+use super::rules::Match;
+
+/// How what was redacted begins, within a text, and how it ends.
+const REDACTED: (&str, char) = ("‹redacted", '›');
+
+/// Members of `initialize` that say who the client is; they are no part of what it asks.
+const WHO: [&str; 2] = ["clientInfo", "clientCapabilities"];
+
+/// Whether the live params of `method` are the recorded ones.
+pub(super) fn matches(by: Match, method: &str, recorded: &Value, live: &Value) -> bool {
+    match by {
+        Match::Order => true,
+        Match::Shape => same_shape(recorded, live),
+        Match::Strict => {
+            let left_out =
+                |name: &str| name == "_meta" || (method == "initialize" && WHO.contains(&name));
+            equal(recorded, live, &left_out)
+        }
+    }
+}
+
+/// How alike they are: the share of the recorded leaves that the live body has, in thousandths.
+pub(super) fn likeness(recorded: &Value, live: &Value) -> usize {
+    fn count(recorded: &Value, live: Option<&Value>) -> (usize, usize) {
+        let sum = |all: Vec<(usize, usize)>| {
+            let add = |sum: (usize, usize), one: (usize, usize)| (sum.0 + one.0, sum.1 + one.1);
+            all.into_iter().fold((0, 0), add)
+        };
+        match recorded {
+            Value::Object(members) => sum(members
+                .iter()
+                .map(|(name, one)| count(one, live.and_then(|live| live.get(name))))
+                .collect()),
+            Value::Array(all) => sum(all
+                .iter()
+                .enumerate()
+                .map(|(at, one)| count(one, live.and_then(|live| live.get(at))))
+                .collect()),
+            leaf => {
+                let same = live.is_some_and(|live| equal(leaf, live, &|_| false));
+                (usize::from(same), 1)
+            }
+        }
+    }
+    let (same, all) = count(recorded, Some(live));
+    (same * 1000).checked_div(all).unwrap_or(1000)
+}
+
+fn equal(recorded: &Value, live: &Value, left_out: &dyn Fn(&str) -> bool) -> bool {
+    match (recorded, live) {
+        (Value::String(text), Value::String(live)) => same_text(text, live),
+        // Of what was no text, redaction leaves one.
+        (Value::String(text), _) => text.starts_with(REDACTED.0),
+        (Value::Object(a), Value::Object(b)) => {
+            let counted = |members: &serde_json::Map<String, Value>| {
+                members.keys().filter(|name| !left_out(name)).count()
+            };
+            counted(a) == counted(b)
+                && a.iter()
+                    .filter(|(name, _)| !left_out(name))
+                    .all(|(name, one)| b.get(name).is_some_and(|other| equal(one, other, left_out)))
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b, left_out))
+        }
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (a, b) => a == b,
+    }
+}
+
+/// Whether two texts are equal, whatever was redacted in the recorded one.
+fn same_text(recorded: &str, live: &str) -> bool {
+    let Some((before, marked)) = recorded.split_once(REDACTED.0) else {
+        return recorded == live;
+    };
+    let Some(mut live) = live.strip_prefix(before) else {
+        return false;
+    };
+    let mut rest = marked.split_once(REDACTED.1).map_or("", |(_, rest)| rest);
+    while let Some((between, marked)) = rest.split_once(REDACTED.0) {
+        let Some(at) = live.find(between) else {
+            return false;
+        };
+        live = &live[at + between.len()..];
+        rest = marked.split_once(REDACTED.1).map_or("", |(_, rest)| rest);
+    }
+    live.ends_with(rest)
+}
+
+fn same_shape(recorded: &Value, live: &Value) -> bool {
+    match (recorded, live) {
+        (Value::Object(a), Value::Object(b)) => {
+            let plain = |name: &&String| *name != "_meta";
+            a.keys().filter(plain).count() == b.keys().filter(plain).count()
+                && a.iter()
+                    .filter(|(name, _)| plain(name))
+                    .all(|(name, one)| b.get(name).is_some_and(|other| same_shape(one, other)))
+        }
+        // Elements beyond the shorter list are like those before them.
+        (Value::Array(a), Value::Array(b)) => a.iter().zip(b).all(|(a, b)| same_shape(a, b)),
+        (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+    }
+}

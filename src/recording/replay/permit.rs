@@ -1,0 +1,93 @@
+//! Which of the options of a live permission request is the one that was chosen in the recording.
+//!
+//! Ids of options are an agent's own affair and change from version to version; kinds do not, and
+//! names are what a person went by. Not here: sending the answer (see `driver`).
+
+use serde_json::Value;
+
+/// What to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// As in the recording, word for word.
+    AsRecorded,
+    /// This option, where the recording has that one.
+    Instead {
+        /// The recorded option.
+        recorded: String,
+        /// The live one.
+        live: String,
+    },
+    /// No option is like the recorded one.
+    None,
+}
+
+/// The choice, from the recorded request and answer and the live request.
+pub(super) fn choose(asked: &Value, answered: &Value, live: &Value) -> Choice {
+    let Some(recorded) = answered
+        .pointer("/outcome/optionId")
+        .and_then(Value::as_str)
+    else {
+        return Choice::AsRecorded;
+    };
+    let text = |option: &Value, name: &str| option.get(name)?.as_str().map(str::to_owned);
+    let options = |request: &Value| {
+        let options = request.get("options").and_then(Value::as_array);
+        options.cloned().unwrap_or_default()
+    };
+    let (was, offered) = (options(asked), options(live));
+    let chosen = was
+        .iter()
+        .find(|one| text(one, "optionId").as_deref() == Some(recorded));
+    let of_chosen = |name| chosen.and_then(|one| text(one, name));
+    let (kind, label) = (of_chosen("kind"), of_chosen("name"));
+    let same_kind = |one: &&Value| kind.is_some() && text(one, "kind") == kind;
+    let same_name = |one: &&Value| label.is_some() && text(one, "name") == label;
+    let same_id = |one: &&Value| text(one, "optionId").as_deref() == Some(recorded);
+    let found = offered
+        .iter()
+        .find(|one| same_id(one) && (chosen.is_none() || same_kind(one) || same_name(one)))
+        .or_else(|| offered.iter().find(|one| same_kind(one) && same_name(one)))
+        .or_else(|| offered.iter().find(same_kind))
+        .or_else(|| offered.iter().find(same_name));
+    match found.and_then(|one| text(one, "optionId")) {
+        Some(live) if live == recorded => Choice::AsRecorded,
+        Some(live) => Choice::Instead {
+            recorded: recorded.to_owned(),
+            live,
+        },
+        None => Choice::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_option_is_known_by_its_kind_and_name() {
+        let asked = json!({"options": [
+            {"optionId": "allow", "kind": "allow_once", "name": "Allow"},
+            {"optionId": "no", "kind": "reject_once", "name": "Skip"},
+        ]});
+        let chose = |option: &str| json!({"outcome": {"outcome": "selected", "optionId": option}});
+        let live = json!({"options": [
+            {"optionId": "always", "kind": "allow_always", "name": "Allow"},
+            {"optionId": "yes", "kind": "allow_once", "name": "Yes"},
+            {"optionId": "never", "kind": "reject_always", "name": "Never"},
+        ]});
+        let instead = |recorded: &str, live: &str| Choice::Instead {
+            recorded: recorded.to_owned(),
+            live: live.to_owned(),
+        };
+        assert_eq!(choose(&asked, &chose("allow"), &asked), Choice::AsRecorded);
+        assert_eq!(
+            choose(&asked, &chose("allow"), &live),
+            instead("allow", "yes")
+        );
+        assert_eq!(choose(&asked, &chose("no"), &live), Choice::None);
+        let cancelled = json!({"outcome": {"outcome": "cancelled"}});
+        assert_eq!(choose(&asked, &cancelled, &live), Choice::AsRecorded);
+    }
+}

@@ -1,0 +1,121 @@
+//! What follows from what in a recorded conversation, seen by the agent.
+//!
+//! Each message of the client with a method is a scene: what the agent said because of it, and what
+//! it waited for in between. An update belongs to the request that was open in its session, else
+//! to what the client said last. Not here: when a scene is played (see `actor`).
+
+use super::script::Script;
+use crate::wire::Side;
+
+/// What was said because of one message of the client; the first scene is because of none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scene {
+    /// The client's message.
+    pub(super) cause: Option<usize>,
+    /// What followed, in order.
+    pub(super) parts: Vec<Part>,
+}
+
+/// One thing in a scene. All name their step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The agent says something.
+    Say(usize),
+    /// The agent waits for the client's answer to what it asked in step `ask`.
+    Answered {
+        /// The request.
+        ask: usize,
+        /// The client's answer.
+        at: usize,
+    },
+    /// The agent waits for the client to cancel.
+    Cancelled(usize),
+}
+
+impl Part {
+    /// Its step.
+    pub(super) const fn step(self) -> usize {
+        match self {
+            Self::Say(at) | Self::Cancelled(at) | Self::Answered { at, .. } => at,
+        }
+    }
+}
+
+/// The scenes, in the order they began.
+pub(super) fn scenes(script: &Script) -> Vec<Scene> {
+    let mut scenes = vec![Scene::default()];
+    // The scenes whose request is not answered yet.
+    let mut open: Vec<usize> = Vec::new();
+    // The scene of each step that was said in one.
+    let mut scene_of = vec![0; script.steps.len()];
+    for (at, step) in script.steps.iter().enumerate() {
+        let session_of = |scene: usize| {
+            let cause = scenes[scene].cause.map(|cause| &script.steps[cause]);
+            cause.and_then(|cause| cause.session.as_deref())
+        };
+        let in_session = || {
+            let session = step.session.as_deref()?;
+            let mut open = open.iter().rev().copied();
+            open.find(|scene| session_of(*scene) == Some(session))
+        };
+        let latest = scenes.len() - 1;
+        let scene = match (step.from, step.answers) {
+            (Side::Agent, Some(asked)) => {
+                open.retain(|scene| *scene != scene_of[asked]);
+                let scene = scene_of[asked];
+                scenes[scene].parts.push(Part::Say(at));
+                scene
+            }
+            (Side::Agent, None) => {
+                let scene = in_session().unwrap_or(latest);
+                scenes[scene].parts.push(Part::Say(at));
+                scene
+            }
+            (Side::Client, Some(ask)) => {
+                let scene = scene_of[ask];
+                scenes[scene].parts.push(Part::Answered { ask, at });
+                scene
+            }
+            // An answer to nothing, or what is no message, is no cause of anything.
+            (Side::Client, None) if !step.is_request() && !step.is_notification() => latest,
+            (Side::Client, None) => {
+                let cancels = cancelled(script, at, &open, &scenes).or_else(|| {
+                    let cancels = step.method == "session/cancel";
+                    cancels.then(in_session).flatten()
+                });
+                match cancels {
+                    Some(scene) => {
+                        scenes[scene].parts.push(Part::Cancelled(at));
+                        scene
+                    }
+                    None => {
+                        scenes.push(Scene {
+                            cause: Some(at),
+                            parts: Vec::new(),
+                        });
+                        if step.is_request() {
+                            open.push(latest + 1);
+                        }
+                        latest + 1
+                    }
+                }
+            }
+        };
+        scene_of[at] = scene;
+    }
+    scenes
+}
+
+/// The open scene that a `$/cancel_request` is about.
+fn cancelled(script: &Script, at: usize, open: &[usize], scenes: &[Scene]) -> Option<usize> {
+    let step = &script.steps[at];
+    if step.method != "$/cancel_request" {
+        return None;
+    }
+    let id = step.body.get("requestId")?.to_string();
+    let mut open = open.iter().copied();
+    open.find(|scene| {
+        let cause = scenes[*scene].cause.map(|cause| &script.steps[cause]);
+        cause.is_some_and(|cause| cause.id() == id.as_bytes())
+    })
+}

@@ -1,0 +1,105 @@
+//! Which scene of a recording a live message is for.
+//!
+//! Not here: what belongs to a scene (see `plan`), when two bodies are the same (see `normal`).
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::normal::{likeness, matches};
+use super::plan::{Part, Scene, scenes};
+use super::rules::Match;
+use super::script::{Script, Step};
+use crate::wire::Kind;
+
+/// The scenes that can be played.
+#[derive(Debug)]
+pub(super) struct Repertoire {
+    script: Arc<Script>,
+    pub(super) scenes: Vec<Scene>,
+    /// Whether each was played.
+    pub(super) played: Vec<bool>,
+}
+
+impl Repertoire {
+    pub(super) fn new(script: Arc<Script>) -> Self {
+        let scenes = scenes(&script);
+        Self {
+            played: vec![false; scenes.len()],
+            scenes,
+            script,
+        }
+    }
+
+    /// The parts of a scene.
+    pub(super) fn parts(&self, scene: usize) -> &[Part] {
+        &self.scenes[scene].parts
+    }
+
+    /// The message that a scene is because of.
+    pub(super) fn cause(&self, scene: usize) -> Option<&Step> {
+        let cause = self.scenes[scene].cause?;
+        Some(&self.script.steps[cause])
+    }
+
+    /// The first scene of a message like this one that was not played yet. The body goes by the
+    /// recorded names.
+    pub(super) fn find(&self, by: Match, method: &str, body: &Value, kind: Kind) -> Option<usize> {
+        let mut all = self.causes(method, kind);
+        let found = all.find(|(scene, step)| {
+            !self.played[*scene] && matches(by, method, &somewhere(&step.body, body), body)
+        });
+        found.map(|(scene, _)| scene)
+    }
+
+    /// The scene of the request that is most like this one, those that were not played first.
+    pub(super) fn nearest(&self, method: &str, body: &Value) -> Option<usize> {
+        let all = self.causes(method, Kind::Request);
+        let best = all.max_by_key(|(scene, step)| {
+            let fresh = !self.played[*scene];
+            (likeness(&step.body, body), fresh, Reverse(*scene))
+        });
+        best.map(|(scene, _)| scene)
+    }
+
+    /// Why there is no scene for a request.
+    pub(super) fn explain(&self, by: Match, method: &str) -> String {
+        let all = self.causes(method, Kind::Request);
+        let (mut count, mut left) = (0, 0);
+        for (scene, _) in all {
+            count += 1;
+            left += usize::from(!self.played[scene]);
+        }
+        match (count, left) {
+            (0, _) => format!("not recorded: no {method} is in the recording"),
+            (_, 0) => format!(
+                "not recorded: {method} is in the recording {count} times, and was asked more often"
+            ),
+            (_, _) => format!(
+                "not recorded: {method} is in the recording {left} times more, but not with these \
+                 params (match={by})"
+            ),
+        }
+    }
+
+    fn causes<'a>(
+        &'a self,
+        method: &'a str,
+        kind: Kind,
+    ) -> impl Iterator<Item = (usize, &'a Step)> + 'a {
+        let scenes = (0..self.scenes.len()).filter_map(|scene| Some((scene, self.cause(scene)?)));
+        scenes.filter(move |(_, step)| step.method == method && step.kind() == Some(kind))
+    }
+}
+
+/// The recorded params in the live working directory: where a client works is not what it asks.
+fn somewhere(recorded: &Value, live: &Value) -> Value {
+    let mut recorded = recorded.clone();
+    if let (Some(was @ Value::String(_)), Some(is @ Value::String(_))) =
+        (recorded.get_mut("cwd"), live.get("cwd"))
+    {
+        is.clone_into(was);
+    }
+    recorded
+}

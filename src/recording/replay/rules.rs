@@ -1,0 +1,183 @@
+//! How a recording is played: what counts as the same request, how fast, and what becomes of a
+//! request that was never recorded.
+//!
+//! Not here: what may go wrong on purpose (see `fault`).
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{Edge, Fault};
+
+/// How an agent is played.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// When a live request is a recorded one.
+    pub matching: Match,
+    /// How fast.
+    pub speed: Speed,
+    /// The longest pause, whatever was recorded.
+    pub max_idle: Option<Duration>,
+    /// What becomes of a request that was never recorded.
+    pub unmatched: Unmatched,
+    /// What goes wrong on purpose.
+    pub faults: Vec<Fault>,
+}
+
+/// When a live request is a recorded one. Its method is always the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Match {
+    /// The params are equal, but for session ids, the working directory, `_meta`, and who the
+    /// client says it is in `initialize`.
+    #[default]
+    Strict,
+    /// The params have the same members of the same types.
+    Shape,
+    /// Whatever the params are: the next request of that method.
+    Order,
+}
+
+/// How fast a recording is played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Speed {
+    /// As fast as the peer takes it.
+    #[default]
+    Max,
+    /// So many thousandths of the recorded speed.
+    Thousandths(u32),
+}
+
+/// What becomes of a request that was never recorded, or is asked more often than it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unmatched {
+    /// An error that says so.
+    #[default]
+    Error,
+    /// The recorded request of that method that is most like it, also if it was played before.
+    Nearest,
+    /// A live agent has it.
+    Forward,
+}
+
+impl Rules {
+    /// How long to wait where the recording has a pause of `gap`.
+    #[must_use]
+    pub fn pause(&self, gap: Duration) -> Duration {
+        let pause = match self.speed {
+            Speed::Max => Duration::ZERO,
+            Speed::Thousandths(speed) => gap.saturating_mul(1000) / speed.max(1),
+        };
+        self.max_idle.map_or(pause, |most| pause.min(most))
+    }
+}
+
+impl Match {
+    /// Each with its word.
+    pub const NAMES: [(&str, Self); 3] = [
+        ("strict", Self::Strict),
+        ("shape", Self::Shape),
+        ("order", Self::Order),
+    ];
+}
+
+impl Unmatched {
+    /// Each with its word.
+    pub const NAMES: [(&str, Self); 3] = [
+        ("error", Self::Error),
+        ("nearest", Self::Nearest),
+        ("forward", Self::Forward),
+    ];
+}
+
+impl FromStr for Match {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        one_of(&Self::NAMES, text)
+    }
+}
+
+impl FromStr for Edge {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        one_of(&[("client", Self::Client), ("agent", Self::Agent)], text)
+    }
+}
+
+impl FromStr for Unmatched {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        one_of(&Self::NAMES, text)
+    }
+}
+
+impl FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        let times = text.parse::<f64>().ok().filter(|times| *times > 0.0);
+        let thousandths = times.map(|times| (times * 1000.0).round());
+        match thousandths {
+            Some(speed) if (1.0..=1e9).contains(&speed) =>
+            {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "it is within the range"
+                )]
+                Ok(Self::Thousandths(speed as u32))
+            }
+            _ => Err(format!(
+                "{text:?} is no speed; expected 1 (as recorded), 10 (ten times as fast), or max"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name(&Self::NAMES, self))
+    }
+}
+
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name(&Self::NAMES, self))
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Max => f.write_str("max"),
+            Self::Thousandths(speed) => write!(f, "{}", f64::from(*speed) / 1000.0),
+        }
+    }
+}
+
+impl fmt::Display for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client => "client",
+            Self::Agent => "agent",
+        })
+    }
+}
+
+fn one_of<T: Copy>(names: &[(&str, T)], text: &str) -> Result<T, String> {
+    let found = names.iter().find(|(name, _)| *name == text);
+    found.map(|(_, one)| *one).ok_or_else(|| {
+        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        format!("{text:?} is not known; expected {}", names.join(", "))
+    })
+}
+
+fn name<T: PartialEq>(names: &[(&'static str, T)], of: &T) -> &'static str {
+    let found = names.iter().find(|(_, one)| one == of);
+    found.map_or("", |(name, _)| name)
+}

@@ -1,0 +1,261 @@
+//! A conversation as it passed one edge of the relay, step by step.
+//!
+//! Not here: the files it is read from (see `read`), what follows from what (see `plan`).
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::recording::surrogates::tree;
+use crate::recording::{Body, Event, Message, MessageKind, What};
+use crate::wire::{Envelope, Frame, Id, Kind, Limits, Shape, Side, scan};
+
+/// A conversation.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// What was said, in order.
+    pub steps: Vec<Step>,
+    /// Requests that are not answered yet, by who asked and their id.
+    open: HashMap<(Side, Vec<u8>), usize>,
+}
+
+/// One message of it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The number of its event in the recording, or of its line in a capture.
+    pub n: u64,
+    /// Microseconds since the beginning.
+    pub at: u64,
+    /// Who said it.
+    pub from: Side,
+    /// The message.
+    pub frame: Frame,
+    /// Where its parts lie; `None` for what is no message.
+    pub envelope: Option<Envelope>,
+    /// The step that this answers.
+    pub answers: Option<usize>,
+    /// Its method, or that of the request it answers.
+    pub method: String,
+    /// Its session, or that of the request it answers.
+    pub session: Option<String>,
+    /// Its params, result or error; null where it has none.
+    pub body: Value,
+}
+
+/// An edge of the relay. They differ where a dialect was translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// What the client said and heard.
+    Client,
+    /// What the agent said and heard.
+    Agent,
+}
+
+/// Why a file cannot be played.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScriptError {
+    /// It cannot be read.
+    #[error("{}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It holds something else.
+    #[error(
+        "{}: this is neither a recording (.acpr) nor a capture (lines of {{\"dir\":\"c2a\",\"ts\":0,\"msg\":…}})",
+        path.display()
+    )]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its messages were left out.
+    #[error(
+        "{}: {missing} messages have no body, so they cannot be said again; record with --record-redact default or full",
+        path.display()
+    )]
+    Bodiless {
+        /// The file.
+        path: PathBuf,
+        /// How many.
+        missing: usize,
+    },
+    /// Nobody says anything in it.
+    #[error("{}: there is no message in it", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Step {
+    /// Whether it is a request.
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        self.kind() == Some(Kind::Request)
+    }
+
+    /// Whether it is an answer.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        matches!(self.kind(), Some(Kind::Result | Kind::Error))
+    }
+
+    /// Whether it is a notification.
+    #[must_use]
+    pub fn is_notification(&self) -> bool {
+        self.kind() == Some(Kind::Notification)
+    }
+
+    /// What kind of message it is.
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
+        self.envelope.map(|envelope| envelope.kind)
+    }
+
+    /// Its id as spelled, `null` where it has none.
+    #[must_use]
+    pub fn id(&self) -> &[u8] {
+        match self.envelope.map(|envelope| envelope.id(&self.frame)) {
+            Some(Id::Number(text) | Id::String(text)) => text,
+            _ => b"null",
+        }
+    }
+
+    /// What kind of update it is, for `session/update`.
+    #[must_use]
+    pub fn update(&self) -> Option<&str> {
+        self.body.pointer("/update/sessionUpdate")?.as_str()
+    }
+
+    /// What it is, for a person: `session/update agent_message_chunk`, `answer to initialize`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let method = &self.method;
+        match (self.kind(), self.update()) {
+            (None, _) => "a line that is no message".to_owned(),
+            (Some(Kind::Result), _) => format!("answer to {method}"),
+            (Some(Kind::Error), _) => format!("error in answer to {method}"),
+            (_, Some(update)) => format!("{method} {update}"),
+            (_, None) => method.clone(),
+        }
+    }
+}
+
+impl Script {
+    /// Adds what was said next.
+    pub fn push(&mut self, n: u64, at: u64, from: Side, frame: Frame) {
+        let limits = Limits::default();
+        let envelope = match scan(&frame, &limits) {
+            Shape::One(envelope) => Some(envelope),
+            _ => None,
+        };
+        let mut step = Step {
+            n,
+            at,
+            from,
+            answers: None,
+            method: String::new(),
+            session: None,
+            body: envelope
+                .and_then(|envelope| tree(envelope.body(&frame)?))
+                .unwrap_or_default(),
+            envelope,
+            frame,
+        };
+        let index = self.steps.len();
+        if let Some(envelope) = envelope {
+            step.method = envelope.method(&step.frame).into_owned();
+            let session = step.body.get("sessionId").and_then(Value::as_str);
+            step.session = session.map(str::to_owned);
+            if step.is_request() {
+                self.open.insert((from, step.id().to_vec()), index);
+            } else if step.is_answer() {
+                let asked = self.open.remove(&(from.other(), step.id().to_vec()));
+                step.answers = asked;
+                if let Some(asked) = asked.map(|asked| &self.steps[asked]) {
+                    step.method.clone_from(&asked.method);
+                    step.session.clone_from(&asked.session);
+                }
+            }
+        }
+        self.steps.push(step);
+    }
+
+    /// The turns: the places of its prompts.
+    #[must_use]
+    pub fn turns(&self) -> Vec<usize> {
+        let prompts = self.steps.iter().enumerate();
+        prompts
+            .filter(|(_, step)| {
+                step.from == Side::Client && step.is_request() && step.method == "session/prompt"
+            })
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// What comes before turn number `turns`, counted from 0: so many turns, and the handshake.
+    #[must_use]
+    pub fn prefix(&self, turns: usize) -> Self {
+        let end = self.turns().get(turns).copied();
+        let steps = &self.steps[..end.unwrap_or(self.steps.len())];
+        let mut prefix = Self::default();
+        for step in steps {
+            prefix.push(step.n, step.at, step.from, step.frame.clone());
+        }
+        prefix
+    }
+
+    /// The same as events of a recording, for what reads those.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        let steps = self.steps.iter();
+        steps.map(|step| self.event(step)).collect()
+    }
+
+    fn event(&self, step: &Step) -> Event {
+        let bytes = step.frame.clone().into_bytes();
+        let message = Message {
+            hop: step.from,
+            to: step.from.other(),
+            id: step
+                .envelope
+                .map(|_| String::from_utf8_lossy(step.id()).into_owned()),
+            method: step.envelope.map(|_| step.method.clone()),
+            session: step.session.clone(),
+            kind: step.kind().map(|kind| match kind {
+                Kind::Request => MessageKind::Request,
+                Kind::Notification => MessageKind::Notification,
+                Kind::Result => MessageKind::Result,
+                Kind::Error => MessageKind::Error,
+            }),
+            answers: step.answers.map(|asked| self.steps[asked].n),
+            of: None,
+            rules: Vec::new(),
+            patch: None,
+            redacted: Vec::new(),
+            body: match step.envelope {
+                Some(_) => Body::Json(bytes),
+                None => Body::Text(bytes),
+            },
+        };
+        Event {
+            n: step.n,
+            t: step.at,
+            w: step.at,
+            what: What::Message(Box::new(message)),
+        }
+    }
+
+    /// The directory that the client works in, as it said first.
+    #[must_use]
+    pub fn directory(&self) -> Option<&str> {
+        let mut of_client = self.steps.iter().filter(|step| step.from == Side::Client);
+        of_client.find_map(|step| step.body.get("cwd")?.as_str())
+    }
+}

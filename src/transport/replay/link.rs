@@ -1,0 +1,236 @@
+//! A link with a recording at its other end.
+//!
+//! What is given to the sink, the actor hears at once; the stream is what it says, when it is due.
+//! The live agent that it may have behind it is served by the stream, too. Not here: what is said
+//! (see `recording::replay`).
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::super::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind};
+use crate::recording::replay::{Actor, Cue};
+use crate::wire::Frame;
+use crate::wire::framing::Cut;
+
+/// Messages of our own making that may wait to be read before no more are taken.
+const BACKLOG: usize = 256;
+
+/// What the two halves share.
+struct Stage {
+    actor: Actor,
+    /// Messages that wait for the live agent.
+    waiting: usize,
+    began: Instant,
+    ear: Option<Waker>,
+    mouth: Option<Waker>,
+}
+
+type Shared = Arc<Mutex<Stage>>;
+
+struct Ear {
+    stage: Shared,
+    timer: Option<Pin<Box<Sleep>>>,
+    live: Option<Live>,
+    over: bool,
+}
+
+/// The live agent, and what waits for it.
+struct Live {
+    rx: Box<dyn FrameStream>,
+    tx: Box<dyn FrameSink>,
+    waiting: VecDeque<Frame>,
+}
+
+struct Mouth(Shared);
+
+/// Keeps the live agent alive. How it ends is not how the recording does.
+struct Kept(Option<Box<dyn Hold>>);
+
+/// Opens a link to what `actor` plays.
+pub(super) fn open(name: String, actor: Actor, live: Option<Link>) -> Link {
+    let stage = Arc::new(Mutex::new(Stage {
+        actor,
+        waiting: 0,
+        began: Instant::now(),
+        ear: None,
+        mouth: None,
+    }));
+    let (live, hold) = match live {
+        Some(Link { rx, tx, hold, .. }) => {
+            let waiting = VecDeque::new();
+            (Some(Live { rx, tx, waiting }), Some(hold))
+        }
+        None => (None, None),
+    };
+    Link {
+        peer: Peer {
+            name,
+            half_close: true,
+            ends_on_purpose: true,
+            kind: PeerKind::Remote,
+        },
+        rx: Box::new(Ear {
+            stage: Arc::clone(&stage),
+            timer: None,
+            live,
+            over: false,
+        }),
+        tx: Box::new(Mouth(stage)),
+        hold: Box::new(Kept(hold)),
+    }
+}
+
+impl FrameStream for Ear {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        if self.over {
+            return Poll::Ready(None);
+        }
+        let mut stage = lock(&self.stage);
+        loop {
+            if let Some(live) = &mut self.live
+                && !live.serve(cx, &mut stage.actor)
+            {
+                tracing::warn!("the live agent behind the recording is gone");
+                stage.actor.lose_live();
+                self.live = None;
+            }
+            stage.waiting = self.live.as_ref().map_or(0, |live| live.waiting.len());
+            let now = stage.began.elapsed();
+            let cue = stage.actor.next(now);
+            while let Some(remark) = stage.actor.remark() {
+                tracing::warn!("replay: {remark}");
+            }
+            match cue {
+                Cue::Say(frame) => {
+                    if let Some(mouth) = stage.mouth.take() {
+                        mouth.wake();
+                    }
+                    return Poll::Ready(Some(Ok(Cut::Frame(frame))));
+                }
+                Cue::Forward(frame) => match &mut self.live {
+                    Some(live) => live.waiting.push_back(frame),
+                    None => stage.actor.lose_live(),
+                },
+                Cue::Close => {
+                    self.over = true;
+                    return Poll::Ready(None);
+                }
+                Cue::Wait(until) => {
+                    if stage.has_room()
+                        && let Some(mouth) = stage.mouth.take()
+                    {
+                        mouth.wake();
+                    }
+                    stage.ear = Some(cx.waker().clone());
+                    self.timer = until.map(|until| Box::pin(sleep_until(stage.began + until)));
+                    let Some(timer) = &mut self.timer else {
+                        return Poll::Pending;
+                    };
+                    if timer.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Live {
+    /// Hands over what waits in both directions; `false` when the agent is gone.
+    fn serve(&mut self, cx: &mut Context<'_>, actor: &mut Actor) -> bool {
+        while !self.waiting.is_empty() {
+            match self.tx.poll_ready(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => return false,
+                Poll::Pending => break,
+            }
+            if let Some(frame) = self.waiting.pop_front()
+                && self.tx.start_send(frame).is_err()
+            {
+                return false;
+            }
+        }
+        if let Poll::Ready(Err(_)) = self.tx.poll_flush(cx) {
+            return false;
+        }
+        while actor.backlog() < BACKLOG {
+            match self.rx.poll_next(cx) {
+                Poll::Ready(Some(Ok(Cut::Frame(frame)))) => actor.hear_live(&frame),
+                Poll::Ready(Some(Ok(Cut::Flaw(flaw)))) => {
+                    tracing::warn!("the live agent behind the recording: {flaw}");
+                }
+                Poll::Ready(Some(Err(_)) | None) => return false,
+                Poll::Pending => break,
+            }
+        }
+        true
+    }
+}
+
+impl FrameSink for Mouth {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        let mut stage = lock(&self.0);
+        if stage.has_room() {
+            return Poll::Ready(Ok(()));
+        }
+        stage.mouth = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        let mut stage = lock(&self.0);
+        let now = stage.began.elapsed();
+        stage.actor.hear(&frame, now);
+        stage.wake();
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, _cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
+        let mut stage = lock(&self.0);
+        stage.actor.end();
+        stage.wake();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Stage {
+    fn has_room(&self) -> bool {
+        self.actor.backlog() + self.waiting < BACKLOG
+    }
+
+    fn wake(&mut self) {
+        if let Some(ear) = self.ear.take() {
+            ear.wake();
+        }
+    }
+}
+
+impl Drop for Mouth {
+    fn drop(&mut self) {
+        let mut stage = lock(&self.0);
+        stage.actor.end();
+        stage.wake();
+    }
+}
+
+impl Hold for Kept {
+    fn stderr_tail(&self) -> String {
+        self.0
+            .as_ref()
+            .map(|hold| hold.stderr_tail())
+            .unwrap_or_default()
+    }
+}
+
+fn lock(stage: &Mutex<Stage>) -> MutexGuard<'_, Stage> {
+    stage.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,145 @@
+//! How a recording is named as an agent, and how it is to be played:
+//! `replay:PATH?match=order&speed=2`.
+//!
+//! Not here: what the settings do (see `recording::replay::Rules`).
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::super::Endpoint;
+use crate::recording::replay::{Edge, Fault, Rules, Speed, Unmatched, duration};
+
+/// A recording to be played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The recording, or a capture.
+    pub path: PathBuf,
+    /// How it is played, but for the faults.
+    pub rules: Rules,
+    /// The file with the faults.
+    pub fault: Option<PathBuf>,
+    /// Whose words are said, where a dialect was translated.
+    pub edge: Edge,
+    /// The live agent that has what was not recorded.
+    pub forward: Option<Box<Endpoint>>,
+}
+
+/// What may follow the path.
+const SETTINGS: &str = "match=strict|shape|order, speed=1|10|max, max-idle=2s, \
+                        unmatched=error|nearest, fault=FILE, edge=client|agent, forward=ENDPOINT";
+
+impl Spot {
+    /// A recording, played as by default.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            rules: Rules::default(),
+            fault: None,
+            edge: Edge::Client,
+            forward: None,
+        }
+    }
+
+    /// Reads what stands after `replay:`.
+    ///
+    /// # Errors
+    /// When it is no path with settings; the error says what was expected.
+    pub(in crate::transport) fn read(rest: &str) -> Result<Self, String> {
+        let (path, mut settings) = match rest.split_once('?') {
+            Some((path, settings)) => (path, settings),
+            None => (rest, ""),
+        };
+        if path.is_empty() {
+            return Err("it names no recording; expected replay:FILE".to_owned());
+        }
+        if rest.contains('\0') {
+            return Err("a path cannot hold a NUL character".to_owned());
+        }
+        let mut spot = Self::new(path);
+        while !settings.is_empty() {
+            let here = if settings.starts_with("forward=") {
+                // The other endpoint may have settings of its own, so it takes all that is left.
+                std::mem::take(&mut settings)
+            } else {
+                let (here, rest) = settings.split_once('&').unwrap_or((settings, ""));
+                settings = rest;
+                here
+            };
+            let (name, value) = here.split_once('=').unwrap_or((here, ""));
+            spot.set(name, value)?;
+        }
+        Ok(spot)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "match" => self.rules.matching = value.parse()?,
+            "speed" => self.rules.speed = value.parse()?,
+            "max-idle" => self.rules.max_idle = Some(duration(value)?),
+            "unmatched" if value != "forward" => self.rules.unmatched = value.parse()?,
+            "unmatched" => {
+                return Err("who is forwarded to is named by forward=ENDPOINT".to_owned());
+            }
+            "fault" => self.fault = Some(PathBuf::from(value)),
+            "edge" => self.edge = value.parse()?,
+            "forward" => {
+                let read: Result<Endpoint, _> = value.parse();
+                self.forward = Some(Box::new(read.map_err(|error| error.to_string())?));
+                self.rules.unmatched = Unmatched::Forward;
+            }
+            _ => return Err(format!("{name:?} is no setting; expected {SETTINGS}")),
+        }
+        Ok(())
+    }
+
+    /// The rules, with the faults of the file.
+    ///
+    /// # Errors
+    /// When there is no such file, or it holds something else.
+    pub(super) fn rules(&self) -> Result<Rules, String> {
+        let mut rules = self.rules.clone();
+        if let Some(path) = &self.fault {
+            let text = std::fs::read_to_string(path);
+            let read = text
+                .map_err(|error| error.to_string())
+                .and_then(|text| Fault::schedule(&text));
+            rules.faults = read.map_err(|fault| format!("{}: {fault}", path.display()))?;
+        }
+        Ok(rules)
+    }
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = Rules::default();
+        let rules = &self.rules;
+        let mut settings = Vec::new();
+        if rules.matching != plain.matching {
+            settings.push(format!("match={}", rules.matching));
+        }
+        if rules.speed != Speed::default() {
+            settings.push(format!("speed={}", rules.speed));
+        }
+        if let Some(most) = rules.max_idle {
+            settings.push(format!("max-idle={}ms", Duration::as_millis(&most)));
+        }
+        if rules.unmatched == Unmatched::Nearest {
+            settings.push("unmatched=nearest".to_owned());
+        }
+        if let Some(path) = &self.fault {
+            settings.push(format!("fault={}", path.display()));
+        }
+        if self.edge == Edge::Agent {
+            settings.push("edge=agent".to_owned());
+        }
+        if let Some(forward) = &self.forward {
+            settings.push(format!("forward={forward}"));
+        }
+        write!(f, "replay:{}", self.path.display())?;
+        if !settings.is_empty() {
+            write!(f, "?{}", settings.join("&"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! The transport behind `replay:`.
+//!
+//! Not here: its address (see `spot`), what it says (see `link`).
+
+use std::sync::Arc;
+
+use super::super::{
+    BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport, registry,
+};
+use super::{Spot, link};
+use crate::recording::replay::{Actor, Rules, Script, Unmatched};
+
+/// Plays recordings.
+#[derive(Debug)]
+pub(in crate::transport) struct Replay;
+
+impl Transport for Replay {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["replay"]
+    }
+
+    fn check(&self, to: &Endpoint) -> Result<(), OpenError> {
+        let spot = spot(to)?;
+        read(to, spot)?;
+        match &spot.forward {
+            Some(forward) => registry::check(forward),
+            None => Ok(()),
+        }
+    }
+
+    fn connect<'a>(
+        &'a self,
+        to: &'a Endpoint,
+        setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+        Box::pin(async move {
+            let spot = spot(to)?;
+            let (script, rules) = read(to, spot)?;
+            let live = match &spot.forward {
+                Some(forward) => Some(registry::connect(forward, setup).await?),
+                None => None,
+            };
+            let actor = Actor::new(Arc::new(script), rules);
+            Ok(link::open(to.to_string(), actor, live))
+        })
+    }
+
+    fn listen<'a>(
+        &'a self,
+        at: &'a Endpoint,
+        _setup: &'a Setup,
+    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+        Box::pin(async move {
+            let what = "a recording is played as the agent; nobody can connect from it";
+            let mut error = OpenError::new(OpenErrorKind::Usage, at, what);
+            error.remedy =
+                Some("To play the client, use `acp-relay replay client FILE`".to_owned());
+            Err(error)
+        })
+    }
+}
+
+fn spot(endpoint: &Endpoint) -> Result<&Spot, OpenError> {
+    match endpoint {
+        Endpoint::Replay(spot) => Ok(spot),
+        other => Err(OpenError::misplaced(other)),
+    }
+}
+
+fn read(to: &Endpoint, spot: &Spot) -> Result<(Script, Rules), OpenError> {
+    let fault = |what: String| OpenError::new(OpenErrorKind::Unavailable, to, what);
+    let script = Script::open(&spot.path, spot.edge).map_err(|error| fault(error.to_string()))?;
+    let rules = spot.rules().map_err(fault)?;
+    if rules.unmatched == Unmatched::Forward && spot.forward.is_none() {
+        return Err(fault("nobody is named to forward to".to_owned()));
+    }
+    Ok((script, rules))
+}

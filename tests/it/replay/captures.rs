@@ -1,0 +1,87 @@
+//! Record, replay as the agent, record again: for every capture of a real agent the same
+//! conversation, through the whole program.
+
+use std::path::{Path, PathBuf};
+
+use acp_relay::recording::replay::{Edge, Ignored, Script, compare};
+use acp_relay::wire::{Frame, Side};
+
+use crate::support::link::run;
+use crate::support::program;
+
+fn captures() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/transcripts");
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let mut found: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .collect();
+    found.sort();
+    assert!(found.len() >= 5, "{found:?}");
+    found
+}
+
+/// Plays both sides of `file`, the agent behind a relay that records into `into`; the recording.
+async fn record(file: &Path, into: &Path) -> PathBuf {
+    let relay = env!("CARGO_BIN_EXE_acp-relay");
+    let (file, folder) = (file.to_str().unwrap(), into.to_str().unwrap());
+    let mut args = vec!["replay", "client", file, "--"];
+    args.extend([relay, "replay", "agent", file, "--record", folder]);
+    args.extend(["--record-redact", "full"]);
+    let outcome = program::run(&args, "").await;
+    assert_eq!(outcome.code, Some(0), "{file}: {outcome:?}");
+    let mut files = std::fs::read_dir(into)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let recording = files.next().unwrap();
+    assert_eq!(files.next(), None, "one conversation, one recording");
+    recording
+}
+
+/// What one side said, in order.
+fn words(script: &Script, side: Side) -> Vec<&Frame> {
+    let steps = script.steps.iter();
+    let of_side = steps.filter(|step| step.from == side);
+    of_side.map(|step| &step.frame).collect()
+}
+
+#[test]
+fn a_replayed_recording_is_recorded_as_it_was() {
+    for capture in captures() {
+        let dir = tempfile::tempdir().unwrap();
+        let original = Script::open(&capture, Edge::Client).unwrap();
+        let (first, second) = run(async {
+            let first = record(&capture, &dir.path().join("1")).await;
+            let second = record(&first, &dir.path().join("2")).await;
+            (first, second)
+        });
+        let open = |path: &Path| Script::open(path, Edge::Client).unwrap();
+        let (first, second) = (open(&first), open(&second));
+        for (name, other) in [("first", &first), ("second", &second)] {
+            let compared = compare(&original, other, &Ignored::default());
+            assert!(compared.steps > 20, "{}: {compared:?}", capture.display());
+            assert_eq!(compared.differences, [], "{}, {name}", capture.display());
+            // More than was asked for: no name was changed, so it is the same word for word.
+            for side in [Side::Client, Side::Agent] {
+                let (was, is) = (words(&original, side), words(other, side));
+                let parted = was.iter().zip(&is).find(|(was, is)| was != is);
+                assert_eq!(parted, None, "{}, {name}", capture.display());
+                assert_eq!(was.len(), is.len(), "{}, {name}", capture.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_capture_with_one_word_changed_is_another_conversation() {
+    let capture = &captures()[0];
+    let text = std::fs::read_to_string(capture).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let changed = dir.path().join("changed.jsonl");
+    std::fs::write(&changed, text.replacen("\"end_turn\"", "\"refusal\"", 1)).unwrap();
+    let open = |path: &Path| Script::open(path, Edge::Client).unwrap();
+    let compared = compare(&open(capture), &open(&changed), &Ignored::default());
+    assert_eq!(compared.differences.len(), 1, "{:?}", compared.differences);
+    assert_eq!(compared.differences[0].what, "result of session/prompt");
+}

@@ -1,0 +1,163 @@
+//! The recorded client, played to agents that do as the recorded one did, and to others.
+
+use std::time::Duration;
+
+use acp_relay::recording::replay::{Ignored, compare};
+use serde_json::json;
+
+use super::stage::{Guest, TALK, script};
+
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
+const OPENED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s-new"}}"#;
+const CHUNK: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-new","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"in /old/ws/a"}}}}"#;
+const TOOL: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-new","update":{"sessionUpdate":"tool_call","toolCallId":"t9"}}}"#;
+const DONE: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
+const THOUGHT: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-new","update":{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}}}"#;
+const USAGE: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-new","update":{"sessionUpdate":"usage_update","used":1}}}"#;
+const CANCELLED: &str = r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"cancelled"}}"#;
+
+/// The permission request, with these options.
+fn permission(options: &[(&str, &str, &str)]) -> String {
+    let options: Vec<_> = options
+        .iter()
+        .map(|(id, kind, name)| json!({"optionId": id, "kind": kind, "name": name}))
+        .collect();
+    json!({"jsonrpc": "2.0", "id": "p", "method": "session/request_permission", "params": {
+        "sessionId": "s-new", "toolCall": {"toolCallId": "t9"}, "options": options,
+    }})
+    .to_string()
+}
+
+/// A client whose first prompt was said.
+fn prompted() -> Guest {
+    let mut guest = Guest::of(TALK);
+    assert!(guest.hear(&[]).0[0].contains("initialize"));
+    assert!(guest.hear(&[INITIALIZED]).0[0].contains("session/new"));
+    let (said, _) = guest.hear(&[OPENED]);
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains(r#""sessionId":"s-new""#), "{said:?}");
+    guest
+}
+
+#[test]
+fn each_message_waits_for_what_came_before_it() {
+    let mut guest = prompted();
+    let (said, wait) = guest.hear(&[CHUNK]);
+    assert_eq!((said.len(), wait), (0, Some(Duration::from_secs(60))));
+    let same = [("y", "allow_once", "Yes"), ("n", "reject_once", "No")];
+    let (said, _) = guest.hear(&[&permission(&same)]);
+    assert_eq!(
+        said,
+        [
+            r#"{"jsonrpc":"2.0","id":"p","result":{"outcome":{"outcome":"selected","optionId":"y"}}}"#
+        ]
+    );
+    assert!(guest.hear(&[TOOL]).0.is_empty());
+    assert!(guest.hear(&[DONE]).0[0].contains("long"));
+    // It cancels once it has heard what it had heard before it cancelled.
+    assert!(guest.hear(&[]).0.is_empty());
+    assert!(guest.hear(&[THOUGHT]).0[0].contains("session/cancel"));
+    assert_eq!(guest.hear(&[USAGE, CANCELLED]), (vec![], None));
+    let compared = compare(&script(TALK), guest.driver.live(), &Ignored::default());
+    assert_eq!(compared.differences, []);
+    assert_eq!((compared.turns, compared.steps), (vec![5, 11], 15));
+}
+
+#[test]
+fn a_permission_is_chosen_by_its_kind() {
+    let mut guest = prompted();
+    let other = [("no", "reject_once", "No"), ("once", "allow_once", "Go on")];
+    let (said, _) = guest.hear(&[CHUNK, &permission(&other)]);
+    assert!(said[0].contains(r#""optionId":"once""#), "{said:?}");
+    let mut guest = prompted();
+    let (said, _) = guest.hear(&[CHUNK, &permission(&[("no", "reject_once", "No")])]);
+    assert!(
+        said[0].contains("-32059") && said[0].contains("no option"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_was_never_asked_is_refused_and_told() {
+    let mut guest = prompted();
+    let terminal =
+        r#"{"jsonrpc":"2.0","id":4,"method":"terminal/create","params":{"sessionId":"s-new"}}"#;
+    let (said, _) = guest.hear(&[terminal]);
+    assert!(
+        said[0].contains(r#""id":4"#) && said[0].contains("-32059"),
+        "{said:?}"
+    );
+    // The turn ends without the permission; the client goes on.
+    assert!(guest.hear(&[CHUNK, TOOL, DONE]).0[0].contains("long"));
+    guest.hear(&[THOUGHT, USAGE, CANCELLED]);
+    let compared = compare(&script(TALK), guest.driver.live(), &Ignored::default());
+    let told: Vec<_> = compared
+        .differences
+        .iter()
+        .map(|one| (one.kind, one.turn, one.what.as_str()))
+        .collect();
+    assert!(
+        told.contains(&("missing", 1, "session/request_permission")),
+        "{told:?}"
+    );
+    assert!(told.contains(&("extra", 1, "terminal/create")), "{told:?}");
+    assert!(told.iter().all(|one| one.1 == 1), "{told:?}");
+}
+
+#[test]
+fn what_is_ignored_or_was_redacted_is_no_difference() {
+    let talk = TALK.replace("in /old/ws/a", "‹redacted:012345›");
+    let mut guest = prompted();
+    let same = [("y", "allow_once", "Yes"), ("n", "reject_once", "No")];
+    let tool = TOOL.replace("\"t9\"", "\"t9\",\"rawOutput\":5");
+    guest.hear(&[CHUNK, &permission(&same), &tool, DONE]);
+    guest.hear(&[THOUGHT]);
+    guest.hear(&[USAGE, CANCELLED]);
+    let ignoring = |places: &[&str], messages: &[&str]| {
+        let ignored = Ignored {
+            places: places.iter().map(|one| one.parse().unwrap()).collect(),
+            messages: messages.iter().map(|&text| text.to_owned()).collect(),
+        };
+        compare(&script(&talk), guest.driver.live(), &ignored).differences
+    };
+    let found = ignoring(&[], &[]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].kind, found[0].event), ("changed", Some(9)));
+    assert_eq!(found[0].patch[0]["path"], "/body/update/rawOutput");
+    assert_eq!(ignoring(&["/params/update/rawOutput"], &[]), []);
+    assert_eq!(ignoring(&["/params/*/rawOutput"], &[]), []);
+    assert_eq!(ignoring(&["/result/update/rawOutput"], &[]).len(), 1);
+    assert_eq!(ignoring(&[], &["\"sessionUpdate\":\"tool_call\""]), []);
+    // Only of notifications: without a request its answer would make no sense.
+    assert_eq!(ignoring(&[], &["optionId"]).len(), 1);
+}
+
+#[test]
+fn silence_is_given_up_on() {
+    let mut guest = prompted();
+    let (_, wait) = guest.hear(&[CHUNK]);
+    guest.now += wait.unwrap();
+    // First the permission is not waited for any longer, then the answer.
+    while let (_, Some(wait)) = guest.hear(&[]) {
+        guest.now += wait;
+    }
+    let troubles = guest.driver.troubles();
+    assert_eq!(troubles.len(), 1, "{troubles:?}");
+    assert!(
+        troubles[0].starts_with("event 5, session/prompt: there is no answer"),
+        "{troubles:?}"
+    );
+}
+
+#[test]
+fn an_end_of_the_agent_is_told() {
+    let mut guest = prompted();
+    guest.driver.end();
+    assert_eq!(guest.hear(&[]), (vec![], None));
+    let troubles = guest.driver.troubles();
+    assert!(
+        troubles[0].contains("ended its stream before it answered"),
+        "{troubles:?}"
+    );
+    assert!(troubles[1].contains("before event 11"), "{troubles:?}");
+}

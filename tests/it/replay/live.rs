@@ -1,0 +1,121 @@
+//! `replay:` as an endpoint: its grammar, and a link with a recording at its end.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use acp_relay::transport::{Endpoint, Farewell, registry};
+use tokio::time::Instant;
+
+use super::stage::TALK;
+use crate::support::bridge::within;
+use crate::support::link::{close, heard, next, say, setup};
+
+/// The conversation as a capture, a second a line.
+pub(super) fn capture(dir: &tempfile::TempDir) -> PathBuf {
+    let lines = TALK.lines().filter(|line| !line.is_empty());
+    let text: String = (1..)
+        .zip(lines)
+        .map(|(n, line)| {
+            let (way, words) = line.split_once(' ').unwrap();
+            let way = if way == ">" { "c2a" } else { "a2c" };
+            format!("{{\"dir\":\"{way}\",\"ts\":{n}.0,\"msg\":{words}}}\n")
+        })
+        .collect();
+    let path = dir.path().join("talk.jsonl");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn an_endpoint_prints_as_it_is_read() {
+    for text in [
+        "replay:talk.acpr",
+        "replay:/a b/talk.acpr.zst?match=order",
+        "replay:t?match=shape&speed=2.5&max-idle=1500ms&unmatched=nearest&fault=f.txt&edge=agent",
+        "replay:t?speed=1&forward=tcp://localhost:1",
+        "replay:t?forward=replay:u?match=order&speed=1",
+    ] {
+        let endpoint: Endpoint = text.parse().unwrap();
+        assert_eq!(endpoint.to_string(), text);
+        assert_eq!(endpoint.to_string().parse(), Ok(endpoint));
+    }
+    for (text, why) in [
+        ("replay:", "names no recording"),
+        ("replay:t?match=loose", "expected strict, shape, order"),
+        ("replay:t?speed=0", "is no speed"),
+        ("replay:t?idle=1s", "is no setting; expected match="),
+        ("replay:t?unmatched=forward", "named by forward=ENDPOINT"),
+        ("replay:t?max-idle=5", "is no duration"),
+    ] {
+        let error = text.parse::<Endpoint>().unwrap_err().to_string();
+        assert!(error.contains(why), "{text}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_keeps_the_recordings_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = capture(&dir);
+    let to = format!("replay:{}?speed=1", path.display())
+        .parse()
+        .unwrap();
+    let mut link = registry::connect(&to, &setup()).await.unwrap();
+    let began = Instant::now();
+    let long = r#"{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"s-old","prompt":[{"type":"text","text":"long"}]}}"#;
+    within(say(&mut *link.tx, long)).await.unwrap();
+    within(heard(&mut *link.rx)).await;
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
+    // A day later the client cancels.
+    tokio::time::sleep(Duration::from_secs(86_400)).await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s-old"}}"#;
+    within(say(&mut *link.tx, cancel)).await.unwrap();
+    within(heard(&mut *link.rx)).await;
+    let answer = within(heard(&mut *link.rx)).await;
+    assert!(format!("{answer:?}").contains("cancelled"));
+    assert_eq!(began.elapsed(), Duration::from_secs(86_400 + 1 + 2));
+    within(close(&mut *link.tx, Farewell::Done)).await.unwrap();
+    assert!(within(next(&mut *link.rx)).await.is_none());
+}
+
+#[tokio::test]
+async fn another_recording_can_stand_behind_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = capture(&dir);
+    let path = path.display();
+    let to = format!("replay:{path}?forward=replay:{path}")
+        .parse()
+        .unwrap();
+    let mut link = registry::connect(&to, &setup()).await.unwrap();
+    let initialize =
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+    // The first is answered by the one, the second by the other.
+    for _ in 0..2 {
+        within(say(&mut *link.tx, initialize)).await.unwrap();
+        let answer = within(heard(&mut *link.rx)).await;
+        assert!(
+            format!("{answer:?}").contains("protocolVersion"),
+            "{answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_played_is_told_before_a_client_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let check = |text: String| {
+        let to: Endpoint = text.parse().unwrap();
+        registry::check(&to).unwrap_err().to_string()
+    };
+    let there = |path: &std::path::Path| format!("replay:{}", path.display());
+    assert!(check(there(&path)).contains("No such file"));
+    std::fs::write(&path, "hello\n").unwrap();
+    assert!(check(there(&path)).contains("neither a recording"));
+    let fault = format!("{}?fault={}", there(&capture(&dir)), path.display());
+    assert!(check(fault).contains("is no fault; expected `after EVENT`"));
+    let to = there(&capture(&dir)).parse().unwrap();
+    let Err(error) = registry::listen(&to, &setup()).await else {
+        panic!("nobody can connect from a recording");
+    };
+    assert!(error.to_string().contains("replay client"), "{error}");
+}

@@ -1,0 +1,8 @@
+//! Recordings played again: as the agent, as the client, and through the whole program.
+
+mod agent;
+mod captures;
+mod client;
+mod live;
+mod program;
+mod stage;

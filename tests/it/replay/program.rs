@@ -1,0 +1,208 @@
+//! `replay` and `bisect` as a person and a CI job run them.
+
+use std::path::Path;
+
+use acp_relay::recording::replay::{Edge, Script};
+
+use super::live::capture;
+use crate::support::link::run;
+use crate::support::program::{self, Outcome, Program};
+
+const RELAY: &str = env!("CARGO_BIN_EXE_acp-relay");
+
+/// Plays the client of `file` to the agent of `other`.
+fn against(subcommand: &[&str], file: &Path, other: &Path, more: &[&str]) -> Outcome {
+    let mut args = subcommand.to_vec();
+    args.push(file.to_str().unwrap());
+    args.extend(["--settle", "50ms"]);
+    args.extend(more);
+    args.extend(["--", RELAY, "replay", "agent", other.to_str().unwrap()]);
+    run(program::run(&args, ""))
+}
+
+/// The same conversation with something replaced in it.
+fn changed(file: &Path, from: &str, to: &str) -> std::path::PathBuf {
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.contains(from));
+    let path = file.with_extension("changed.jsonl");
+    std::fs::write(&path, text.replace(from, to)).unwrap();
+    path
+}
+
+#[test]
+fn a_difference_is_said_to_people_programs_and_ci() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = capture(&dir);
+    let same = against(&["replay", "client"], &file, &file, &[]);
+    assert_eq!(same.code, Some(0), "{same:?}");
+    assert!(same.stdout.contains("2 turns, 15 steps") && same.stdout.contains(": the same"));
+
+    let other = changed(&file, "in /old/ws/a", "<in>\\u0007 \\\"/b\\\"");
+    let junit = dir.path().join("report.xml");
+    let differs = against(
+        &["replay", "client"],
+        &file,
+        &other,
+        &["--junit", junit.to_str().unwrap()],
+    );
+    assert_eq!(differs.code, Some(1), "{differs:?}");
+    let line = differs.stdout.lines().next().unwrap();
+    assert!(
+        line.starts_with(
+            "turn 1     event 6     agent   changed  session/update agent_message_chunk"
+        ),
+        "{line}"
+    );
+    assert!(
+        differs.stdout.contains("/update/content/text is now"),
+        "{differs:?}"
+    );
+    assert!(differs.stdout.ends_with(": 1 difference\n"), "{differs:?}");
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("tests=\"3\" failures=\"1\""), "{xml}");
+    assert!(
+        xml.contains("name=\"turn 1 (event 5)\">\n    <failure message="),
+        "{xml}"
+    );
+    assert!(xml.contains("&lt;in&gt;") && !xml.contains("<in>"), "{xml}");
+
+    let json = against(&["replay", "client"], &file, &other, &["--json"]);
+    let value: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(
+        (&value["same"], &value["differences"][0]["event"]),
+        (&false.into(), &6.into())
+    );
+
+    let ignored = ["--ignore", "/params/update/content/text"];
+    let same = against(&["replay", "client"], &file, &other, &ignored);
+    assert_eq!(same.code, Some(0), "{same:?}");
+}
+
+#[test]
+fn bisect_finds_the_first_turn_that_differs() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = capture(&dir);
+    let same = against(&["bisect"], &file, &file, &[]);
+    assert_eq!(
+        (same.code, same.stdout.as_str()),
+        (Some(0), "2 turns: the same\n")
+    );
+
+    let found = |from: &str, to: &str, turns: &str, last: u64| {
+        let other = changed(&file, from, to);
+        let saved = dir.path().join("small.jsonl");
+        let save = ["--save", saved.to_str().unwrap()];
+        let outcome = against(&["bisect"], &file, &other, &save);
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        let verdict = format!("smallest failing prefix: {turns}, to event {last}\n");
+        assert!(outcome.stdout.contains(&verdict), "{outcome:?}");
+        // What was saved shows the same.
+        let again = against(&["replay", "client"], &saved, &other, &[]);
+        assert_eq!(again.code, Some(1), "{again:?}");
+        let lines = std::fs::read_to_string(&saved).unwrap().lines().count();
+        assert_eq!(lines as u64, last);
+    };
+    found("\"hm\"", "\"no\"", "2 turns", 15);
+    found("\"end_turn\"", "\"refusal\"", "1 turn", 10);
+    found(
+        "\"result\":{\"protocolVersion\":1}",
+        "\"result\":{\"protocolVersion\":2}",
+        "the handshake alone",
+        4,
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = capture(&dir);
+    let file = file.to_str().unwrap();
+    let serve_it = format!("replay:{file}");
+    for (args, code, why) in [
+        (vec!["replay", "client", file], 64, "there is no agent"),
+        (
+            vec!["replay", "client", "/none", "--", "true"],
+            66,
+            "No such file",
+        ),
+        (vec!["replay", "agent", "/none"], 69, "No such file"),
+        (
+            vec!["replay", "agent", file, "--match", "loose"],
+            64,
+            "expected strict, shape, order",
+        ),
+        (
+            vec!["replay", "agent", file, "--unmatched", "forward"],
+            64,
+            "--forward ENDPOINT",
+        ),
+        (
+            vec!["serve", "--listen", &serve_it, "--", "true"],
+            64,
+            "replay client",
+        ),
+    ] {
+        let outcome = run(program::run(&args, ""));
+        assert_eq!(outcome.code, Some(code), "{args:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(why), "{args:?}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_recording_serves_any_number_of_clients() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = capture(&dir);
+    let agent = format!("replay:{}?match=shape", file.display());
+    run(async {
+        let args = ["serve", "--listen", "ws://127.0.0.1:0", "--agent", &agent];
+        let mut serve = Program::start(&args);
+        let address = serve.address().await;
+        let file = file.to_str().unwrap();
+        let args = ["replay", "client", file, "--agent", &address];
+        let (one, two) = tokio::join!(program::run(&args, ""), program::run(&args, ""));
+        for outcome in [one, two] {
+            assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        }
+    });
+}
+
+#[test]
+fn a_translated_conversation_is_played_at_either_edge() {
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/vectors/transcripts/ts-sdk-example-agent-1.9.0.jsonl");
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("recordings");
+    let played = |file: &Path, edge: &str, relay: &[&str]| {
+        let file = file.to_str().unwrap();
+        let mut args = vec![
+            "replay", "client", file, "--edge", edge, "--", RELAY, "connect",
+        ];
+        args.extend(["--agent-dialect", "draft-gemini-0.1.21"]);
+        args.extend(relay);
+        let outcome = run(program::run(&args, ""));
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    };
+    let agent = format!("replay:{}?match=order", capture.display());
+    let record = [
+        "--record",
+        folder.to_str().unwrap(),
+        "--record-redact",
+        "full",
+    ];
+    played(&capture, "client", &[&record[..], &[&agent]].concat());
+    let recording = std::fs::read_dir(&folder).unwrap().next().unwrap();
+    let recording = recording.unwrap().path();
+    let words = |edge| {
+        let script = Script::open(&recording, edge).unwrap();
+        let steps = script.steps.into_iter();
+        steps.map(|step| step.frame).collect::<Vec<_>>()
+    };
+    assert_ne!(
+        words(Edge::Client),
+        words(Edge::Agent),
+        "nothing was translated"
+    );
+    // What the agent said, translated once more, is what the client had heard.
+    let agent = format!("replay:{}?edge=agent", recording.display());
+    played(&recording, "client", &[&agent]);
+}
