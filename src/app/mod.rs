@@ -28,5 +28,6 @@ mod shutdown;
 mod stderr;
 mod telemetry;
 mod tongues;
+mod viewer;
 
 pub use cli::run;

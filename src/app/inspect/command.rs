@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{grep, list, mark, scrub, show, verify};
-use crate::app::{cli, exit};
+use crate::app::{cli, exit, viewer};
 use crate::recording::Recording;
 
 /// What `inspect` is asked for.
@@ -28,6 +28,8 @@ enum Command {
     Grep(grep::Grep),
     /// Check that recordings are what was written
     Verify(verify::Verify),
+    /// Look at recordings in a browser
+    Open(viewer::Open),
     /// Put a mark into a recording, also while it is being written
     Mark(mark::Mark),
     /// Write a copy of a recording with today's rules about secrets
@@ -41,6 +43,7 @@ pub(in crate::app) fn run(args: &Inspect) -> ExitCode {
         Command::Show(args) => show::run(args),
         Command::Grep(args) => grep::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Open(args) => viewer::run(args),
         Command::Mark(args) => mark::run(args),
         Command::Scrub(args) => scrub::run(args),
     }
