@@ -17,4 +17,5 @@ mod recording;
 mod relay;
 mod support;
 mod transport;
+mod viewer;
 mod wire;

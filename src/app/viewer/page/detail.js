@@ -55,7 +55,7 @@ class Detail {
   }
 
   link(n, words) {
-    return button("link", words, () => this.jump(n));
+    return button("go", words, () => this.jump(n));
   }
 
   async parts(row, fact) {
