@@ -235,7 +235,9 @@ fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
     assert_eq!(viewer.found("t0=8000&t1=12000"), [8, 10]);
     assert_eq!(viewer.found("q=kind%3aresult&count=3"), [7, 14, 21]);
     assert_eq!(viewer.found("q=TWO+method:session/update&count=2"), [4, 11]);
-    assert_eq!(viewer.found("q=-method:session+-%22zzz"), [71]);
+    assert_eq!(viewer.found("q=-method:session+-zzz"), [71]);
+    assert_eq!(viewer.found("q=%22hello%20there%22&count=1"), [1]);
+    assert!(viewer.found("q=%22there%20hello%22").is_empty());
     let rows = viewer.json("api/0/rows?count=3&n=14");
     assert_eq!((&rows["total"], &rows["place"]), (&json!(31), &json!(5)));
     let prompt = &rows["rows"][0];

@@ -118,7 +118,7 @@ impl Hand {
     fn read(mut self) {
         let trouble = self.read_all().err();
         self.progress.trouble = trouble.map(|error| error.to_string());
-        self.tell(Vec::new(), 0);
+        self.tell(&[], 0);
     }
 
     /// Reads until the book is closed.
@@ -176,7 +176,7 @@ impl Hand {
         if read || (bytes, of) != (self.progress.bytes, self.progress.of) {
             self.progress.bytes = bytes;
             self.progress.of = of.max(bytes);
-            if !self.tell(entries, segment) {
+            if !self.tell(&entries, segment) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
         }
@@ -184,12 +184,12 @@ impl Hand {
     }
 
     /// Enters lines and wakes those who wait for them. Whether the book is still open.
-    fn tell(&mut self, entries: Vec<Entry>, segment: u16) -> bool {
+    fn tell(&mut self, entries: &[Entry], segment: u16) -> bool {
         let Some(book) = self.book.upgrade() else {
             return false;
         };
         let mut index = book.index();
-        for entry in &entries {
+        for entry in entries {
             index.take(segment, entry);
         }
         drop(index);

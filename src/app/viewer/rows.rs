@@ -15,6 +15,9 @@ use super::query::Query;
 use crate::recording::write::{self, Stamp, calendar};
 use crate::recording::{Body, Found, Header, What, line};
 
+/// Chunks of a run that are looked at for what it says.
+const CHUNKS: usize = 24;
+
 /// Rows in one answer.
 const MOST: usize = 500;
 
@@ -84,21 +87,28 @@ pub(super) fn rows(book: &Book, query: &Query) -> io::Result<Vec<u8>> {
         "from": from,
         "place": place,
     });
-    let known: Vec<(u32, Item, Value)> = (window.iter())
+    let folded = sieve.is_none() && !all;
+    let known: Vec<(Item, Value, Vec<Item>)> = (window.iter())
         .map(|at| {
-            let item = index.items[*at as usize];
-            (*at, item, told(*at, &item, &index))
+            let mut item = index.items[*at as usize];
+            if !folded {
+                item.run = 1;
+            }
+            (item, told(*at, &item, &index), run(*at, &item, &index))
         })
         .collect();
     drop(index);
     let mut out = head.to_string().into_bytes();
     out.pop();
     out.extend_from_slice(b",\"rows\":[");
-    for (place, (_, item, facts)) in known.iter().enumerate() {
+    for (place, (item, mut facts, run)) in known.into_iter().enumerate() {
         if place > 0 {
             out.push(b',');
         }
-        row(book, item, facts, &mut out)?;
+        if !run.is_empty() {
+            facts["says"] = says(book, &run)?.into();
+        }
+        row(book, &item, &facts, &mut out)?;
     }
     out.extend_from_slice(b"]}");
     Ok(out)
@@ -149,6 +159,44 @@ fn told(at: u32, item: &Item, index: &Index) -> Value {
         };
     }
     facts
+}
+
+/// The first chunks of the run that an item stands for; none when it is no run.
+fn run(at: u32, head: &Item, index: &Index) -> Vec<Item> {
+    if head.run < 2 {
+        return Vec::new();
+    }
+    let after = &index.items[at as usize + 1..];
+    let rest = after.iter().take(4 * CHUNKS);
+    let rest = rest.filter(|item| item.run == 0 && item.class == head.class);
+    std::iter::once(head)
+        .chain(rest)
+        .take(CHUNKS)
+        .copied()
+        .collect()
+}
+
+/// The beginning of what a run of chunks says. Of chunks that were heard and said again in other
+/// words, those at the edge of the first count.
+fn says(book: &Book, run: &[Item]) -> io::Result<String> {
+    let mut text = String::new();
+    let mut edge = None;
+    for item in run.iter().filter(|item| item.length as usize <= LONG) {
+        let Found::Event(event) = line(&book.span(item, item)?) else {
+            continue;
+        };
+        if let What::Message(message) = &event.what
+            && *edge.get_or_insert(message.hop) == message.hop
+            && let Some(tree) = message.body.json()
+            && let Some(said) = tree.pointer("/params/update/content/text")
+        {
+            text.push_str(said.as_str().unwrap_or_default());
+        }
+        if text.len() > 240 {
+            break;
+        }
+    }
+    Ok(text)
 }
 
 fn row(book: &Book, item: &Item, facts: &Value, out: &mut Vec<u8>) -> io::Result<()> {

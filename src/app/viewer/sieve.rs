@@ -2,7 +2,7 @@
 //!
 //! A filter is words with a space between: all must hold, and `-` before one turns it around.
 //! `method:`, `kind:`, `session:`, `from:` and `id:` name a part of a message; any other word is
-//! looked for in the whole line, whatever its case. Passing a large recording through takes
+//! looked for in the whole line, whatever its case; quotes hold words together. Passing a large recording through takes
 //! longer than a page waits, so it goes on where it stopped with each question. Not here: reading
 //! (see `book`).
 
@@ -64,7 +64,7 @@ impl Sieve {
         Self {
             text: text.to_owned(),
             all,
-            words: text.split_whitespace().map(Word::new).collect(),
+            words: split(text).iter().map(|word| Word::new(word)).collect(),
             seen: 0,
             through: Vec::new(),
         }
@@ -188,6 +188,23 @@ impl Part {
             }),
         }
     }
+}
+
+/// The words of a filter, without the quotes that held them together.
+fn split(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quoted = false;
+    for character in text.chars() {
+        match character {
+            '"' => quoted = !quoted,
+            _ if character.is_whitespace() && !quoted => words.push(std::mem::take(&mut word)),
+            _ => word.push(character),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// What events that are no messages are called.

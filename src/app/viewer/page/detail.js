@@ -88,7 +88,8 @@ class Detail {
   async whole(row, fact) {
     const rows = await this.source.rows({ all: "1", i0: row.i, count: Math.min(500, fact.run * 4) });
     const same = (one) => one.title === fact.title && one.hop === fact.hop && one.to === fact.to;
-    const words = rows.rows.map(facts).filter(same).slice(0, fact.run).map((one) => one.say);
+    const chunks = rows.rows.filter((one) => same(facts(one))).slice(0, fact.run);
+    const words = chunks.map((one) => text(object(object(object(object(object(one.line).m).params).update).content).text));
     return el("div", "pane", el("h3", "", `${grouped(fact.run)} chunks say`), el("div", "words", ...shown(words.join(""), true)));
   }
 

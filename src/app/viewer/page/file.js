@@ -146,14 +146,14 @@ class Dropped {
     const window = rows.slice(from, from + count);
     return {
       total: rows.length, seen: this.items.length, events: this.items.length, from, place,
-      rows: await Promise.all(window.map((i) => this.row(i))),
+      rows: await Promise.all(window.map((i) => this.row(i, !q && !all))),
     };
   }
 
-  async row(i) {
+  async row(i, folded) {
     const item = this.items[i];
     const ask = this.answers.get(item.n) ?? this.asks.get(item.n);
-    const row = { i, size: item.length, run: item.run, passed: item.passed, t: item.t };
+    const row = { i, size: item.length, run: folded ? item.run : 1, passed: item.passed, t: item.t };
     if (ask) {
       row.asked = ask.n;
       row.answered = ask.answer?.n;
@@ -169,7 +169,9 @@ class Dropped {
     const key = `${q} ${all} ${this.items.length}`;
     const known = this.sieves.get(key);
     if (known) return known;
-    const words = q.toLowerCase().split(/\s+/).map((word) => (word.startsWith("-") && word.length > 1 ? [false, word.slice(1)] : [true, word]));
+    const words = (q.toLowerCase().match(/(?:[^\s"]|"[^"]*"?)+/g) ?? [])
+      .map((word) => word.replaceAll('"', ""))
+      .map((word) => (word.startsWith("-") && word.length > 1 ? [false, word.slice(1)] : [true, word]));
     const found = [];
     for (let i = 0; i < this.items.length; ) {
       let end = i;

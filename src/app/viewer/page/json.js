@@ -48,8 +48,8 @@ function member(text, name) {
 const INLINE = 64;
 
 /**
- * JSON over lines: each with its depth, its pieces (class and text) and the JSON Pointer of what
- * stands there. Text that is no JSON ends early and is given as it is.
+ * JSON over lines: each with its depth, its pieces (class and text), the JSON Pointer of what stands
+ * there, and whether that is a whole container. Text that is no JSON ends early and is given as it is.
  */
 function lines(text) {
   const made = [];
@@ -82,6 +82,7 @@ function lines(text) {
       if (empty || stop > 0) {
         const last = empty ? at + 1 + empty[0].length : stop;
         inline(text.slice(at, last), put);
+        current.whole = true;
         at = last;
       } else {
         put("mark", c);
@@ -163,11 +164,12 @@ const LONG = 1200;
 function printed(text, paths = []) {
   const block = el("div", "json");
   const all = lines(text);
-  const differs = (path) => paths.some((one) => path === one || path.startsWith(one + "/"));
+  // What stands in one line stands out as a whole.
+  const differs = (path, whole) => paths.some((one) => path === one || path.startsWith(one + "/") || (whole && one.startsWith(path + "/")));
   const show = (from) => {
     const part = document.createDocumentFragment();
-    for (const { depth, pieces, path } of all.slice(from, from + LINES)) {
-      const row = el("div", differs(path) ? "jl differs" : "jl");
+    for (const { depth, pieces, path, whole } of all.slice(from, from + LINES)) {
+      const row = el("div", differs(path, whole) ? "jl differs" : "jl");
       row.style.setProperty("--depth", depth);
       for (const [name, piece] of pieces) row.append(tokenOf(name, piece));
       part.append(row);

@@ -118,13 +118,18 @@ function tell(state) {
     about.append(line("peers", `${peer(header.client)} ⇄ ${peer(header.agent)}`, 120), line("began", text(header.began).replace("T", " "), 30));
   }
   const done = state.bytes >= state.of;
+  const errors = button("bad", `${grouped(state.errors)} errors`, () => {
+    $("filter").value = "kind:error";
+    tab("sequence");
+    restart();
+  }, "Show them");
   const words = [
     took(state.lasted), size(state.of), `${grouped(state.turns)} turns`,
-    state.errors ? `${grouped(state.errors)} errors` : null, state.damaged ? `${grouped(state.damaged)} damaged lines` : null,
+    state.errors ? errors : null, state.damaged ? `${grouped(state.damaged)} damaged lines` : null,
     done ? (state.ended ? null : "not ended") : `reading, ${Math.floor((state.bytes * 100) / state.of)} %`,
     state.trouble ? `cannot be read further: ${state.trouble}` : null,
   ];
-  $("state").replaceChildren(...words.filter(Boolean).map((word) => line(/error|damaged|cannot/.test(word) ? "bad" : "", word, 200)));
+  $("state").replaceChildren(...words.filter(Boolean).map((word) => word instanceof Node ? word : line(/damaged|cannot/.test(word) ? "bad" : "", word, 200)));
   $("top").classList.toggle("live", Boolean(view.source.live && !state.ended && done));
   $("findings").replaceChildren(...view.findings.slice(0, 20).map((finding) => button("finding", `${finding.id}`, () => jump(finding.n), finding.text)));
   timeline.show(state);
