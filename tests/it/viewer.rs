@@ -246,7 +246,11 @@ fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
         (&json!(7), &json!(6_000))
     );
     assert_eq!(prompt["passed"], true);
-    assert_eq!(rows["rows"][1]["run"], 3);
+    let run = &rows["rows"][1];
+    assert_eq!(
+        (&run["run"], &run["says"]),
+        (&json!(3), &json!("onetwothree"))
+    );
     assert_eq!(rows["rows"][2]["asked"], 1);
     let turns = viewer.json("api/0/turns?from=8");
     assert_eq!(turns["turns"].as_array().unwrap().len(), 2);

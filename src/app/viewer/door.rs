@@ -31,6 +31,7 @@ impl Door {
             token: data_encoding::BASE64URL_NOPAD.encode(&bytes),
             origins: Origins {
                 origins: origins.into(),
+                hosts: Vec::new(),
                 names: Names::Loopback {
                     port,
                     default_port: 80,
@@ -54,11 +55,10 @@ impl Door {
         headers: &HeaderMap,
     ) -> Result<&'a str, StatusCode> {
         let all = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
-        let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-        let ours = matches!(site, None | Some(b"same-origin" | b"none"));
-        if !ours || self.origins.admit(all(ORIGIN), all(HOST)).is_err() {
-            return Err(StatusCode::FORBIDDEN);
-        }
+        let sites = headers.get_all("sec-fetch-site").into_iter();
+        let sites = sites.map(HeaderValue::as_bytes);
+        let come = self.origins.admit(all(ORIGIN), all(HOST), sites);
+        come.map_err(|_| StatusCode::FORBIDDEN)?;
         let (token, rest) = path
             .strip_prefix('/')
             .and_then(|path| path.split_once('/'))

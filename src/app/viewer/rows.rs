@@ -106,7 +106,7 @@ pub(super) fn rows(book: &Book, query: &Query) -> io::Result<Vec<u8>> {
             out.push(b',');
         }
         if !run.is_empty() {
-            facts["says"] = says(book, &run)?.into();
+            facts["says"] = says(book, item.run, &run)?.into();
         }
         row(book, &item, &facts, &mut out)?;
     }
@@ -161,7 +161,7 @@ fn told(at: u32, item: &Item, index: &Index) -> Value {
     facts
 }
 
-/// The first chunks of the run that an item stands for; none when it is no run.
+/// Where the first chunks of the run that an item stands for may be; nowhere when it is no run.
 fn run(at: u32, head: &Item, index: &Index) -> Vec<Item> {
     if head.run < 2 {
         return Vec::new();
@@ -176,9 +176,9 @@ fn run(at: u32, head: &Item, index: &Index) -> Vec<Item> {
         .collect()
 }
 
-/// The beginning of what a run of chunks says. Of chunks that were heard and said again in other
-/// words, those at the edge of the first count.
-fn says(book: &Book, run: &[Item]) -> io::Result<String> {
+/// The beginning of what a run of so many chunks says. Of chunks that were heard and said again in
+/// other words, those at the edge of the first count.
+fn says(book: &Book, mut count: u32, run: &[Item]) -> io::Result<String> {
     let mut text = String::new();
     let mut edge = None;
     for item in run.iter().filter(|item| item.length as usize <= LONG) {
@@ -191,8 +191,9 @@ fn says(book: &Book, run: &[Item]) -> io::Result<String> {
             && let Some(said) = tree.pointer("/params/update/content/text")
         {
             text.push_str(said.as_str().unwrap_or_default());
+            count -= 1;
         }
-        if text.len() > 240 {
+        if count == 0 || text.len() > 240 {
             break;
         }
     }

@@ -46,7 +46,7 @@ function listed(answer) {
   const sifting = answer.seen < answer.events;
   $("count").textContent = $("filter").value.trim() || timeline.range
     ? `${grouped(answer.total)} of ${grouped(answer.events)} events${sifting ? `, ${Math.floor((answer.seen * 100) / answer.events)} % searched` : ""}`
-    : `${grouped(answer.events)} events`;
+    : many(answer.events, "event");
   const nothing = answer.total === 0 && !sifting && answer.events > 0;
   $("empty").hidden = !nothing || view.tab !== "sequence";
   $("empty").textContent = nothing ? "Nothing here goes with this filter. Esc clears it." : "";
@@ -81,6 +81,7 @@ async function look(source) {
   view.source?.close();
   view.source = source;
   view.selected = null;
+  view.live = false;
   view.turns = new Turns($("turns"), source, (i) => openItem(i));
   view.detail = new Detail($("detail"), source, jump);
   view.detail.hide();
@@ -97,12 +98,24 @@ async function look(source) {
       rows.refresh();
       await new Promise((done) => setTimeout(done, 120));
       const { revision } = state;
+      const whole = state.bytes >= state.of;
       while (view.source === source && state.revision === revision) state = await source.state(revision);
+      if (whole) grew();
     } catch (error) {
       if (view.source === source) trouble(error);
       return;
     }
   }
+}
+
+/** It has become longer: it is live, until nothing has come for a while. */
+function grew() {
+  view.live = true;
+  clearTimeout(view.still);
+  view.still = setTimeout(() => {
+    view.live = false;
+    $("top").classList.remove("live");
+  }, 10000);
 }
 
 /** Says how the recording stands. */
@@ -118,19 +131,19 @@ function tell(state) {
     about.append(line("peers", `${peer(header.client)} ⇄ ${peer(header.agent)}`, 120), line("began", text(header.began).replace("T", " "), 30));
   }
   const done = state.bytes >= state.of;
-  const errors = button("bad", `${grouped(state.errors)} errors`, () => {
+  const errors = button("bad", many(state.errors, "error"), () => {
     $("filter").value = "kind:error";
     tab("sequence");
     restart();
   }, "Show them");
   const words = [
-    took(state.lasted), size(state.of), `${grouped(state.turns)} turns`,
-    state.errors ? errors : null, state.damaged ? `${grouped(state.damaged)} damaged lines` : null,
+    took(state.lasted), size(state.of), many(state.turns, "turn"),
+    state.errors ? errors : null, state.damaged ? many(state.damaged, "damaged line") : null,
     done ? (state.ended ? null : "not ended") : `reading, ${Math.floor((state.bytes * 100) / state.of)} %`,
     state.trouble ? `cannot be read further: ${state.trouble}` : null,
   ];
   $("state").replaceChildren(...words.filter(Boolean).map((word) => word instanceof Node ? word : line(/damaged|cannot/.test(word) ? "bad" : "", word, 200)));
-  $("top").classList.toggle("live", Boolean(view.source.live && !state.ended && done));
+  $("top").classList.toggle("live", Boolean(view.live && !state.ended && done));
   $("findings").replaceChildren(...view.findings.slice(0, 20).map((finding) => button("finding", `${finding.id}`, () => jump(finding.n), finding.text)));
   timeline.show(state);
 }

@@ -24,11 +24,12 @@ function button(name, text, act, title) {
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u;
 const UNSEEN_ALL = new RegExp(UNSEEN.source, "gu");
 
+const CONTROLS = "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US".split(" ");
+
 /** What a mark says of a character. */
 function markOf(character) {
   const code = character.codePointAt(0);
-  if (code < 0x20) return String.fromCharCode(0x2400 + code);
-  if (code === 0x7f) return "\u2421";
+  if (code < 0x20) return CONTROLS[code];
   return "U+" + code.toString(16).toUpperCase().padStart(4, "0");
 }
 
@@ -42,7 +43,7 @@ function shown(text, block) {
     const character = match[0];
     if (block && (character === "\n" || character === "\t")) continue;
     if (match.index > from) nodes.push(document.createTextNode(text.slice(from, match.index)));
-    const mark = el("span", "unseen", character === "\n" ? "⏎" : markOf(character));
+    const mark = el("span", "unseen", markOf(character));
     mark.title = "U+" + character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
     nodes.push(mark);
     from = match.index + character.length;
@@ -86,5 +87,8 @@ function size(bytes) {
   if (bytes < 1 << 30) return `${(bytes / (1 << 20)).toFixed(1)} MiB`;
   return `${(bytes / (1 << 30)).toFixed(2)} GiB`;
 }
+
+/** How many of something. */
+const many = (count, one) => `${grouped(count)} ${one}${count === 1 ? "" : "s"}`;
 
 const grouped = (number) => number.toLocaleString("en-US").replaceAll(",", "\u202f");
