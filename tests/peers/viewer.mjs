@@ -361,7 +361,7 @@ if (options.big) {
   }
   closeSync(file);
   await check(`a recording of ${options.big} MiB opens`, book.path, async (page) => {
-    await row(page, "tool 40").waitFor();
+    await row(page, "tool_call_update").waitFor();
     const first = await page.evaluate(() => performance.now());
     console.log(`viewer: figure: first rows of ${options.big} MiB after ${Math.round(first)} ms`);
     await page.waitForFunction(() => !/reading/.test(document.getElementById("state").textContent), null, { timeout: 120000 });
