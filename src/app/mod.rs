@@ -29,5 +29,6 @@ mod shutdown;
 mod stderr;
 mod telemetry;
 mod tongues;
+mod viewer;
 
 pub use cli::run;

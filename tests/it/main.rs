@@ -19,4 +19,5 @@ mod relay;
 mod replay;
 mod support;
 mod transport;
+mod viewer;
 mod wire;

@@ -28,6 +28,8 @@ echo "== JSON through every pair of wires"
 python3 json_suite.py
 echo "== killed at random moments"
 python3 kill.py
+echo "== the viewer in a browser"
+python3 viewer.py
 echo "== stalled readers"
 # Streams of 2 GiB take the optimised program; the other checks are as good on any.
 cargo build --quiet --release --locked --offline

@@ -17,6 +17,7 @@ sdk_py=0.12.1
 hypercorn=0.18.0
 acpremote=1.10.0
 goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
+playwright=1.65.1
 autobahn=25.10.1
 trace_viewer=5.0.0
 virtualenv=20.21.1 # the last that makes environments for Python 2.7
@@ -112,9 +113,33 @@ fi
 want="trace-viewer $trace_viewer"
 if ! is_there viewer "$want"; then
     begin viewer "$want"
-    cargo install --quiet --locked --root "$peers/viewer" \
+    cargo install --quiet --locked --debug --root "$peers/viewer" \
         agent-client-protocol-trace-viewer --version "$trace_viewer"
     complete viewer "$want"
+fi
+
+# What drives a browser, and a browser, for the viewer's page. Only root can have one from apt.
+want="playwright-core $playwright"
+if ! is_there browser "$want"; then
+    begin browser "$want"
+    npm install --prefix "$peers/browser" --ignore-scripts --no-audit --no-fund --loglevel=error \
+        "playwright-core@$playwright"
+    complete browser "$want"
+fi
+has_browser() {
+    for one in "${CHROMIUM:-chromium}" chromium-browser google-chrome; do
+        command -v "$one" > /dev/null && return 0
+    done
+    return 1
+}
+if ! has_browser; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+        echo "peers: installing chromium"
+        { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } \
+            > "$peers/browser/apt.log" 2>&1 || true
+    fi
+    has_browser ||
+        echo "peers: skipped: Chromium, for it is not to be had here (name one in CHROMIUM)" >&2
 fi
 
 # The Autobahn test suite for WebSocket. It never left Python 2.

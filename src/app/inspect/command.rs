@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use super::{
     diff, export, follow, grep, import, lint, list, mark, scrub, select, show, stats, verify,
 };
-use crate::app::{cli, exit};
+use crate::app::{cli, exit, viewer};
 use crate::recording::Recording;
 
 /// What `inspect` is asked for.
@@ -43,6 +43,8 @@ enum Command {
     Diff(diff::Diff),
     /// Check that recordings are what was written
     Verify(verify::Verify),
+    /// Look at recordings in a browser
+    Open(viewer::Open),
     /// Put a mark into a recording, also while it is being written
     Mark(mark::Mark),
     /// Write a copy of a recording with today's rules about secrets
@@ -61,6 +63,7 @@ pub(in crate::app) fn run(args: &Inspect) -> ExitCode {
         Command::Show(args) => show::run(args),
         Command::Grep(args) => grep::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Open(args) => viewer::run(args),
         Command::Mark(args) => mark::run(args),
         Command::Scrub(args) => scrub::run(args),
         Command::Follow(args) => follow::run(args),

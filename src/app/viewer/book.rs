@@ -1,0 +1,228 @@
+//! One recording that is being looked at: its index, its files, and a thread that reads on.
+//!
+//! The thread reads from the beginning to the end and then waits for more. What has been read can
+//! be asked for at any time, so the first events of a large recording are there at once. Not here:
+//! which recordings there are (see `shelf`).
+
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use super::index::{Index, Item};
+use super::sieve::Sieves;
+use crate::recording::{Entry, Found, Reader, Recording, Source, What, open};
+
+/// How long the reader of a recording sleeps at its end.
+const NAP: Duration = Duration::from_millis(150);
+
+/// How many lines are read before those who ask get their turn.
+const BATCH: usize = 2_000;
+
+/// One recording.
+#[derive(Debug)]
+pub(super) struct Book {
+    index: Mutex<Index>,
+    files: Mutex<Vec<Reader<Source>>>,
+    sieves: Mutex<Sieves>,
+    progress: watch::Sender<Progress>,
+    /// Dropping it ends the thread.
+    _awake: SyncSender<()>,
+}
+
+/// How far a recording has been read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Grows with everything that changes.
+    pub(super) revision: u64,
+    /// Bytes that were read.
+    pub(super) bytes: u64,
+    /// Bytes there are.
+    pub(super) of: u64,
+    /// Why it is not read any further.
+    pub(super) trouble: Option<String>,
+}
+
+/// What the thread holds.
+struct Hand {
+    book: std::sync::Weak<Book>,
+    recording: Recording,
+    stopped: Receiver<()>,
+    progress: Progress,
+}
+
+impl Book {
+    /// Opens a recording, and begins to read it.
+    ///
+    /// # Errors
+    /// When its first file cannot be opened, or no thread be had.
+    pub(super) fn open(recording: Recording) -> io::Result<Arc<Self>> {
+        let (awake, stopped) = sync_channel(0);
+        let first = recording.segments.first().ok_or(io::ErrorKind::NotFound)?;
+        open(first)?;
+        let book = Arc::new(Self {
+            index: Mutex::default(),
+            files: Mutex::default(),
+            sieves: Mutex::default(),
+            progress: watch::Sender::default(),
+            _awake: awake,
+        });
+        let hand = Hand {
+            book: Arc::downgrade(&book),
+            recording,
+            stopped,
+            progress: Progress::default(),
+        };
+        let thread = thread::Builder::new().name("viewer".to_owned());
+        thread.spawn(move || hand.read())?;
+        Ok(book)
+    }
+
+    pub(super) fn index(&self) -> MutexGuard<'_, Index> {
+        lock(&self.index)
+    }
+
+    pub(super) fn sieves(&self) -> MutexGuard<'_, Sieves> {
+        lock(&self.sieves)
+    }
+
+    /// How far it has been read, now and later.
+    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// The bytes from the beginning of `first` to the end of `last`, of the same segment.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn span(&self, first: &Item, last: &Item) -> io::Result<Bytes> {
+        let mut files = lock(&self.files);
+        let file = files
+            .get_mut(usize::from(first.segment))
+            .ok_or(io::ErrorKind::NotFound)?
+            .source();
+        file.seek(SeekFrom::Start(first.at))?;
+        let length = last.at + u64::from(last.length) - first.at;
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(64 << 20));
+        file.take(length).read_to_end(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+impl Hand {
+    fn read(mut self) {
+        let trouble = self.read_all().err();
+        self.progress.trouble = trouble.map(|error| error.to_string());
+        self.tell(&[], 0);
+    }
+
+    /// Reads until the book is closed.
+    fn read_all(&mut self) -> io::Result<()> {
+        let mut before = 0;
+        for segment in 0.. {
+            while self.recording.segments.len() <= usize::from(segment) {
+                if !self.wait() {
+                    return Ok(());
+                }
+                self.look_again()?;
+            }
+            let path = self.recording.segments[usize::from(segment)].clone();
+            let (mut reader, beside) = (open(&path)?, open(&path)?);
+            let Some(book) = self.book.upgrade() else {
+                return Ok(());
+            };
+            lock(&book.files).push(beside);
+            drop(book);
+            while let Some(read) = self.read_some(&mut reader, segment, before)? {
+                if !read && !self.wait() {
+                    return Ok(());
+                }
+            }
+            before += reader.at();
+        }
+        Ok(())
+    }
+
+    /// Reads some lines. Whether there were any, or `None` when the segment is over.
+    fn read_some(
+        &mut self,
+        reader: &mut Reader<Source>,
+        segment: u16,
+        before: u64,
+    ) -> io::Result<Option<bool>> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut over = false;
+        for entry in reader.take(BATCH) {
+            let entry = entry?;
+            over = matches!(
+                &entry.found,
+                Found::Event(event) if matches!(event.what, What::End { rotated: true, .. })
+            );
+            entries.push(entry);
+            if over {
+                break;
+            }
+        }
+        let read = !entries.is_empty();
+        // A packed segment, and one with a successor, does not grow.
+        over |= !read && self.recording.segments.len() > usize::from(segment) + 1;
+        let length = length(reader.source())?;
+        let (bytes, of) = (before + reader.at(), before + length);
+        if read || (bytes, of) != (self.progress.bytes, self.progress.of) {
+            self.progress.bytes = bytes;
+            self.progress.of = of.max(bytes);
+            if !self.tell(&entries, segment) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+        Ok((!over).then_some(read))
+    }
+
+    /// Enters lines and wakes those who wait for them. Whether the book is still open.
+    fn tell(&mut self, entries: &[Entry], segment: u16) -> bool {
+        let Some(book) = self.book.upgrade() else {
+            return false;
+        };
+        let mut index = book.index();
+        for entry in entries {
+            index.take(segment, entry);
+        }
+        drop(index);
+        self.progress.revision += 1;
+        book.progress.send_replace(self.progress.clone());
+        true
+    }
+
+    /// Sleeps. Whether the book is still open.
+    fn wait(&self) -> bool {
+        self.stopped.recv_timeout(NAP) == Err(RecvTimeoutError::Timeout)
+    }
+
+    /// Looks for segments that have come since.
+    fn look_again(&mut self) -> io::Result<()> {
+        let first = &self.recording.segments[0];
+        let now = Recording::of(Path::new(first))?;
+        if now.segments.len() > self.recording.segments.len() {
+            self.recording = now;
+        }
+        Ok(())
+    }
+}
+
+/// The (unpacked) bytes of a segment; where it is read from does not change.
+fn length(source: &mut Source) -> io::Result<u64> {
+    let at = source.stream_position()?;
+    let end = source.seek(SeekFrom::End(0))?;
+    source.seek(SeekFrom::Start(at))?;
+    Ok(end)
+}
+
+/// What a thread that panicked left behind is whole: nothing here is changed in two steps.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,148 @@
+// One event in full: the bytes it had, what was made of it and by which rules, and its pair.
+
+class Detail {
+  constructor(box, source, jump) {
+    Object.assign(this, { box, source, jump, at: 0 });
+  }
+
+  /** Shows a row; findings about it stand first. */
+  async show(row, findings) {
+    const turn = ++this.at;
+    const fact = facts(row);
+    const body = el("div", "body", el("p", "soft", "reading…"));
+    const head = this.head(fact);
+    for (const finding of findings) head.append(el("div", "finding", line("id", finding.id, 60), line("", finding.text)));
+    this.box.replaceChildren(head, body);
+    this.box.hidden = false;
+    this.box.scrollTop = 0;
+    try {
+      const parts = await this.parts(row, fact);
+      if (turn === this.at) body.replaceChildren(...parts);
+    } catch (error) {
+      if (turn === this.at) body.replaceChildren(el("p", "soft", `This cannot be read: ${error.message}`));
+    }
+  }
+
+  hide() {
+    this.at++;
+    this.box.hidden = true;
+    this.box.replaceChildren();
+  }
+
+  head(fact) {
+    const head = el("header", "");
+    const close = button("close", "×", () => document.dispatchEvent(new Event("unselect")), "Close (Esc)");
+    head.append(el("div", "first", line("title", fact.title, 120), el("span", `kind ${fact.kind in KINDS ? fact.kind : ""}`, SIGNS[fact.kind] ?? fact.kind), close));
+    const way = fact.kind in KINDS
+      ? [`${fact.heard ? "heard from" : "said to"} the ${fact.hop}`, fact.passed ? "passed on unchanged" : null]
+      : [];
+    const words = [fact.n === null ? null : `event ${fact.n}`, clock(fact.t), ...way, size(fact.length ?? fact.size)];
+    head.append(el("p", "soft", words.filter(Boolean).join(" · ")));
+    const facts = el("dl", "");
+    const put = (name, value) => value && facts.append(el("dt", "", name), el("dd", "", value));
+    if (fact.kind in KINDS) {
+      put("method", fact.method !== fact.title && fact.method ? line("", fact.method) : null);
+      put("id", fact.id === undefined ? null : line("", JSON.stringify(fact.id), 60));
+      put("session", fact.session ? line("", fact.session, 60) : null);
+      const isAsk = fact.kind === "request";
+      if (isAsk) put("answer", fact.answered ? this.link(fact.answered, `event ${fact.answered}, after ${took(fact.took)}`) : "none in this recording");
+      else if (fact.asked) put("request", this.link(fact.asked, `event ${fact.asked}, ${took(fact.took)} before`));
+      put("redacted", fact.redacted.length ? line("", fact.redacted.map((one) => one || "all of it").join(", ")) : null);
+    }
+    put("made from", fact.of ? this.link(fact.of, `event ${fact.of}`) : null);
+    if (facts.children.length) head.append(facts);
+    return head;
+  }
+
+  link(n, words) {
+    return button("go", words, () => this.jump(n));
+  }
+
+  async parts(row, fact) {
+    if (fact.kind === "damaged") return [el("p", "soft", fact.say), this.bytes((await this.source.event(row.i)).line)];
+    if (!(fact.kind in KINDS)) return await this.plain(row, fact);
+    const { before, after } = await this.sides(row, fact);
+    if (!before || !after) return [...(fact.run > 1 ? [await this.whole(row, fact)] : []), this.pane("", await this.body(row), [])];
+    const said = facts(after);
+    const paths = said.patch.map((step) => text(step.path)).filter(Boolean);
+    const rules = el("div", "rules", el("h3", "", said.rules.length ? "Changed by" : "Changed"));
+    for (const rule of said.rules) rules.append(this.rule(rule));
+    if (said.patch.length) rules.append(patch(said.patch));
+    const left = this.pane(`heard from the ${facts(before).hop}`, await this.body(before), paths, "before");
+    const right = this.pane(`said to the ${said.hop}`, await this.body(after), paths, "after");
+    return [rules, el("div", "sides", left, right)];
+  }
+
+  /** The heard row and the said one that was made of it, when there are both. */
+  async sides(row, fact) {
+    if (fact.of) {
+      const near = await this.source.rows({ all: "1", i0: Math.max(0, row.i - 200), i1: row.i, count: 300 });
+      return { before: near.rows.find((one) => facts(one).n === fact.of), after: row };
+    }
+    if (!fact.heard || fact.passed) return {};
+    const near = await this.source.rows({ all: "1", i0: row.i, i1: row.i + 60, count: 100 });
+    return { before: row, after: near.rows.find((one) => facts(one).of === fact.n && facts(one).kind in KINDS) };
+  }
+
+  /** All of what a run of chunks says. */
+  async whole(row, fact) {
+    const rows = await this.source.rows({ all: "1", i0: row.i, count: Math.min(500, fact.run * 4) });
+    const same = (one) => one.title === fact.title && one.hop === fact.hop && one.to === fact.to;
+    const chunks = rows.rows.filter((one) => same(facts(one))).slice(0, fact.run);
+    const words = chunks.map((one) => text(object(object(object(object(object(one.line).m).params).update).content).text));
+    return el("div", "pane", el("h3", "", `${grouped(fact.run)} chunks say`), el("div", "words", ...shown(words.join(""), true)));
+  }
+
+  rule(id) {
+    const made = el("div", "reason", line("rule", id, 120));
+    this.source.rule(id).then(({ why, lossy }) => {
+      if (why) made.append(el("p", "", ...shown(why, false)));
+      if (lossy) made.append(el("p", "soft", "lost: ", ...shown(lossy, false)));
+    }).catch(() => {});
+    return made;
+  }
+
+  async body(row) {
+    const { line, whole, length } = await this.source.event(row.i);
+    const body = member(line, "m");
+    return { text: body ?? bodyText(whole ? object(JSON.parse(line)) : {}), json: body !== null, whole, length, i: row.i };
+  }
+
+  pane(title, body, paths, side) {
+    const pane = el("section", `pane ${side ?? ""}`);
+    const show = (body) => {
+      const copy = button("tool", "copy", () => navigator.clipboard?.writeText(body.text).then(() => (copy.textContent = "copied")), "Copy the body as it was");
+      const content = body.json ? printed(body.text, paths) : this.bytes(body.text);
+      pane.replaceChildren(el("div", "pane-head", el("h3", "", title || "body"), copy), content);
+      if (!body.whole) {
+        pane.append(button("more", `the rest of ${size(body.length)}`, async () => {
+          const { line } = await this.source.event(body.i, true);
+          show({ ...body, text: member(line, "m") ?? line, whole: true });
+        }));
+      }
+    };
+    show(body);
+    return pane;
+  }
+
+  async plain(row, fact) {
+    const { line } = await this.source.event(row.i);
+    const full = fact.kind === "stderr" ? bodyText(object(JSON.parse(line))) : fact.say;
+    return [this.bytes(full), el("details", "", el("summary", "", "the line in the recording"), printed(line))];
+  }
+
+  bytes(words) {
+    return el("pre", "bytes", ...shown(words.slice(0, 200000), true));
+  }
+}
+
+/** A patch (RFC 6902) for a person. */
+function patch(steps) {
+  const signs = { add: "+", remove: "−", replace: "~", move: "→", copy: "⧉", test: "=" };
+  const made = el("ul", "patch");
+  for (const step of steps.slice(0, 200)) {
+    const value = step.value === undefined ? null : line("value", JSON.stringify(step.value), 160);
+    made.append(el("li", signs[step.op] ? text(step.op) : "", el("b", "", signs[step.op] ?? "?"), line("path", text(step.path) || "the whole message", 160), value));
+  }
+  return made;
+}

@@ -1,0 +1,249 @@
+// A recording that was dropped onto the page, read here: an index first, windows of it later.
+// What it answers is what the server answers.
+
+/** Bytes that are read at a time. */
+const BLOCK = 1 << 20;
+
+class Dropped {
+  live = false;
+
+  constructor(file) {
+    this.file = file;
+    this.items = [];
+    this.folded = [];
+    this.turnList = [];
+    this.asks = new Map();
+    this.answers = new Map();
+    this.byId = new Map();
+    this.runs = [];
+    this.header = null;
+    this.counts = { errors: 0, damaged: 0 };
+    this.bytes = 0;
+    this.revision = 0;
+    this.sieves = new Map();
+  }
+
+  /** Reads all of it; `progress` is told now and then. */
+  async read(progress) {
+    let rest = new Uint8Array(0);
+    let told = performance.now();
+    for (let at = 0; at < this.file.size && !this.closed; at += BLOCK) {
+      const block = new Uint8Array(await this.file.slice(at, at + BLOCK).arrayBuffer());
+      const bytes = new Uint8Array(rest.length + block.length);
+      bytes.set(rest);
+      bytes.set(block, rest.length);
+      let from = 0;
+      for (let end; (end = bytes.indexOf(10, from)) >= 0; from = end + 1) {
+        this.take(at - rest.length + from, bytes.subarray(from, end));
+      }
+      rest = bytes.slice(from);
+      this.bytes = at + block.length;
+      if (performance.now() - told > 200) {
+        told = performance.now();
+        this.revision++;
+        progress();
+      }
+    }
+    this.revision++;
+    progress();
+  }
+
+  take(at, bytes) {
+    const line = parseLine(bytes);
+    if (line?.acpr) {
+      this.header ??= line;
+      return;
+    }
+    const last = this.items[this.items.length - 1];
+    const item = { at, length: bytes.length + 1, n: line?.n ?? last?.n ?? 0, t: last?.t ?? 0, run: 1, passed: false, kind: "other" };
+    const i = this.items.push(item) - 1;
+    if (!line) {
+      item.kind = "damaged";
+      this.counts.damaged++;
+    } else {
+      item.t = Math.max(item.t, Math.round(line.t * 1e6));
+      this.learn(i, item, line);
+    }
+    if (item.kind !== "passed" && item.run > 0) this.folded.push(i);
+  }
+
+  learn(i, item, line) {
+    this.ended = line.k === "end";
+    if (line.k === "passed") {
+      item.kind = "passed";
+      for (let at = i - 1; at >= 0 && this.items[at].n >= line.from; at--) {
+        const one = this.items[at];
+        if (one.n <= line.to && one.to === line.h) one.passed = true;
+      }
+      return;
+    }
+    if (line.k !== "msg") {
+      this.runs = [];
+      return;
+    }
+    const to = line.d === ">" ? "agent" : "client";
+    item.to = to;
+    item.kind = line.is === "error" ? "error" : to;
+    this.counts.errors += line.is === "error" ? 1 : 0;
+    const edge = text(line.h) + to;
+    const kind = line.me === "session/update" ? text(object(object(object(line.m).params).update).sessionUpdate) : "";
+    const run = kind.endsWith("_chunk") ? this.runs.find((one) => one.edge === edge && one.kind === kind && one.session === line.s) : null;
+    if (run) {
+      run.head.run++;
+      item.run = 0;
+    } else {
+      this.runs = this.runs.filter((one) => one.edge !== edge);
+      if (kind.endsWith("_chunk")) this.runs.push({ edge, kind, session: line.s, head: item });
+    }
+    this.pair(i, item, line, edge);
+  }
+
+  pair(i, item, line, edge) {
+    if (line.is === "request") {
+      const ask = { i, n: line.n, t: item.t, method: line.me };
+      this.asks.set(line.n, ask);
+      this.byId.set(edge + JSON.stringify(line.id), ask);
+      if (line.me === "session/prompt" && line.h === "client" && line.d === ">") {
+        ask.turn = { i, n: line.n, t: item.t, session: line.s, end: null };
+        this.turnList.push(ask.turn);
+      }
+    } else if (line.is === "result" || line.is === "error") {
+      const back = text(line.h) + (line.d === ">" ? "client" : "agent") + JSON.stringify(line.id);
+      const ask = this.asks.get(line.re) ?? this.byId.get(back);
+      if (!ask) return;
+      this.answers.set(line.n, ask);
+      ask.answer ??= { n: line.n, t: item.t };
+      if (ask.turn && !ask.turn.end) ask.turn.end = { i, n: line.n, t: item.t, failed: line.is === "error" };
+    }
+  }
+
+  async state() {
+    const names = ["agent", "client", "error", "other"];
+    const buckets = Object.fromEntries(names.map((name) => [name, new Array(240).fill(0)]));
+    const lasted = this.items[this.items.length - 1]?.t ?? 0;
+    for (const item of this.items) {
+      if (item.kind !== "passed") (buckets[item.kind] ?? buckets.other)[Math.floor((item.t * 240) / (lasted + 1))]++;
+    }
+    const header = this.header && {
+      began: new Date(this.header.began * 1000).toISOString().slice(0, 19) + "Z",
+      by: this.header.by,
+      client: object(this.header.client),
+      agent: object(this.header.agent),
+      redaction: object(this.header.redact).mode,
+    };
+    return {
+      name: this.file.name, header, buckets, lasted, revision: this.revision, bytes: this.bytes, of: this.file.size,
+      events: this.items.length, turns: this.turnList.length, ended: this.ended === true, ...this.counts,
+    };
+  }
+
+  async rows({ q = "", all, t0 = 0, t1 = Infinity, i0 = 0, i1 = Infinity, from = 0, count = 100, n }) {
+    let picked = all ? this.items.keys() : this.folded;
+    if (q) picked = await this.sift(q, all);
+    const inside = (i) => i >= i0 && i <= i1 && this.items[i].t >= t0 && this.items[i].t <= t1;
+    const rows = Array.from(picked).filter(inside);
+    const place = n === undefined ? null : rows.filter((i) => this.items[i].n < n).length;
+    const window = rows.slice(from, from + count);
+    return {
+      total: rows.length, seen: this.items.length, events: this.items.length, from, place,
+      rows: await Promise.all(window.map((i) => this.row(i, !q && !all))),
+    };
+  }
+
+  async row(i, folded) {
+    const item = this.items[i];
+    const ask = this.answers.get(item.n) ?? this.asks.get(item.n);
+    const row = { i, size: item.length, run: folded ? item.run : 1, passed: item.passed, t: item.t };
+    if (ask) {
+      row.asked = ask.n;
+      row.answered = ask.answer?.n;
+      row.took = (ask.n === item.n ? ask.answer?.t : item.t) - ask.t;
+      if (Number.isNaN(row.took)) row.took = null;
+    }
+    const line = item.kind === "damaged" ? null : parseLine(new Uint8Array(await this.bytesOf(item).arrayBuffer()), true);
+    return line ? { ...row, line } : { ...row, fault: "the line is not what was written: it was changed or damaged" };
+  }
+
+  /** A word has to stand in the line, in whatever case. */
+  async sift(q, all) {
+    const key = `${q} ${all} ${this.items.length}`;
+    const known = this.sieves.get(key);
+    if (known) return known;
+    const words = (q.toLowerCase().match(/(?:[^\s"]|"[^"]*"?)+/g) ?? [])
+      .map((word) => word.replaceAll('"', ""))
+      .map((word) => (word.startsWith("-") && word.length > 1 ? [false, word.slice(1)] : [true, word]));
+    const found = [];
+    for (let i = 0; i < this.items.length; ) {
+      let end = i;
+      const first = this.items[i];
+      while (end < this.items.length && this.items[end].at + this.items[end].length - first.at <= BLOCK) end++;
+      end = Math.max(end, i + 1);
+      const last = this.items[end - 1];
+      const block = new Uint8Array(await this.file.slice(first.at, last.at + last.length).arrayBuffer());
+      for (; i < end; i++) {
+        const item = this.items[i];
+        if (item.kind === "passed" && !all) continue;
+        const line = decoder.decode(block.subarray(item.at - first.at, item.at - first.at + item.length)).toLowerCase();
+        if (words.every(([wanted, word]) => holds(line, word) === wanted)) found.push(i);
+      }
+    }
+    this.sieves.set(key, found);
+    return found;
+  }
+
+  async turns(from) {
+    return { total: this.turnList.length, from, turns: this.turnList.slice(from, from + 500) };
+  }
+
+  async event(i) {
+    const line = await this.bytesOf(this.items[i]).text();
+    return { line, whole: true, length: line.length };
+  }
+
+  async rule() {
+    return {};
+  }
+
+  bytesOf(item) {
+    return this.file.slice(item.at, item.at + item.length);
+  }
+
+  close() {
+    this.closed = true;
+  }
+}
+
+const decoder = new TextDecoder();
+const PARTS = { method: "me", kind: "is", session: "s", from: "d", id: "id" };
+
+/** Whether a word of a filter holds for a line, both in lower case. */
+function holds(line, word) {
+  const [, part, rest] = /^(method|kind|session|from|id):(.*)$/.exec(word) ?? [];
+  if (!part) return line.includes(word);
+  const value = member(line, PARTS[part]) ?? (part === "kind" ? member(line, "k") : null);
+  if (value === null) return false;
+  if (part === "from") return (value === '">"' ? "client" : "agent").includes(rest);
+  return part === "id" ? value === rest : value.includes(rest);
+}
+
+const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
+  for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ 0x82f63b78 : byte >>> 1;
+  return byte;
+});
+
+/** A line whose checksum holds; null for any other. */
+function parseLine(bytes, checked) {
+  const end = bytes.length - (bytes[bytes.length - 1] === 10 ? 19 : 18);
+  if (end < 1) return null;
+  if (!checked) {
+    let sum = 0xffffffff;
+    for (let i = 0; i < end; i++) sum = CRC[(sum ^ bytes[i]) & 255] ^ (sum >>> 8);
+    const said = decoder.decode(bytes.subarray(end + 8, end + 16));
+    if (((sum ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0") !== said) return null;
+  }
+  try {
+    return object(JSON.parse(decoder.decode(bytes)));
+  } catch {
+    return null;
+  }
+}

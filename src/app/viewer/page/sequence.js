@@ -1,0 +1,52 @@
+// The sequence view: three lanes, an arrow for each message, everything else in line.
+
+/** What each kind of line that is no message looks like. */
+const SIGNS = {
+  stderr: "stderr", proc: "process", link: "link", note: "note", gap: "gap", mark: "mark",
+  clock: "clock", resume: "resume", end: "end", rotate: "next", damaged: "damaged", passed: "passed",
+};
+
+function sequenceRow(row) {
+  const fact = facts(row);
+  const made = el("div", "row");
+  made.setAttribute("role", "option");
+  made.dataset.i = fact.i;
+  made.append(el("time", "", clock(fact.t)), fact.hop && fact.kind in KINDS ? arrow(fact) : remark(fact), tail(fact));
+  if (fact.bad) made.classList.add("bad");
+  return made;
+}
+
+const KINDS = { request: "asks", notification: "tells", result: "answers", error: "fails", malformed: "no message" };
+
+/** From where to where, as percent of the lanes. */
+function arrow(fact) {
+  const box = el("div", `lane ${fact.kind} to-${fact.to} by-${fact.to === "agent" ? "client" : "agent"}`);
+  const through = fact.heard && fact.passed;
+  box.classList.add(through ? "through" : fact.hop === "client" ? "left" : "right");
+  const label = el("div", "label", line("title", fact.title, 80));
+  if (fact.run > 1) label.append(el("span", "times", `×${grouped(fact.run)}`));
+  for (const rule of fact.rules.slice(0, 2)) label.append(line("rule", rule.split("/").pop(), 40));
+  if (fact.rules.length > 2) label.append(el("span", "rule", `+${fact.rules.length - 2}`));
+  if (fact.redacted.length) label.append(el("span", "lock", "redacted"));
+  label.append(line("say", fact.say));
+  box.append(label, el("i", "shaft"));
+  if (through) box.append(el("i", "stop"));
+  return box;
+}
+
+function remark(fact) {
+  const box = el("div", `remark ${SIGNS[fact.kind] ?? "other"}`);
+  box.append(el("span", "sign", SIGNS[fact.kind] ?? "other"), line("title", fact.title === SIGNS[fact.kind] ? "" : fact.title, 60), line("say", fact.say));
+  return box;
+}
+
+/** How long it took, or how large it is. */
+function tail(fact) {
+  if (fact.kind === "result" || fact.kind === "error") {
+    const made = el("span", "tail", took(fact.took));
+    if (fact.took > 2e6) made.classList.add("slow");
+    return made;
+  }
+  if (fact.kind === "request" && fact.heard && !fact.answered) return el("span", "tail open", "no answer");
+  return el("span", "tail size", fact.hop ? size(fact.length ?? fact.size) : "");
+}

@@ -1,0 +1,162 @@
+// The turn view: each prompt with what came of it: text in one piece, thoughts, plans, tool calls
+// with what they said at last, permissions, and how it ended.
+
+/** Rows of a turn that are read before somebody asks for more. */
+const TURN_ROWS = 1000;
+
+class Turns {
+  constructor(box, source, open) {
+    Object.assign(this, { box, source, open, known: [] });
+    this.sight = new IntersectionObserver((seen) => {
+      for (const { target, isIntersecting } of seen) if (isIntersecting) this.fill(target);
+    }, { root: box, rootMargin: "600px" });
+  }
+
+  /** Shows the turns there are; those that are done are not made again. */
+  async update() {
+    for (let from = 0, total = 1; from < total; from += 500) {
+      const answer = await this.source.turns(from);
+      total = answer.total;
+      answer.turns.forEach((turn, at) => this.place(from + at, turn));
+      if (from > 5000) break;
+    }
+  }
+
+  place(at, turn) {
+    const known = this.known[at];
+    if (known?.done) return;
+    const card = known?.card ?? el("article", "turn");
+    this.known[at] = { card, turn, done: turn.end !== null };
+    card.turn = { ...turn, number: at + 1 };
+    card.filled = false;
+    if (!known) {
+      card.append(this.head(card.turn), el("div", "flow"));
+      this.box.append(card);
+    }
+    this.sight.unobserve(card);
+    this.sight.observe(card);
+  }
+
+  head(turn) {
+    const lasts = turn.end ? took(turn.end.t - turn.t) : "not ended";
+    const head = el("header", "", el("b", "", `Turn ${turn.number}`), el("time", "", clock(turn.t)), el("span", turn.end ? "lasts" : "lasts open", lasts));
+    if (turn.session) head.append(line("session", turn.session, 40));
+    return head;
+  }
+
+  async fill(card) {
+    if (card.filled) return;
+    card.filled = true;
+    const { turn } = card;
+    const i1 = turn.end?.i;
+    const rows = [];
+    for (let total = 1; rows.length < Math.min(total, TURN_ROWS); ) {
+      const answer = await this.source.rows({ all: "1", i0: turn.i, i1, from: rows.length, count: 500 });
+      total = answer.total;
+      card.left = total - TURN_ROWS;
+      if (!answer.rows.length) break;
+      rows.push(...answer.rows);
+    }
+    const flow = el("div", "flow");
+    for (const part of parts(rows.map(facts), rows)) flow.append(this.part(part));
+    if (card.left > 0) flow.append(el("p", "rest", `${grouped(card.left)} more events: see the sequence`));
+    card.replaceChildren(this.head(turn), flow);
+    this.told?.(card);
+  }
+
+  part(part) {
+    const made = el("div", `part ${part.kind}`);
+    made.tabIndex = 0;
+    made.addEventListener("click", () => this.open(part.i));
+    made.addEventListener("keydown", (event) => event.key === "Enter" && this.open(part.i));
+    if (part.label) made.append(el("span", "who", part.label));
+    if (part.kind === "tool") {
+      const status = part.status || "pending";
+      const known = ["pending", "in_progress", "completed", "failed"].includes(status) ? status : "";
+      made.append(el("div", "call", el("i", `dot ${known}`), line("title", part.title || part.call, 200), line("status", status.replace("_", " "), 30), el("span", "lasts", took(part.until - part.t))));
+      if (part.text) made.append(el("pre", "", ...shown(part.text.slice(0, 1500), true)));
+      for (const diff of part.diffs) made.append(diffOf(diff));
+      for (const grant of part.grants ?? []) made.append(el("div", "grant", "asked for permission → ", line("", grant.say || "no answer", 60), el("span", "lasts", took(grant.took))));
+    } else if (part.kind === "plan") {
+      for (const entry of part.entries) made.append(el("div", "entry", el("i", `dot ${entry.status}`), line("", entry.content)));
+    } else {
+      made.append(el("div", "words", ...shown(part.text.slice(0, 20000), true)));
+    }
+    if (part.count > 1) made.append(el("span", "times", `${grouped(part.count)} chunks`));
+    return made;
+  }
+}
+
+function diffOf({ path, old, now }) {
+  const box = el("pre", "diff", el("div", "path", ...shown(path, false)));
+  const rows = (name, sign, words) => words && words.split("\n").slice(0, 12).forEach((words) => box.append(el("div", name, sign, ...shown(words.slice(0, 300), true))));
+  rows("old", "− ", old);
+  rows("new", "+ ", now);
+  return box;
+}
+
+/** What happened in a turn, with chunks merged and the updates of a tool call in one. */
+function parts(all, rows) {
+  const made = [];
+  const tools = new Map();
+  const grants = new Map();
+  const canonical = new Set(all.filter((fact) => fact.method === "session/update" && fact.heard).map((fact) => fact.n));
+  const say = (fact, kind, label, words, more = {}) => made.push({ i: fact.i, t: fact.t, kind, label, text: words, count: 1, ...more });
+  all.forEach((fact, at) => {
+    const body = object(object(rows[at].line).m);
+    const params = object(body.params);
+    // Of a message and the one that was made of it, one is enough.
+    if (fact.of && canonical.has(fact.of)) return;
+    if (fact.kind === "stderr") say(fact, "stderr", "stderr", fact.say);
+    else if (fact.kind === "request" && fact.method === "session/prompt" && fact.heard) {
+      const words = list(params.prompt).map((block) => text(object(block).text) || `[${text(object(block).type) || "?"}]`);
+      say(fact, "prompt", "prompt", words.join("\n"));
+    } else if (fact.method === "session/prompt" && fact.took !== undefined && fact.heard && fact.kind !== "request") {
+      say(fact, fact.bad ? "stop failed" : "stop", "", fact.bad ? `failed: ${fact.say}` : fact.say || "ended");
+    } else if (fact.method === "session/cancel" && fact.heard) say(fact, "stop", "", "cancel asked");
+    else if (fact.method === "session/request_permission" && fact.heard) {
+      if (fact.kind === "request") {
+        const grant = { say: "", took: null };
+        grants.set(fact.n, grant);
+        const tool = tools.get(text(object(params.toolCall).toolCallId));
+        if (tool) (tool.grants ??= []).push(grant);
+        else say(fact, "tool", "", "", { title: fact.say || "permission", status: "pending", until: fact.t, diffs: [], grants: [grant] });
+      } else Object.assign(grants.get(fact.asked) ?? {}, { say: fact.say, took: fact.took });
+    } else if (fact.method === "session/update") update(fact, object(params.update), made, tools, say);
+    else if (fact.heard && fact.kind === "request") say(fact, "call", fact.to === "client" ? "agent asks" : "client asks", `${fact.method} ${fact.say}`);
+    else if (fact.kind === "note" || fact.kind === "damaged" || fact.kind === "gap") say(fact, "stderr", fact.kind, `${fact.title} ${fact.say}`);
+  });
+  return made;
+}
+
+function update(fact, update, made, tools, say) {
+  const kind = text(update.sessionUpdate);
+  const last = made[made.length - 1];
+  if (kind.endsWith("_chunk")) {
+    const label = { agent_message_chunk: "agent", agent_thought_chunk: "thought", user_message_chunk: "user" }[kind] ?? kind;
+    const content = object(update.content);
+    const words = text(content.text) || (content.type && content.type !== "text" ? `[${text(content.type)}]` : "");
+    if (last?.label === label) {
+      last.text += words;
+      last.count++;
+    } else if (words) say(fact, label === "thought" ? "thought" : "words-of", label, words);
+  } else if (kind === "tool_call" || kind === "tool_call_update") {
+    const id = text(update.toolCallId);
+    let tool = tools.get(id);
+    if (!tool) {
+      say(fact, "tool", "", "", { call: id, until: fact.t, diffs: [] });
+      tools.set(id, (tool = made[made.length - 1]));
+    }
+    tool.title = text(update.title) || tool.title;
+    tool.status = text(update.status) || tool.status;
+    tool.until = fact.t;
+    const contents = list(update.content).map(object);
+    const words = contents.map((one) => text(object(one.content).text)).filter(Boolean).join("\n");
+    if (words) tool.text = words;
+    const diffs = contents.filter((one) => one.type === "diff");
+    if (diffs.length) tool.diffs = diffs.map((one) => ({ path: text(one.path), old: text(one.oldText), now: text(one.newText) }));
+  } else if (kind === "plan") {
+    const entries = list(update.entries).map((one) => ({ content: text(object(one).content), status: ["completed", "in_progress"].find((known) => known === object(one).status) ?? "pending" }));
+    say(fact, "plan", "plan", "", { entries });
+  }
+}

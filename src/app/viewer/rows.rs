@@ -1,0 +1,261 @@
+//! A window of a recording as the page gets it: the lines, each with what only a reader of all
+//! of them knows.
+//!
+//! Lines that are long come without their body, which the page asks for when somebody looks.
+//! Not here: which lines there are (see `index`), where the answers go (see `routes`).
+
+use std::io;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::book::{Book, Progress};
+use super::index::{Index, Item};
+use super::query::Query;
+use crate::recording::write::{self, Stamp, calendar};
+use crate::recording::{Body, Found, Header, What, line};
+
+/// Chunks of a run that are looked at for what it says.
+const CHUNKS: usize = 24;
+
+/// Rows in one answer.
+const MOST: usize = 500;
+
+/// Bytes of a line beyond which its body is left out.
+const LONG: usize = 8 << 10;
+
+/// Parts of the timeline.
+const BUCKETS: usize = 240;
+
+/// How a recording stands: what the page shows around the rows.
+pub(super) fn state(name: &str, book: &Book, progress: &Progress) -> Value {
+    let index = book.index();
+    let [to_agent, to_client, errors, other] = index.buckets(BUCKETS);
+    json!({
+        "name": name,
+        "header": index.header.as_ref().map(header),
+        "revision": progress.revision,
+        "bytes": progress.bytes,
+        "of": progress.of,
+        "trouble": progress.trouble,
+        "events": index.items.len(),
+        "turns": index.turns.len(),
+        "errors": index.errors,
+        "damaged": index.damaged,
+        "ended": index.ended,
+        "lasted": index.lasted(),
+        "buckets": {"agent": to_agent, "client": to_client, "error": errors, "other": other},
+    })
+}
+
+/// The rows that a page asks for with `from` and `count`, after `q` (a filter), `all` (no
+/// folding), `t0` and `t1` (microseconds), `i0` and `i1` (items). With `n`, also where the event
+/// of that number stands among them.
+///
+/// # Errors
+/// When the recording cannot be read.
+pub(super) fn rows(book: &Book, query: &Query) -> io::Result<Vec<u8>> {
+    let (filter, all) = (query.text("q").trim(), query.text("all") == "1");
+    let mut sieves = book.sieves();
+    let sieve = match filter {
+        "" => None,
+        text => Some(sieves.ask(book, text, all)?),
+    };
+    let index = book.index();
+    let every: Vec<u32>;
+    let list: &[u32] = match sieve {
+        Some(sieve) => &sieve.through,
+        None if all => {
+            let until = u32::try_from(index.items.len()).unwrap_or(u32::MAX);
+            every = (0..until).collect();
+            &every
+        }
+        None => &index.folded,
+    };
+    let seen = sieve.map_or(index.items.len(), |sieve| sieve.seen);
+    let list = within(list, &index, query);
+    let from: usize = query.number("from").unwrap_or(0).min(list.len());
+    let count = query.number("count").unwrap_or(100).min(MOST);
+    let window = &list[from..list.len().min(from + count)];
+    let place = query
+        .number("n")
+        .map(|n| list.partition_point(|at| index.items[*at as usize].n < n));
+    let head = json!({
+        "total": list.len(),
+        "seen": seen,
+        "events": index.items.len(),
+        "from": from,
+        "place": place,
+    });
+    let folded = sieve.is_none() && !all;
+    let known: Vec<(Item, Value, Vec<Item>)> = (window.iter())
+        .map(|at| {
+            let mut item = index.items[*at as usize];
+            if !folded {
+                item.run = 1;
+            }
+            (item, told(*at, &item, &index), run(*at, &item, &index))
+        })
+        .collect();
+    drop(index);
+    let mut out = head.to_string().into_bytes();
+    out.pop();
+    out.extend_from_slice(b",\"rows\":[");
+    for (place, (item, mut facts, run)) in known.into_iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        if !run.is_empty() {
+            facts["says"] = says(book, item.run, &run)?.into();
+        }
+        row(book, &item, &facts, &mut out)?;
+    }
+    out.extend_from_slice(b"]}");
+    Ok(out)
+}
+
+/// The turns from `from`, at most `count`.
+pub(super) fn turns(book: &Book, query: &Query) -> Value {
+    let index = book.index();
+    let from: usize = query.number("from").unwrap_or(0).min(index.turns.len());
+    let count = query.number("count").unwrap_or(MOST).min(MOST);
+    let rest = &index.turns[from..];
+    let turns = rest.iter().take(count).map(|turn| {
+        let end = turn
+            .end
+            .map(|end| json!({"i": end.item, "n": end.n, "t": end.t, "failed": end.failed}));
+        json!({"i": turn.item, "n": turn.n, "t": turn.t, "session": turn.session, "end": end})
+    });
+    json!({"total": index.turns.len(), "from": from, "turns": turns.collect::<Vec<_>>()})
+}
+
+fn within<'a>(list: &'a [u32], index: &Index, query: &Query) -> &'a [u32] {
+    let time = |at: &u32| index.items[*at as usize].t;
+    let t0 = query.number("t0").unwrap_or(0);
+    let t1 = query.number("t1").unwrap_or(u64::MAX);
+    let i0 = query.number("i0").unwrap_or(0);
+    let i1 = query.number("i1").unwrap_or(u32::MAX);
+    let from = list.partition_point(|at| time(at) < t0 || *at < i0);
+    let to = list.partition_point(|at| time(at) <= t1 && *at <= i1);
+    &list[from.min(to)..to]
+}
+
+/// What is known of a line besides what stands in it.
+fn told(at: u32, item: &Item, index: &Index) -> Value {
+    let mut facts = json!({"i": at, "size": item.length});
+    if item.passed {
+        facts["passed"] = true.into();
+    }
+    if item.run > 1 {
+        facts["run"] = item.run.into();
+    }
+    if let Some(exchange) = index.exchange(item.n) {
+        facts["asked"] = exchange.n.into();
+        facts["answered"] = exchange.answer.map(|answer| answer.n).into();
+        facts["took"] = if exchange.n == item.n {
+            exchange.took().into()
+        } else {
+            item.t.saturating_sub(exchange.asked).into()
+        };
+    }
+    facts
+}
+
+/// Where the first chunks of the run that an item stands for may be; nowhere when it is no run.
+fn run(at: u32, head: &Item, index: &Index) -> Vec<Item> {
+    if head.run < 2 {
+        return Vec::new();
+    }
+    let after = &index.items[at as usize + 1..];
+    let rest = after.iter().take(4 * CHUNKS);
+    let rest = rest.filter(|item| item.run == 0 && item.class == head.class);
+    std::iter::once(head)
+        .chain(rest)
+        .take(CHUNKS)
+        .copied()
+        .collect()
+}
+
+/// The beginning of what a run of so many chunks says. Of chunks that were heard and said again in
+/// other words, those at the edge of the first count.
+fn says(book: &Book, mut count: u32, run: &[Item]) -> io::Result<String> {
+    let mut text = String::new();
+    let mut edge = None;
+    for item in run.iter().filter(|item| item.length as usize <= LONG) {
+        let Found::Event(event) = line(&book.span(item, item)?) else {
+            continue;
+        };
+        if let What::Message(message) = &event.what
+            && *edge.get_or_insert(message.hop) == message.hop
+            && let Some(tree) = message.body.json()
+            && let Some(said) = tree.pointer("/params/update/content/text")
+        {
+            text.push_str(said.as_str().unwrap_or_default());
+            count -= 1;
+        }
+        if count == 0 || text.len() > 240 {
+            break;
+        }
+    }
+    Ok(text)
+}
+
+fn row(book: &Book, item: &Item, facts: &Value, out: &mut Vec<u8>) -> io::Result<()> {
+    let bytes = book.span(item, item)?;
+    let found = line(&bytes);
+    let mut short = Vec::new();
+    let text = match &found {
+        Found::Event(event) if bytes.len() > LONG => {
+            let mut what = event.what.clone();
+            if let What::Message(message) = &mut what {
+                message.body = Body::Absent(message.body.len());
+                message.patch = None;
+            } else if let What::Stderr(body) = &mut what {
+                *body = Body::Absent(body.len());
+            }
+            let (n, t, w) = (event.n, event.t, event.w);
+            write::event(&mut short, Stamp { n, t, w }, &what);
+            short.trim_ascii_end()
+        }
+        _ => bytes.trim_ascii_end(),
+    };
+    let fault = match &found {
+        Found::Broken(fault) => Some(fault.to_string()),
+        _ if text.len() > LONG => Some("this line is too long to be shown".to_owned()),
+        // A line may have its checksum and yet be no JSON, when somebody made it so.
+        _ if serde_json::from_slice::<&RawValue>(text).is_err() => {
+            Some("this line is no JSON".to_owned())
+        }
+        _ => None,
+    };
+    let head = facts.to_string();
+    out.extend_from_slice(&head.as_bytes()[..head.len() - 1]);
+    match fault {
+        Some(fault) => {
+            out.extend_from_slice(b",\"fault\":");
+            out.extend_from_slice(json!(fault).to_string().as_bytes());
+        }
+        None => {
+            if !short.is_empty() {
+                out.extend_from_slice(b",\"short\":true");
+            }
+            out.extend_from_slice(b",\"line\":");
+            out.extend_from_slice(text);
+        }
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+fn header(header: &Header) -> Value {
+    let peer = |peer: &crate::recording::Peer| json!({"name": peer.name, "dialect": peer.dialect});
+    json!({
+        "id": header.id,
+        "began": calendar(header.began),
+        "by": header.by,
+        "client": peer(&header.client),
+        "agent": peer(&header.agent),
+        "policy": header.policy,
+        "redaction": header.redaction.mode,
+    })
+}

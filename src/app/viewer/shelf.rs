@@ -1,0 +1,107 @@
+//! The recordings that a viewer shows: one, or those of a folder.
+//!
+//! The page names them by their place in a list, so no path comes from outside. Not here: what is
+//! in one (see `book`).
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::book::Book;
+use crate::recording::{Found, Recording, open, segments};
+
+/// Recordings that are kept open.
+const OPEN: usize = 4;
+
+/// What there is to look at.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    folder: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// They only ever become more: a place in it is a name.
+    recordings: Vec<Recording>,
+    /// The one looked at last stands last.
+    open: Vec<(usize, Arc<Book>)>,
+}
+
+impl Shelf {
+    /// The recording that the file at `path` belongs to, or all in the folder there.
+    ///
+    /// # Errors
+    /// When there is nothing that can be read.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let is_folder = fs::metadata(path)?.is_dir();
+        let recordings = if is_folder {
+            segments(path)?
+        } else {
+            let recording = Recording::of(path)?;
+            // What is wrong with the file is said now and not on the page.
+            open(path)?;
+            vec![recording]
+        };
+        let open = Vec::new();
+        Ok(Self {
+            folder: is_folder.then(|| path.to_owned()),
+            state: Mutex::new(State { recordings, open }),
+        })
+    }
+
+    /// All of them, the newest last.
+    ///
+    /// # Errors
+    /// When the folder cannot be read any more.
+    pub(super) fn list(&self) -> io::Result<Value> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = &self.folder {
+            for recording in segments(folder)? {
+                let same = |known: &Recording| known.name == recording.name;
+                if !state.recordings.iter().any(same) {
+                    state.recordings.push(recording);
+                }
+            }
+        }
+        let list = state.recordings.iter().map(|recording| {
+            let size = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
+            let bytes: u64 = recording.segments.iter().map(size).sum();
+            let agent = agent(recording);
+            json!({"name": recording.name, "bytes": bytes, "agent": agent})
+        });
+        Ok(list.collect())
+    }
+
+    /// The recording at a place of the list, with its name.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be opened.
+    pub(super) fn book(&self, place: usize) -> io::Result<(String, Arc<Book>)> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let recording = state.recordings.get(place).cloned();
+        let recording = recording.ok_or(io::ErrorKind::NotFound)?;
+        let name = recording.name.clone();
+        let book = match state.open.iter().position(|(known, _)| *known == place) {
+            Some(at) => state.open.remove(at).1,
+            None => Book::open(recording)?,
+        };
+        if state.open.len() >= OPEN {
+            state.open.remove(0);
+        }
+        state.open.push((place, Arc::clone(&book)));
+        Ok((name, book))
+    }
+}
+
+/// The agent that a recording's header names.
+fn agent(recording: &Recording) -> Option<String> {
+    let mut reader = open(recording.segments.first()?).ok()?;
+    match reader.next()?.ok()?.found {
+        Found::Header(header) => Some(header.agent.name),
+        _ => None,
+    }
+}

@@ -1,0 +1,452 @@
+//! The viewer's server: what it gives to its page, and that it gives nothing to anybody else.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use acp_relay::recording::write::{self, Facts, Kept, Stamp};
+use acp_relay::recording::{Body, Header, MessageKind, Passed, Peer, What, pack};
+use acp_relay::wire::Side;
+use serde_json::{Value, json};
+
+/// Longest time that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A viewer, ended when the test is done with it.
+struct Viewer {
+    child: Child,
+    host: String,
+    path: String,
+}
+
+/// An answer.
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+/// A recording that is being written.
+struct Paper {
+    text: Vec<u8>,
+    n: u64,
+}
+
+impl Viewer {
+    fn of(place: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+            .args(["inspect", "open"])
+            .arg(place)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut address)
+            .unwrap();
+        let rest = address.trim_end().strip_prefix("http://").unwrap();
+        let (host, path) = rest.split_once('/').unwrap();
+        Self {
+            host: host.to_owned(),
+            path: format!("/{path}"),
+            child,
+        }
+    }
+
+    /// Asks for a path under the token.
+    fn ask(&self, path: &str) -> Answer {
+        self.say("GET", &format!("{}{path}", self.path), &[])
+    }
+
+    fn json(&self, path: &str) -> Value {
+        let answer = self.ask(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    fn say(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request += &format!("host: {}\r\n", self.host);
+        }
+        for (name, value) in headers {
+            request += &format!("{name}: {value}\r\n");
+        }
+        let mut socket = TcpStream::connect(&self.host).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.write_all((request + "\r\n").as_bytes()).unwrap();
+        let mut all = Vec::new();
+        socket.read_to_end(&mut all).unwrap();
+        let end = all.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8(all[..end].to_vec()).unwrap();
+        Answer {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_ascii_lowercase(),
+            body: all[end + 4..].to_vec(),
+        }
+    }
+
+    /// How the first recording stands, once `done` says so.
+    fn wait(&self, done: impl Fn(&Value) -> bool) -> Value {
+        let mut state = self.json("api/0/state");
+        while !done(&state) {
+            state = self.json(&format!("api/0/state?after={}", state["revision"]));
+        }
+        state
+    }
+
+    /// The numbers of the events that a question finds.
+    fn found(&self, question: &str) -> Vec<u64> {
+        let answer = self.json(&format!("api/0/rows?{question}"));
+        let rows = answer["rows"].as_array().unwrap().iter();
+        rows.map(|row| row["line"]["n"].as_u64().unwrap_or(0))
+            .collect()
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl Paper {
+    fn new() -> Self {
+        let mut text = Vec::new();
+        let header = Header {
+            id: "ab".repeat(16),
+            began: 1_795_190_340_000_000,
+            client: Peer {
+                name: "stdio:".to_owned(),
+                dialect: "canonical".to_owned(),
+            },
+            ..Header::default()
+        };
+        write::header(&mut text, &header);
+        Self { text, n: 0 }
+    }
+
+    fn stamp(&mut self) -> Stamp {
+        self.n += 1;
+        let (t, w) = (self.n * 1_000, 1_795_190_340_000_000 + self.n * 1_000);
+        Stamp { n: self.n, t, w }
+    }
+
+    fn what(&mut self, what: &What) {
+        let stamp = self.stamp();
+        write::event(&mut self.text, stamp, what);
+    }
+
+    fn frame(&mut self, facts: &Facts<'_>, body: &str) {
+        let stamp = self.stamp();
+        write::frame(&mut self.text, stamp, facts, Kept::Line(body.as_bytes()));
+    }
+
+    /// A turn of 7 events: prompt, passed, three chunks, passed, answer.
+    fn turn(&mut self) {
+        let asked = self.n + 1;
+        let heard = |hop: Side, kind, method| Facts {
+            kind: Some(kind),
+            method: Some(method),
+            session: Some(b"s1"),
+            ..Facts::new(hop, hop.other())
+        };
+        let prompt = heard(Side::Client, MessageKind::Request, b"session/prompt");
+        let prompt = Facts {
+            id: Some(b"7"),
+            ..prompt
+        };
+        self.frame(
+            &prompt,
+            r#"{"params":{"prompt":[{"type":"text","text":"Hello there"}]}}"#,
+        );
+        let passed = |to, first, count| {
+            let last = first + count - 1;
+            What::Passed(Passed {
+                to,
+                first,
+                last,
+                count,
+            })
+        };
+        self.what(&passed(Side::Agent, asked, 1));
+        for word in ["one", "two", "three"] {
+            let update = json!({"sessionUpdate": "agent_message_chunk",
+                "content": {"type": "text", "text": word}});
+            let facts = heard(Side::Agent, MessageKind::Notification, b"session/update");
+            self.frame(&facts, &json!({"params": {"update": update}}).to_string());
+        }
+        self.what(&passed(Side::Client, asked + 2, 3));
+        let answer = heard(Side::Agent, MessageKind::Result, b"session/prompt");
+        let answer = Facts {
+            id: Some(b"7"),
+            answers: Some(asked),
+            ..answer
+        };
+        self.frame(&answer, r#"{"id":7,"result":{"stopReason":"end_turn"}}"#);
+    }
+
+    fn end(&mut self) {
+        self.what(&What::End {
+            rotated: false,
+            why: "over".to_owned(),
+            digest: String::new(),
+        });
+    }
+}
+
+/// A folder with one recording of ten turns.
+fn recorded() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paper = Paper::new();
+    for _ in 0..10 {
+        paper.turn();
+    }
+    paper.end();
+    fs::write(folder.path().join("a.000.acpr"), &paper.text).unwrap();
+    folder
+}
+
+#[test]
+fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
+    let folder = recorded();
+    let viewer = Viewer::of(folder.path());
+    let state = viewer.wait(|state| state["ended"] == true);
+    assert_eq!(state["events"], 71);
+    assert_eq!(state["turns"], 10);
+    assert_eq!(state["bytes"], state["of"]);
+    assert_eq!(state["header"]["client"]["name"], "stdio:");
+    // Folded: the prompt, the head of the chunks, the answer.
+    assert_eq!(viewer.found("count=4"), [1, 3, 7, 8]);
+    assert_eq!(viewer.found("from=2&count=2"), [7, 8]);
+    assert_eq!(viewer.found("all=1&count=4"), [1, 2, 3, 4]);
+    assert_eq!(viewer.found("t0=8000&t1=12000"), [8, 10]);
+    assert_eq!(viewer.found("q=kind%3aresult&count=3"), [7, 14, 21]);
+    assert_eq!(viewer.found("q=TWO+method:session/update&count=2"), [4, 11]);
+    assert_eq!(viewer.found("q=-method:session+-zzz"), [71]);
+    assert_eq!(viewer.found("q=%22hello%20there%22&count=1"), [1]);
+    assert!(viewer.found("q=%22there%20hello%22").is_empty());
+    let rows = viewer.json("api/0/rows?count=3&n=14");
+    assert_eq!((&rows["total"], &rows["place"]), (&json!(31), &json!(5)));
+    let prompt = &rows["rows"][0];
+    assert_eq!(
+        (&prompt["answered"], &prompt["took"]),
+        (&json!(7), &json!(6_000))
+    );
+    assert_eq!(prompt["passed"], true);
+    let run = &rows["rows"][1];
+    assert_eq!(
+        (&run["run"], &run["says"]),
+        (&json!(3), &json!("onetwothree"))
+    );
+    assert_eq!(rows["rows"][2]["asked"], 1);
+    let turns = viewer.json("api/0/turns?from=8");
+    assert_eq!(turns["turns"].as_array().unwrap().len(), 2);
+    assert_eq!(turns["turns"][0]["end"]["n"], 63);
+}
+
+#[test]
+fn what_is_recorded_meanwhile_comes_to_who_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paper = Paper::new();
+    paper.turn();
+    let path = folder.path().join("a.000.acpr");
+    let mut file = File::create(&path).unwrap();
+    file.write_all(&paper.text).unwrap();
+    let viewer = Viewer::of(&path);
+    viewer.wait(|state| state["events"] == 7);
+    let written = paper.text.len();
+    paper.turn();
+    // Half a line is none.
+    let (whole, rest) = paper.text[written..].split_at(40);
+    file.write_all(whole).unwrap();
+    file.write_all(rest).unwrap();
+    viewer.wait(|state| state["events"] == 14 && state["turns"] == 2);
+    let written = paper.text.len();
+    paper.what(&What::End {
+        rotated: true,
+        why: "64 MiB".to_owned(),
+        digest: String::new(),
+    });
+    file.write_all(&paper.text[written..]).unwrap();
+    let mut next = Paper::new();
+    next.n = paper.n;
+    next.turn();
+    next.end();
+    // The next segment is found, and as well when it is packed.
+    let packed = File::create(folder.path().join("a.001.acpr.zst")).unwrap();
+    pack(&next.text[..], packed, 1).unwrap();
+    let state = viewer.wait(|state| state["ended"] == true);
+    assert_eq!(state["events"], 23);
+    assert_eq!(viewer.found("q=kind:result"), [7, 14, 22]);
+}
+
+#[test]
+fn an_event_is_given_byte_for_byte_and_in_ranges() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paper = Paper::new();
+    let facts = Facts::new(Side::Client, Side::Agent);
+    let long = json!({"params": {"text": "x".repeat(100_000)}}).to_string();
+    paper.frame(&facts, &long);
+    let from = paper.text.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    fs::write(folder.path().join("a.acpr"), &paper.text).unwrap();
+    let viewer = Viewer::of(folder.path());
+    viewer.wait(|state| state["events"] == 1);
+    // A long body is not in the row.
+    let row = &viewer.json("api/0/rows")["rows"][0];
+    assert_eq!(
+        (&row["short"], &row["line"]["z"]),
+        (&json!(true), &json!(long.len()))
+    );
+    let line = &paper.text[from..];
+    assert_eq!(viewer.ask("api/0/event?i=0").body, line);
+    let path = format!("{}api/0/event?i=0", viewer.path);
+    let part = viewer.say("GET", &path, &[("range", "bytes=10-19")]);
+    assert_eq!((part.status, &part.body[..]), (206, &line[10..20]));
+    let place = format!("content-range: bytes 10-19/{}", line.len());
+    assert!(part.head.contains(&place), "{}", part.head);
+    let beyond = viewer.say("GET", &path, &[("range", "bytes=999999-")]);
+    assert_eq!(beyond.status, 416);
+    assert_eq!(viewer.ask("api/0/event?i=1").status, 404);
+}
+
+#[test]
+fn damaged_and_forged_lines_are_shown_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paper = Paper::new();
+    paper.turn();
+    paper.text.extend_from_slice(b"<script>alert(1)</script>\n");
+    // Its checksum holds, and it is no JSON.
+    paper.frame(&Facts::new(Side::Agent, Side::Client), "{\"a\":<b>}");
+    paper.end();
+    fs::write(folder.path().join("a.acpr"), &paper.text).unwrap();
+    let viewer = Viewer::of(folder.path());
+    let state = viewer.wait(|state| state["ended"] == true);
+    assert_eq!(state["damaged"], 1);
+    let rows = viewer.json("api/0/rows?from=3");
+    let faults: Vec<bool> = (rows["rows"].as_array().unwrap().iter())
+        .map(|row| row["fault"].is_string())
+        .collect();
+    assert_eq!(faults, [true, true, false]);
+}
+
+#[test]
+fn every_answer_keeps_the_browser_in() {
+    let folder = recorded();
+    let viewer = Viewer::of(folder.path());
+    for path in [
+        "",
+        "page.js",
+        "page.css",
+        "api/0/state",
+        "nothing",
+        "api/9/state",
+    ] {
+        let head = viewer.ask(path).head;
+        for part in [
+            "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; \
+             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+            "cache-control: no-store",
+        ] {
+            assert!(head.contains(part), "{path}: {part}\n{head}");
+        }
+    }
+}
+
+#[test]
+fn nobody_else_gets_anything() {
+    let folder = recorded();
+    fs::write(folder.path().join("secret.txt"), "secret").unwrap();
+    let viewer = Viewer::of(folder.path());
+    let state = format!("{}api/0/state", viewer.path);
+    let status = |method, path: &str, headers: &[_]| viewer.say(method, path, headers).status;
+    assert_eq!(status("GET", &state, &[]), 200);
+    assert_eq!(status("HEAD", &state, &[]), 200);
+    for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
+        assert_eq!(
+            status(method, &state, &[("content-length", "0")]),
+            405,
+            "{method}"
+        );
+    }
+    for headers in [
+        [("host", "evil.example")],
+        [("origin", "https://evil.example")],
+        [("sec-fetch-site", "cross-site")],
+    ] {
+        assert_eq!(status("GET", &state, &headers), 403, "{headers:?}");
+    }
+    let other_token = format!("/{}/api/0/state", "A".repeat(viewer.path.len() - 2));
+    for path in ["/", "/api/0/state", "/favicon.ico", &other_token] {
+        assert_eq!(status("GET", path, &[]), 404, "{path}");
+    }
+    for path in [
+        "secret.txt",
+        "../secret.txt",
+        "api/0/../../secret.txt",
+        "api/..%2fsecret.txt/state",
+        "api/0/secret.txt",
+        "api/-1/state",
+        "api/0/event?i=../../etc/passwd",
+        "%2e%2e/secret.txt",
+    ] {
+        let answer = viewer.ask(path);
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(!answer.text().contains("secret.txt"), "{path}");
+    }
+}
+
+#[test]
+fn the_page_can_be_had_in_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("viewer.html");
+    let done = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+        .args(["inspect", "open", "--page"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let page = fs::read_to_string(path).unwrap();
+    assert!(page.len() < 300 << 10, "{} bytes", page.len());
+    assert!(page.contains("default-src 'none'; script-src 'sha256-"));
+    assert!(!page.contains("src=\"") && !page.contains("href=\""));
+}
+
+#[test]
+fn what_cannot_be_read_is_said_at_once() {
+    let done = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+        .args(["inspect", "open", "/nowhere/at/all"])
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(66));
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains("/nowhere/at/all"), "{said}");
+}
+
+#[test]
+fn a_text_of_stderr_is_found_and_given_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paper = Paper::new();
+    let text = "\u{1b}[31mred\u{202e}\n";
+    paper.what(&What::Stderr(Body::Text(text.into())));
+    fs::write(folder.path().join("a.acpr"), &paper.text).unwrap();
+    let viewer = Viewer::of(folder.path());
+    viewer.wait(|state| state["events"] == 1);
+    assert_eq!(viewer.found("q=kind:stderr+RED"), [1]);
+    let rows = viewer.json("api/0/rows");
+    assert_eq!(rows["rows"][0]["line"]["b"], text);
+}
