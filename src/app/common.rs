@@ -65,6 +65,12 @@ pub(super) struct Ground {
 }
 
 impl Common {
+    /// Nothing is translated unless that is asked for.
+    pub(super) fn or_canonical(mut self) -> Self {
+        self.tongues.or_canonical();
+        self
+    }
+
     /// Lays the ground. Where that fails it is said why, and the exit code returned.
     pub(super) fn lay(self) -> Result<Ground, ExitCode> {
         let stop = Stop::default();

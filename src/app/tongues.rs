@@ -17,14 +17,16 @@ use crate::wire::framing::Framing;
 /// The dialects of the two sides.
 #[derive(Debug, Default, Args)]
 pub(super) struct TonguesArgs {
-    /// What clients speak: auto (recognised by what they say), canonical, or a dialect's name
+    /// What clients speak: auto (recognised by what they say; the default), canonical, or a
+    /// dialect's name
     #[arg(long = "client-dialect", id = "client-dialect", value_name = "DIALECT")]
-    #[arg(default_value = "auto", value_parser = choice)]
-    client: Choice,
-    /// What the agent speaks: auto (recognised by what it says), canonical, or a dialect's name
+    #[arg(value_parser = choice)]
+    client: Option<Choice>,
+    /// What the agent speaks: auto (recognised by what it says; the default), canonical, or a
+    /// dialect's name
     #[arg(long = "agent-dialect", id = "agent-dialect", value_name = "DIALECT")]
-    #[arg(default_value = "auto", value_parser = choice)]
-    agent: Choice,
+    #[arg(value_parser = choice)]
+    agent: Option<Choice>,
     #[command(flatten)]
     tables: Tables,
 }
@@ -37,12 +39,23 @@ pub(super) struct Tongues {
     agent: Choice,
 }
 
+impl TonguesArgs {
+    /// Nothing is translated on a side of which nothing was said.
+    pub(super) fn or_canonical(&mut self) {
+        for side in [&mut self.client, &mut self.agent] {
+            side.get_or_insert(Choice::Canonical);
+        }
+    }
+}
+
 impl Tongues {
     /// Reads the tables that are needed. What is wrong with them is said, and the exit code
     /// returned.
     pub(super) fn new(args: TonguesArgs) -> Result<Self, ExitCode> {
+        let client = args.client.unwrap_or(Choice::Auto);
+        let agent = args.agent.unwrap_or(Choice::Auto);
         let plain = |choice: &Choice| *choice == Choice::Canonical;
-        let idle = plain(&args.client) && plain(&args.agent) && args.tables.is_empty();
+        let idle = plain(&client) && plain(&agent) && args.tables.is_empty();
         let library = if idle {
             Arc::<Library>::default()
         } else {
@@ -51,8 +64,8 @@ impl Tongues {
         };
         let tongues = Self {
             library,
-            client: args.client,
-            agent: args.agent,
+            client,
+            agent,
         };
         match tongues.try_speech() {
             Ok(_) => Ok(tongues),

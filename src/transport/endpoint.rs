@@ -78,10 +78,7 @@ impl Endpoint {
             "elephant.ai's POST and SSE, below /acp when no path is given",
         ),
         ("elephant+https://HOST[:PORT][/PATH]", "the same over TLS"),
-        (
-            "replay:FILE",
-            "a recording that answers as its agent did; see `acp-relay replay agent --help`",
-        ),
+        ("replay:FILE", "a recording that answers as its agent did"),
     ];
 
     /// Its scheme, without `:`.

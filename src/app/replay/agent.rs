@@ -94,7 +94,8 @@ pub(super) fn run(args: Agent) -> ExitCode {
     spot.edge = args.edge;
     let connect = Connect {
         endpoint: Some(Endpoint::Replay(spot)),
-        common: args.common,
+        // What is played is what was said, slips and all.
+        common: args.common.or_canonical(),
         command: Vec::new(),
     };
     household::keep(|| connect::run(connect))

@@ -154,7 +154,14 @@ fn a_recording_serves_any_number_of_clients() {
     let file = capture(&dir);
     let agent = format!("replay:{}?match=shape", file.display());
     run(async {
-        let args = ["serve", "--listen", "ws://127.0.0.1:0", "--agent", &agent];
+        let plain = [
+            "--client-dialect",
+            "canonical",
+            "--agent-dialect",
+            "canonical",
+        ];
+        let mut args = vec!["serve", "--listen", "ws://127.0.0.1:0", "--agent", &agent];
+        args.extend(plain);
         let mut serve = Program::start(&args);
         let address = serve.address().await;
         let file = file.to_str().unwrap();
