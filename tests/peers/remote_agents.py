@@ -8,7 +8,7 @@ reached: initialize, two sessions, a turn in each at the same time with file rea
 and file writes, a prompt that is cancelled, the end (exit code 0, DELETE over HTTP, where the
 server tells), and session/load by a second `connect`. One line per run, `N passed, N failed` at the
 end, exit 1 when one failed. Servers are installed by install.sh; one that is not there is skipped,
-and named. Not here: how the servers are written (remote_agent.*, rust-sdk-server, turner.py).
+and named. Not here: how the servers are written (remote_agent.*, rust_sdk, turner.py).
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ PATIENCE = 30
 SDK2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
 PYTHON = PEERS / "python/bin/python"
 ACPREMOTE = PEERS / "acpremote/bin/acpremote"
-RUST = PEERS / "rust-sdk-server/debug/rust-sdk-server"
+RUST = PEERS / "rust/debug/rust-sdk-server"
 TURNER = [sys.executable, str(HERE / "turner.py"), "{dir}"]
 H2 = ["--http2-prior-knowledge"]
 

@@ -166,6 +166,12 @@ impl Connection {
         given
     }
 
+    /// The number of the message that a stream gave last, 0 before the first; `None` when the
+    /// stream is another's now.
+    pub(super) fn given(&self, lease: Lease) -> Option<u64> {
+        self.state().streams.given(lease)
+    }
+
     /// A stream's receiver is gone.
     pub(super) fn release(&self, lease: Lease) {
         let now = Instant::now();

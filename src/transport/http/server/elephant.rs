@@ -66,7 +66,7 @@ async fn rpc(
 ) -> Result<Answer, Refusal> {
     let client = client.ok_or_else(nameless)?;
     check_type(request.headers())?;
-    let body = body::read(request.into_body(), &desk.limits).await?;
+    let (body, _share) = body::read(request.into_body(), &desk.bodies, &desk.limits).await?;
     let (frame, envelope) = message(Frame::new(body), desk)?;
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
         return Err(Refusal::bad("\"jsonrpc\" must be \"2.0\""));

@@ -41,7 +41,7 @@ pub(super) async fn post(
         None => None,
     };
     let serving = connection.as_ref().map(Connection::serve);
-    let body = body::read(request.into_body(), &desk.limits).await?;
+    let (body, share) = body::read(request.into_body(), &desk.bodies, &desk.limits).await?;
     let (frame, envelope) = message(Frame::new(body), desk)?;
     let first = envelope.kind == Kind::Request && envelope.method(&frame) == "initialize";
     match connection {
@@ -51,7 +51,7 @@ pub(super) async fn post(
         Some(connection) => {
             let taken = connection.take(frame, &envelope, session.as_deref());
             let taken = taken.await?;
-            drop(serving);
+            drop((serving, share));
             Ok(match taken {
                 Taken::New(release) => answer::accepted(StatusCode::ACCEPTED, release),
                 Taken::Before => answer::empty(StatusCode::ACCEPTED),

@@ -1,0 +1,84 @@
+//! What clients send at the same time is bounded in sum.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
+)]
+
+use acp_relay::wire::Limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::caller::{How, Site};
+use crate::support::link::{heard, run};
+
+/// A message of that many bytes.
+fn message(size: usize) -> String {
+    let (head, tail) = (r#"{"method":"m","params":{"p":""#, r#""}}"#);
+    format!("{head}{}{tail}", "p".repeat(size - head.len() - tail.len()))
+}
+
+/// A POST that is sent in two parts.
+struct Slow {
+    stream: TcpStream,
+    rest: String,
+}
+
+impl Slow {
+    async fn begin(site: &Site, id: &str, body: &str, sent: usize) -> Self {
+        let port = site.caller.port;
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let head = format!(
+            "POST /acp HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\n\
+             Acp-Connection-Id: {id}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&body.as_bytes()[..sent]).await.unwrap();
+        let rest = body[sent..].to_owned();
+        Self { stream, rest }
+    }
+
+    async fn finish(mut self) -> String {
+        self.stream.write_all(self.rest.as_bytes()).await.unwrap();
+        let mut status = [0; 12];
+        self.stream.read_exact(&mut status).await.unwrap();
+        String::from_utf8(status.to_vec()).unwrap()
+    }
+}
+
+#[test]
+fn large_bodies_share_a_bound_and_leave_room_for_small_ones() {
+    run(async {
+        let limits = Limits {
+            frame_from_network: 256 << 10,
+            http_bodies: 1,
+            ..Limits::default()
+        };
+        // Two of the longest fit, and large ones may have three quarters of that.
+        let mut site = Site::open(How::H1, limits).await;
+        let mut open = site.initialize().await;
+        let large = message(250 << 10);
+        let slow = Slow::begin(&site, &open.id, &large, 249 << 10).await;
+        let name = [("acp-connection-id", &*open.id)];
+        // How much of the first has been read is not for us to see: until there is no room.
+        let refused = loop {
+            let reply = site.caller.post(&name, &large).await;
+            if reply.status.as_u16() != 202 {
+                break reply;
+            }
+            heard(&mut *open.link.rx).await;
+        };
+        assert_eq!(refused.status.as_u16(), 503);
+        assert_eq!(refused.fields["retry-after"], "1");
+        let small = message(60 << 10);
+        let reply = site.caller.post(&name, &small).await;
+        assert_eq!(reply.status.as_u16(), 202);
+        assert_eq!(heard(&mut *open.link.rx).await.as_bytes(), small.as_bytes());
+        assert_eq!(slow.finish().await, "HTTP/1.1 202");
+        assert_eq!(heard(&mut *open.link.rx).await.as_bytes(), large.as_bytes());
+        // What has found its place makes room for the next.
+        let reply = site.caller.post(&name, &message(250 << 10)).await;
+        assert_eq!(reply.status.as_u16(), 202);
+    });
+}
