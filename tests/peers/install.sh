@@ -37,7 +37,9 @@ complete() { echo "$2" > "$peers/$1/.installed"; }
 rust=
 want_rust="rust_sdk $(cat "$here/rust_sdk/Cargo.lock" "$here"/rust_sdk/src/bin/*.rs | cksum)"
 if ! is_there rust "$want_rust"; then
-    begin rust "$want_rust"
+    echo "peers: building rust ($want_rust)"
+    # What was compiled before is kept: a change of ours does not build the SDK again.
+    rm -f "$peers/rust/.installed"
     CARGO_TARGET_DIR="$peers/rust" cargo build --quiet --locked --manifest-path "$here/rust_sdk/Cargo.toml" &
     rust=$!
     # What fails before it is done does not leave it behind.
