@@ -77,7 +77,7 @@ async fn rpc(
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
         Kind::Result | Kind::Error => StatusCode::NO_CONTENT,
     };
-    Ok(match connection.take(frame, &envelope, None).await? {
+    Ok(match connection.take(frame, &envelope, None, None).await? {
         Taken::New(release) => answer::accepted(status, release),
         Taken::Before => answer::empty(status),
     })

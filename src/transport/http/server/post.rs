@@ -14,6 +14,7 @@ use super::connection::{Connection, Left};
 use super::desk::Desk;
 use super::inbound::Taken;
 use super::refuse::Refusal;
+use super::turn::Turn;
 use crate::transport::http::names;
 use crate::wire::reply;
 use crate::wire::{Envelope, Frame, Id, Kind, Shape, scan};
@@ -25,6 +26,7 @@ struct Hopeful(Option<Arc<Connection>>);
 pub(super) async fn post(
     desk: &Arc<Desk>,
     request: Request<Incoming>,
+    turn: Option<Turn>,
     from: &str,
 ) -> Result<Answer, Refusal> {
     let fields = request.headers();
@@ -49,7 +51,7 @@ pub(super) async fn post(
             "initialize opens a connection; it is not for one that is open",
         )),
         Some(connection) => {
-            let taken = connection.take(frame, &envelope, session.as_deref());
+            let taken = connection.take(frame, &envelope, session.as_deref(), turn);
             let taken = taken.await?;
             drop((serving, share));
             Ok(match taken {

@@ -3,6 +3,7 @@
 //! Not here: the answers (see `post`, `stream`, `upgrade`, `elephant`).
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
@@ -15,14 +16,35 @@ use super::desk::Desk;
 use super::post::{only, post};
 use super::refuse::{METHODS, Refusal, Why};
 use super::stream::stream;
+use super::turn::Turn;
 use super::{elephant, upgrade};
 use crate::transport::http::names;
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// Answers one request of the client at `from`.
-pub(super) async fn answer(
+pub(super) fn answer(
     desk: Arc<Desk>,
     request: Request<Incoming>,
+    from: Arc<str>,
+) -> impl Future<Output = Result<Answer, Infallible>> + Send {
+    // The server calls us in the order of the heads, and serves each answer in a task of its own.
+    let turn = turn(&desk, &request);
+    serve(desk, request, turn, from)
+}
+
+/// The turn of a message that belongs to a connection.
+fn turn(desk: &Desk, request: &Request<Incoming>) -> Option<Turn> {
+    if request.method() != Method::POST || request.uri().path() != desk.at.path {
+        return None;
+    }
+    let id = request.headers().get(names::CONNECTION)?.to_str().ok()?;
+    desk.register.get(id).map(Turn::after_all)
+}
+
+async fn serve(
+    desk: Arc<Desk>,
+    request: Request<Incoming>,
+    turn: Option<Turn>,
     from: Arc<str>,
 ) -> Result<Answer, Infallible> {
     let is_h1 = request.version() <= Version::HTTP_11;
@@ -32,7 +54,7 @@ pub(super) async fn answer(
     };
     let mut answer = match page.preflight(&request) {
         Some(answer) => answer,
-        None => match route(&desk, request, &from).await {
+        None => match route(&desk, request, turn, &from).await {
             Ok(answer) => answer,
             Err(refusal) => refused(&desk, refusal, &from, is_h1),
         },
@@ -44,6 +66,7 @@ pub(super) async fn answer(
 async fn route(
     desk: &Arc<Desk>,
     request: Request<Incoming>,
+    turn: Option<Turn>,
     from: &str,
 ) -> Result<Answer, Refusal> {
     let path = request.uri().path();
@@ -66,7 +89,7 @@ async fn route(
         return Err(Refusal::upgrade(why));
     }
     match *request.method() {
-        Method::POST => post(desk, request, from).await,
+        Method::POST => post(desk, request, turn, from).await,
         Method::GET => stream(desk, &request),
         Method::DELETE => delete(desk, &request),
         _ => Err(Refusal::method(METHODS)),
