@@ -9,6 +9,7 @@ use std::sync::Arc;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, UPGRADE};
 use hyper::{Method, Request, StatusCode, Version};
+use tokio::task::yield_now;
 
 use super::answer::{self, Answer};
 use super::connection::Left;
@@ -48,6 +49,11 @@ async fn serve(
     from: Arc<str>,
 ) -> Result<Answer, Infallible> {
     let is_h1 = request.version() <= Version::HTTP_11;
+    if is_h1 {
+        // The server answers many requests of one socket in a row when they are there already, and
+        // other clients' sockets wait for it.
+        yield_now().await;
+    }
     let page = match desk.doorkeeper.admit(&request) {
         Ok(page) => page,
         Err(refusal) => return Ok(refused(&desk, refusal, &from, is_h1)),
