@@ -51,6 +51,9 @@ const BOUNDS: &[Bound] = &[
         about: "bytes that wait on an HTTP client's streams; at it: the agent is not read" },
     Bound { name: "http-replay", field: Field::Size(|of| &mut of.http_replay), range: ANY,
         about: "bytes kept for HTTP clients that come back; beyond it: 410 for the oldest" },
+    Bound { name: "http-bodies", field: Field::Size(|of| &mut of.http_bodies), range: ANY,
+        about: "how much of messages may be on its way to one HTTP listener; beyond it: 503, for \
+                large ones at three quarters of it" },
     Bound { name: "http-body", field: Field::Time(|of| &mut of.http_body), range: DAY,
         about: "for an HTTP request's body, besides a second for each KiB; after it: 408" },
     Bound { name: "http-keepalive", field: Field::Time(|of| &mut of.http_keepalive), range: DAY,

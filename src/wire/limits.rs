@@ -54,6 +54,10 @@ pub struct Limits {
     /// Bytes an HTTP client's streams keep, to be sent again to one that comes back.
     /// Beyond it: the oldest are forgotten, and asking for them is answered with 410.
     pub http_replay: usize,
+    /// Bytes of all the messages that are being sent to one HTTP listener, until they have found
+    /// their place; twice the longest message always fits. Beyond it: 503; large ones at three
+    /// quarters of it.
+    pub http_bodies: usize,
     /// Time an HTTP request's body may take, besides a second for each KiB. After it: 408.
     pub http_body: Duration,
     /// Time between two signs of life on an HTTP stream with nothing to say.
@@ -106,6 +110,7 @@ impl Default for Limits {
             http_strangers: 64,
             http_waiting: 4 << 20,
             http_replay: 4 << 20,
+            http_bodies: 256 << 20,
             http_body: Duration::from_secs(10),
             http_keepalive: Duration::from_secs(15),
             http_unopened: Duration::from_secs(5),

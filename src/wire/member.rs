@@ -5,13 +5,27 @@
 //! tree.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::json::Reader;
+use super::{Envelope, Frame};
+
+/// The session that the body of a message names, if it does.
+#[must_use]
+pub fn named_session<'a>(frame: &'a Frame, at: &Envelope) -> Option<Cow<'a, str>> {
+    member_text(at.body(frame)?, "sessionId")
+}
 
 /// The value of the first member called `name`, as spelled; `None` when `object` is no object or
 /// has none. `object` is JSON, as `scan` has found.
 #[must_use]
 pub fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    member_place(object, name).map(|place| &object[place])
+}
+
+/// Where that value lies.
+#[must_use]
+pub fn member_place(object: &[u8], name: &str) -> Option<Range<usize>> {
     let mut reader = Reader::new(object, usize::MAX);
     reader.space();
     if reader.peek() != b'{' {
@@ -24,7 +38,7 @@ pub fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
         let start = reader.at;
         reader.value(1, &mut ()).ok()?;
         if key.name(&mut [0; 16]) == Some(name.as_bytes()) {
-            return Some(&object[start..reader.at]);
+            return Some(start..reader.at);
         }
         reader.space();
         if reader.peek() != b',' {

@@ -1,42 +1,43 @@
 #!/bin/sh
 # check.sh: all that this directory proves, in the order of cost. `.ci/run` calls it after the
 # build, with the relay at $ACP_RELAY_BIN (default: target/debug/acp-relay) and the command of
-# the WebSocket echo at $ACP_RELAY_ECHO.
+# the WebSocket echo at $ACP_RELAY_ECHO. Each part says how long it took.
 set -eu
 cd "$(dirname "$0")"
-./install.sh
-echo "== the harnesses can fail"
-python3 run.py --prove
-python3 autobahn.py --prove
-python3 dialects/run.py --prove
-echo "== real agents and a real client"
-python3 run.py
-echo "== peers of old"
-python3 dialects/run.py
-echo "== official remote clients"
-python3 http_server.py
-echo "== curl and nghttp"
-./http_tools.sh
-echo "== remote agents over HTTP and WebSocket"
-python3 remote_agents.py
-echo "== the official trace viewer"
-python3 trace_viewer.py --prove
-python3 trace_viewer.py
-echo "== recordings played again"
-python3 replay.py
-echo "== JSON through every pair of wires"
-python3 json_suite.py
-echo "== killed at random moments"
-python3 kill.py
-echo "== the viewer in a browser"
-python3 viewer.py
-echo "== stalled readers"
-# Streams of 2 GiB take the optimised program; the other checks are as good on any.
-cargo build --quiet --release --locked --offline
-python3 stall.py --relay "${CARGO_TARGET_DIR:-../../target}/release/acp-relay"
-echo "== many clients"
-python3 http_load.py --idle 9000 --seconds 20
-echo "== Autobahn"
+begun=$(date +%s)
+part() { # TITLE COMMAND...
+    echo "== $1"
+    shift
+    since=$(date +%s)
+    "$@"
+    echo "== took $(($(date +%s) - since)) s"
+}
+
+part "the peers" ./install.sh
+part "the harnesses can fail" python3 run.py --prove
+part "so can Autobahn's" python3 autobahn.py --prove
+part "so can that of the peers of old" python3 dialects/run.py --prove
+part "real agents and a real client" python3 run.py
+part "peers of old" python3 dialects/run.py
+part "official remote clients" python3 http_server.py
+part "curl and nghttp" ./http_tools.sh
+part "a browser" node browser.mjs
+part "clients that come back" python3 returns.py
+part "remote agents over HTTP and WebSocket" python3 remote_agents.py
+part "the network cut 200 times" python3 remote_cuts.py
+part "JSON through every pair of wires" python3 json_suite.py
+part "killed at random moments" python3 kill.py
+part "so can that of the trace viewer" python3 trace_viewer.py --prove
+part "the official trace viewer" python3 trace_viewer.py
+part "recordings played again" python3 replay.py
+part "the viewer in a browser" python3 viewer.py
+# Streams of 2 GiB and floods take the optimised program; the other checks are as good on any.
+part "the optimised program" cargo build --quiet --release --locked --offline
+fast=${CARGO_TARGET_DIR:-../../target}/release/acp-relay
+part "stalled readers" python3 stall.py --relay "$fast"
+part "many clients" python3 http_load.py --relay "$fast" --idle 9000 --seconds 20
+part "a flood beside a bystander" python3 flood.py --relay "$fast" --seconds 1 --rounds 3 --within 5000
 # Split into words on purpose: it is a command with arguments.
 # shellcheck disable=SC2086
-python3 autobahn.py -- ${ACP_RELAY_ECHO:-cargo test --quiet --offline --test autobahn_echo --}
+part "Autobahn" python3 autobahn.py -- ${ACP_RELAY_ECHO:-cargo test --quiet --offline --test autobahn_echo --}
+echo "== all of it took $(($(date +%s) - begun)) s"

@@ -26,7 +26,7 @@ from peers import AGENTS, PEERS, SDK, WAYS, Way
 HERE = Path(__file__).resolve().parent
 SDK_2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
 PYTHON = PEERS / "python/bin/python"
-RUST = PEERS / "rust/debug/http_client"
+RUST = PEERS / "rust/debug/rust-sdk-client"
 
 
 @dataclass

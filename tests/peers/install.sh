@@ -5,8 +5,9 @@
 # version is left alone, so a second call needs no network. What a machine cannot have is named
 # on a line `skipped: ...`, and its marker file is absent: run.py and autobahn.py then say so.
 #
-# Needs node >= 20 with npm, and python3 >= 3.10 with venv. Autobahn needs Python 2.7, which
-# Debian dropped after version 11: it is looked for in $PYTHON2, on the PATH and under pyenv.
+# Needs node >= 20 with npm, python3 >= 3.11 with venv, and cargo. The browser is Debian's chromium,
+# which is installed when this runs as root. Autobahn needs Python 2.7, which Debian dropped after
+# version 11: it is looked for in $PYTHON2, on the PATH and under pyenv.
 set -eu
 
 sdk_js=1.9.0
@@ -32,6 +33,20 @@ is_there() { [ -f "$peers/$1/.installed" ] && [ "$(cat "$peers/$1/.installed")" 
 begin() { echo "peers: installing $1 ($2)" && rm -rf "${peers:?}/$1" && mkdir -p "$peers/$1"; }
 complete() { echo "$2" > "$peers/$1/.installed"; }
 
+# The official Rust SDK as a client and as a server. It takes a compiler longer than all the rest
+# takes the network, so it goes on beside it.
+rust=
+want_rust="rust_sdk $(cat "$here/rust_sdk/Cargo.lock" "$here"/rust_sdk/src/bin/*.rs | cksum)"
+if ! is_there rust "$want_rust"; then
+    echo "peers: building rust ($want_rust)"
+    # What was compiled before is kept: a change of ours does not build the SDK again.
+    rm -f "$peers/rust/.installed"
+    CARGO_TARGET_DIR="$peers/rust" cargo build --quiet --locked --manifest-path "$here/rust_sdk/Cargo.toml" &
+    rust=$!
+    # What fails before it is done does not leave it behind.
+    trap 'kill $rust 2> /dev/null || true' EXIT
+fi
+
 # The official TypeScript SDK with its example agent and our client's library; Gemini CLI.
 # --ignore-scripts: nothing of a package runs before a test runs it.
 want="sdk $sdk_js ws $ws_js gemini-cli $gemini"
@@ -54,14 +69,6 @@ if ! is_there npm2 "$want"; then
     npm install --prefix "$peers/npm2" --ignore-scripts --no-audit --no-fund --loglevel=error \
         "@agentclientprotocol/sdk@$sdk_js_2" "ws@$ws_js"
     complete npm2 "$want"
-fi
-
-# The official Rust SDK's remote client, which is a library: rust_client is a program around it.
-want="rust_client $(cat "$here/rust_client/Cargo.lock" "$here/rust_client/src/main.rs" | cksum)"
-if ! is_there rust "$want"; then
-    begin rust "$want"
-    CARGO_TARGET_DIR="$peers/rust" cargo build --quiet --locked --manifest-path "$here/rust_client/Cargo.toml"
-    complete rust "$want"
 fi
 
 # goose, one binary. Left out where there is none for this machine.
@@ -100,13 +107,22 @@ if ! is_there acpremote "$want"; then
     complete acpremote "$want"
 fi
 
-# The official Rust SDK's HTTP server, built from rust-sdk-server.
-want="$(cat "$here/rust-sdk-server/Cargo.lock" "$here/rust-sdk-server/src/main.rs" | cksum)"
-if ! is_there rust-sdk-server "$want"; then
-    begin rust-sdk-server "$want"
-    CARGO_TARGET_DIR="$peers/rust-sdk-server" \
-        cargo build --quiet --locked --manifest-path "$here/rust-sdk-server/Cargo.toml"
-    complete rust-sdk-server "$want"
+# A real browser: Debian's Chromium, and the library that drives it. No browser is downloaded by npm.
+want="playwright-core $playwright"
+if ! command -v chromium > /dev/null; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+        # A machine whose package lists are old has to read them first.
+        apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core > /dev/null 2>&1 \
+            || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } > /dev/null 2>&1 || true
+    fi
+fi
+if ! command -v chromium > /dev/null; then
+    echo "peers: skipped: the browser, for there is no chromium and apt-get cannot install it here" >&2
+elif ! is_there browser "$want"; then
+    begin browser "$want"
+    npm install --prefix "$peers/browser" --ignore-scripts --no-audit --no-fund --loglevel=error \
+        "playwright-core@$playwright"
+    complete browser "$want"
 fi
 
 # The official trace viewer, built with the versions it was published with.
@@ -116,30 +132,6 @@ if ! is_there viewer "$want"; then
     cargo install --quiet --locked --debug --root "$peers/viewer" \
         agent-client-protocol-trace-viewer --version "$trace_viewer"
     complete viewer "$want"
-fi
-
-# What drives a browser, and a browser, for the viewer's page. Only root can have one from apt.
-want="playwright-core $playwright"
-if ! is_there browser "$want"; then
-    begin browser "$want"
-    npm install --prefix "$peers/browser" --ignore-scripts --no-audit --no-fund --loglevel=error \
-        "playwright-core@$playwright"
-    complete browser "$want"
-fi
-has_browser() {
-    for one in "${CHROMIUM:-chromium}" chromium-browser google-chrome; do
-        command -v "$one" > /dev/null && return 0
-    done
-    return 1
-}
-if ! has_browser; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
-        echo "peers: installing chromium"
-        { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } \
-            > "$peers/browser/apt.log" 2>&1 || true
-    fi
-    has_browser ||
-        echo "peers: skipped: Chromium, for it is not to be had here (name one in CHROMIUM)" >&2
 fi
 
 # The Autobahn test suite for WebSocket. It never left Python 2.
@@ -165,5 +157,10 @@ if ! is_there autobahn "$want"; then
         "$peers/autobahn/python2/bin/wstest" --help > /dev/null
         complete autobahn "$want"
     fi
+fi
+if [ -n "$rust" ]; then
+    wait "$rust"
+    trap - EXIT
+    complete rust "$want_rust"
 fi
 echo "peers: ready in $peers"

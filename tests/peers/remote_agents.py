@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""remote_agents.py: our client's half of HTTP and WebSocket against servers that nobody here wrote.
+"""remote_agents.py: remote agents by way of servers that nobody here wrote, and of our own.
 
     remote_agents.py [--relay BINARY] [--server NAME]... [--list]
 
-`acp-relay connect ENDPOINT` is started as an editor would start it. Over each way a server can be
+`acp-relay connect ENDPOINT` is started as an editor would start it, or `acpremote mirror`, whose
+server is `acp-relay serve`. Over each way a server can be
 reached: initialize, two sessions, a turn in each at the same time with file reads, permissions
 and file writes, a prompt that is cancelled, the end (exit code 0, DELETE over HTTP, where the
 server tells), and session/load by a second `connect`. One line per run, `N passed, N failed` at the
 end, exit 1 when one failed. Servers are installed by install.sh; one that is not there is skipped,
-and named. Not here: how the servers are written (remote_agent.*, rust-sdk-server, turner.py).
+and named. Not here: how the servers are written (remote_agent.*, rust_sdk, turner.py).
 """
 import argparse
 import json
@@ -31,11 +32,11 @@ PATIENCE = 30
 SDK2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
 PYTHON = PEERS / "python/bin/python"
 ACPREMOTE = PEERS / "acpremote/bin/acpremote"
-RUST = PEERS / "rust-sdk-server/debug/rust-sdk-server"
+RUST = PEERS / "rust/debug/rust-sdk-server"
 TURNER = [sys.executable, str(HERE / "turner.py"), "{dir}"]
 H2 = ["--http2-prior-knowledge"]
 
-# name, what has to be there, command, ways: (name, scheme and path, options)
+# name, what has to be there, command, ways: (scheme, options)
 SERVERS = {
     "ts-sdk-1.9.0": (SDK, ["node", HERE / "remote_agent.mjs", SDK], [("http", []), ("ws", [])]),
     "ts-sdk-2.4.0": (SDK2, ["node", HERE / "remote_agent.mjs", SDK2], [("http", []), ("ws", [])]),
@@ -45,11 +46,12 @@ SERVERS = {
     "acpremote-1.10.0": (ACPREMOTE, [ACPREMOTE, "expose", "--host", "127.0.0.1", "--port", "{port}", "--", *TURNER],
                          [("ws", [])]),
 }
-# Our own server's half is tried when it is named: ACP_RELAY_SERVER is an acp-relay that listens.
-OURS = os.environ.get("ACP_RELAY_SERVER")
-if OURS:
-    SERVERS["acp-relay"] = (OURS, [OURS, "serve", "--listen", "http://127.0.0.1:{port}", "--", *TURNER],
-                            [("http", []), ("http", H2), ("ws", []), ("elephant+http", [])])
+# Both of our halves, and our server before a client of others.
+OURS = [BINARY, "serve", "--listen", "http://127.0.0.1:{port}", "--", *TURNER]
+SERVERS["acp-relay"] = (BINARY, OURS, [("http", []), ("http", H2), ("ws", []), ("elephant+http", [])])
+SERVERS["acpremote-mirror"] = (ACPREMOTE, OURS, [("ws", [])])
+# Whose client it is where it is not ours.
+CLIENTS = {"acpremote-mirror": [ACPREMOTE, "mirror"]}
 PATHS = {"acpremote-1.10.0": "/acp/ws"}
 
 
@@ -58,10 +60,10 @@ class Fault(Exception):
 
 
 class Editor:
-    """One `acp-relay connect`, and what an editor says to it."""
+    """One client program on stdio, and what an editor says to it."""
 
-    def __init__(self, relay, endpoint, options, log):
-        self.process = subprocess.Popen([relay, "connect", endpoint, *options], stdin=subprocess.PIPE,
+    def __init__(self, program, endpoint, options, log):
+        self.process = subprocess.Popen([*program, endpoint, *options], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=log)
         self.heard, self.waiting, self.numbers = queue.Queue(), {}, iter(range(1 << 20))
         self.seen, self.written, self.asked = [], [], []
@@ -90,7 +92,7 @@ class Editor:
             except queue.Empty:
                 raise Fault("no answer to %s within %d s" % (set(numbers) - set(answers), PATIENCE)) from None
             if message is None:
-                raise Fault("connect has ended, %s" % self.process.wait(PATIENCE))
+                raise Fault("the client has ended, %s" % self.process.wait(PATIENCE))
             if "method" not in message:
                 if "error" in message:
                     raise Fault("error %s" % json.dumps(message["error"]))
@@ -138,7 +140,7 @@ class Editor:
         self.process.stdin.close()
         code = self.process.wait(PATIENCE)
         if code != 0:
-            raise Fault("connect exits %d" % code)
+            raise Fault("the client exits %d" % code)
 
 
 def conversation(start, cwd, words, cancelled, product):
@@ -257,7 +259,7 @@ def run(relay, name, root):
             editors = []
 
             def start():
-                editors.append(Editor(relay, endpoint, options, open(folder / (way + ".stderr"), "ab")))
+                editors.append(Editor(CLIENTS.get(name, [relay, "connect"]), endpoint, options, open(folder / (way + ".stderr"), "ab")))
                 return editors[-1]
             before = len(server.lines)
             try:
@@ -268,7 +270,7 @@ def run(relay, name, root):
                     if leaves != len(editors):
                         raise Fault("%d links took leave with %d DELETE" % (len(editors), leaves))
                     version = "HTTP/2" if options else "HTTP/1.1"
-                    if not all(line.endswith(version) for line in said if line.startswith("asked")):
+                    if not all(version in line for line in said if line.startswith("asked")):
                         raise Fault("not all requests were %s: %s" % (version, set(said)))
                     done.append("DELETE")
                 yield way, ", ".join(done), True

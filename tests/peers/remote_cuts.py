@@ -7,6 +7,8 @@ A proxy stands between `acp-relay connect http://...` and `acp-relay serve --lis
 resets all its connections at random moments, N times. An editor keeps asking meanwhile. It passes
 when every request has exactly one answer (a result, or an error that says why), no update came
 twice or out of order, and connect has not ended with anything open. Says how many were results.
+Over WebSocket, where nothing can be resumed, a connect of its own is cut off N / 4 times, and has
+to answer all that is open and to end.
 Not here: servers of others (remote_agents.py), processes that are killed (kill.py).
 """
 import argparse
@@ -78,6 +80,35 @@ class Proxy:
             one.close()
 
 
+def websockets(asked, proxy, chance, log):
+    """Every connect answers what is open when it is cut off, and ends."""
+    results = errors = 0
+    for _ in range(asked.cuts // 4):
+        editor = Editor([asked.relay, "connect"], "ws://127.0.0.1:%d" % proxy.port, [], log)
+        try:
+            editor.until(editor.ask("initialize", protocolVersion=1), editor.ask("session/new"))
+            open_requests = {editor.ask("session/prompt", sessionId="s", turn=turn) for turn in range(2)}
+            time.sleep(chance.uniform(0, 0.06))
+            proxy.cut()
+            while (message := editor.heard.get(timeout=30)) is not None:
+                if "method" in message:
+                    continue
+                open_requests.remove(message["id"])
+                results += "result" in message
+                errors += "relay" in message.get("error", {}).get("data", {})
+            if open_requests:
+                print("connect has ended without an answer to %s" % open_requests)
+                return False
+            editor.process.wait(10)
+        finally:
+            if editor.process.poll() is None:
+                editor.process.kill()
+            editor.process.wait()
+            editor.process.stdin.close()
+    print("%d WebSockets cut off: %d results, %d errors that say why" % (asked.cuts // 4, results, errors))
+    return results + errors == asked.cuts // 4 * 2
+
+
 def run(asked, folder):
     server = Server([asked.server, "serve", "--listen", "http://127.0.0.1:%d" % (port := free_port()),
                      "--allow-host", "127.0.0.1", "--",
@@ -87,7 +118,7 @@ def run(asked, folder):
         wait_for(port)
         proxy = Proxy(port)
         chance = random.Random(asked.seed)
-        editor = Editor(asked.relay, "http://127.0.0.1:%d" % proxy.port, [], open(folder / "connect.stderr", "wb"))
+        editor = Editor([asked.relay, "connect"], "http://127.0.0.1:%d" % proxy.port, [], open(folder / "connect.stderr", "wb"))
         editor.until(editor.ask("initialize", protocolVersion=1), editor.ask("session/new"))
         stop = threading.Event()
 
@@ -128,8 +159,10 @@ def run(asked, folder):
                     print("an error that does not say why: %s" % message)
                     return False
         editor.end()
+        with open(folder / "connect.stderr", "ab") as log:
+            good = websockets(asked, proxy, chance, log)
         print("%d cuts, %d turns: %d results, %d errors that say why" % (asked.cuts, turn, results, errors))
-        return True
+        return good
     finally:
         if editor and editor.process.poll() is None:
             editor.process.kill()

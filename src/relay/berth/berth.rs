@@ -2,6 +2,7 @@
 //!
 //! Not here: how the conversation sees it (see `line`), and how a client finds it (see `harbour`).
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use super::asked::Questions;
 use super::history::History;
 use super::ids::{Asked, Ids};
 use super::opening::Opening;
-use super::{peek, spell};
+use super::spell;
 use crate::transport::{Link, LinkError};
 use crate::wire::framing::Cut;
-use crate::wire::{Envelope, Farewell, Frame, IdBuf, Kind, Limits, Shape, scan};
+use crate::wire::{Envelope, Farewell, Frame, IdBuf, Kind, Limits, Shape, named_session, scan};
 
 /// Time the link of a client that came back elsewhere has to be closed.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -167,7 +168,7 @@ impl Berth {
         match at.kind {
             Kind::Result | Kind::Error => self.say_answer(frame, &at),
             Kind::Request => {
-                let session = peek::session(&frame, &at);
+                let session = session_of(&frame, &at);
                 let now = self.client.is_some()
                     && session
                         .as_deref()
@@ -181,7 +182,7 @@ impl Berth {
             }
             Kind::Notification => {
                 let someone = self.client.is_some();
-                let session = peek::session(&frame, &at);
+                let session = session_of(&frame, &at);
                 let Some(session) = session.filter(|_| at.method(&frame) == "session/update")
                 else {
                     return self.tell(frame);
@@ -245,7 +246,7 @@ impl Berth {
 
     fn hear_request(&mut self, frame: Frame, at: &Envelope) -> Option<Frame> {
         let method = at.method(&frame);
-        let session = peek::session(&frame, at);
+        let session = session_of(&frame, at);
         let what = match (&*method, session) {
             ("initialize", _) => {
                 self.opening.params = at.body(&frame).map(|params| Frame::new(params.to_vec()));
@@ -290,7 +291,7 @@ impl Berth {
                     self.opening.answer = at.body(&frame).map(|body| Frame::new(body.to_vec()));
                 }
                 Asked::NewSession => {
-                    if let Some(session) = peek::session(&frame, at) {
+                    if let Some(session) = session_of(&frame, at) {
                         self.history.begin(&session, &frame, at);
                     }
                 }
@@ -440,4 +441,8 @@ async fn send_away(mut old: Link) {
     let closed = poll_fn(|cx| old.tx.poll_close(cx, Farewell::Replaced));
     // A link that is not closed in time is dropped.
     let _ = timeout(FAREWELL, closed).await;
+}
+
+fn session_of(frame: &Frame, at: &Envelope) -> Option<String> {
+    named_session(frame, at).map(Cow::into_owned)
 }

@@ -3,14 +3,14 @@
 //! Kept from the session's beginning or not at all: half a history cannot answer `session/load`.
 //! Not here: when it is told (see `berth`).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use bytes::Bytes;
 use memchr::memmem;
 use serde_json::value::RawValue;
 
-use super::peek;
-use crate::wire::{Envelope, Frame};
+use crate::wire::{Envelope, Frame, member};
 
 /// Sessions of one conversation that are kept; those beyond it are the agent's alone.
 const SESSIONS: usize = 1024;
@@ -76,7 +76,9 @@ impl History {
 
     /// A session was begun by the agent's answer `frame`.
     pub(super) fn begin(&mut self, session: &str, frame: &Frame, at: &Envelope) {
-        let mut members = peek::body(frame, at);
+        let body = at.body(frame).unwrap_or_default();
+        let mut members: HashMap<Cow<'_, str>, &RawValue> =
+            serde_json::from_slice(body).unwrap_or_default();
         members.remove("sessionId");
         let begun = serde_json::to_vec(&members).unwrap_or_else(|_| b"{}".to_vec());
         if let Some(known) = self.known(session) {
@@ -124,12 +126,12 @@ impl History {
 
     /// A prompt of the client.
     pub(super) fn prompt(&mut self, session: &str, frame: &Frame, at: &Envelope) {
-        let members = peek::body(frame, at);
-        let blocks: Vec<&RawValue> = members
-            .get("prompt")
-            .and_then(|prompt| serde_json::from_str(prompt.get()).ok())
+        let body = at.body(frame).unwrap_or_default();
+        let blocks: Vec<&RawValue> = member(body, "prompt")
+            .and_then(|prompt| serde_json::from_slice(prompt).ok())
             .unwrap_or_default();
-        let Some(id) = members.get("sessionId") else {
+        let id = member(body, "sessionId").and_then(|id| std::str::from_utf8(id).ok());
+        let Some(id) = id else {
             return;
         };
         let mut bytes = 0;
@@ -140,7 +142,7 @@ impl History {
             let said = format!(
                 "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":{},\
                  \"update\":{{\"sessionUpdate\":\"user_message_chunk\",\"content\":{}}}}}}}",
-                id.get(),
+                id,
                 block.get()
             );
             bytes += said.len();

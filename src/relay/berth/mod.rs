@@ -33,7 +33,6 @@ mod history;
 mod ids;
 mod line;
 mod opening;
-mod peek;
 mod preface;
 mod reception;
 mod spell;

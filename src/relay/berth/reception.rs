@@ -7,10 +7,10 @@ use std::future::poll_fn;
 
 use super::line::lock;
 use super::spell::answer;
-use super::{Harbour, peek, preface};
+use super::{Harbour, preface};
 use crate::transport::{Link, LinkError};
 use crate::wire::framing::Cut;
-use crate::wire::{Envelope, Frame, Kind, Shape, scan};
+use crate::wire::{Envelope, Frame, Kind, Shape, named_session, scan};
 
 /// What has come of a newcomer.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Harbour {
         }
         if let Some((wanted, at)) = self.request(&mut client, &mut first).await
             && matches!(&*at.method(&wanted), "session/load" | "session/resume")
-            && let Some(session) = peek::session(&wanted, &at)
+            && let Some(session) = named_session(&wanted, &at)
             && let Some(berth) = self.find(&session, params)
         {
             let boarded = lock(&berth).board(client, wanted);

@@ -2,10 +2,7 @@
 //!
 //! Not here: when (see `berth`).
 
-use serde_json::value::RawValue;
-
-use super::peek;
-use crate::wire::{Envelope, Frame, Id, IdBuf};
+use crate::wire::{Envelope, Frame, Id, IdBuf, member_place};
 
 /// The answer to a client's request for a session, out of what is kept here.
 pub(super) fn answer(id: Id<'_>, result: &Frame) -> Frame {
@@ -31,23 +28,26 @@ pub(super) fn with_our_id<'a>(
     if at.method(&frame) != "$/cancel_request" {
         return frame;
     }
-    let mut members = peek::body(&frame, at);
-    let ours = members.get("requestId").and_then(|id| {
-        let text = id.get().as_bytes();
-        let id = match text.first() {
-            Some(b'"') => IdBuf::String(text.into()),
-            _ => IdBuf::Number(text.into()),
-        };
-        RawValue::from_string(ours(&id)?.as_id().to_string()).ok()
-    });
-    let Some(ours) = ours else {
+    let body = at.body(&frame).unwrap_or_default();
+    let Some(place) = member_place(body, "requestId") else {
         return frame;
     };
-    members.insert("requestId".into(), &ours);
-    match serde_json::to_string(&members) {
-        Ok(params) => Frame::from(format!(
-            "{{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{params}}}"
-        )),
-        Err(_) => frame,
-    }
+    let spelled = &body[place.clone()];
+    let id = match spelled.first() {
+        Some(b'"') => IdBuf::String(spelled.into()),
+        _ => IdBuf::Number(spelled.into()),
+    };
+    let Some(ours) = ours(&id) else {
+        return frame;
+    };
+    Frame::new(
+        [
+            br#"{"jsonrpc":"2.0","method":"$/cancel_request","params":"#,
+            &body[..place.start],
+            ours.as_id().json(),
+            &body[place.end..],
+            b"}",
+        ]
+        .concat(),
+    )
 }

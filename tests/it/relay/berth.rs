@@ -221,10 +221,11 @@ async fn the_ids_of_two_connections_are_not_mixed_up() {
     let asked = begun.agent.hear_json().await;
     let ours = asked["id"].as_u64().unwrap();
     assert!(ours > 1 << 30, "{asked}");
-    let cancel =
-        json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 2}});
+    let params = json!({"_meta": {"a": 1}, "requestId": 2});
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": params});
     client.say(&cancel.to_string()).await;
-    assert_eq!(begun.agent.hear_json().await["params"]["requestId"], ours);
+    let params = json!({"_meta": {"a": 1}, "requestId": ours});
+    assert_eq!(begun.agent.hear_json().await["params"], params);
     begun
         .agent
         .say(&result(2, json!({"stopReason": "end_turn"})))

@@ -4,16 +4,13 @@
 //! are remembered until they are answered. Requests of the client are remembered, too: when a
 //! session's stream ends, it is known who waits in vain. Not here: what a session is to ACP.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use hyper::header::HeaderValue;
-use memchr::memmem;
-use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use crate::wire::{Envelope, Frame, IdBuf, Kind};
+use crate::wire::{Envelope, Frame, IdBuf, Kind, named_session};
 
 /// Requests of the agent that are remembered. Beyond it: the oldest is forgotten, and its answer
 /// goes without a session.
@@ -82,12 +79,8 @@ impl Sessions {
 
 /// The session that a message's `params` or `result` names.
 pub(super) fn named(frame: &Frame, at: &Envelope) -> Option<Session> {
-    let body = at.body(frame)?;
-    // Most bodies without one are answered by this, and large ones that name it are rare.
-    memmem::find(body, b"sessionId")?;
-    let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(body).ok()?;
-    let id: String = serde_json::from_str(members.get("sessionId")?.get()).ok()?;
-    (!id.is_empty()).then(|| id.into())
+    let id = named_session(frame, at)?;
+    (!id.is_empty()).then(|| Session::from(&*id))
 }
 
 /// A session as a header has it, if it fits.

@@ -1,13 +1,15 @@
-//! A request's body, bounded in size and in time.
+//! A request's body, bounded in size and in time, and all of them together in memory.
 //!
 //! Not here: what it says (see `post`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::refuse::Refusal;
@@ -16,8 +18,47 @@ use crate::wire::Limits;
 /// Bytes that buy a slow client another second.
 const PACE: usize = 1 << 10;
 
-/// Reads a body to its end.
-pub(super) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, Refusal> {
+/// Length up to which a body is small, in bytes.
+const SMALL: usize = 64 << 10;
+
+/// The memory that the bodies of all requests share until their messages have found their place.
+#[derive(Debug)]
+pub(super) struct Room {
+    bytes: Arc<Semaphore>,
+    /// What only small bodies may use, so that large ones do not keep everybody out.
+    reserve: usize,
+}
+
+/// A body's part of it.
+pub(super) type Share = OwnedSemaphorePermit;
+
+impl Room {
+    pub(super) fn new(limits: &Limits) -> Self {
+        // One message of any permitted size always fits.
+        let bytes = limits.http_bodies.max(2 * limits.frame_from_network);
+        Self {
+            bytes: Arc::new(Semaphore::new(bytes)),
+            reserve: bytes / 4,
+        }
+    }
+
+    /// Room for a body that has `got` bytes and is given `more`; `None` when there is none.
+    fn share(&self, got: usize, more: usize) -> Option<Share> {
+        let spared = if got + more > SMALL { self.reserve } else { 0 };
+        if self.bytes.available_permits() < spared + more {
+            return None;
+        }
+        let more = u32::try_from(more).ok()?;
+        self.bytes.clone().try_acquire_many_owned(more).ok()
+    }
+}
+
+/// Reads a body to its end. The share is given back when it is dropped.
+pub(super) async fn read(
+    mut body: Incoming,
+    room: &Room,
+    limits: &Limits,
+) -> Result<(Bytes, Option<Share>), Refusal> {
     let most = limits.frame_from_network;
     if body.size_hint().lower() > most as u64 {
         return Err(too_large(most));
@@ -25,6 +66,7 @@ pub(super) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, R
     let began = Instant::now();
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
+    let mut share: Option<Share> = None;
     loop {
         let got = first.len() + all.len();
         let earned = Duration::from_secs((got / PACE) as u64);
@@ -44,6 +86,13 @@ pub(super) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, R
         if got + data.len() > most {
             return Err(too_large(most));
         }
+        let Some(more) = room.share(got, data.len()) else {
+            return Err(Refusal::later("too much is being sent here at present"));
+        };
+        match &mut share {
+            Some(share) => share.merge(more),
+            None => share = Some(more),
+        }
         if got == 0 {
             first = data;
         } else {
@@ -53,7 +102,8 @@ pub(super) async fn read(mut body: Incoming, limits: &Limits) -> Result<Bytes, R
             all.extend_from_slice(&data);
         }
     }
-    Ok(if all.is_empty() { first } else { all.freeze() })
+    let whole = if all.is_empty() { first } else { all.freeze() };
+    Ok((whole, share))
 }
 
 fn too_large(most: usize) -> Refusal {

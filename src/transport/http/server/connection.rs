@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::repeated::Repeated;
 use super::routing::Routing;
 use super::streams::{Closed, Given, Lease, Opening, Streams};
+use super::turn::Turns;
 use crate::wire::{Frame, IdBuf, Limits};
 
 /// How a connection's messages are told apart on its streams.
@@ -48,6 +49,7 @@ pub(super) struct State {
     pub(super) streams: Streams,
     pub(super) routing: Routing,
     pub(super) repeated: Repeated,
+    pub(super) turns: Turns,
     /// Who waits for the answer to `initialize`, and under which id.
     pub(super) initial: Option<(IdBuf, oneshot::Sender<Frame>)>,
     /// The relay's task, waiting for the streams to be read.
@@ -106,6 +108,7 @@ impl Connection {
                 streams: Streams::new(keep, now),
                 routing: Routing::new(limits.in_flight),
                 repeated: Repeated::default(),
+                turns: Turns::default(),
                 initial: None,
                 mouth: None,
                 blocked: None,
@@ -164,6 +167,12 @@ impl Connection {
             state.wake_mouth(&self.limits);
         }
         given
+    }
+
+    /// The number of the message that a stream gave last, 0 before the first; `None` when the
+    /// stream is another's now.
+    pub(super) fn given(&self, lease: Lease) -> Option<u64> {
+        self.state().streams.given(lease)
     }
 
     /// A stream's receiver is gone.

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::body::Room;
 use super::connection::Connection;
 use super::door::Doorkeeper;
 use super::link::link;
@@ -25,6 +26,7 @@ pub(super) struct Desk {
     pub(super) doorkeeper: Doorkeeper,
     pub(super) register: Arc<Register>,
     pub(super) limits: Arc<Limits>,
+    pub(super) bodies: Room,
     pub(super) setup: Setup,
     /// Those who have come, on their way to whoever accepts them.
     pub(super) arrivals: mpsc::Sender<Arrival>,

@@ -66,7 +66,7 @@ async fn rpc(
 ) -> Result<Answer, Refusal> {
     let client = client.ok_or_else(nameless)?;
     check_type(request.headers())?;
-    let body = body::read(request.into_body(), &desk.limits).await?;
+    let (body, _share) = body::read(request.into_body(), &desk.bodies, &desk.limits).await?;
     let (frame, envelope) = message(Frame::new(body), desk)?;
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
         return Err(Refusal::bad("\"jsonrpc\" must be \"2.0\""));
@@ -77,7 +77,7 @@ async fn rpc(
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
         Kind::Result | Kind::Error => StatusCode::NO_CONTENT,
     };
-    Ok(match connection.take(frame, &envelope, None).await? {
+    Ok(match connection.take(frame, &envelope, None, None).await? {
         Taken::New(release) => answer::accepted(status, release),
         Taken::Before => answer::empty(status),
     })

@@ -81,10 +81,17 @@ impl Events {
         if !self.begun {
             self.begun = true;
             // Something at once: some clients wait for it before they believe in the stream.
-            out.extend_from_slice(match self.connection.manner {
-                Manner::Official => b":\nretry: 1000\n\n",
-                Manner::Elephant => b": connected\n\n",
-            });
+            match self.connection.manner {
+                Manner::Official => {
+                    out.extend_from_slice(b":\nretry: 1000\n");
+                    // So that a break before the first message can be taken up as well.
+                    if let Some(number) = self.connection.given(self.lease) {
+                        self.lay_id(number, &mut out);
+                    }
+                    out.extend_from_slice(b"\n");
+                }
+                Manner::Elephant => out.extend_from_slice(b": connected\n\n"),
+            }
         }
         let mut ended = false;
         while out.len() < BATCH {
@@ -123,9 +130,7 @@ impl Events {
     /// Lays a message into `out`, or what is large aside; `true` when it is large.
     fn lay(&mut self, number: u64, frame: &Frame, out: &mut BytesMut) -> bool {
         if self.connection.manner == Manner::Official {
-            let (epoch, stream) = (self.connection.epoch, self.lease.stream);
-            writeln!(out, "id: {epoch:08x}-{stream}-{number}")
-                .expect("a buffer in memory takes what is written");
+            self.lay_id(number, out);
         }
         out.extend_from_slice(b"data: ");
         let text = frame.as_bytes();
@@ -139,6 +144,12 @@ impl Events {
         Framing::Ndjson.lay(frame, out);
         out.extend_from_slice(b"\n");
         text.len() >= LARGE
+    }
+
+    fn lay_id(&self, number: u64, out: &mut BytesMut) {
+        let (epoch, stream) = (self.connection.epoch, self.lease.stream);
+        writeln!(out, "id: {epoch:08x}-{stream}-{number}")
+            .expect("a buffer in memory takes what is written");
     }
 
     /// Ends once the server had a turn to write what came before: whoever takes leave of this

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::connection::Connection;
 use super::routing::{Misrouted, pending_of, session_of};
+use super::turn::Turn;
 use crate::wire::{Envelope, Frame, Id, IdBuf, Kind};
 
 /// What becomes of a message.
@@ -39,6 +40,8 @@ pub(super) enum Untaken {
 pub(super) struct Release {
     connection: Arc<Connection>,
     frame: Option<Frame>,
+    /// Passes on once the message is heard.
+    _turn: Option<Turn>,
 }
 
 /// A message's place in the bookkeeping.
@@ -49,19 +52,24 @@ enum Entry {
 }
 
 impl Connection {
-    /// Takes a message, waiting for room for it.
+    /// Takes a message when it is its turn and there is room for it.
     pub(super) async fn take(
         self: &Arc<Self>,
         frame: Frame,
         envelope: &Envelope,
         session: Option<&str>,
+        turn: Option<Turn>,
     ) -> Result<Taken, Untaken> {
+        if let Some(turn) = &turn {
+            turn.wait().await;
+        }
+        let mut turn = turn;
         let judged = async {
             loop {
                 let room = self.room.notified();
                 tokio::pin!(room);
                 room.as_mut().enable();
-                if let Some(taken) = self.try_take(&frame, envelope, session)? {
+                if let Some(taken) = self.try_take(&frame, envelope, session, &mut turn)? {
                     return Ok(taken);
                 }
                 room.await;
@@ -77,6 +85,7 @@ impl Connection {
         frame: &Frame,
         envelope: &Envelope,
         header: Option<&str>,
+        turn: &mut Option<Turn>,
     ) -> Result<Option<Taken>, Untaken> {
         let now = Instant::now();
         let mut state = self.state();
@@ -148,6 +157,7 @@ impl Connection {
         Ok(Some(Taken::New(Release {
             connection: self.clone(),
             frame: Some(frame.clone()),
+            _turn: turn.take(),
         })))
     }
 
@@ -160,6 +170,7 @@ impl Connection {
         drop(Release {
             connection: self.clone(),
             frame: Some(frame),
+            _turn: None,
         });
     }
 }

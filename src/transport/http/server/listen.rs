@@ -18,6 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::body::Room;
 use super::desk::Desk;
 use super::door::Doorkeeper;
 use super::register::Register;
@@ -101,6 +102,7 @@ pub(in crate::transport) async fn listen(
         },
         register: Arc::new(Register::default()),
         limits: limits.clone(),
+        bodies: Room::new(limits),
         setup: setup.clone(),
         arrivals: arrive,
         closing: closing.clone(),

@@ -5,7 +5,7 @@
 //! request passes `door`, then `routes`, and is answered by `post`, `stream`, `upgrade` or
 //! `elephant` with an `answer`, or refused (`refuse`); `body` reads what it brings. A `connection`
 //! is what a client's requests have in common, kept in the `register`: `inbound` takes its
-//! messages, once each (`repeated`), `routing` finds the stream for what the agent says, `streams`
+//! messages, once each (`repeated`) and in their order (`turn`), `routing` finds the stream for what the agent says, `streams`
 //! keeps it, `events` writes it, and `link` shows all of it to the relay as a link. Not here:
 //! frames of WebSockets (see `websocket`).
 //!
@@ -45,6 +45,7 @@ mod routing;
 mod socket;
 mod stream;
 mod streams;
+mod turn;
 mod upgrade;
 
 pub(in crate::transport) use listen::listen;

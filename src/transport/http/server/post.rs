@@ -14,6 +14,7 @@ use super::connection::{Connection, Left};
 use super::desk::Desk;
 use super::inbound::Taken;
 use super::refuse::Refusal;
+use super::turn::Turn;
 use crate::transport::http::names;
 use crate::wire::reply;
 use crate::wire::{Envelope, Frame, Id, Kind, Shape, scan};
@@ -25,6 +26,7 @@ struct Hopeful(Option<Arc<Connection>>);
 pub(super) async fn post(
     desk: &Arc<Desk>,
     request: Request<Incoming>,
+    turn: Option<Turn>,
     from: &str,
 ) -> Result<Answer, Refusal> {
     let fields = request.headers();
@@ -41,7 +43,7 @@ pub(super) async fn post(
         None => None,
     };
     let serving = connection.as_ref().map(Connection::serve);
-    let body = body::read(request.into_body(), &desk.limits).await?;
+    let (body, share) = body::read(request.into_body(), &desk.bodies, &desk.limits).await?;
     let (frame, envelope) = message(Frame::new(body), desk)?;
     let first = envelope.kind == Kind::Request && envelope.method(&frame) == "initialize";
     match connection {
@@ -49,9 +51,9 @@ pub(super) async fn post(
             "initialize opens a connection; it is not for one that is open",
         )),
         Some(connection) => {
-            let taken = connection.take(frame, &envelope, session.as_deref());
+            let taken = connection.take(frame, &envelope, session.as_deref(), turn);
             let taken = taken.await?;
-            drop(serving);
+            drop((serving, share));
             Ok(match taken {
                 Taken::New(release) => answer::accepted(StatusCode::ACCEPTED, release),
                 Taken::Before => answer::empty(StatusCode::ACCEPTED),

@@ -3,11 +3,13 @@
 //! Not here: the answers (see `post`, `stream`, `upgrade`, `elephant`).
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, UPGRADE};
 use hyper::{Method, Request, StatusCode, Version};
+use tokio::task::yield_now;
 
 use super::answer::{self, Answer};
 use super::connection::Left;
@@ -15,24 +17,50 @@ use super::desk::Desk;
 use super::post::{only, post};
 use super::refuse::{METHODS, Refusal, Why};
 use super::stream::stream;
+use super::turn::Turn;
 use super::{elephant, upgrade};
 use crate::transport::http::names;
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// Answers one request of the client at `from`.
-pub(super) async fn answer(
+pub(super) fn answer(
     desk: Arc<Desk>,
     request: Request<Incoming>,
     from: Arc<str>,
+) -> impl Future<Output = Result<Answer, Infallible>> + Send {
+    // The server calls us in the order of the heads, and serves each answer in a task of its own.
+    let turn = turn(&desk, &request);
+    serve(desk, request, turn, from)
+}
+
+/// The turn of a message that belongs to a connection.
+fn turn(desk: &Desk, request: &Request<Incoming>) -> Option<Turn> {
+    if request.method() != Method::POST || request.uri().path() != desk.at.path {
+        return None;
+    }
+    let id = request.headers().get(names::CONNECTION)?.to_str().ok()?;
+    desk.register.get(id).map(Turn::after_all)
+}
+
+async fn serve(
+    desk: Arc<Desk>,
+    request: Request<Incoming>,
+    turn: Option<Turn>,
+    from: Arc<str>,
 ) -> Result<Answer, Infallible> {
     let is_h1 = request.version() <= Version::HTTP_11;
+    if is_h1 {
+        // The server answers many requests of one socket in a row when they are there already, and
+        // other clients' sockets wait for it.
+        yield_now().await;
+    }
     let page = match desk.doorkeeper.admit(&request) {
         Ok(page) => page,
         Err(refusal) => return Ok(refused(&desk, refusal, &from, is_h1)),
     };
     let mut answer = match page.preflight(&request) {
         Some(answer) => answer,
-        None => match route(&desk, request, &from).await {
+        None => match route(&desk, request, turn, &from).await {
             Ok(answer) => answer,
             Err(refusal) => refused(&desk, refusal, &from, is_h1),
         },
@@ -44,6 +72,7 @@ pub(super) async fn answer(
 async fn route(
     desk: &Arc<Desk>,
     request: Request<Incoming>,
+    turn: Option<Turn>,
     from: &str,
 ) -> Result<Answer, Refusal> {
     let path = request.uri().path();
@@ -66,7 +95,7 @@ async fn route(
         return Err(Refusal::upgrade(why));
     }
     match *request.method() {
-        Method::POST => post(desk, request, from).await,
+        Method::POST => post(desk, request, turn, from).await,
         Method::GET => stream(desk, &request),
         Method::DELETE => delete(desk, &request),
         _ => Err(Refusal::method(METHODS)),

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::wire::{Envelope, Frame, IdBuf, Kind, Limits, Shape, member_text, scan};
+use crate::wire::{Envelope, Frame, IdBuf, Kind, Limits, Shape, named_session, scan};
 
 /// Longest session id that is kept track of, in bytes.
 pub(super) const SESSION_ID: usize = 1024;
@@ -117,7 +117,7 @@ impl Routing {
                     return nowhere;
                 };
                 let opened = (pending.opens && envelope.kind == Kind::Result)
-                    .then(|| in_body(&envelope, frame).map(Cow::into_owned))
+                    .then(|| named_session(frame, &envelope).map(Cow::into_owned))
                     .flatten();
                 Way {
                     session: pending.session.map(String::from),
@@ -201,9 +201,5 @@ fn named<'a>(envelope: &Envelope, frame: &'a Frame) -> Option<Cow<'a, str>> {
     if envelope.method(frame).starts_with("$/") {
         return None;
     }
-    in_body(envelope, frame)
-}
-
-fn in_body<'a>(envelope: &Envelope, frame: &'a Frame) -> Option<Cow<'a, str>> {
-    member_text(envelope.body(frame)?, "sessionId")
+    named_session(frame, envelope)
 }

@@ -22,7 +22,8 @@ pub(super) const CONNECTION: u32 = 0;
 
 /// Messages of a stream that are kept to be sent again, whatever their size.
 const KEPT: usize = 4096;
-/// Streams of one connection; beyond it those that hold nothing are forgotten.
+/// Streams of one connection; beyond it those that hold nothing are forgotten, first those of
+/// sessions nobody has named.
 const STREAMS: usize = 1024;
 /// What a message costs besides its text, in bytes.
 const OVERHEAD: usize = 64;
@@ -192,7 +193,9 @@ impl Streams {
         {
             let strangers = self.all.values();
             let open = strangers.filter(|one| !one.known && one.receiver.is_some());
-            if !self.by_session.contains_key(session) && open.count() >= limits.http_strangers {
+            let number = self.by_session.get(session);
+            let is_open = number.is_some_and(|number| self.all[number].receiver.is_some());
+            if !is_open && open.count() >= limits.http_strangers {
                 return Err(Closed::Stranger);
             }
         }
@@ -267,6 +270,13 @@ impl Streams {
         Poll::Ready(Given::Message(number, frame))
     }
 
+    /// The number of the message that was given last to whoever holds `lease`, or had it before.
+    pub(super) fn given(&self, lease: Lease) -> Option<u64> {
+        let stream = self.all.get(&lease.stream)?;
+        let holds = stream.receiver.as_ref()?.lease == lease.number;
+        holds.then(|| stream.next - 1)
+    }
+
     /// The holder of `lease` is gone.
     pub(super) fn release(&mut self, lease: Lease, now: Instant) {
         let Some(stream) = self.all.get_mut(&lease.stream) else {
@@ -276,9 +286,6 @@ impl Streams {
         if stream.receiver.as_ref().is_some_and(holds) {
             stream.receiver = None;
             stream.mind_loneliness(now);
-            if !stream.known && stream.waiting.is_empty() {
-                self.forget(lease.stream);
-            }
         }
     }
 
@@ -363,7 +370,8 @@ impl Streams {
             let idle = |stream: &Stream| {
                 stream.session.is_some() && stream.receiver.is_none() && stream.waiting.is_empty()
             };
-            let found = self.all.iter().find(|(_, stream)| idle(stream));
+            let all = self.all.iter().filter(|(_, stream)| idle(stream));
+            let found = all.min_by_key(|(_, stream)| stream.known);
             if let Some(number) = found.map(|(number, _)| *number) {
                 self.forget(number);
             }

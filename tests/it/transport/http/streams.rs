@@ -258,6 +258,32 @@ fn a_client_that_comes_back_is_sent_all_it_missed_or_refused() {
 }
 
 #[test]
+fn a_stream_that_broke_before_its_first_message_is_taken_up() {
+    run(async {
+        let mut talk = Talk::new(Limits::default()).await;
+        for session in [None, Some("a")] {
+            let opening = talk.events(session).await.next().await.unwrap();
+            assert_eq!(opening.data, "");
+            // The server may not have seen yet that nobody is there any more.
+            let mut fields = vec![talk.name(), ("last-event-id", &opening.id)];
+            fields.extend(session.map(|session| ("acp-session-id", session)));
+            let mut again = talk.caller.events(&fields).await;
+            assert_eq!(again.next().await.unwrap(), opening);
+            match session {
+                None => talk.say(r#"{"method":"first"}"#).await,
+                Some(_) => {
+                    talk.ask(session, &request(1, "session/prompt", "a")).await;
+                    talk.say(&update("a", "first")).await;
+                }
+            }
+            let first = again.event().await;
+            assert!(first.data.contains("first"), "{first:?}");
+            assert_ne!(first.id, opening.id);
+        }
+    });
+}
+
+#[test]
 fn what_waits_pauses_the_agent_and_is_not_lost() {
     run(async {
         let limits = Limits {

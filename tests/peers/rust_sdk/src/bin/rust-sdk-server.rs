@@ -1,8 +1,10 @@
 //! `rust-sdk-server COMMAND...`: the official Rust SDK's HTTP and WebSocket server before an agent
-//! on stdio, one process of it for each connection. Says its address on stdout.
+//! on stdio, one process of it for each connection. Says its address on stdout, and each request.
 
 use agent_client_protocol::AcpAgent;
 use agent_client_protocol_http::AcpHttpServer;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
 use tokio::net::TcpListener;
 
 #[tokio::main]
@@ -11,6 +13,9 @@ async fn main() {
     let agent = move || AcpAgent::from_args(command.clone()).expect("a command");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     println!("listening {}", listener.local_addr().expect("bound").port());
-    let router = AcpHttpServer::new(agent).into_router();
+    let router = AcpHttpServer::new(agent).into_router().layer(middleware::from_fn(async |request: Request, next: Next| {
+        println!("asked {} {:?}", request.method(), request.version());
+        next.run(request).await
+    }));
     axum::serve(listener, router).await.expect("it serves");
 }

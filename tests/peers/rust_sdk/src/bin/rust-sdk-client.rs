@@ -1,7 +1,7 @@
 //! The official Rust SDK as a remote client, as `http_client.mjs` does it with the TypeScript one.
 //!
-//!     http_client --url http://HOST:PORT/acp|ws://… --cwd DIR --prompt TEXT --cancel-prompt TEXT
-//!                 [--auth METHOD] [--expect LIST] [--file NAME]
+//!     rust-sdk-client --url http://HOST:PORT/acp|ws://… --cwd DIR --prompt TEXT --cancel-prompt TEXT
+//!                     [--auth METHOD] [--expect LIST] [--file NAME]
 //!
 //! Nothing of ours speaks the protocol here.
 

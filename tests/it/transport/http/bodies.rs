@@ -1,0 +1,146 @@
+//! What clients send at the same time is bounded in sum, and heard in the order it began in.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
+)]
+
+use acp_relay::wire::{Frame, Limits};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Request;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::caller::{How, Site};
+use crate::support::link::{heard, run};
+
+/// A message of that many bytes.
+fn message(size: usize) -> String {
+    let (head, tail) = (r#"{"method":"m","params":{"p":""#, r#""}}"#);
+    format!("{head}{}{tail}", "p".repeat(size - head.len() - tail.len()))
+}
+
+/// A POST that is sent in two parts.
+struct Slow {
+    stream: TcpStream,
+    rest: String,
+}
+
+impl Slow {
+    async fn begin(site: &Site, id: &str, body: &str, sent: usize) -> Self {
+        let port = site.caller.port;
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let head = format!(
+            "POST /acp HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\n\
+             Acp-Connection-Id: {id}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&body.as_bytes()[..sent]).await.unwrap();
+        let rest = body[sent..].to_owned();
+        Self { stream, rest }
+    }
+
+    async fn finish(mut self) -> String {
+        self.stream.write_all(self.rest.as_bytes()).await.unwrap();
+        let mut status = [0; 12];
+        self.stream.read_exact(&mut status).await.unwrap();
+        String::from_utf8(status.to_vec()).unwrap()
+    }
+}
+
+#[test]
+fn large_bodies_share_a_bound_and_leave_room_for_small_ones() {
+    run(async {
+        let limits = Limits {
+            frame_from_network: 256 << 10,
+            http_bodies: 1,
+            ..Limits::default()
+        };
+        // Two of the longest fit, and large ones may have three quarters of that.
+        let mut site = Site::open(How::H1, limits).await;
+        let mut open = site.initialize().await;
+        let large = message(250 << 10);
+        let mut other = site.initialize().await;
+        let slow = Slow::begin(&site, &other.id, &large, 249 << 10).await;
+        let name = [("acp-connection-id", &*open.id)];
+        // How much of the first has been read is not for us to see: until there is no room.
+        let refused = loop {
+            let reply = site.caller.post(&name, &large).await;
+            if reply.status.as_u16() != 202 {
+                break reply;
+            }
+            heard(&mut *open.link.rx).await;
+        };
+        assert_eq!(refused.status.as_u16(), 503);
+        assert_eq!(refused.fields["retry-after"], "1");
+        let small = message(60 << 10);
+        let reply = site.caller.post(&name, &small).await;
+        assert_eq!(reply.status.as_u16(), 202);
+        assert_eq!(heard(&mut *open.link.rx).await.as_bytes(), small.as_bytes());
+        assert_eq!(slow.finish().await, "HTTP/1.1 202");
+        let frame = heard(&mut *other.link.rx).await;
+        assert_eq!(frame.as_bytes(), large.as_bytes());
+        // What has found its place makes room for the next.
+        let reply = site.caller.post(&name, &message(250 << 10)).await;
+        assert_eq!(reply.status.as_u16(), 202);
+    });
+}
+
+#[test]
+fn a_body_that_does_not_come_holds_up_the_next_message_for_a_moment_only() {
+    run(async {
+        let mut site = Site::open(How::H1, Limits::default()).await;
+        let mut open = site.initialize().await;
+        let slow = Slow::begin(&site, &open.id, r#"{"method":"one"}"#, 5).await;
+        let name = [("acp-connection-id", &*open.id)];
+        let reply = site.caller.post(&name, r#"{"method":"two"}"#).await;
+        assert_eq!(reply.status.as_u16(), 202);
+        let first = heard(&mut *open.link.rx).await;
+        assert_eq!(first.as_bytes(), br#"{"method":"two"}"#);
+        assert_eq!(slow.finish().await, "HTTP/1.1 202");
+        let second = heard(&mut *open.link.rx).await;
+        assert_eq!(second.as_bytes(), br#"{"method":"one"}"#);
+    });
+}
+
+#[test]
+fn what_is_sent_side_by_side_is_heard_in_the_order_of_the_heads() {
+    run(async {
+        let mut site = Site::open(How::H2, Limits::default()).await;
+        let mut open = site.initialize().await;
+        let port = site.caller.port;
+        let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let io = TokioIo::new(stream);
+        let opened = http2::handshake(TokioExecutor::new(), io).await;
+        let (mut sender, connection) = opened.unwrap();
+        tokio::spawn(connection);
+        let text = |number: u32| {
+            // The larger they are, the more there is to overtake.
+            let pad = "p".repeat(if number.is_multiple_of(4) { 40_000 } else { 0 });
+            format!(r#"{{"method":"m","params":{{"number":{number},"pad":"{pad}"}}}}"#)
+        };
+        let mut answers = Vec::new();
+        for number in 0..100 {
+            let request = Request::post(format!("http://localhost:{port}/acp"))
+                .header("content-type", "application/json")
+                .header("acp-connection-id", &open.id)
+                .body(Full::new(Bytes::from(text(number))))
+                .unwrap();
+            answers.push(sender.send_request(request));
+        }
+        let answered = tokio::spawn(async move {
+            for answer in answers {
+                assert_eq!(answer.await.unwrap().status().as_u16(), 202);
+            }
+        });
+        for number in 0..100 {
+            let frame = heard(&mut *open.link.rx).await;
+            assert!(frame == Frame::from(text(number)), "{number}");
+        }
+        answered.await.unwrap();
+    });
+}
