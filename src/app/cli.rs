@@ -104,7 +104,7 @@ pub(super) struct Serve {
     /// Listen beyond this machine although anybody who reaches the port can then run the agent
     #[arg(long)]
     pub(super) dangerously_no_auth: bool,
-    /// Let pages of this origin in, such as https://editor.example; may be given several times
+    /// Let pages of this origin in, such as `https://editor.example`; may be given several times
     #[arg(long, value_name = "ORIGIN", value_parser = listeners::read_origin)]
     pub(super) allow_origin: Vec<String>,
     /// Answer to this name besides the listener's own, with a port or at any; may be given several

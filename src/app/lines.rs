@@ -1,18 +1,20 @@
 //! Recorded conversations, read line by line.
 //!
-//! Two forms, told apart for each line: a capture (`{"dir":"c2a","ts":…,"msg":…}`, or
+//! Three forms, told apart for each line: a capture (`{"dir":"c2a","ts":…,"msg":…}`, or
 //! `"side":"client"` for the direction, where a line that was no JSON is `"raw":"…"` and
-//! `"dir":"note"` is a remark) and the bare message. The
-//! message keeps its bytes in both, and a changed one can be put back into its line. Not here:
-//! what is wrong with a message, and whose a plain line is.
+//! `"dir":"note"` is a remark), a recording (what the relay has heard at either edge), and the bare
+//! message. The message keeps its bytes in all, and a changed one can be put back into a capture's
+//! line. Not here: what is wrong with a message, and whose a plain line is.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
+use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use crate::recording::{self, Body, Found, What};
 use crate::wire::{Frame, Side};
 
 /// Longest line that is read, in bytes: the longest message by default, and a little for the
@@ -24,7 +26,7 @@ const LONGEST: u64 = (64 << 20) + (64 << 10);
 pub(super) struct Line {
     /// Its number in the file, from 1.
     pub(super) number: u64,
-    /// All of it, without its end.
+    /// All of it, without its end; of a recording's line, what it holds as a capture.
     pub(super) bytes: Vec<u8>,
     /// Whether it was longer than any message may be, so that its end is missing.
     pub(super) cut: bool,
@@ -100,9 +102,16 @@ impl<R: BufRead> Iterator for Lines<R> {
     type Item = io::Result<Line>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (bytes, cut) = match self.raw().transpose()? {
-            Ok(line) => line,
-            Err(error) => return Some(Err(error)),
+        let (bytes, cut) = loop {
+            let (bytes, cut) = match self.raw().transpose()? {
+                Ok(line) => line,
+                Err(error) => return Some(Err(error)),
+            };
+            match recorded(&bytes) {
+                None => break (bytes, cut),
+                Some(Some(said)) => break (said, cut),
+                Some(None) => {}
+            }
         };
         let holds = understand(&bytes);
         Some(Ok(Line {
@@ -179,6 +188,34 @@ fn understand(line: &[u8]) -> Holds {
         },
         None => plain(Some(from)),
     }
+}
+
+/// A recording's line as a capture has it, if a side has said something in it; `None` for any other
+/// line.
+fn recorded(line: &[u8]) -> Option<Option<Vec<u8>>> {
+    if !(line.starts_with(b"{\"acpr\":") || line.starts_with(b"{\"n\":")) {
+        return None;
+    }
+    let event = match recording::line(&Bytes::from([line, b"\n"].concat())) {
+        Found::Header(_) => return Some(None),
+        Found::Event(event) => event,
+        Found::Broken(_) => return None,
+    };
+    let What::Message(message) = event.what else {
+        return Some(None);
+    };
+    let (name, text) = match &message.body {
+        Body::Json(text) if message.is_heard() => ("msg", text.to_vec()),
+        Body::Text(text) | Body::Bytes(text) if message.is_heard() => {
+            let text = serde_json::Value::from(String::from_utf8_lossy(text));
+            ("raw", text.to_string().into_bytes())
+        }
+        _ => return Some(None),
+    };
+    let direction = WORDS[0][message.to.other() as usize];
+    let (seconds, micros) = (event.t / 1_000_000, event.t % 1_000_000);
+    let head = format!("{{\"dir\":{direction},\"ts\":{seconds}.{micros:06},\"{name}\":");
+    Some(Some([head.as_bytes(), &text, b"}"].concat()))
 }
 
 /// The members of a line, by name, as they stand in it.

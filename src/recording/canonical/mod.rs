@@ -4,7 +4,7 @@
 //! chunks; nobody who compares them means that. [`Steps`] makes a conversation into [`Step`]s
 //! without all of it: ids become names in the order of their first appearance ([`Names`], which
 //! also makes the params of a single request comparable), runs of chunks become one step, times
-//! are left out. [`compare`] aligns two of them, lane by lane: what one side says within one
+//! are left out. [`compare()`] aligns two of them, lane by lane: what one side says within one
 //! session is an order, what two sides or two sessions say at the same time is none.
 //! Not here: what of a difference matters to a test (see replay), how it is printed.
 

@@ -55,6 +55,20 @@ fn exit_codes() {
     assert_eq!(check(&[folder], "").0, Some(66));
 }
 
+/// What the relay said itself and all that is no message is passed over.
+#[test]
+fn recordings_are_read() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let file = format!("{folder}/tests/vectors/recordings/v1.000.acpr");
+    let (code, stdout, _) = check(&[&file], "");
+    assert_eq!(code, Some(1));
+    assert!(
+        stdout.contains("line 6    agent  initialize (result)"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("4 messages"), "{stdout}");
+}
+
 #[test]
 fn lines_for_people() {
     let (_, stdout, _) = check(&["-"], BAD);
