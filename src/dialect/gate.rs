@@ -6,6 +6,8 @@
 //! look for each. What passes that is asked for all that a rule wants. Made once, when a program is
 //! compiled. Not here: what a rule wants (see `wants`), and the guards themselves (see `guard`).
 
+use smallvec::SmallVec;
+
 use super::guard::holds;
 use super::look::Look;
 use super::pointer::Place;
@@ -21,7 +23,14 @@ pub(super) struct Gate {
     /// `None`.
     first: Option<Vec<Key>>,
     /// What is wanted in all, by one or another.
-    demands: Vec<Demand>,
+    demands: Vec<Vec<Want>>,
+}
+
+/// Something that is wanted, and which of the places it is at that are looked at first.
+#[derive(Clone, Debug)]
+struct Want {
+    key: Key,
+    first: Option<usize>,
 }
 
 /// Something that is wanted at a place.
@@ -79,9 +88,19 @@ impl Demands {
         } else {
             self.one_place().or_else(|| self.several_places())
         };
+        let at = |place: &Place| {
+            let mut places = first.iter().flatten();
+            places.position(|(known, _)| known == place)
+        };
+        let want = |key: Key| Want {
+            first: at(&key.0),
+            key,
+        };
+        let demands = self.demands.into_iter();
+        let demands = demands.map(|demand| demand.into_iter().map(want).collect());
         Gate {
+            demands: demands.collect(),
             first,
-            demands: self.demands,
         }
     }
 
@@ -127,11 +146,20 @@ impl Gate {
         let Some(first) = &self.first else {
             return true;
         };
-        let is_met = |(place, wanted): &Key| {
-            let found = body.look(place).map(Look::json);
-            wanted.is_met(found.as_deref())
+        let look = |place: &Place| body.look(place).map(Look::json);
+        let found: SmallVec<[_; PLACES]> = first.iter().map(|(place, _)| look(place)).collect();
+        let mut all = first.iter().zip(&found);
+        if !all.any(|((_, wanted), found)| wanted.is_met(found.as_deref())) {
+            return false;
+        }
+        let is_met = |Want { key, first }: &Want| {
+            let (place, wanted) = key;
+            match first {
+                Some(at) => wanted.is_met(found[*at].as_deref()),
+                None => wanted.is_met(look(place).as_deref()),
+            }
         };
-        first.iter().any(is_met) && self.demands.iter().any(|demand| demand.iter().all(is_met))
+        self.demands.iter().any(|demand| demand.iter().all(is_met))
     }
 }
 

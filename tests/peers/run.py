@@ -42,6 +42,8 @@ HERE = Path(__file__).resolve().parent
 TEE = [sys.executable, str(HERE / "tee.py")]
 STAND_IN = [sys.executable, str(HERE / "stand_in.py")]
 
+# What a table would mend is not to be mended here: nobody may notice that there is a relay.
+PLAIN = ["--client-dialect", "canonical", "--agent-dialect", "canonical"]
 # Until the agent and all it started must be gone: the relay's ladder of close, TERM and KILL.
 PATIENCE = 15.0
 
@@ -76,12 +78,12 @@ class Run:
             command = behind
             if self.way.theirs == "server":
                 serve, endpoint = self.start_their_server(env)
-                command = [*self.relay, "connect", endpoint]
+                command = [*self.relay, "connect", *PLAIN, endpoint]
             elif self.way.listen:
                 serve, endpoint = self.start_serve(env, behind)
-                command = [*self.relay, "connect", endpoint]
+                command = [*self.relay, "connect", *PLAIN, endpoint]
             elif self.way.name != "direct":
-                command = [*self.relay, "connect", "--", *behind]
+                command = [*self.relay, "connect", *PLAIN, "--", *behind]
             if self.way.theirs == "client":
                 self.converse(env, ["--url", endpoint])
             else:
@@ -122,7 +124,7 @@ class Run:
         """`serve` in front of the agent, and the endpoint it says it listens on."""
         framing = [] if self.way.agent_framing == NDJSON else ["--agent-framing", self.way.agent_framing]
         process = subprocess.Popen(
-            [*self.relay, "serve", "--listen", self.way.listen.format(dir=self.dir), *framing, "--", *behind],
+            [*self.relay, "serve", *PLAIN, "--listen", self.way.listen.format(dir=self.dir), *framing, "--", *behind],
             env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         said, endpoint, bound = open(self.dir / "serve.stderr", "w"), [], threading.Event()
 
