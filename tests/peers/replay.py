@@ -28,6 +28,9 @@ import isolation
 from peers import AGENTS, PEERS, SDK, WAYS
 from run import Run
 
+# What a table would mend is recorded as it was said, for the agent is asked directly afterwards.
+PLAIN = ["--client-dialect", "canonical", "--agent-dialect", "canonical"]
+
 # Options of `replay client` for what is different in any two runs of an agent.
 VOLATILE = {
     # It asks the model for titles beside the turn, and tells them when they are there.
@@ -68,7 +71,7 @@ class Replayed(Run):
         # The model names paths in the directory it was started for, so the live agents work there.
         self.fresh("home-of-tools")
         if not self.step("record", lambda: self.converse(
-                env, ["--", *self.relay, "connect", "--record", first, "--record-redact", "full",
+                env, ["--", *self.relay, "connect", *PLAIN, "--record", first, "--record-redact", "full",
                       "--", *self.agent.command])):
             return
         recording = only(first)
