@@ -24,9 +24,9 @@ pub struct Recorder {
     /// How many each side has said.
     heard: [u64; 2],
     /// What was heard last, until all it led to is known.
-    cause: Option<Cause>,
+    cause: Option<Led>,
     /// What led to the frames that wait, by the side they wait for.
-    lanes: [VecDeque<Option<Cause>>; 2],
+    lanes: [VecDeque<Option<Led>>; 2],
     /// The rules that worked on what was heard last.
     rules: Vec<String>,
     /// Events and bytes that were left out since the last one that was not.
@@ -42,6 +42,15 @@ pub struct Remarks {
     pub(super) desk: Arc<Desk>,
     pub(super) policy: Policy,
     pub(super) began: Instant,
+}
+
+/// What led to a frame. Without it, the frame is the relay's own.
+#[derive(Clone, Debug)]
+enum Led {
+    By(Cause),
+    /// By something that was left out, and so is what it led to: alone it would look like the
+    /// relay's own.
+    ByLost,
 }
 
 /// A frame that was heard.
@@ -72,22 +81,27 @@ impl Recorder {
         self.heard[from as usize] += 1;
         let kept = self.push(frame.len(), |batch| Seen::Heard(from, batch.keep(frame)));
         if !kept {
+            self.cause = Some(Led::ByLost);
             return;
         }
-        self.cause = Some(Cause {
+        self.cause = Some(Led::By(Cause {
             n: self.next,
             place,
             frame: frame.clone(),
             rules: Vec::new(),
-        });
+        }));
         self.next += 1;
     }
 
     fn say(&mut self, to: Side, frame: &Frame) {
         let cause = self.lanes[to as usize].pop_front().flatten();
-        let Some(cause) = cause else {
-            self.push(frame.len(), |batch| Seen::Said(to, None, batch.keep(frame)));
-            return;
+        let cause = match cause {
+            Some(Led::By(cause)) => cause,
+            Some(Led::ByLost) => return self.leave_out(frame.len()),
+            None => {
+                self.push(frame.len(), |batch| Seen::Said(to, None, batch.keep(frame)));
+                return;
+            }
         };
         let (own, other) = (cause.frame.as_bytes(), frame.as_bytes());
         if own.as_ptr() == other.as_ptr() && own.len() == other.len() {
@@ -126,7 +140,7 @@ impl Recorder {
             self.rules.extend(rules.iter().map(ToString::to_string));
             return;
         }
-        let cause = self.cause.as_ref().map(|cause| cause.n);
+        let cause = self.cause.as_ref().and_then(Led::number);
         self.push(0, |_| Seen::Event(event(note), cause));
     }
 
@@ -139,13 +153,13 @@ impl Recorder {
             lane.truncate(waiting);
             led |= lane.len() < waiting;
         }
-        if let Some(cause) = &mut cause
+        if let Some(Led::By(cause)) = &mut cause
             && led
         {
             cause.rules = rules;
         } else if !rules.is_empty() {
             // They left nothing of the message.
-            let n = cause.as_ref().map(|cause| cause.n);
+            let n = cause.as_ref().and_then(Led::number);
             for text in rules {
                 let name = "translated".to_owned();
                 let of = None;
@@ -169,8 +183,8 @@ impl Recorder {
         }
         let room = state.batch.has_room();
         if !room && self.remarks.policy == Policy::Lossy {
-            self.lost.0 += 1;
-            self.lost.1 += bytes as u64;
+            drop(state);
+            self.leave_out(bytes);
             return false;
         }
         self.behind = !room;
@@ -187,11 +201,28 @@ impl Recorder {
         true
     }
 
+    /// Counts what is not recorded.
+    const fn leave_out(&mut self, bytes: usize) {
+        self.lost.0 += 1;
+        self.lost.1 += bytes as u64;
+    }
+
     /// The oldest frame that something may still be said of.
     fn oldest(&self) -> u64 {
-        let waiting = self.lanes.iter().filter_map(|lane| lane.front()?.as_ref());
-        let waiting = waiting.chain(&self.cause).map(|cause| cause.n);
+        let first = |lane: &VecDeque<Option<Led>>| lane.iter().flatten().find_map(Led::number);
+        let waiting = self.lanes.iter().filter_map(first);
+        let waiting = waiting.chain(self.cause.as_ref().and_then(Led::number));
         waiting.min().unwrap_or(self.next)
+    }
+}
+
+impl Led {
+    /// The number of what was heard.
+    const fn number(&self) -> Option<u64> {
+        match self {
+            Self::By(cause) => Some(cause.n),
+            Self::ByLost => None,
+        }
     }
 }
 
