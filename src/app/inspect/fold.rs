@@ -23,6 +23,26 @@ pub(super) struct Run {
     pub(super) message: Message,
 }
 
+/// The run that goes on, if one does.
+#[derive(Debug, Default)]
+pub(super) struct Folding(Option<Run>);
+
+impl Folding {
+    /// Takes a chunk; returns the run that ends because it does not belong there.
+    pub(super) fn add(&mut self, chunk: Run) -> Option<Run> {
+        let next = match &mut self.0 {
+            Some(current) => current.take(chunk)?,
+            None => chunk,
+        };
+        self.0.replace(next)
+    }
+
+    /// Ends the run.
+    pub(super) const fn end(&mut self) -> Option<Run> {
+        self.0.take()
+    }
+}
+
 impl Run {
     /// The run that an event begins, if it is a chunk.
     pub(super) fn begin(event: &Event) -> Option<Self> {
@@ -55,7 +75,7 @@ impl Run {
     }
 
     /// Takes the next one in; gives it back when it does not belong here.
-    pub(super) fn take(&mut self, next: Self) -> Option<Self> {
+    fn take(&mut self, next: Self) -> Option<Self> {
         let same = self.kind == next.kind
             && self.message.hop == next.message.hop
             && self.message.to == next.message.to

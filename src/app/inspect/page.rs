@@ -6,7 +6,7 @@
 use serde_json::value::RawValue;
 
 use super::detail::detail;
-use super::fold::Run;
+use super::fold::{Folding, Run};
 use super::paint::{Paint, Tone};
 use super::units::{excerpt, place, size, took};
 use crate::app::console::Output;
@@ -36,7 +36,7 @@ pub(super) struct Page {
     paint: Paint,
     pub(super) output: Output,
     conversation: Conversation,
-    run: Option<Run>,
+    chunks: Folding,
 }
 
 impl Page {
@@ -47,7 +47,7 @@ impl Page {
             paint: Paint::of(&output),
             output,
             conversation: Conversation::default(),
-            run: None,
+            chunks: Folding::default(),
         }
     }
 
@@ -106,14 +106,9 @@ impl Page {
     }
 
     fn event(&mut self, event: &Event) {
-        if let Some(run) = Run::begin(event).filter(|_| !self.style.all) {
-            let left = match &mut self.run {
-                Some(current) => current.take(run),
-                None => Some(run),
-            };
-            if left.is_some() {
-                self.end_run();
-                self.run = left;
+        if let Some(chunk) = Run::begin(event).filter(|_| !self.style.all) {
+            if let Some(run) = self.chunks.add(chunk) {
+                self.tell(&run);
             }
             return;
         }
@@ -140,9 +135,12 @@ impl Page {
     }
 
     pub(super) fn end_run(&mut self) {
-        let Some(run) = self.run.take() else {
-            return;
-        };
+        if let Some(run) = self.chunks.end() {
+            self.tell(&run);
+        }
+    }
+
+    fn tell(&mut self, run: &Run) {
         let (n, at) = (run.n, place(run.t));
         let edge = edge(&run.message);
         let title = run.title();

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::{Form, Said};
-use crate::app::inspect::fold::Run;
+use crate::app::inspect::fold::{Folding, Run};
 use crate::app::inspect::units::took;
 use crate::recording::write::calendar;
 use crate::recording::{Event, Header, MessageKind, What, join, tree};
@@ -18,7 +18,7 @@ use crate::wire::{Side, printable};
 #[derive(Default)]
 pub(super) struct Markdown {
     turns: u64,
-    run: Option<Run>,
+    chunks: Folding,
     /// Titles of tool calls by id.
     tools: BTreeMap<String, String>,
 }
@@ -33,14 +33,9 @@ impl Form for Markdown {
     }
 
     fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
-        if let Some(run) = Run::begin(said.event) {
-            let left = match &mut self.run {
-                Some(current) => current.take(run),
-                None => Some(run),
-            };
-            if left.is_some() {
-                self.end_run(out);
-                self.run = left;
+        if let Some(chunk) = Run::begin(said.event) {
+            if let Some(run) = self.chunks.add(chunk) {
+                tell(out, &run);
             }
             return true;
         }
@@ -167,17 +162,20 @@ impl Markdown {
     }
 
     fn end_run(&mut self, out: &mut Vec<u8>) {
-        let Some(run) = self.run.take() else {
-            return;
-        };
-        let who = match (run.kind.as_str(), run.message.to) {
-            ("agent_thought_chunk", _) => "**Agent thinks:**",
-            ("user_message_chunk", _) => "**Client (replayed):**",
-            (_, Side::Client) => "**Agent:**",
-            (_, Side::Agent) => "**Client:**",
-        };
-        paragraph(out, &format!("{who}\n\n{}", quote(&join(&run.text))));
+        if let Some(run) = self.chunks.end() {
+            tell(out, &run);
+        }
     }
+}
+
+fn tell(out: &mut Vec<u8>, run: &Run) {
+    let who = match (run.kind.as_str(), run.message.to) {
+        ("agent_thought_chunk", _) => "**Agent thinks:**",
+        ("user_message_chunk", _) => "**Client (replayed):**",
+        (_, Side::Client) => "**Agent:**",
+        (_, Side::Agent) => "**Client:**",
+    };
+    paragraph(out, &format!("{who}\n\n{}", quote(&join(&run.text))));
 }
 
 fn paragraph(out: &mut Vec<u8>, text: &str) {

@@ -5,7 +5,7 @@
 
 use super::{Form, Said};
 use crate::app::inspect::detail::detail;
-use crate::app::inspect::fold::Run;
+use crate::app::inspect::fold::{Folding, Run};
 use crate::app::inspect::units::took;
 use crate::recording::{Event, Header, MessageKind, What, tree};
 use crate::wire::Side;
@@ -15,7 +15,7 @@ const SHOWN: usize = 60;
 
 #[derive(Default)]
 pub(super) struct Mermaid {
-    run: Option<Run>,
+    chunks: Folding,
 }
 
 impl Form for Mermaid {
@@ -26,14 +26,9 @@ impl Form for Mermaid {
     }
 
     fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
-        if let Some(run) = Run::begin(said.event) {
-            let left = match &mut self.run {
-                Some(current) => current.take(run),
-                None => Some(run),
-            };
-            if left.is_some() {
-                self.end_run(out);
-                self.run = left;
+        if let Some(chunk) = Run::begin(said.event) {
+            if let Some(run) = self.chunks.add(chunk) {
+                tell(out, &run);
             }
             return true;
         }
@@ -70,11 +65,15 @@ impl Form for Mermaid {
 
 impl Mermaid {
     fn end_run(&mut self, out: &mut Vec<u8>) {
-        if let Some(run) = self.run.take() {
-            let text = format!("{}: {}", run.title(), run.text);
-            draw(out, run.message.to.other(), "-)", &text);
+        if let Some(run) = self.chunks.end() {
+            tell(out, &run);
         }
     }
+}
+
+fn tell(out: &mut Vec<u8>, run: &Run) {
+    let text = format!("{}: {}", run.title(), run.text);
+    draw(out, run.message.to.other(), "-)", &text);
 }
 
 fn draw(out: &mut Vec<u8>, from: Side, arrow: &str, text: &str) {
