@@ -6,6 +6,7 @@ pub mod canon;
 pub mod dialect;
 pub mod recording;
 pub mod guard;
+pub mod agent_connect;
 pub mod transport;
 pub mod core;
 pub mod tap;

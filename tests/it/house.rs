@@ -7,13 +7,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each room may import of ours, besides itself.
-const FLOORS: [(&str, &[&str]); 10] = [
+const FLOORS: [(&str, &[&str]); 11] = [
     ("wire", &[]),
     ("canon", &["wire"]),
     ("dialect", &["wire"]),
     ("recording", &["wire"]),
     ("guard", &["wire"]),
-    ("transport", &["wire", "guard", "recording"]),
+    ("agent_connect", &["wire"]),
+    (
+        "transport",
+        &["wire", "guard", "recording", "agent_connect"],
+    ),
     ("core", &["wire", "dialect"]),
     ("tap", &["wire", "recording", "core"]),
     ("relay", &["wire", "transport", "core", "tap"]),
@@ -25,6 +29,7 @@ const FLOORS: [(&str, &[&str]); 10] = [
             "dialect",
             "recording",
             "guard",
+            "agent_connect",
             "transport",
             "core",
             "tap",
@@ -34,7 +39,7 @@ const FLOORS: [(&str, &[&str]); 10] = [
 ];
 
 /// Words that only some files may use, and why.
-const KEPT_TO: [(&str, &[&str], &str); 8] = [
+const KEPT_TO: [(&str, &[&str], &str); 9] = [
     (
         "io::stdin",
         &[
@@ -77,6 +82,11 @@ const KEPT_TO: [(&str, &[&str], &str); 8] = [
         "of the transports, only the one that plays recordings knows that there are any",
     ),
     (
+        "crate::agent_connect",
+        &["agent_connect/", "transport/agent_connect/", "app/"],
+        "of the transports, only the one that serves Agent Connect is an ACP client by itself",
+    ),
+    (
         "serde_json::Value",
         &[
             "wire/reply.rs",
@@ -88,6 +98,8 @@ const KEPT_TO: [(&str, &[&str], &str); 8] = [
             "dialect/table/",
             "dialect/vectors.rs",
             "recording/",
+            "agent_connect/",
+            "transport/agent_connect/",
         ],
         "no JSON tree on the message path",
     ),

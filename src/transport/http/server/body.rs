@@ -23,17 +23,17 @@ const SMALL: usize = 64 << 10;
 
 /// The memory that the bodies of all requests share until their messages have found their place.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(in crate::transport) struct Room {
     bytes: Arc<Semaphore>,
     /// What only small bodies may use, so that large ones do not keep everybody out.
     reserve: usize,
 }
 
 /// A body's part of it.
-pub(super) type Share = OwnedSemaphorePermit;
+pub(in crate::transport) type Share = OwnedSemaphorePermit;
 
 impl Room {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(in crate::transport) fn new(limits: &Limits) -> Self {
         // One message of any permitted size always fits.
         let bytes = limits.http_bodies.max(2 * limits.frame_from_network);
         Self {
@@ -54,7 +54,7 @@ impl Room {
 }
 
 /// Reads a body to its end. The share is given back when it is dropped.
-pub(super) async fn read(
+pub(in crate::transport) async fn read(
     mut body: Incoming,
     room: &Room,
     limits: &Limits,

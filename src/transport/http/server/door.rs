@@ -8,10 +8,9 @@ use hyper::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST,
     HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY,
 };
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 
-use super::answer::{self, Answer};
-use super::refuse::{METHODS, Refusal};
+use super::refuse::Refusal;
 use crate::guard::origin::Door;
 
 /// Says where a browser's request comes from.
@@ -19,17 +18,17 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Stands at the door.
 #[derive(Debug)]
-pub(super) struct Doorkeeper {
-    pub(super) door: Door,
+pub(in crate::transport) struct Doorkeeper {
+    pub(in crate::transport) door: Door,
 }
 
 /// The web page that asks, when there is one.
 #[derive(Debug)]
-pub(super) struct Page(Option<HeaderValue>);
+pub(in crate::transport) struct Page(Option<HeaderValue>);
 
 impl Doorkeeper {
     /// Lets a request in, or says why not.
-    pub(super) fn admit<B>(&self, request: &Request<B>) -> Result<Page, Refusal> {
+    pub(in crate::transport) fn admit<B>(&self, request: &Request<B>) -> Result<Page, Refusal> {
         let fields = request.headers();
         let all = |name: HeaderName| fields.get_all(name).into_iter().map(HeaderValue::as_bytes);
         // HTTP/2 names the host in `:authority`, and so may a proxy's request line.
@@ -49,8 +48,12 @@ impl Doorkeeper {
 }
 
 impl Page {
-    /// Answers a page's question whether it may ask.
-    pub(super) fn preflight<B>(&self, request: &Request<B>) -> Option<Answer> {
+    /// Answers a page's question whether it may ask; `methods` are those that are served.
+    pub(in crate::transport) fn preflight<B>(
+        &self,
+        request: &Request<B>,
+        methods: &'static str,
+    ) -> Option<Response<()>> {
         let asks = request.method() == Method::OPTIONS
             && request
                 .headers()
@@ -58,12 +61,13 @@ impl Page {
         if self.0.is_none() || !asks {
             return None;
         }
-        let mut answer = answer::empty(StatusCode::NO_CONTENT);
+        let mut answer = Response::new(());
+        *answer.status_mut() = StatusCode::NO_CONTENT;
         let fields = answer.headers_mut();
         let allowed = "accept, authorization, content-type, last-event-id, acp-connection-id, \
                        acp-session-id, acp-protocol-version";
         for (name, value) in [
-            (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+            (ACCESS_CONTROL_ALLOW_METHODS, methods),
             (ACCESS_CONTROL_ALLOW_HEADERS, allowed),
             (ACCESS_CONTROL_MAX_AGE, "600"),
             (
@@ -77,7 +81,7 @@ impl Page {
     }
 
     /// Lets the page read an answer.
-    pub(super) fn show(self, fields: &mut HeaderMap) {
+    pub(in crate::transport) fn show(self, fields: &mut HeaderMap) {
         let Some(origin) = self.0 else {
             return;
         };

@@ -34,7 +34,7 @@ const BACKLOG: usize = 64;
 /// Time a socket may have no request on it, or take over the head of one but the first.
 const IDLE: Duration = Duration::from_secs(75);
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
-const BREATHER: Duration = Duration::from_millis(100);
+pub(in crate::transport) const BREATHER: Duration = Duration::from_millis(100);
 /// Time between pings on an HTTP/2 socket, and for their answer.
 const PING: Duration = Duration::from_secs(20);
 /// Smallest buffer the HTTP/1.1 server takes, in bytes.
@@ -124,7 +124,8 @@ pub(in crate::transport) async fn listen(
     }))
 }
 
-fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+/// A server for both versions of HTTP, within the limits.
+pub(in crate::transport) fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let h1 = &mut builder.http1();
     h1.timer(TokioTimer::new())

@@ -27,25 +27,25 @@
 //! leaves with the bytes it came with.
 
 mod answer;
-mod body;
+pub(in crate::transport) mod body;
 mod connection;
 mod desk;
-mod door;
+pub(in crate::transport) mod door;
 mod elephant;
 mod events;
 mod inbound;
 mod link;
 mod listen;
 mod post;
-mod refuse;
+pub(in crate::transport) mod refuse;
 mod register;
 mod repeated;
 mod routes;
 mod routing;
-mod socket;
+pub(in crate::transport) mod socket;
 mod stream;
 mod streams;
 mod turn;
 mod upgrade;
 
-pub(in crate::transport) use listen::listen;
+pub(in crate::transport) use listen::{BREATHER, builder, listen};

@@ -21,18 +21,18 @@ pub(super) const METHODS: &str = "GET, POST, DELETE";
 
 /// Why a request is refused.
 #[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
-    pub(super) why: Why,
+pub(in crate::transport) struct Refusal {
+    pub(in crate::transport) status: StatusCode,
+    pub(in crate::transport) why: Why,
     /// A header that says what to do instead.
     field: Option<(HeaderName, &'static str)>,
     /// Whether the socket is closed behind it.
-    pub(super) hang_up: bool,
+    pub(in crate::transport) hang_up: bool,
 }
 
 /// A refusal's body.
 #[derive(Debug)]
-pub(super) enum Why {
+pub(in crate::transport) enum Why {
     /// For a person.
     Text(Cow<'static, str>),
     /// A JSON-RPC error.

@@ -58,8 +58,8 @@ async fn serve(
         Ok(page) => page,
         Err(refusal) => return Ok(refused(&desk, refusal, &from, is_h1)),
     };
-    let mut answer = match page.preflight(&request) {
-        Some(answer) => answer,
+    let mut answer = match page.preflight(&request, METHODS) {
+        Some(answer) => answer.map(|()| answer::Content::Nothing),
         None => match route(&desk, request, turn, &from).await {
             Ok(answer) => answer,
             Err(refusal) => refused(&desk, refusal, &from, is_h1),

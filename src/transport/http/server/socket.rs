@@ -15,8 +15,8 @@ use tokio_rustls::server::TlsStream;
 
 /// A client's socket.
 #[derive(Debug)]
-pub(super) struct Socket {
-    pub(super) stream: Stream,
+pub(in crate::transport) struct Socket {
+    pub(in crate::transport) stream: Stream,
     patience: Duration,
     /// Runs while the peer takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -24,13 +24,13 @@ pub(super) struct Socket {
 
 /// What is under it.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(in crate::transport) enum Stream {
     Clear(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Socket {
-    pub(super) const fn new(stream: Stream, patience: Duration) -> Self {
+    pub(in crate::transport) const fn new(stream: Stream, patience: Duration) -> Self {
         Self {
             stream,
             patience,

@@ -1,0 +1,222 @@
+//! An agent as Agent Connect shows it: its entry in searches, and its descriptor.
+//!
+//! Both are made of what the agent says of itself in its answer to `initialize`. Not here: when it
+//! is asked (see `transport::agent_connect`).
+
+use serde_json::{Value, json};
+
+use super::interrupt::{ELICITATION, PERMISSION};
+use super::uuid::Uuid;
+use super::wish::Permissions;
+
+/// What is said of an agent that does not introduce itself.
+const ABOUT: &str = "Coding agent reached through the Agent Client Protocol";
+
+/// An agent that has answered `initialize`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// Made of its name, so that it outlives us.
+    pub id: Uuid,
+    /// Its name.
+    pub name: String,
+    version: String,
+    url: String,
+    about: String,
+    capabilities: Value,
+    /// The ids of the ways to log in.
+    logins: Vec<String>,
+}
+
+impl Agent {
+    /// The agent that answers so. `named` is its name by configuration; `base` is where we are
+    /// reached, without a slash at the end.
+    #[must_use]
+    pub fn introduced(named: Option<&str>, initialized: &Value, base: &str) -> Self {
+        let told = |pointer: &str| Some(initialized.pointer(pointer)?.as_str()?.to_owned());
+        let own = told("/agentInfo/name").filter(|name| !name.is_empty());
+        let name = named.map(str::to_owned).or(own);
+        let name = name.unwrap_or_else(|| "agent".to_owned());
+        let logins: Vec<String> = initialized
+            .get("authMethods")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|method| Some(method.get("id")?.as_str()?.to_owned()))
+            .collect();
+        let title = told("/agentInfo/title").filter(|title| *title != name);
+        let mut about = title.map_or_else(|| ABOUT.to_owned(), |title| format!("{title}. {ABOUT}"));
+        if !logins.is_empty() {
+            about.push_str(&format!(". Ways to log in: {}", logins.join(", ")));
+        }
+        let id = Uuid::of_agent(&name);
+        Self {
+            id,
+            url: format!("{base}/agents/{id}"),
+            version: told("/agentInfo/version").unwrap_or_else(|| "unknown".to_owned()),
+            name,
+            about,
+            capabilities: initialized
+                .get("agentCapabilities")
+                .cloned()
+                .unwrap_or_default(),
+            logins,
+        }
+    }
+
+    /// Its entry in searches.
+    #[must_use]
+    pub fn entry(&self) -> Value {
+        json!({ "agent_id": self.id.to_string(), "metadata": self.metadata() })
+    }
+
+    /// Whether a search for this name and version means it.
+    #[must_use]
+    pub fn matches(&self, name: Option<&str>, version: Option<&str>) -> bool {
+        name.is_none_or(|name| name == self.name)
+            && version.is_none_or(|version| version == self.version)
+    }
+
+    /// Whether a session of it can be taken up again, and by which method.
+    #[must_use]
+    pub fn revives_with(&self) -> Option<&'static str> {
+        if self.has("/loadSession") {
+            Some("session/load")
+        } else if self.has("/sessionCapabilities/resume") {
+            Some("session/resume")
+        } else {
+            None
+        }
+    }
+
+    /// Whether it knows `session/NAME`, one of those that are optional.
+    #[must_use]
+    pub fn offers(&self, name: &str) -> bool {
+        self.has(&format!("/sessionCapabilities/{name}"))
+    }
+
+    fn has(&self, pointer: &str) -> bool {
+        match self.capabilities.pointer(pointer) {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(given)) => *given,
+            Some(_) => true,
+        }
+    }
+
+    /// An error of the agent, as a run shows it: its code, and what it says. Who has to log in is
+    /// told how.
+    #[must_use]
+    pub fn complaint(&self, error: &Value) -> (i64, String) {
+        let code = error.get("code").and_then(Value::as_i64).unwrap_or(-32603);
+        let message = error.get("message").and_then(Value::as_str);
+        let mut message = message.unwrap_or("the agent gave no reason").to_owned();
+        if code == -32000 && !self.logins.is_empty() {
+            message.push_str(&format!(" (methods: {})", self.logins.join(", ")));
+        }
+        (code, message)
+    }
+
+    /// Its descriptor; `asks_forms` when it is known to ask for forms to be filled in. The generation
+    /// before calls the same document the manifest.
+    #[must_use]
+    pub fn descriptor(&self, asks_forms: bool) -> Value {
+        let mut interrupts = vec![json!({
+            "interrupt_type": PERMISSION,
+            "interrupt_payload": { "type": "object", "properties": {
+                "request_id": {},
+                "tool_call": { "type": "object" },
+                "options": { "type": "array" },
+                "more": { "type": "integer" },
+            } },
+            "resume_payload": { "type": "object", "properties": {
+                "request_id": {},
+                "option_id": { "type": "string" },
+                "cancelled": { "type": "boolean" },
+            } },
+        })];
+        if asks_forms {
+            interrupts.push(json!({
+                "interrupt_type": ELICITATION,
+                "interrupt_payload": { "type": "object", "properties": {
+                    "request_id": {},
+                    "message": { "type": "string" },
+                    "requested_schema": { "type": "object" },
+                    "more": { "type": "integer" },
+                } },
+                "resume_payload": { "type": "object", "properties": {
+                    "request_id": {},
+                    "action": { "enum": ["accept", "decline", "cancel"] },
+                    "content": { "type": "object" },
+                } },
+            }));
+        }
+        json!({
+            "metadata": self.metadata(),
+            "specs": {
+                "capabilities": {
+                    "threads": true,
+                    "interrupts": true,
+                    "callbacks": true,
+                    "streaming": { "values": true, "custom": true },
+                },
+                "input": { "type": "object", "properties": {
+                    "messages": { "type": "array" },
+                    "prompt": { "type": "array" },
+                } },
+                "output": { "type": "object", "properties": {
+                    "messages": { "type": "array" },
+                    "stopReason": { "type": "string" },
+                } },
+                "config": { "type": "object", "properties": {
+                    "cwd": { "type": "string" },
+                    "mcp_servers": { "type": "array" },
+                    "mode": { "type": "string" },
+                    "permissions": { "enum": Permissions::WORDS },
+                } },
+                "custom_streaming_update": { "type": "object", "properties": {
+                    "sessionUpdate": { "type": "string" },
+                } },
+                "thread_state": { "type": "object" },
+                "interrupts": interrupts,
+            },
+        })
+    }
+
+    fn metadata(&self) -> Value {
+        json!({
+            "ref": { "name": self.name, "version": self.version, "url": self.url },
+            "description": self.about,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_what_it_says_of_itself() {
+        let initialized = json!({
+            "agentInfo": { "name": "claude-agent", "title": "Claude", "version": "1" },
+            "agentCapabilities": { "loadSession": true, "sessionCapabilities": { "close": {}, "fork": null } },
+            "authMethods": [{ "id": "login", "name": "Log in" }],
+        });
+        let agent = Agent::introduced(None, &initialized, "http://here");
+        assert_eq!(agent.name, "claude-agent");
+        assert_eq!(agent.revives_with(), Some("session/load"));
+        assert!(agent.offers("close") && !agent.offers("fork") && !agent.offers("list"));
+        assert!(agent.matches(Some("claude-agent"), None) && !agent.matches(None, Some("2")));
+        let error = json!({ "code": -32000, "message": "Authentication required" });
+        let complaint = agent.complaint(&error);
+        assert_eq!(
+            complaint,
+            (
+                -32000,
+                "Authentication required (methods: login)".to_owned()
+            )
+        );
+        assert_ne!(
+            Agent::introduced(Some("mine"), &initialized, "").id,
+            agent.id
+        );
+    }
+}

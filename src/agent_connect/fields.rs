@@ -1,0 +1,145 @@
+//! The members of a request's body, each with the type it has to have.
+//!
+//! Every refusal names the member. A member that is `null` is one that is left out. Not here:
+//! which members there are (see `wish`, `search`).
+
+use serde_json::{Map, Value};
+
+use super::fault::Fault;
+use super::uuid::Uuid;
+
+/// An object of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a>(&'a Map<String, Value>);
+
+impl<'a> Fields<'a> {
+    /// The body of a request.
+    ///
+    /// # Errors
+    /// When it is no object.
+    pub fn of(body: &'a Value) -> Result<Self, Fault> {
+        match body {
+            Value::Object(map) => Ok(Self(map)),
+            _ => Err(Fault::invalid("the body must be a JSON object")),
+        }
+    }
+
+    /// A member, whatever it is.
+    #[must_use]
+    pub fn any(self, name: &str) -> Option<&'a Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A string.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn text(self, name: &str) -> Result<Option<&'a str>, Fault> {
+        self.typed(name, "a string", Value::as_str)
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn flag(self, name: &str) -> Result<Option<bool>, Fault> {
+        self.typed(name, "true or false", Value::as_bool)
+    }
+
+    /// A number without a sign or a fraction.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn number(self, name: &str) -> Result<Option<u64>, Fault> {
+        // JSON does not tell 1.0 from 1, and JSON Schema calls both integers.
+        let whole = |value: &Value| {
+            let float = value
+                .as_f64()
+                .filter(|f| f.fract() == 0.0 && (0.0..9e15).contains(f));
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "it is whole and in range"
+            )]
+            let float = float.map(|f| f as u64);
+            value.as_u64().or(float)
+        };
+        self.typed(name, "a whole number, 0 or more", whole)
+    }
+
+    /// An array.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn list(self, name: &str) -> Result<Option<&'a [Value]>, Fault> {
+        self.typed(name, "an array", |value| {
+            value.as_array().map(Vec::as_slice)
+        })
+    }
+
+    /// An object.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, Fault> {
+        self.typed(name, "an object", Value::as_object)
+    }
+
+    /// An object, to be looked into.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn inner(self, name: &str) -> Result<Option<Self>, Fault> {
+        Ok(self.object(name)?.map(Self))
+    }
+
+    /// A UUID.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn uuid(self, name: &str) -> Result<Option<Uuid>, Fault> {
+        self.typed(name, "a UUID", |value| Uuid::read(value.as_str()?))
+    }
+
+    /// One of these words; the number of the one it is.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn word(self, name: &str, words: &[&str]) -> Result<Option<usize>, Fault> {
+        let wanted = || format!("one of {}", words.join(", "));
+        let Some(value) = self.any(name) else {
+            return Ok(None);
+        };
+        let found = value
+            .as_str()
+            .and_then(|text| words.iter().position(|word| *word == text));
+        match found {
+            Some(at) => Ok(Some(at)),
+            None => Err(wrong(name, &wanted())),
+        }
+    }
+
+    /// The names of all members.
+    pub fn names(self) -> impl Iterator<Item = &'a str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    fn typed<T>(
+        self,
+        name: &str,
+        wanted: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, Fault> {
+        let Some(value) = self.any(name) else {
+            return Ok(None);
+        };
+        match read(value) {
+            Some(read) => Ok(Some(read)),
+            None => Err(wrong(name, wanted)),
+        }
+    }
+}
+
+fn wrong(name: &str, wanted: &str) -> Fault {
+    Fault::invalid(format!("\"{name}\" must be {wanted}"))
+}

@@ -1,0 +1,139 @@
+//! A turn's updates, folded into what a run has to show for them.
+//!
+//! Not here: when the turn is over, and who is shown it.
+
+use serde_json::{Map, Value, json};
+
+/// What a turn has come to so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fold {
+    /// The agent's words since the last block that is no text.
+    blocks: Vec<Value>,
+    /// Tool calls, in the order in which they were first heard of.
+    tools: Vec<Map<String, Value>>,
+    plan: Option<Value>,
+}
+
+impl Fold {
+    /// Takes one `update` of a `session/update`.
+    pub fn hear(&mut self, update: &Value) {
+        match update.get("sessionUpdate").and_then(Value::as_str) {
+            Some("agent_message_chunk") => {
+                if let Some(content) = update.get("content") {
+                    self.say(content);
+                }
+            }
+            Some("tool_call" | "tool_call_update") => self.call(update),
+            Some("plan") => self.plan = update.get("entries").cloned(),
+            _ => {}
+        }
+    }
+
+    /// The agent's message: none while it has said nothing.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Value> {
+        let content = match self.blocks.as_slice() {
+            [] => return Vec::new(),
+            [only] if only["type"] == "text" => only["text"].clone(),
+            blocks => blocks.into(),
+        };
+        vec![json!({ "role": "ai", "content": content })]
+    }
+
+    /// The agent's words alone.
+    #[must_use]
+    pub fn text(&self) -> String {
+        super::wish::text_of(&self.blocks)
+    }
+
+    /// What else is known when the turn is over: tool calls and the plan.
+    #[must_use]
+    pub fn work(&self) -> Map<String, Value> {
+        let mut work = Map::new();
+        if !self.tools.is_empty() {
+            let tools = self.tools.iter().cloned().map(Value::Object);
+            work.insert("toolCalls".to_owned(), tools.collect());
+        }
+        if let Some(plan) = &self.plan {
+            work.insert("plan".to_owned(), plan.clone());
+        }
+        work
+    }
+
+    fn say(&mut self, content: &Value) {
+        let text = content.get("text").and_then(Value::as_str);
+        match (content["type"] == "text", text, self.blocks.last_mut()) {
+            (true, Some(text), Some(last)) if last["type"] == "text" => {
+                if let Some(Value::String(so_far)) = last.get_mut("text") {
+                    so_far.push_str(text);
+                }
+            }
+            (true, Some(text), _) => self.blocks.push(super::wish::text_block(text)),
+            (true, None, _) => {}
+            (false, ..) => self.blocks.push(content.clone()),
+        }
+    }
+
+    /// A call, or what is new about one: each member that is given replaces the one before it.
+    fn call(&mut self, update: &Value) {
+        let Some(members) = update.as_object() else {
+            return;
+        };
+        let id = update.get("toolCallId");
+        let known = self
+            .tools
+            .iter_mut()
+            .find(|call| call.get("toolCallId") == id);
+        let call = match known {
+            Some(call) => call,
+            None => {
+                self.tools.push(Map::new());
+                self.tools.last_mut().expect("it was just pushed")
+            }
+        };
+        for (name, value) in members {
+            if name != "sessionUpdate" && !value.is_null() {
+                call.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(content: Value) -> Value {
+        json!({ "sessionUpdate": "agent_message_chunk", "content": content })
+    }
+
+    #[test]
+    fn chunks_make_one_message() {
+        let mut fold = Fold::default();
+        assert!(fold.messages().is_empty());
+        for text in ["There ", "are ", "12."] {
+            fold.hear(&chunk(json!({ "type": "text", "text": text })));
+        }
+        assert_eq!(
+            fold.messages(),
+            [json!({ "role": "ai", "content": "There are 12." })]
+        );
+        fold.hear(&chunk(
+            json!({ "type": "image", "data": "", "mimeType": "image/png" }),
+        ));
+        fold.hear(&chunk(json!({ "type": "text", "text": "See?" })));
+        let content = &fold.messages()[0]["content"];
+        assert_eq!(content.as_array().expect("blocks").len(), 3);
+        assert_eq!(fold.text(), "There are 12.\nSee?");
+    }
+
+    #[test]
+    fn what_is_new_about_a_call_replaces_what_was_known() {
+        let mut fold = Fold::default();
+        fold.hear(&json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "status": "pending" }));
+        fold.hear(&json!({ "sessionUpdate": "agent_thought_chunk", "content": {} }));
+        fold.hear(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed", "title": null }));
+        let expected = json!([{ "toolCallId": "t", "title": "ls", "status": "completed" }]);
+        assert_eq!(fold.work()["toolCalls"], expected);
+    }
+}

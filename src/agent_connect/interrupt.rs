@@ -1,0 +1,291 @@
+//! Interrupts: what an agent asks of its user, and what the user answers.
+//!
+//! `session/request_permission` is the interrupt `acp_permission`, `elicitation/create` is
+//! `acp_elicitation`. Not here: which of several is open (see `transport::agent_connect`).
+
+use serde_json::{Value, json};
+
+use super::fault::Fault;
+use super::fields::Fields;
+use super::wish::Permissions;
+
+/// The interrupt that is a permission.
+pub const PERMISSION: &str = "acp_permission";
+/// The interrupt that is a question with a form.
+pub const ELICITATION: &str = "acp_elicitation";
+
+/// Something an agent asks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The id of its request, as spelled.
+    pub id: Value,
+    kind: Kind,
+    params: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Permission,
+    Elicitation,
+}
+
+impl Question {
+    /// The question that a request is; `None` when it is something else.
+    #[must_use]
+    pub fn of(id: Value, method: &str, params: Value) -> Option<Self> {
+        let kind = match method {
+            "session/request_permission" => Kind::Permission,
+            "elicitation/create" => Kind::Elicitation,
+            _ => return None,
+        };
+        Some(Self { id, kind, params })
+    }
+
+    /// The session it is asked in.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        self.params.get("sessionId")?.as_str()
+    }
+
+    /// The name of the interrupt it becomes.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Permission => PERMISSION,
+            Kind::Elicitation => ELICITATION,
+        }
+    }
+
+    /// What a client is told, while `more` others wait behind it.
+    #[must_use]
+    pub fn payload(&self, more: usize) -> Value {
+        let params = &self.params;
+        let shown: &[(&str, &str)] = match self.kind {
+            Kind::Permission => &[("toolCall", "tool_call"), ("options", "options")],
+            Kind::Elicitation => &[
+                ("message", "message"),
+                ("mode", "mode"),
+                ("requestedSchema", "requested_schema"),
+                ("url", "url"),
+                ("elicitationId", "elicitation_id"),
+                ("toolCallId", "tool_call_id"),
+            ],
+        };
+        let mut payload = json!({ "request_id": self.id, "session_id": self.session() });
+        for (name, shown_as) in shown {
+            if let Some(value) = params.get(*name) {
+                payload[*shown_as] = value.clone();
+            }
+        }
+        payload["more"] = json!(more);
+        payload
+    }
+
+    /// The result for the agent that a resume payload means.
+    ///
+    /// # Errors
+    /// 422, when it answers nothing that was asked; the question stays open.
+    pub fn answer(&self, resume: &Value) -> Result<Value, Fault> {
+        let fields = Fields::of(resume)
+            .map_err(|_| Fault::invalid("the resume payload must be a JSON object"))?;
+        if fields.flag("cancelled")? == Some(true) {
+            return Ok(self.cancelled());
+        }
+        match self.kind {
+            Kind::Permission => self.permit(fields),
+            Kind::Elicitation => fill(fields, resume),
+        }
+    }
+
+    /// The result when nobody answers it any more.
+    #[must_use]
+    pub fn cancelled(&self) -> Value {
+        match self.kind {
+            Kind::Permission => json!({ "outcome": { "outcome": "cancelled" } }),
+            Kind::Elicitation => json!({ "action": "cancel" }),
+        }
+    }
+
+    /// The result when it is answered without asking anybody. Nobody can fill a form in for others.
+    #[must_use]
+    pub fn by_rule(&self, rule: Permissions) -> Value {
+        let chosen = match (self.kind, rule) {
+            (Kind::Elicitation, _) => return json!({ "action": "decline" }),
+            (Kind::Permission, Permissions::Allow) => {
+                self.option_of(&["allow_once", "allow_always"])
+            }
+            (Kind::Permission, _) => self.option_of(&["reject_once", "reject_always"]),
+        };
+        chosen.map_or_else(|| self.cancelled(), |option| selected(&option))
+    }
+
+    fn permit(&self, fields: Fields<'_>) -> Result<Value, Fault> {
+        if let Some(option) = fields.text("option_id")? {
+            let mut known = self
+                .options()
+                .filter_map(|one| one.get("optionId")?.as_str());
+            if !known.any(|one| one == option) {
+                let what = format!("{option:?} is none of the options");
+                return Err(Fault::invalid(what));
+            }
+            return Ok(selected(option));
+        }
+        let kind = match fields.flag("approved")? {
+            Some(true) => "allow_once",
+            Some(false) => "reject_once",
+            None => {
+                let what =
+                    "the resume payload must hold \"option_id\", \"approved\" or \"cancelled\"";
+                return Err(Fault::invalid(what));
+            }
+        };
+        match self.option_of(&[kind]) {
+            Some(option) => Ok(selected(&option)),
+            None if kind == "reject_once" => Ok(self.cancelled()),
+            None => Err(Fault::invalid("none of the options is of kind allow_once")),
+        }
+    }
+
+    fn options(&self) -> impl Iterator<Item = &Value> {
+        let options = self.params.get("options").and_then(Value::as_array);
+        options.into_iter().flatten()
+    }
+
+    /// The first option of the first of these kinds that there is.
+    fn option_of(&self, kinds: &[&str]) -> Option<String> {
+        let of_kind = |kind: &&str| {
+            let found = self
+                .options()
+                .find(|one| one.get("kind").is_some_and(|k| k == *kind))?;
+            Some(found.get("optionId")?.as_str()?.to_owned())
+        };
+        kinds.iter().find_map(of_kind)
+    }
+}
+
+fn selected(option: &str) -> Value {
+    json!({ "outcome": { "outcome": "selected", "optionId": option } })
+}
+
+/// A form is filled in with `{"action", "content"}` as in ACP, or with its members alone.
+fn fill(fields: Fields<'_>, resume: &Value) -> Result<Value, Fault> {
+    let actions = ["accept", "decline", "cancel"];
+    let action = match fields.word("action", &actions)? {
+        Some(at) => actions[at],
+        None if fields.flag("approved")? == Some(false) => "decline",
+        None => "accept",
+    };
+    if action != "accept" {
+        return Ok(json!({ "action": action }));
+    }
+    let content = match fields.object("content")? {
+        Some(content) => content.clone(),
+        None => {
+            let mut rest = resume.as_object().cloned().unwrap_or_default();
+            for ours in ["request_id", "action", "approved", "cancelled", "content"] {
+                rest.remove(ours);
+            }
+            rest
+        }
+    };
+    let mut answer = json!({ "action": "accept" });
+    if !content.is_empty() {
+        answer["content"] = Value::Object(content);
+    }
+    Ok(answer)
+}
+
+/// A resume payload: itself, or inside `resume_payload` beside its `interrupt_type`, as in the
+/// prose. The id it names, if any, says which question it answers.
+///
+/// # Errors
+/// 422, when it is no object, or for an interrupt of another type.
+pub fn resume<'a>(body: &'a Value, open: &Question) -> Result<&'a Value, Fault> {
+    let fields = Fields::of(body)?;
+    let Some(named) = fields.text("interrupt_type")? else {
+        return Ok(fields.any("resume_payload").unwrap_or(body));
+    };
+    if named != open.name() {
+        let what = format!("the open interrupt is of type {}", open.name());
+        return Err(Fault::invalid(what));
+    }
+    fields
+        .any("resume_payload")
+        .ok_or_else(|| Fault::invalid("\"resume_payload\" is missing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permission() -> Question {
+        let params = json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": [
+            { "optionId": "y", "name": "Yes", "kind": "allow_once" },
+            { "optionId": "n", "name": "No", "kind": "reject_once" },
+        ] });
+        Question::of(json!(5), "session/request_permission", params).expect("a permission")
+    }
+
+    #[test]
+    fn a_permission_is_answered_by_its_option() {
+        let question = permission();
+        let payload = question.payload(1);
+        assert_eq!(payload["request_id"], 5);
+        assert_eq!(payload["more"], 1);
+        let yes = json!({ "outcome": { "outcome": "selected", "optionId": "y" } });
+        assert_eq!(
+            question.answer(&json!({ "option_id": "y" })),
+            Ok(yes.clone())
+        );
+        assert_eq!(
+            question.answer(&json!({ "approved": true })),
+            Ok(yes.clone())
+        );
+        assert_eq!(question.by_rule(Permissions::Allow), yes);
+        assert_eq!(
+            question.answer(&json!({ "cancelled": true })),
+            Ok(question.cancelled())
+        );
+        for bad in [
+            json!({}),
+            json!([]),
+            json!({ "option_id": "z" }),
+            json!({ "approved": 1 }),
+        ] {
+            assert_eq!(question.answer(&bad).expect_err("no answer").status, 422);
+        }
+    }
+
+    #[test]
+    fn a_form_is_filled_in_either_way() {
+        let params = json!({ "sessionId": "s", "mode": "form", "message": "Which day?", "requestedSchema": {} });
+        let question = Question::of(json!("e"), "elicitation/create", params).expect("a form");
+        let filled = json!({ "action": "accept", "content": { "day": "Monday" } });
+        assert_eq!(question.answer(&filled), Ok(filled.clone()));
+        assert_eq!(
+            question.answer(&json!({ "request_id": "e", "day": "Monday" })),
+            Ok(filled)
+        );
+        assert_eq!(
+            question.answer(&json!({ "action": "decline" })),
+            Ok(json!({ "action": "decline" }))
+        );
+    }
+
+    #[test]
+    fn the_prose_wraps_its_payload() {
+        let wrapped =
+            json!({ "interrupt_type": PERMISSION, "resume_payload": { "option_id": "y" } });
+        assert_eq!(
+            resume(&wrapped, &permission()),
+            Ok(&json!({ "option_id": "y" }))
+        );
+        let other = json!({ "interrupt_type": ELICITATION, "resume_payload": {} });
+        assert_eq!(
+            resume(&other, &permission())
+                .expect_err("another type")
+                .status,
+            422
+        );
+    }
+}

@@ -1,0 +1,359 @@
+//! Runs and threads, as they are kept and as they are shown.
+//!
+//! Not here: where they are kept (see `transport::agent_connect`).
+
+use serde_json::{Map, Value, json};
+
+use super::moment::Moment;
+use super::uuid::Uuid;
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It has not ended.
+    Pending,
+    /// It has failed.
+    Error,
+    /// The agent's turn has ended, for whatever reason.
+    Success,
+    /// It took longer than it may.
+    Timeout,
+    /// It waits for an answer.
+    Interrupted,
+}
+
+/// What a run has come to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Its turn is over.
+    Result {
+        /// Why the turn ended, and what else the run shows.
+        values: Map<String, Value>,
+        /// What the agent has said.
+        messages: Vec<Value>,
+        /// The words alone, for those who sent words alone.
+        text: Option<String>,
+    },
+    /// It waits for the answer to a question.
+    Interrupt {
+        /// The question's type.
+        name: String,
+        /// What is asked.
+        payload: Value,
+    },
+    /// It has failed.
+    Error {
+        /// A JSON-RPC error code.
+        code: i64,
+        /// What happened.
+        what: String,
+    },
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Its name.
+    pub id: Uuid,
+    /// The agent it runs on.
+    pub agent: Uuid,
+    /// Its thread, unless it was made for this run alone.
+    pub thread: Option<Uuid>,
+    /// Where it stands.
+    pub status: Status,
+    /// When it was wished for.
+    pub created: Moment,
+    /// When its status changed last.
+    pub updated: Moment,
+    /// The request that wished for it.
+    pub creation: Value,
+    /// What it has come to; none while it is pending.
+    pub outcome: Option<Outcome>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    /// Its name.
+    pub id: Uuid,
+    /// The agent whose session it is, once it has one.
+    pub agent: Option<Uuid>,
+    /// The session.
+    pub session: Option<String>,
+    /// When it was made.
+    pub created: Moment,
+    /// When it was touched last.
+    pub updated: Moment,
+    /// What its maker wrote on it.
+    pub metadata: Map<String, Value>,
+    /// How its session was made: `cwd` and `mcp_servers`.
+    pub setup: Value,
+}
+
+/// One finished run of a thread: what it added.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// The run.
+    pub run: Uuid,
+    /// When it ended.
+    pub at: Moment,
+    /// Why it ended, and what the agent did in it.
+    pub values: Map<String, Value>,
+    /// What was said, by both.
+    pub messages: Vec<Value>,
+}
+
+impl Status {
+    /// All of them, with their words.
+    pub const ALL: [(Self, &str); 5] = [
+        (Self::Pending, "pending"),
+        (Self::Error, "error"),
+        (Self::Success, "success"),
+        (Self::Timeout, "timeout"),
+        (Self::Interrupted, "interrupted"),
+    ];
+
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// The one of that word.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(_, known)| *known == word);
+        found.map(|(status, _)| *status)
+    }
+
+    /// Whether it will never change.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Pending | Self::Interrupted)
+    }
+}
+
+impl Outcome {
+    /// As it is kept.
+    #[must_use]
+    pub fn kept(&self) -> Value {
+        match self {
+            Self::Result {
+                values,
+                messages,
+                text,
+            } => {
+                json!({ "values": values, "messages": messages, "text": text })
+            }
+            Self::Interrupt { name, payload } => json!({ "interrupt": name, "payload": payload }),
+            Self::Error { code, what } => json!({ "errcode": code, "description": what }),
+        }
+    }
+
+    /// Reads what was kept.
+    #[must_use]
+    pub fn read(kept: &Value) -> Option<Self> {
+        if let Some(values) = kept.get("values") {
+            return Some(Self::Result {
+                values: values.as_object()?.clone(),
+                messages: kept.get("messages")?.as_array()?.clone(),
+                text: kept.get("text").and_then(Value::as_str).map(str::to_owned),
+            });
+        }
+        if let Some(name) = kept.get("interrupt") {
+            return Some(Self::Interrupt {
+                name: name.as_str()?.to_owned(),
+                payload: kept.get("payload")?.clone(),
+            });
+        }
+        Some(Self::Error {
+            code: kept.get("errcode")?.as_i64()?,
+            what: kept.get("description")?.as_str()?.to_owned(),
+        })
+    }
+}
+
+impl Run {
+    /// As both generations show it.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let mut shown = json!({
+            "run_id": self.id.to_string(),
+            "agent_id": self.agent.to_string(),
+            "created_at": self.created.to_string(),
+            "updated_at": self.updated.to_string(),
+            "status": self.status.word(),
+            "creation": self.creation,
+        });
+        if let Some(thread) = self.thread {
+            shown["thread_id"] = json!(thread.to_string());
+        }
+        shown
+    }
+
+    /// Its output as 0.2.3 has it; `null` while it is pending.
+    #[must_use]
+    pub fn output(&self) -> Value {
+        match &self.outcome {
+            None => Value::Null,
+            Some(Outcome::Result {
+                values, messages, ..
+            }) => {
+                let mut output = json!({ "type": "result", "values": values });
+                if !messages.is_empty() {
+                    output["messages"] = json!(messages);
+                }
+                output
+            }
+            Some(Outcome::Interrupt { name, payload }) => {
+                json!({ "type": "interrupt", "interrupt": { name: payload } })
+            }
+            Some(Outcome::Error { code, what }) => json!({
+                "type": "error",
+                "run_id": self.id.to_string(),
+                "errcode": code,
+                "description": what,
+            }),
+        }
+    }
+
+    /// Its output as the generation before has it, and the prose before that.
+    #[must_use]
+    pub fn output_of_old(&self) -> Value {
+        match &self.outcome {
+            Some(Outcome::Result {
+                values,
+                messages,
+                text,
+            }) => {
+                let mut result = values.clone();
+                if !messages.is_empty() {
+                    result.insert("messages".to_owned(), json!(messages));
+                }
+                if let Some(text) = text {
+                    result.insert("message".to_owned(), json!(text));
+                }
+                json!({
+                    "type": "result",
+                    "run_id": self.id.to_string(),
+                    "status": self.status.word(),
+                    "result": result,
+                })
+            }
+            Some(Outcome::Interrupt { name, payload }) => json!({
+                "type": "interrupt",
+                "interrupt_type": name,
+                "interrupt_payload": payload,
+                "interrupt": { name: payload },
+            }),
+            _ => self.output(),
+        }
+    }
+}
+
+impl Thread {
+    /// As it is shown, with where it stands and what was said in it.
+    #[must_use]
+    pub fn shown(&self, status: &str, turns: &[Turn]) -> Value {
+        let mut metadata = self.metadata.clone();
+        if let Some(session) = &self.session {
+            metadata.insert("acp_session_id".to_owned(), json!(session));
+        }
+        let mut shown = json!({
+            "thread_id": self.id.to_string(),
+            "created_at": self.created.to_string(),
+            "updated_at": self.updated.to_string(),
+            "metadata": metadata,
+            "status": status,
+        });
+        if let Some(last) = turns.last() {
+            shown["values"] = json!(last.values);
+            shown["messages"] = json!(said(turns));
+        }
+        shown
+    }
+}
+
+/// The state of a thread after these turns, as the generation before has it.
+#[must_use]
+pub fn state(turns: &[Turn]) -> Value {
+    let values = turns.last().map(|turn| turn.values.clone());
+    let mut state = values.unwrap_or_default();
+    state.insert("messages".to_owned(), json!(said(turns)));
+    Value::Object(state)
+}
+
+/// The states a thread has been in: the latest first, at most `limit`, only those before the
+/// checkpoint `before`. A checkpoint is the run that led to it.
+#[must_use]
+pub fn history(turns: &[Turn], limit: usize, before: Option<&str>) -> Vec<Value> {
+    let named = |turn: &Turn| before.is_some_and(|before| turn.run.to_string() == before);
+    let end = turns.iter().position(named).unwrap_or(turns.len());
+    let states = (1..=end).rev().take(limit);
+    let state = |count: usize| {
+        let turn = &turns[count - 1];
+        json!({
+            "checkpoint": { "checkpoint_id": turn.run.to_string() },
+            "values": turn.values,
+            "messages": said(&turns[..count]),
+            "metadata": { "created_at": turn.at.to_string() },
+        })
+    };
+    states.map(state).collect()
+}
+
+fn said(turns: &[Turn]) -> Vec<&Value> {
+    turns.iter().flat_map(|turn| &turn.messages).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(n: u8) -> Turn {
+        Turn {
+            run: Uuid::random([n; 16]),
+            at: Moment::default(),
+            values: Map::new(),
+            messages: vec![json!(n)],
+        }
+    }
+
+    #[test]
+    fn a_history_is_read_backwards() {
+        let turns = [turn(1), turn(2), turn(3)];
+        let all = history(&turns, 10, None);
+        assert_eq!(all.len(), 3);
+        assert_eq!(all[0]["messages"], json!([1, 2, 3]));
+        assert_eq!(all[2]["messages"], json!([1]));
+        let third = turns[2].run.to_string();
+        let some = history(&turns, 1, Some(&third));
+        assert_eq!(some.len(), 1);
+        assert_eq!(some[0]["messages"], json!([1, 2]));
+        assert_eq!(state(&turns)["messages"], json!([1, 2, 3]));
+    }
+
+    #[test]
+    fn an_outcome_is_read_as_it_is_kept() {
+        for outcome in [
+            Outcome::Result {
+                values: Map::new(),
+                messages: vec![json!(1)],
+                text: Some("a".to_owned()),
+            },
+            Outcome::Interrupt {
+                name: "x".to_owned(),
+                payload: json!({}),
+            },
+            Outcome::Error {
+                code: -32603,
+                what: "y".to_owned(),
+            },
+        ] {
+            assert_eq!(Outcome::read(&outcome.kept()), Some(outcome));
+        }
+        for (status, word) in Status::ALL {
+            assert_eq!((status.word(), Status::of(word)), (word, Some(status)));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Method and path: what a request wants, in both generations of Agent Connect.
+//!
+//! Not here: how it is answered (see `transport::agent_connect`).
+
+use super::fault::Fault;
+use super::uuid::Uuid;
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Agents, looked for.
+    SearchAgents,
+    /// One agent.
+    Agent(Uuid),
+    /// What one agent can do; its manifest, in the generation before.
+    Descriptor(Uuid),
+    /// A new thread.
+    MakeThread,
+    /// Threads, looked for.
+    SearchThreads,
+    /// One thread, read.
+    Thread(Uuid),
+    /// Its metadata, changed.
+    PatchThread(Uuid),
+    /// It is forgotten.
+    DeleteThread(Uuid),
+    /// Its state, as the generation before has it.
+    State(Uuid),
+    /// Its states so far.
+    History(Uuid),
+    /// A second one that begins as it is.
+    Copy(Uuid),
+    /// The runs of a thread.
+    ThreadRuns(Uuid),
+    /// Runs, looked for.
+    SearchRuns,
+    /// A new run, on this thread if there is one.
+    Start(Option<Uuid>, Then),
+    /// Something with a run, on this thread if one is named.
+    Run(Option<Uuid>, Uuid, Deed),
+    /// The OpenAPI document.
+    Document,
+}
+
+/// What is answered when a run is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// The run.
+    Show,
+    /// What it comes to.
+    Wait,
+    /// Its events.
+    Stream,
+}
+
+/// What is done with a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It is shown.
+    Show,
+    /// Its open interrupt is answered.
+    Resume,
+    /// It is forgotten, and cancelled if it is not over.
+    Delete,
+    /// Its end is waited for.
+    Wait,
+    /// The same, as the generation before has it.
+    Output,
+    /// Its events are told.
+    Stream,
+    /// It is cancelled.
+    Cancel,
+    /// The state of its thread, as the generation before has it.
+    State,
+}
+
+/// Why there is no route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The path is none of ours, or names what cannot be.
+    Unknown(Fault),
+    /// The path takes other methods: these.
+    Method(&'static str),
+}
+
+/// Finds what a request wants. `path` is what follows the path that is listened at.
+///
+/// # Errors
+/// When it is nothing that is served.
+pub fn find(method: &str, path: &str) -> Result<Route, Lost> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let uuid = |text: &str, what: &'static str| {
+        Uuid::read(text).ok_or(Lost::Unknown(Fault::unknown(what)))
+    };
+    let agent = |text| uuid(text, "there is no such agent");
+    let thread = |text| uuid(text, "there is no such thread");
+    let run = |text| uuid(text, "there is no such run");
+    let only = |wanted: &'static str, route: Route| {
+        if method == wanted || (wanted == "GET" && method == "HEAD") {
+            Ok(route)
+        } else {
+            Err(Lost::Method(wanted))
+        }
+    };
+    match parts.as_slice() {
+        ["openapi.json"] => only("GET", Route::Document),
+        ["agents", "search"] => only("POST", Route::SearchAgents),
+        ["agents", "agent", id, "manifest"] | ["agents", id, "manifest" | "descriptor"] => {
+            only("GET", Route::Descriptor(agent(id)?))
+        }
+        ["agents", id] => only("GET", Route::Agent(agent(id)?)),
+        ["threads"] => only("POST", Route::MakeThread),
+        ["threads", "search"] => only("POST", Route::SearchThreads),
+        ["threads", id] => match method {
+            "GET" | "HEAD" => Ok(Route::Thread(thread(id)?)),
+            "PATCH" => Ok(Route::PatchThread(thread(id)?)),
+            "DELETE" => Ok(Route::DeleteThread(thread(id)?)),
+            _ => Err(Lost::Method("GET, PATCH, DELETE")),
+        },
+        ["threads", id, "state"] => only("GET", Route::State(thread(id)?)),
+        ["threads", id, "history"] => only("GET", Route::History(thread(id)?)),
+        ["threads", id, "copy"] => only("POST", Route::Copy(thread(id)?)),
+        ["threads", id, "runs"] => match method {
+            "GET" | "HEAD" => Ok(Route::ThreadRuns(thread(id)?)),
+            "POST" => Ok(Route::Start(Some(thread(id)?), Then::Show)),
+            _ => Err(Lost::Method("GET, POST")),
+        },
+        ["threads", id, "runs", "wait"] => {
+            only("POST", Route::Start(Some(thread(id)?), Then::Wait))
+        }
+        ["threads", id, "runs", "stream"] => {
+            only("POST", Route::Start(Some(thread(id)?), Then::Stream))
+        }
+        ["threads", id, "runs", one, rest @ ..] => {
+            let (thread, run) = (Some(thread(id)?), run(one)?);
+            deed(method, rest).map(|deed| Route::Run(thread, run, deed))
+        }
+        ["runs"] => only("POST", Route::Start(None, Then::Show)),
+        ["runs", "wait"] => only("POST", Route::Start(None, Then::Wait)),
+        ["runs", "stream"] => only("POST", Route::Start(None, Then::Stream)),
+        ["runs", "search"] => only("POST", Route::SearchRuns),
+        ["runs", one, rest @ ..] => {
+            let run = run(one)?;
+            deed(method, rest).map(|deed| Route::Run(None, run, deed))
+        }
+        _ => Err(Lost::Unknown(Fault::unknown(
+            "nothing is served at this path",
+        ))),
+    }
+}
+
+/// What is done with a run whose path goes on so.
+fn deed(method: &str, rest: &[&str]) -> Result<Deed, Lost> {
+    let reads = matches!(method, "GET" | "HEAD");
+    let read = |deed| {
+        if reads {
+            Ok(deed)
+        } else {
+            Err(Lost::Method("GET"))
+        }
+    };
+    match rest {
+        [] => match method {
+            _ if reads => Ok(Deed::Show),
+            "POST" => Ok(Deed::Resume),
+            "DELETE" => Ok(Deed::Delete),
+            _ => Err(Lost::Method("GET, POST, DELETE")),
+        },
+        ["wait"] => read(Deed::Wait),
+        ["output"] => read(Deed::Output),
+        ["stream"] => read(Deed::Stream),
+        ["threadstate"] => read(Deed::State),
+        ["cancel"] if method == "POST" => Ok(Deed::Cancel),
+        ["cancel"] => Err(Lost::Method("POST")),
+        _ => Err(Lost::Unknown(Fault::unknown(
+            "nothing is served at this path",
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_generations_find_what_they_want() {
+        let id = "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001";
+        let uuid = Uuid::read(id).expect("a UUID");
+        for (method, path, route) in [
+            ("POST", "/agents/search".to_owned(), Route::SearchAgents),
+            (
+                "GET",
+                format!("/agents/agent/{id}/manifest"),
+                Route::Descriptor(uuid),
+            ),
+            (
+                "GET",
+                format!("/agents/{id}/manifest"),
+                Route::Descriptor(uuid),
+            ),
+            (
+                "GET",
+                format!("/agents/{id}/descriptor"),
+                Route::Descriptor(uuid),
+            ),
+            ("POST", "/runs".to_owned(), Route::Start(None, Then::Show)),
+            (
+                "POST",
+                format!("/runs/{id}"),
+                Route::Run(None, uuid, Deed::Resume),
+            ),
+            (
+                "GET",
+                format!("/runs/{id}/output"),
+                Route::Run(None, uuid, Deed::Output),
+            ),
+            (
+                "POST",
+                format!("/threads/{id}/runs/{id}/cancel"),
+                Route::Run(Some(uuid), uuid, Deed::Cancel),
+            ),
+            ("GET", format!("/threads/{id}/state"), Route::State(uuid)),
+        ] {
+            assert_eq!(find(method, &path), Ok(route), "{method} {path}");
+        }
+        assert_eq!(find("PUT", "/runs"), Err(Lost::Method("POST")));
+        for path in ["/", "/agents/x", "/runs/x/y/z", "/nothing"] {
+            assert!(matches!(find("GET", path), Err(Lost::Unknown(_))), "{path}");
+        }
+    }
+}

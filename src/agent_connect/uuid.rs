@@ -1,0 +1,114 @@
+//! UUIDs (RFC 9562): the names of agents, threads and runs.
+//!
+//! Not here: the random ones' bytes, which need a system (see `transport::agent_connect`).
+
+use std::fmt;
+
+use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
+
+/// The namespace of agents' names: RFC 9562's for URLs, of which `acp-relay:agent:NAME` is one.
+const URLS: [u8; 16] = [
+    0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8,
+];
+
+/// A UUID.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Uuid([u8; 16]);
+
+impl Uuid {
+    /// The one that these random bytes make (version 4).
+    #[must_use]
+    pub const fn random(bytes: [u8; 16]) -> Self {
+        Self::marked(bytes, 0x40)
+    }
+
+    /// The one of an agent's name (version 5): the same wherever and whenever it is asked for.
+    #[must_use]
+    pub fn of_agent(name: &str) -> Self {
+        let mut digest = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
+        digest.update(&URLS);
+        digest.update(b"acp-relay:agent:");
+        digest.update(name.as_bytes());
+        let digest = digest.finish();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest.as_ref()[..16]);
+        Self::marked(bytes, 0x50)
+    }
+
+    /// Reads 32 hexadecimal digits with hyphens where they belong.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let text = text.as_bytes();
+        if text.len() != 36 {
+            return None;
+        }
+        let mut bytes = [0; 16];
+        let mut digits = 0;
+        for (at, byte) in text.iter().enumerate() {
+            if [8, 13, 18, 23].contains(&at) {
+                if *byte != b'-' {
+                    return None;
+                }
+                continue;
+            }
+            let digit = u8::try_from((*byte as char).to_digit(16)?).ok()?;
+            bytes[digits / 2] = bytes[digits / 2] << 4 | digit;
+            digits += 1;
+        }
+        Some(Self(bytes))
+    }
+
+    const fn marked(mut bytes: [u8; 16], version: u8) -> Self {
+        bytes[6] = bytes[6] & 0x0f | version;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Self(bytes)
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, byte) in self.0.iter().enumerate() {
+            if [4, 6, 8, 10].contains(&at) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_read_as_they_print() {
+        let text = "b7a9f2d4-6c1e-4a0b-9c55-000000000201";
+        assert_eq!(Uuid::read(text).expect("a UUID").to_string(), text);
+        for bad in [
+            "",
+            "b7a9f2d4-6c1e-4a0b-9c55-00000000020",
+            "x7a9f2d4-6c1e-4a0b-9c55-000000000201",
+            "b7a9f2d4f6c1e-4a0b-9c55-000000000201",
+        ] {
+            assert_eq!(Uuid::read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn they_say_their_version() {
+        assert_eq!(
+            Uuid::random([0xff; 16]).to_string(),
+            "ffffffff-ffff-4fff-bfff-ffffffffffff"
+        );
+        let agent = Uuid::of_agent("goose").to_string();
+        assert_eq!(&agent[14..15], "5");
+        assert_eq!(agent, Uuid::of_agent("goose").to_string());
+    }
+}

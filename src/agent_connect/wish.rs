@@ -1,0 +1,406 @@
+//! What a client wants run: the body of all requests that start a run.
+//!
+//! Three generations of bodies are read. The published OpenAPI document (0.2.3) has `input`,
+//! `config.configurable`, `webhook`; the one before it has `thread_id` in the body; the prose
+//! before that has `message` at the top and `callback`. Not here: how it is run.
+
+use serde_json::{Map, Value, json};
+
+use super::fault::Fault;
+use super::fields::Fields;
+use super::session::Setup;
+use super::uuid::Uuid;
+
+/// Longest delay that can be asked for, in seconds: a week.
+const LONGEST_DELAY: u64 = 7 * 86_400;
+/// Longest address of a webhook, in bytes.
+const LONGEST_WEBHOOK: usize = 2048;
+
+/// What a run is to be.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The agent that is asked; ours when there is only one.
+    pub agent: Option<Uuid>,
+    /// The thread it is to run on, when the body says so.
+    pub thread: Option<Uuid>,
+    /// What is asked of the agent.
+    pub input: Input,
+    /// How a session for it is made, if one has to be.
+    pub setup: Setup,
+    /// What becomes of permissions the agent asks for.
+    pub permissions: Option<Permissions>,
+    /// Handed to the agent with the prompt.
+    pub meta: Option<Value>,
+    /// Who is told when its status changes.
+    pub webhook: Option<String>,
+    /// What is streamed.
+    pub modes: Modes,
+    /// It is cancelled when the stream it was started with breaks.
+    pub tied: bool,
+    /// What happens when the thread is busy.
+    pub strategy: Strategy,
+    /// Seconds before it starts.
+    pub after: u64,
+    /// Its thread, made for it alone, stays.
+    pub keep: bool,
+    /// A thread that does not exist is made.
+    pub make_thread: bool,
+    /// The body, as it came.
+    pub creation: Value,
+}
+
+/// What is asked of the agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// The prompt, in ACP's content blocks.
+    pub prompt: Vec<Value>,
+    /// What was said before, as far as the client tells it; for an agent that has not heard it.
+    pub before: Option<String>,
+    /// What the client said, as a message of the thread.
+    pub said: Value,
+    /// It was `message`, as in the prose, and wants its answer so.
+    pub is_message: bool,
+}
+
+/// What is streamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// The whole of what there is, again and again.
+    pub values: bool,
+    /// Each of the agent's updates.
+    pub custom: bool,
+}
+
+/// What happens when the thread is busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// 409.
+    Reject,
+    /// What runs is cancelled.
+    Interrupt,
+    /// It waits for its turn.
+    Enqueue,
+}
+
+/// Who answers when an agent asks for permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permissions {
+    /// The client: the run is interrupted.
+    Interrupt,
+    /// It is granted, once.
+    Allow,
+    /// It is refused.
+    Reject,
+}
+
+impl Permissions {
+    /// The words for them, in the order of the variants.
+    pub const WORDS: [&str; 3] = ["interrupt", "allow", "reject"];
+
+    pub(super) const fn of(word: usize) -> Self {
+        match word {
+            0 => Self::Interrupt,
+            1 => Self::Allow,
+            _ => Self::Reject,
+        }
+    }
+}
+
+impl Wish {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// 422, when it makes no sense.
+    pub fn read(body: Value) -> Result<Self, Fault> {
+        let fields = Fields::of(&body)?;
+        let input = Input::read(fields)?;
+        let config = fields.inner("config")?;
+        let (mut tags, mut configurable) = (None, None);
+        if let Some(config) = config {
+            tags = config.list("tags")?;
+            if tags.is_some_and(|tags| tags.iter().any(|tag| !tag.is_string())) {
+                return Err(Fault::invalid("\"tags\" must be an array of strings"));
+            }
+            config.number("recursion_limit")?;
+            configurable = config.inner("configurable")?;
+        }
+        let metadata = fields.object("metadata")?;
+        let webhook = webhook(fields)?;
+        let after = fields.number("after_seconds")?.unwrap_or(0);
+        if after > LONGEST_DELAY {
+            let what = format!("\"after_seconds\" must be {LONGEST_DELAY} or less");
+            return Err(Fault::invalid(what));
+        }
+        let strategies = ["reject", "rollback", "interrupt", "enqueue"];
+        let strategy = match fields.word("multitask_strategy", &strategies)? {
+            None | Some(0) => Strategy::Reject,
+            Some(1) => {
+                return Err(Fault::invalid(
+                    "multitask_strategy rollback is not possible: what an agent has done to files \
+                     cannot be undone",
+                ));
+            }
+            Some(2) => Strategy::Interrupt,
+            Some(_) => Strategy::Enqueue,
+        };
+        let permissions = match configurable {
+            Some(fields) => fields.word("permissions", &Permissions::WORDS)?,
+            None => None,
+        };
+        Ok(Self {
+            agent: fields.uuid("agent_id")?,
+            thread: fields.uuid("thread_id")?,
+            setup: configurable.map_or_else(|| Ok(Setup::default()), Setup::read)?,
+            permissions: permissions.map(Permissions::of),
+            meta: meta(metadata, tags),
+            webhook,
+            modes: Modes::read(fields)?,
+            tied: fields.word("on_disconnect", &["cancel", "continue"])? != Some(1),
+            strategy,
+            after,
+            keep: fields.word("on_completion", &["delete", "keep"])? == Some(1) || input.is_message,
+            make_thread: fields.word("if_not_exists", &["reject", "create"])? == Some(1),
+            input,
+            creation: body,
+        })
+    }
+}
+
+impl Modes {
+    fn read(fields: Fields<'_>) -> Result<Self, Fault> {
+        let given = match fields.any("stream_mode") {
+            None => {
+                return Ok(Self {
+                    values: true,
+                    custom: false,
+                });
+            }
+            Some(Value::Array(list)) => list.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+        };
+        let has = |word: &str| given.iter().any(|mode| mode == word);
+        let known = |mode: &Value| mode == "values" || mode == "custom";
+        if given.is_empty() || !given.iter().all(known) {
+            return Err(Fault::invalid(
+                "\"stream_mode\" must be values, custom or both",
+            ));
+        }
+        Ok(Self {
+            values: has("values"),
+            custom: has("custom"),
+        })
+    }
+}
+
+impl Input {
+    fn read(fields: Fields<'_>) -> Result<Self, Fault> {
+        let nothing = "\"input\" must hold \"messages\" with one of role human, \"prompt\" with \
+                       content blocks, or \"message\"";
+        let Some(input) = fields.any("input") else {
+            let message = fields
+                .text("message")?
+                .ok_or_else(|| Fault::invalid(nothing))?;
+            return Self::message(message);
+        };
+        if let Value::String(text) = input {
+            let mut read = Self::message(text)?;
+            read.is_message = false;
+            return Ok(read);
+        }
+        let inner = Fields::of(input).map_err(|_| Fault::invalid(nothing))?;
+        if let Some(messages) = inner.list("messages")? {
+            Self::messages(messages)
+        } else if let Some(prompt) = inner.list("prompt")? {
+            let prompt = blocks(prompt)?;
+            Ok(Self {
+                said: json!({ "role": "human", "content": prompt }),
+                prompt,
+                before: None,
+                is_message: false,
+            })
+        } else if let Some(message) = inner.text("message")? {
+            Self::message(message)
+        } else {
+            Err(Fault::invalid(nothing))
+        }
+    }
+
+    fn message(text: &str) -> Result<Self, Fault> {
+        if text.is_empty() {
+            return Err(Fault::invalid("the message is empty"));
+        }
+        Ok(Self {
+            prompt: vec![text_block(text)],
+            before: None,
+            said: json!({ "role": "human", "content": text }),
+            is_message: true,
+        })
+    }
+
+    fn messages(messages: &[Value]) -> Result<Self, Fault> {
+        let mut read = Vec::new();
+        for message in messages {
+            let fields = Fields::of(message)
+                .map_err(|_| Fault::invalid("every one of \"messages\" must be an object"))?;
+            let role = fields.text("role")?;
+            let role = role.ok_or_else(|| Fault::invalid("a message needs a \"role\""))?;
+            let content = match fields.any("content") {
+                Some(Value::String(text)) => vec![text_block(text)],
+                Some(Value::Array(list)) => blocks(list)?,
+                _ => {
+                    let what = "\"content\" of a message must be a string or an array of blocks";
+                    return Err(Fault::invalid(what));
+                }
+            };
+            read.push((role, content, message));
+        }
+        let human = |(role, ..): &(&str, Vec<Value>, &Value)| matches!(*role, "human" | "user");
+        let last = read.iter().rposition(human);
+        let last = last.ok_or_else(|| Fault::invalid("none of \"messages\" has the role human"))?;
+        let told: Vec<String> = read[..last]
+            .iter()
+            .map(|(role, content, _)| format!("{role}: {}", text_of(content)))
+            .collect();
+        let (_, prompt, said) = read.swap_remove(last);
+        if prompt.is_empty() {
+            return Err(Fault::invalid("the last message of role human is empty"));
+        }
+        Ok(Self {
+            prompt,
+            before: (!told.is_empty()).then(|| told.join("\n\n")),
+            said: said.clone(),
+            is_message: false,
+        })
+    }
+}
+
+/// The text of content blocks, one below the other.
+#[must_use]
+pub fn text_of(content: &[Value]) -> String {
+    let texts = content
+        .iter()
+        .filter_map(|block| block.get("text")?.as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// ACP's content block for a text.
+#[must_use]
+pub fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// Content blocks of a message. A text's `metadata` is Agent Connect's own; all else is the agent's
+/// to judge.
+fn blocks(list: &[Value]) -> Result<Vec<Value>, Fault> {
+    let mut blocks = Vec::new();
+    for block in list {
+        let kind = Fields::of(block).and_then(|fields| fields.text("type"));
+        match kind {
+            Ok(Some("text")) => {
+                let text = Fields::of(block)?.text("text")?;
+                let text = text.ok_or_else(|| Fault::invalid("a text block needs its \"text\""))?;
+                blocks.push(text_block(text));
+            }
+            Ok(Some(_)) => blocks.push(block.clone()),
+            _ => {
+                return Err(Fault::invalid(
+                    "a content block must be an object with a \"type\"",
+                ));
+            }
+        }
+    }
+    if blocks.is_empty() {
+        return Err(Fault::invalid("a message must not be empty"));
+    }
+    Ok(blocks)
+}
+
+/// `webhook`, or the prose's `callback`: an address, or `{"POST": address}`.
+fn webhook(fields: Fields<'_>) -> Result<Option<String>, Fault> {
+    let given = match fields.text("webhook")? {
+        Some(given) => given,
+        None => match fields.any("callback") {
+            None => return Ok(None),
+            Some(Value::String(given)) => given,
+            Some(other) => {
+                let inner = Fields::of(other)?;
+                let given = inner.text("POST")?.or(inner.text("url")?);
+                given.ok_or_else(|| Fault::invalid("\"callback\" must name where to POST"))?
+            }
+        },
+    };
+    if given.is_empty() || given.len() > LONGEST_WEBHOOK {
+        return Err(Fault::invalid(
+            "\"webhook\" must be an address of 1 to 2048 bytes",
+        ));
+    }
+    Ok(Some(given.to_owned()))
+}
+
+fn meta(metadata: Option<&Map<String, Value>>, tags: Option<&[Value]>) -> Option<Value> {
+    let mut meta = Map::new();
+    if let Some(metadata) = metadata.filter(|map| !map.is_empty()) {
+        meta.insert("metadata".to_owned(), Value::Object(metadata.clone()));
+    }
+    if let Some(tags) = tags.filter(|tags| !tags.is_empty()) {
+        meta.insert("tags".to_owned(), tags.into());
+    }
+    (!meta.is_empty()).then(|| json!({ "agentConnect": meta }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: Value) -> Wish {
+        Wish::read(body).expect("a good body")
+    }
+
+    #[test]
+    fn only_the_last_message_is_the_prompt() {
+        let wish = read(json!({ "input": { "messages": [
+            { "role": "human", "content": "I am John" }, { "role": "ai", "content": "Hello" },
+            { "role": "user", "content": [{ "type": "text", "text": "And I?", "metadata": {} }] },
+        ] } }));
+        assert_eq!(
+            wish.input.prompt,
+            [json!({ "type": "text", "text": "And I?" })]
+        );
+        assert_eq!(
+            wish.input.before.as_deref(),
+            Some("human: I am John\n\nai: Hello")
+        );
+    }
+
+    #[test]
+    fn the_prose_of_old_is_read() {
+        let wish = read(json!({ "message": "Hi", "callback": { "POST": "https://x/y" } }));
+        assert_eq!(wish.input.prompt, [json!({ "type": "text", "text": "Hi" })]);
+        assert_eq!(wish.webhook.as_deref(), Some("https://x/y"));
+        assert!(wish.keep);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let good = json!({ "messages": [{ "role": "human", "content": "hi" }] });
+        for bad in [
+            json!([]),
+            json!({}),
+            json!({ "input": 7 }),
+            json!({ "input": {} }),
+            json!({ "input": { "messages": [] } }),
+            json!({ "input": { "messages": [{ "role": "ai", "content": "hi" }] } }),
+            json!({ "input": { "messages": [{ "role": "human" }] } }),
+            json!({ "input": { "prompt": [{ "text": "hi" }] } }),
+            json!({ "input": good, "multitask_strategy": "rollback" }),
+            json!({ "input": good, "stream_mode": "events" }),
+            json!({ "input": good, "after_seconds": -1 }),
+            json!({ "input": good, "agent_id": "x" }),
+            json!({ "input": good, "config": { "configurable": { "cwd": "relative" } } }),
+            json!({ "input": good, "config": { "configurable": { "permissions": "ask" } } }),
+        ] {
+            let fault = Wish::read(bad.clone()).expect_err(&bad.to_string());
+            assert_eq!(fault.status, 422, "{bad}");
+        }
+    }
+}
