@@ -12,6 +12,11 @@ use super::wish::Permissions;
 /// What is said of an agent that does not introduce itself.
 const ABOUT: &str = "Coding agent reached through the Agent Client Protocol";
 
+/// JSON-RPC's code for an internal error.
+const INTERNAL: i64 = -32603;
+/// The codes of the relay's own errors.
+const OURS: std::ops::RangeInclusive<i64> = -32059..=-32050;
+
 /// An agent that has answered `initialize`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
@@ -106,7 +111,12 @@ impl Agent {
     /// told how.
     #[must_use]
     pub fn complaint(&self, error: &Value) -> (i64, String) {
-        let code = error.get("code").and_then(Value::as_i64).unwrap_or(-32603);
+        let code = error
+            .get("code")
+            .and_then(Value::as_i64)
+            .unwrap_or(INTERNAL);
+        // Our own: the agent is gone, or was never there.
+        let code = if OURS.contains(&code) { INTERNAL } else { code };
         let message = error.get("message").and_then(Value::as_str);
         let mut message = message.unwrap_or("the agent gave no reason").to_owned();
         if code == -32000 && !self.logins.is_empty() {

@@ -11,6 +11,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::agent_connect::AgentConnectArgs;
 use super::common::Common;
 use super::{
     check, connect, demo, dialect, endpoints, exit, household, inspect, limits, listeners, replay,
@@ -126,6 +127,8 @@ pub(super) struct Serve {
     /// Private key for https:// and wss:// listeners, PEM
     #[arg(long, value_name = "FILE")]
     pub(super) tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) agent_connect: AgentConnectArgs,
     #[command(flatten)]
     pub(super) common: Common,
     /// The agent's command and its arguments

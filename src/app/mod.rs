@@ -2,6 +2,7 @@
 //!
 //! One file for each subcommand. Not here: anything a conversation needs to know.
 
+mod agent_connect;
 mod check;
 mod cli;
 mod common;

@@ -82,6 +82,10 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
         affinity_cookie: args.affinity_cookie,
         no_elephant: args.no_elephant,
     };
+    ground.client.agent_connect = match args.agent_connect.settle(&args.listen) {
+        Ok(service) => service,
+        Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
+    };
     let agent = match sense(args.agent, args.command, &args.listen, &ground.client) {
         Ok(agent) => agent,
         Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),

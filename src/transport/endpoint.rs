@@ -78,6 +78,14 @@ impl Endpoint {
             "elephant.ai's POST and SSE, below /acp when no path is given",
         ),
         ("elephant+https://HOST[:PORT][/PATH]", "the same over TLS"),
+        (
+            "agent-connect+http://HOST[:PORT][/PATH]",
+            "AGNTCY's Agent Connect, served to its clients; the path is / when left out",
+        ),
+        (
+            "agent-connect+https://HOST[:PORT][/PATH]",
+            "the same over TLS",
+        ),
         ("replay:FILE", "a recording that answers as its agent did"),
     ];
 

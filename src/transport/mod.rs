@@ -3,6 +3,7 @@
 //! Each transport makes [`Link`]s; the [`registry`] knows them all. Transports do not know that
 //! dialects, sessions or the core exist.
 
+mod agent_connect;
 mod endpoint;
 mod failure;
 mod greeting;
@@ -22,6 +23,7 @@ mod unix;
 pub mod websocket;
 
 pub use crate::wire::{Exit, Farewell};
+pub use agent_connect::AgentConnect;
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
 pub use greeting::Greeting;
 pub use link::{Ear, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};

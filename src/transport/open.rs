@@ -10,7 +10,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::{Endpoint, Greeting, Link, Pin as Fingerprint};
+use super::{AgentConnect, Endpoint, Greeting, Link, Pin as Fingerprint};
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
 
@@ -72,6 +72,8 @@ pub struct Setup {
     pub front: Front,
     /// What a remote agent's server is told with every HTTP request.
     pub greeting: Greeting,
+    /// How Agent Connect is served.
+    pub agent_connect: AgentConnect,
 }
 
 /// How a listener that begins with HTTP receives those who come.

@@ -3,6 +3,7 @@
 //! A new transport is a file and a line in [`all`]; what is listed here is enrolled in the
 //! conformance suite.
 
+use super::agent_connect::Rest;
 use super::http::Http;
 use super::memory::Memory;
 use super::process::Exec;
@@ -20,7 +21,7 @@ pub fn all() -> &'static [&'static dyn Transport] {
     static STDIO: Stdio = Stdio::new();
     static MEMORY: Memory = Memory::new();
     static ALL: &[&dyn Transport] = &[
-        &STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &Replay, &MEMORY,
+        &STDIO, &Exec, &Tcp, &Unix, &WebSocket, &Http, &Rest, &Replay, &MEMORY,
     ];
     ALL
 }

@@ -70,6 +70,18 @@ pub struct Limits {
     /// Time an HTTP client may have neither a stream open nor a request running. After it: it has
     /// left, and its agent is stopped.
     pub http_grace: Duration,
+    /// Runs of an Agent Connect listener that are not over, those that wait included. Beyond it: 503.
+    pub agent_connect_runs: usize,
+    /// Threads of such a listener whose sessions the agent has open. Beyond it: 503.
+    pub agent_connect_sessions: usize,
+    /// Threads such a listener keeps. Beyond it: 503.
+    pub agent_connect_threads: usize,
+    /// Runs such a listener keeps. Beyond it: the oldest that are over are forgotten.
+    pub agent_connect_kept: usize,
+    /// Time such a run may take, with all that it waits for. After it: cancelled, its status timeout.
+    pub agent_connect_run: Duration,
+    /// Time an agent has for the answer to `initialize` there. After it: 503.
+    pub agent_connect_start: Duration,
     /// Time each step of stopping an agent takes: stdin closed, then SIGTERM, then SIGKILL.
     pub stop_grace: Duration,
     /// Time running turns may take to end once the relay is told to stop.
@@ -116,6 +128,12 @@ impl Default for Limits {
             http_unopened: Duration::from_secs(5),
             http_stall: Duration::from_secs(30),
             http_grace: Duration::from_secs(30),
+            agent_connect_runs: 4096,
+            agent_connect_sessions: 4096,
+            agent_connect_threads: 100_000,
+            agent_connect_kept: 100_000,
+            agent_connect_run: Duration::from_secs(86_400),
+            agent_connect_start: Duration::from_secs(60),
             stop_grace: Duration::from_secs(5),
             drain: Duration::from_secs(25),
             last_words: Duration::from_millis(500),

@@ -20,7 +20,7 @@ pub struct Web {
     pub host: String,
     /// Port; 80 or 443 when left out, 0 lets a listener choose.
     pub port: u16,
-    /// Path, [`DEFAULT_PATH`] when left out.
+    /// Path, [`DEFAULT_PATH`] when left out; the root for Agent Connect, whose own paths follow.
     pub path: String,
 }
 
@@ -33,14 +33,21 @@ pub enum Manner {
     StreamableHttp,
     /// As elephant.ai's server does: `elephant+http`, `elephant+https`.
     Elephant,
+    /// As REST, by AGNTCY's Agent Connect Protocol: `agent-connect+http`, `agent-connect+https`.
+    AgentConnect,
 }
 
 impl Manner {
     /// Each with its schemes, in clear and over TLS.
-    const SCHEMES: [(Self, &'static str, &'static str); 3] = [
+    const SCHEMES: [(Self, &'static str, &'static str); 4] = [
         (Self::WebSocket, "ws", "wss"),
         (Self::StreamableHttp, "http", "https"),
         (Self::Elephant, "elephant+http", "elephant+https"),
+        (
+            Self::AgentConnect,
+            "agent-connect+http",
+            "agent-connect+https",
+        ),
     ];
 
     /// What a scheme in lower case means: the manner, and whether TLS is under it.
@@ -102,6 +109,7 @@ pub(super) fn read(manner: Manner, tls: bool, rest: &str) -> Result<Web, String>
     }
     let (authority, path) = match rest.find('/') {
         Some(slash) => rest.split_at(slash),
+        None if manner == Manner::AgentConnect => (rest, "/"),
         None => (rest, DEFAULT_PATH),
     };
     if !path.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -59,7 +59,7 @@ impl Desk {
         match self.at.manner {
             Manner::Elephant => true,
             Manner::StreamableHttp => !self.setup.front.no_elephant,
-            Manner::WebSocket => false,
+            Manner::WebSocket | Manner::AgentConnect => false,
         }
     }
 

@@ -1,0 +1,308 @@
+//! The line to one agent: a link over which we are an ACP client with many sessions.
+//!
+//! It is opened when somebody needs it, and again when it has been lost; each time is another
+//! `Dial`, and a session belongs to the one it was opened or taken up in. Not here: the halves of
+//! the link (see `link`), what is asked for a run (see `perform`).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use serde_json::{Value, json};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::link;
+use super::live::Live;
+use crate::agent_connect::agent::Agent;
+use crate::agent_connect::fault::Fault;
+use crate::agent_connect::interrupt::Question;
+use crate::agent_connect::say;
+use crate::agent_connect::wish::Permissions;
+use crate::transport::Arrival;
+use crate::wire::{Frame, Limits};
+
+/// The line to one agent.
+pub(super) struct Line {
+    /// The agent's name by configuration.
+    named: Option<String>,
+    /// Where we are reached.
+    base: String,
+    /// What is answered for those who cannot be asked.
+    unasked: Permissions,
+    pub(super) limits: Arc<Limits>,
+    arrivals: mpsc::Sender<Arrival>,
+    closing: CancellationToken,
+    /// The agent of the last link. Held while a link is opened, so that only one is.
+    agent: AsyncMutex<Option<(Dial, Arc<Agent>)>>,
+    state: Mutex<State>,
+}
+
+/// Which of the links that there have been.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dial(u64);
+
+/// What the halves of the link share with those who ask something of the agent.
+#[derive(Default)]
+pub(super) struct State {
+    dial: Dial,
+    pub(super) open: bool,
+    /// Nothing will be said any more.
+    pub(super) ended: bool,
+    pub(super) out: VecDeque<Frame>,
+    pub(super) ear: Option<Waker>,
+    next: u64,
+    calls: HashMap<u64, oneshot::Sender<Answer>>,
+    /// Whose turn goes on in a session.
+    turns: HashMap<String, Arc<Live>>,
+    asks_forms: bool,
+}
+
+/// What the agent answers: a result, or an error.
+pub(super) type Answer = Result<Value, Value>;
+
+impl Line {
+    pub(super) fn new(
+        named: Option<String>,
+        base: String,
+        unasked: Permissions,
+        limits: Arc<Limits>,
+        arrivals: mpsc::Sender<Arrival>,
+        closing: CancellationToken,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            named,
+            base,
+            unasked,
+            limits,
+            arrivals,
+            closing,
+            agent: AsyncMutex::default(),
+            state: Mutex::default(),
+        })
+    }
+
+    /// The agent, on an open line.
+    pub(super) async fn agent(self: &Arc<Self>) -> Result<(Dial, Arc<Agent>), Fault> {
+        let mut agent = self.agent.lock().await;
+        if let Some((dial, agent)) = &*agent
+            && self.is_open(*dial)
+        {
+            return Ok((*dial, agent.clone()));
+        }
+        if self.closing.is_cancelled() {
+            return Err(Fault::later("the relay is shutting down"));
+        }
+        let dial = self.dial();
+        let arrival = Arrival {
+            from: "agent-connect".to_owned(),
+            finish: Box::pin(std::future::ready(Ok(link::open(self.clone(), dial)))),
+        };
+        let nobody = |_| Fault::later("the relay is shutting down");
+        self.arrivals.send(arrival).await.map_err(nobody)?;
+        let asked = self.call(dial, "initialize", &say::initialize());
+        let answered = timeout(self.limits.agent_connect_start, asked).await;
+        let initialized = match answered {
+            Ok(Ok(initialized)) => initialized,
+            Ok(Err(error)) => {
+                self.hang_up(dial);
+                let why = error
+                    .get("message")
+                    .and_then(Value::as_str)
+                    .unwrap_or("no reason given");
+                return Err(Fault::later(format!("the agent cannot be had: {why}")));
+            }
+            Err(_) => {
+                self.hang_up(dial);
+                return Err(Fault::later("the agent did not answer initialize in time"));
+            }
+        };
+        let base = &self.base;
+        let known = Arc::new(Agent::introduced(self.named.as_deref(), &initialized, base));
+        *agent = Some((dial, known.clone()));
+        Ok((dial, known))
+    }
+
+    /// Whether this link is still open.
+    pub(super) fn is_open(&self, dial: Dial) -> bool {
+        let state = self.state();
+        state.dial == dial && state.open
+    }
+
+    /// Whether the agent has asked for a form to be filled in.
+    pub(super) fn asks_forms(&self) -> bool {
+        self.state().asks_forms
+    }
+
+    /// Asks the agent; an error of ours says that it is gone.
+    pub(super) fn call(
+        &self,
+        dial: Dial,
+        method: &str,
+        params: &Value,
+    ) -> impl Future<Output = Answer> + Send + use<> {
+        let (tell, told) = oneshot::channel();
+        let mut state = self.state();
+        if state.dial == dial && state.open {
+            let id = state.next;
+            state.next += 1;
+            state.calls.insert(id, tell);
+            state.say(say::request(id, method, params));
+        }
+        async move {
+            let gone = json!({ "code": -32603, "message": "the agent is gone" });
+            told.await.unwrap_or(Err(gone))
+        }
+    }
+
+    /// Tells the agent something.
+    pub(super) fn tell(&self, dial: Dial, frame: Frame) {
+        let mut state = self.state();
+        if state.dial == dial && state.open {
+            state.say(frame);
+        }
+    }
+
+    /// The updates and questions of a session are this run's until it is taken out again.
+    pub(super) fn begin_turn(&self, session: &str, live: &Arc<Live>) {
+        self.state().turns.insert(session.to_owned(), live.clone());
+    }
+
+    pub(super) fn end_turn(&self, session: &str) {
+        self.state().turns.remove(session);
+    }
+
+    /// Nothing more is said, once what waits has been.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.ended = true;
+        state.wake();
+    }
+
+    /// Hears what the agent says. What cannot be read was refused before it came here.
+    pub(super) fn hear(&self, dial: Dial, frame: &Frame) {
+        let Ok(Value::Object(mut message)) = serde_json::from_slice(frame.as_bytes()) else {
+            return;
+        };
+        let method = message
+            .get("method")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        let params = message.remove("params").unwrap_or_default();
+        match (method, message.remove("id")) {
+            (Some(method), Some(id)) => self.asked(dial, id, &method, params),
+            (Some(method), None) => self.told(dial, &method, &params),
+            (None, id) => {
+                let call = id.and_then(|id| self.state().calls.remove(&id.as_u64()?));
+                if let Some(call) = call {
+                    let answer = match message.remove("error") {
+                        Some(error) => Err(error),
+                        None => Ok(message.remove("result").unwrap_or_default()),
+                    };
+                    // Whoever asked may not wait any more.
+                    let _ = call.send(answer);
+                }
+            }
+        }
+    }
+
+    /// The agent asks for something.
+    fn asked(&self, dial: Dial, id: Value, method: &str, params: Value) {
+        let Some(question) = Question::of(id.clone(), method, params) else {
+            return self.tell(dial, say::unknown_method(&id, method));
+        };
+        let turn = {
+            let mut state = self.state();
+            state.asks_forms |= method == "elicitation/create";
+            question
+                .session()
+                .and_then(|session| state.turns.get(session).cloned())
+        };
+        let answer = match turn {
+            Some(live) => live.ask(question, self.unasked),
+            None => Some(question.by_rule(self.unasked)),
+        };
+        if let Some(answer) = answer {
+            self.tell(dial, say::result(&id, &answer));
+        }
+    }
+
+    /// The agent tells something.
+    fn told(&self, dial: Dial, method: &str, params: &Value) {
+        if method == "$/cancel_request" {
+            let turns: Vec<Arc<Live>> = self.state().turns.values().cloned().collect();
+            if let Some(id) = params.get("requestId")
+                && let Some(question) = turns.iter().find_map(|live| live.withdraw(id))
+            {
+                self.tell(dial, say::result(id, &question.cancelled()));
+            }
+        }
+        if method == "session/update"
+            && let Some(session) = params.get("sessionId").and_then(Value::as_str)
+            && let Some(update) = params.get("update")
+        {
+            let turn = self.state().turns.get(session).cloned();
+            if let Some(live) = turn {
+                live.hear(update);
+            }
+        }
+    }
+
+    /// The link is gone: nobody answers any more.
+    pub(super) fn hang_up(&self, dial: Dial) {
+        let mut state = self.state();
+        if state.dial == dial {
+            state.open = false;
+            state.calls.clear();
+            state.turns.clear();
+            state.out.clear();
+            state.wake();
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // A panic in another task has left nothing half done that the next could not live with.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn dial(&self) -> Dial {
+        let mut state = self.state();
+        let dial = Dial(state.dial.0 + 1);
+        let asks_forms = state.asks_forms;
+        *state = State {
+            dial,
+            open: true,
+            asks_forms,
+            ..State::default()
+        };
+        // The first id is 1, as in most clients' conversations.
+        state.next = 1;
+        dial
+    }
+}
+
+impl State {
+    pub(super) fn is(&self, dial: Dial) -> bool {
+        self.dial == dial
+    }
+
+    fn say(&mut self, frame: Frame) {
+        self.out.push_back(frame);
+        self.wake();
+    }
+
+    fn wake(&mut self) {
+        if let Some(ear) = self.ear.take() {
+            ear.wake();
+        }
+    }
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Line")
+            .field("named", &self.named)
+            .finish_non_exhaustive()
+    }
+}

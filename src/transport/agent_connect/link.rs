@@ -1,0 +1,91 @@
+//! The two halves of a line's link.
+//!
+//! What is given to the sink, the line hears at once; the stream is what the line says. Not here:
+//! what is said (see `line`).
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::line::{Dial, Line};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
+use crate::wire::framing::Cut;
+use crate::wire::{Farewell, Frame};
+
+/// What we say.
+struct Ear {
+    line: Arc<Line>,
+    dial: Dial,
+}
+
+/// What we are told.
+struct Mouth {
+    line: Arc<Line>,
+    dial: Dial,
+}
+
+/// A link whose client we are.
+pub(super) fn open(line: Arc<Line>, dial: Dial) -> Link {
+    Link {
+        peer: Peer {
+            name: "agent-connect".to_owned(),
+            half_close: true,
+            ends_on_purpose: true,
+            kind: PeerKind::Remote,
+        },
+        rx: Box::new(Ear {
+            line: line.clone(),
+            dial,
+        }),
+        tx: Box::new(Mouth { line, dial }),
+        hold: Box::new(()),
+    }
+}
+
+impl FrameStream for Ear {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        let mut state = self.line.state();
+        if !state.is(self.dial) || !state.open {
+            return Poll::Ready(None);
+        }
+        if let Some(frame) = state.out.pop_front() {
+            return Poll::Ready(Some(Ok(Cut::Frame(frame))));
+        }
+        if state.ended {
+            return Poll::Ready(None);
+        }
+        state.ear = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl FrameSink for Mouth {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        self.line.hear(self.dial, &frame);
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, _cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
+        self.line.hang_up(self.dial);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Mouth {
+    fn drop(&mut self) {
+        self.line.hang_up(self.dial);
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.line.hang_up(self.dial);
+    }
+}

@@ -1,0 +1,116 @@
+//! The thread that has the database.
+//!
+//! Not here: what is asked of it (see `rows`).
+
+use std::io;
+use std::path::Path;
+use std::thread;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::rows;
+use super::schema::{said, settle};
+use crate::agent_connect::fault::Fault;
+use crate::agent_connect::moment::Moment;
+use crate::agent_connect::record::Run;
+
+/// Jobs that may wait.
+const WAITING: usize = 1024;
+/// Jobs that are committed together.
+const BATCH: usize = 256;
+
+/// The database, for those who have something to ask of it.
+#[derive(Clone, Debug)]
+pub(in crate::transport::agent_connect) struct Store {
+    jobs: mpsc::Sender<Job>,
+}
+
+/// Asks the database; what is left to do once all is committed comes back.
+type Job = Box<dyn FnOnce(&Connection) -> Told + Send>;
+type Told = Box<dyn FnOnce(Result<(), String>) + Send>;
+
+impl Store {
+    /// Opens it, in memory when there is no `path`. Runs that a relay before us has not finished are
+    /// errors from now on; they come back, with whom to tell.
+    pub(in crate::transport::agent_connect) fn open(
+        path: Option<&Path>,
+        now: Moment,
+    ) -> Result<(Self, Vec<(Run, String)>), String> {
+        let opened = match path {
+            Some(path) => Connection::open(path),
+            None => Connection::open_in_memory(),
+        };
+        let mut connection = opened.map_err(|error| said(&error))?;
+        settle(&mut connection)?;
+        let orphans = rows::bury(&connection, now).map_err(|error| said(&error))?;
+        let (jobs, waiting) = mpsc::channel(WAITING);
+        thread::Builder::new()
+            .name("agent-connect-store".to_owned())
+            .spawn(move || serve(&connection, waiting))
+            .map_err(|error: io::Error| error.to_string())?;
+        Ok((Self { jobs }, orphans))
+    }
+
+    /// Has `job` done and committed. Half a job is never committed.
+    pub(in crate::transport::agent_connect) async fn ask<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (tell, told) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            let done = whole(connection, job).map_err(|error| said(&error));
+            Box::new(move |committed| {
+                // Whoever asked may have gone.
+                let _ = tell.send(committed.and(done));
+            })
+        });
+        let fails = |what: &str| {
+            tracing::error!("the store of threads and runs fails: {what}");
+            Fault::later(format!("the store fails: {what}"))
+        };
+        self.jobs
+            .send(job)
+            .await
+            .map_err(|_| fails("it is closed"))?;
+        match told.await {
+            Ok(done) => done.map_err(|what| fails(&what)),
+            Err(_) => Err(fails("it is closed")),
+        }
+    }
+}
+
+/// Does a job, or nothing of it.
+fn whole<T>(
+    connection: &Connection,
+    job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    connection.execute_batch("SAVEPOINT job")?;
+    let done = job(connection);
+    connection.execute_batch(match done {
+        Ok(_) => "RELEASE job",
+        Err(_) => "ROLLBACK TO job; RELEASE job",
+    })?;
+    done
+}
+
+fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Job>) {
+    while let Some(first) = waiting.blocking_recv() {
+        let begun = connection.execute_batch("BEGIN IMMEDIATE");
+        let mut told = vec![first(connection)];
+        while told.len() < BATCH
+            && let Ok(job) = waiting.try_recv()
+        {
+            told.push(job(connection));
+        }
+        let committed = begun.and_then(|()| connection.execute_batch("COMMIT"));
+        if committed.is_err() {
+            // There is nothing to roll back when it did not begin.
+            let _ = connection.execute_batch("ROLLBACK");
+        }
+        let committed = committed.map_err(|error| said(&error));
+        for tell in told {
+            tell(committed.clone());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What the database looks like, and how an older one becomes so.
+//!
+//! Each version is the text that makes it out of the one before. A text that was released never
+//! changes.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+/// Tells our databases from others (SQLite's `application_id`): "ACPR".
+const OURS: i64 = 0x4143_5052;
+
+/// What makes version N out of version N − 1, the first out of nothing.
+const STEPS: &[&str] = &["
+CREATE TABLE threads (
+    id TEXT PRIMARY KEY, agent TEXT, session TEXT, created INTEGER NOT NULL,
+    updated INTEGER NOT NULL, metadata TEXT NOT NULL, setup TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE runs (
+    n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,
+    thread TEXT, status TEXT NOT NULL, version INTEGER NOT NULL, created INTEGER NOT NULL,
+    updated INTEGER NOT NULL, creation TEXT NOT NULL, outcome TEXT, webhook TEXT
+);
+CREATE INDEX runs_by_thread ON runs (thread, n);
+CREATE INDEX runs_by_status ON runs (status, n);
+CREATE TABLE turns (
+    n INTEGER PRIMARY KEY AUTOINCREMENT, thread TEXT NOT NULL, run TEXT NOT NULL,
+    at INTEGER NOT NULL, vals TEXT NOT NULL, messages TEXT NOT NULL
+);
+CREATE INDEX turns_by_thread ON turns (thread, n);
+"];
+
+/// Makes a database ours and of the latest version. What is wrong with it is said as a clause.
+pub(super) fn settle(connection: &mut Connection) -> Result<(), String> {
+    let fails = |error: rusqlite::Error| said(&error);
+    // Before anything is read: whoever else has it open is noticed at once.
+    let pragmas = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; \
+                   PRAGMA synchronous = NORMAL;";
+    connection.execute_batch(pragmas).map_err(fails)?;
+    let number = |connection: &Connection, pragma: &str| -> Result<i64, String> {
+        let read = connection.query_row(pragma, [], |row| row.get(0));
+        read.map_err(fails)
+    };
+    let (owner, version) = (
+        number(connection, "PRAGMA application_id")?,
+        number(connection, "PRAGMA user_version")?,
+    );
+    let tables = connection.query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(()));
+    let is_empty = tables.optional().map_err(fails)?.is_none();
+    if owner != OURS && !is_empty {
+        return Err("it is a database of another program".to_owned());
+    }
+    let latest = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
+    let Ok(done) = usize::try_from(version) else {
+        return Err(format!("its version {version} makes no sense"));
+    };
+    if version > latest {
+        return Err(format!(
+            "its version {version} is of a newer acp-relay (this one knows {latest})"
+        ));
+    }
+    let transaction = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)
+        .map_err(fails)?;
+    for step in &STEPS[done..] {
+        transaction.execute_batch(step).map_err(fails)?;
+    }
+    let marks = format!("PRAGMA application_id = {OURS}; PRAGMA user_version = {latest};");
+    transaction.execute_batch(&marks).map_err(fails)?;
+    transaction.commit().map_err(fails)
+}
+
+/// An error of SQLite as a clause.
+pub(super) fn said(error: &rusqlite::Error) -> String {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
+            "another relay uses it".to_owned()
+        }
+        Some(rusqlite::ErrorCode::NotADatabase) => "it is no SQLite database".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_becomes_the_latest() {
+        for version in 0..=STEPS.len() {
+            let mut connection = Connection::open_in_memory().expect("memory");
+            for step in &STEPS[..version] {
+                connection.execute_batch(step).expect("a step");
+            }
+            if version > 0 {
+                let marks =
+                    format!("PRAGMA application_id = {OURS}; PRAGMA user_version = {version}");
+                connection.execute_batch(&marks).expect("marks");
+                connection
+                    .execute(
+                        "INSERT INTO threads VALUES ('t', NULL, NULL, 1, 1, '{}', '{}')",
+                        [],
+                    )
+                    .expect("a row");
+            }
+            settle(&mut connection).expect("settled");
+            settle(&mut connection).expect("settled twice");
+            let rows: i64 = connection
+                .query_row("SELECT count(*) FROM threads", [], |row| row.get(0))
+                .expect("threads");
+            assert_eq!(rows, i64::from(version > 0));
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_alone() {
+        let mut connection = Connection::open_in_memory().expect("memory");
+        connection
+            .execute_batch("CREATE TABLE x (y)")
+            .expect("a table");
+        assert!(
+            settle(&mut connection)
+                .expect_err("not ours")
+                .contains("another program")
+        );
+        let mut connection = Connection::open_in_memory().expect("memory");
+        settle(&mut connection).expect("settled");
+        connection
+            .execute_batch("PRAGMA user_version = 99")
+            .expect("a mark");
+        assert!(
+            settle(&mut connection)
+                .expect_err("too new")
+                .contains("newer")
+        );
+    }
+}

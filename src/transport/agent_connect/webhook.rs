@@ -1,0 +1,282 @@
+//! Whoever wants to hear of a run is called: the address is judged, then the call is made.
+//!
+//! Not here: of what somebody wants to hear (see `perform`), which addresses are public (see
+//! `guard::inner`).
+//!
+//! # Why
+//!
+//! **The address that is called is the one that was judged.** A name is resolved once for each call,
+//! every address of it is judged, and the socket is opened to one of those: a name that means another
+//! address the next moment gains nothing.
+//!
+//! **Redirects are not followed**, for where they lead was not judged.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::{Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use crate::agent_connect::fault::Fault;
+use crate::guard::inner::is_public;
+use crate::transport::endpoint::{Endpoint, Manner, Web};
+use crate::transport::{Tls, tls};
+
+/// Time a call may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Time before each call of one piece of news.
+const DELAYS: [Duration; 3] = [
+    Duration::ZERO,
+    Duration::from_millis(500),
+    Duration::from_secs(3),
+];
+/// News that may wait to be told. Beyond it: not told.
+const WAITING: usize = 1024;
+/// Calls at a time.
+const CALLS: usize = 32;
+
+/// Calls whoever wants to hear of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Postman {
+    /// Who may be called although it is within, or in clear: `HOST` or `HOST:PORT`.
+    allowed: Arc<Vec<String>>,
+    waiting: Arc<Semaphore>,
+    calls: Arc<Semaphore>,
+}
+
+/// Where somebody is called.
+#[derive(Clone, Debug)]
+struct Address {
+    tls: bool,
+    host: String,
+    port: u16,
+    uri: Uri,
+    /// Its operator has said that it may be called.
+    allowed: bool,
+}
+
+/// Why a call came to nothing.
+enum Miss {
+    /// The same call may do later.
+    Now(String),
+    /// It never will.
+    Ever(String),
+}
+
+impl Postman {
+    pub(super) fn new(allowed: Vec<String>) -> Self {
+        Self {
+            allowed: Arc::new(allowed),
+            waiting: Arc::new(Semaphore::new(WAITING)),
+            calls: Arc::new(Semaphore::new(CALLS)),
+        }
+    }
+
+    /// Judges an address as far as that can be done without resolving its name.
+    pub(super) fn check(&self, webhook: &str) -> Result<(), Fault> {
+        let address = self.read(webhook).map_err(Fault::invalid)?;
+        match address.host.trim_matches(['[', ']']).parse() {
+            Ok(ip) if !address.allowed && !is_public(ip) => Err(Fault::invalid(
+                "\"webhook\" names an address of an inner network",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the news; nobody waits for it.
+    pub(super) fn send(&self, webhook: &str, news: &Value) {
+        let Ok(place) = self.waiting.clone().try_acquire_owned() else {
+            tracing::warn!("too much news is waiting to be told; a webhook is not called");
+            return;
+        };
+        let (postman, webhook) = (self.clone(), webhook.to_owned());
+        let news = Bytes::from(news.to_string());
+        tokio::spawn(async move {
+            postman.deliver(&webhook, news).await;
+            drop(place);
+        });
+    }
+
+    async fn deliver(&self, webhook: &str, news: Bytes) {
+        let mut why = String::new();
+        for delay in DELAYS {
+            sleep(delay).await;
+            let Ok(_turn) = self.calls.acquire().await else {
+                return;
+            };
+            let called = match self.read(webhook) {
+                Ok(address) => match timeout(PATIENCE, call(&address, news.clone())).await {
+                    Ok(called) => called,
+                    Err(_) => Err(Miss::Now(format!("it took longer than {PATIENCE:?}"))),
+                },
+                Err(what) => Err(Miss::Ever(what)),
+            };
+            match called {
+                Ok(()) => return,
+                Err(Miss::Now(what)) => why = what,
+                Err(Miss::Ever(what)) => {
+                    why = what;
+                    break;
+                }
+            }
+        }
+        tracing::warn!(
+            webhook = crate::wire::printable(webhook.as_bytes()),
+            "nobody heard of a run's status: {why}"
+        );
+    }
+
+    fn read(&self, webhook: &str) -> Result<Address, String> {
+        let wrong = || "\"webhook\" must be an address: https://HOST[:PORT][/PATH]".to_owned();
+        let uri: Uri = webhook.parse().map_err(|_| wrong())?;
+        let tls = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(wrong()),
+        };
+        let authority = uri.authority().ok_or_else(wrong)?;
+        if authority.as_str().contains('@') || authority.host().is_empty() {
+            return Err(wrong());
+        }
+        let host = authority.host().to_ascii_lowercase();
+        let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        let with_port = format!("{host}:{port}");
+        let allowed = self
+            .allowed
+            .iter()
+            .any(|one| *one == host || *one == with_port);
+        if !tls && !allowed {
+            return Err("\"webhook\" must begin with https://".to_owned());
+        }
+        Ok(Address {
+            tls,
+            host,
+            port,
+            uri,
+            allowed,
+        })
+    }
+}
+
+/// Makes one call.
+async fn call(address: &Address, news: Bytes) -> Result<(), Miss> {
+    let socket = reach(address).await?;
+    let answer = if address.tls {
+        let web = Web {
+            manner: Manner::AgentConnect,
+            tls: true,
+            host: address.host.clone(),
+            port: address.port,
+            path: "/".to_owned(),
+        };
+        let to = Endpoint::Web(web);
+        let fails = |error: crate::transport::OpenError| Miss::Ever(error.what);
+        let name = tls::name(&to, address.host.trim_matches(['[', ']'])).map_err(fails)?;
+        let connector = tls::connector(&to, &Tls::default(), &[]).map_err(fails)?;
+        let secured = connector.connect(name, socket).await;
+        let secured = secured.map_err(|error| Miss::Now(format!("TLS failed: {error}")))?;
+        post(TokioIo::new(secured), address, news).await?
+    } else {
+        post(TokioIo::new(socket), address, news).await?
+    };
+    let status = answer.status();
+    match status.as_u16() {
+        200..=299 => Ok(()),
+        300..=399 => Err(Miss::Ever(format!(
+            "it answered {status}, and redirects are not followed"
+        ))),
+        408 | 425 | 429 | 500..=599 => Err(Miss::Now(format!("it answered {status}"))),
+        _ => Err(Miss::Ever(format!("it answered {status}"))),
+    }
+}
+
+/// Opens a socket to an address that was judged.
+async fn reach(address: &Address) -> Result<TcpStream, Miss> {
+    let name = (address.host.trim_matches(['[', ']']), address.port);
+    let found = lookup_host(name).await;
+    let found = found.map_err(|error| Miss::Now(format!("its name does not resolve: {error}")))?;
+    let found: Vec<SocketAddr> = found.collect();
+    if !address.allowed && found.iter().any(|one| !is_public(one.ip())) {
+        return Err(Miss::Ever(
+            "its name means an address of an inner network".to_owned(),
+        ));
+    }
+    let mut why = "its name means no address".to_owned();
+    for one in found {
+        match TcpStream::connect(one).await {
+            Ok(socket) => return Ok(socket),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    Err(Miss::Now(why))
+}
+
+async fn post<S>(
+    socket: TokioIo<S>,
+    address: &Address,
+    news: Bytes,
+) -> Result<Response<Incoming>, Miss>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let broken = |error: hyper::Error| Miss::Now(error.to_string());
+    let (mut sender, connection) = http1::handshake(socket).await.map_err(broken)?;
+    tokio::spawn(connection);
+    let target = address
+        .uri
+        .path_and_query()
+        .map_or("/", |path| path.as_str());
+    let authority = address.uri.authority().map_or("", |one| one.as_str());
+    let request = Request::post(target)
+        .header(HOST, authority)
+        .header(CONTENT_TYPE, "application/json")
+        .header(USER_AGENT, concat!("acp-relay/", env!("CARGO_PKG_VERSION")))
+        .body(Full::new(news))
+        .map_err(|error| Miss::Ever(error.to_string()))?;
+    sender.send_request(request).await.map_err(broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_within_is_called_unless_that_is_allowed() {
+        let postman = Postman::new(vec![
+            "127.0.0.1:8080".to_owned(),
+            "hooks.internal".to_owned(),
+        ]);
+        for good in [
+            "https://caller.example/callme",
+            "http://127.0.0.1:8080/x",
+            "http://hooks.internal/y?z",
+            "https://HOOKS.internal:444/",
+        ] {
+            assert!(postman.check(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "http://caller.example/",
+            "http://127.0.0.1:8081/",
+            "https://127.0.0.1/",
+            "https://[::1]/",
+            "https://169.254.169.254/latest/meta-data",
+            "https://[::ffff:10.0.0.1]/",
+            "https://user@caller.example/",
+            "file:///etc/passwd",
+            "https://",
+            "caller.example",
+        ] {
+            assert!(postman.check(bad).is_err(), "{bad}");
+        }
+    }
+}
