@@ -1,0 +1,227 @@
+//! The paths of the OpenAPI document.
+//!
+//! Not here: what is inside the bodies (see `schemas`).
+
+use serde_json::{Map, Value, json};
+
+use super::schemas::schemas;
+
+/// An operation.
+struct Operation {
+    method: &'static str,
+    path: &'static str,
+    /// Its name, as in the published document where it is there.
+    id: &'static str,
+    about: &'static str,
+    query: &'static [&'static str],
+    /// The schema of its body.
+    takes: Option<&'static str>,
+    gives: Gives,
+    /// Refusals besides those that all share.
+    refuses: &'static [u16],
+}
+
+/// What is answered when all is well.
+#[derive(Clone, Copy)]
+enum Gives {
+    Nothing,
+    One(&'static str),
+    Many(&'static str),
+    /// Nothing when it takes too long.
+    Soon(&'static str),
+    Events,
+}
+
+use Gives::{Events, Many, Nothing, One, Soon};
+
+#[rustfmt::skip]
+const OPERATIONS: &[Operation] = &[
+    op("post", "/agents/search", "search_agents", "Search agents", &[], Some("AgentSearchRequest"), Many("Agent"), &[]),
+    op("get", "/agents/{agent_id}", "get_agent_by_id", "Get an agent", &[], None, One("Agent"), &[404]),
+    op("get", "/agents/{agent_id}/descriptor", "get_acp_descriptor_by_id", "Get an agent's descriptor", &[], None, One("AgentACPDescriptor"), &[404]),
+    op("get", "/agents/{agent_id}/manifest", "get_manifest_by_id", "Get an agent's manifest (v0.1)", &[], None, One("AgentACPDescriptor"), &[404]),
+    op("get", "/agents/agent/{agent_id}/manifest", "get_agent_manifest_by_id", "Get an agent's manifest (before v0.1)", &[], None, One("AgentACPDescriptor"), &[404]),
+    op("post", "/threads", "create_thread", "Create a thread, and its ACP session", &[], Some("ThreadCreate"), One("Thread"), &[409]),
+    op("post", "/threads/search", "search_threads", "Search threads", &[], Some("ThreadSearchRequest"), Many("Thread"), &[]),
+    op("get", "/threads/{thread_id}", "get_thread", "Get a thread", &[], None, One("Thread"), &[404]),
+    op("patch", "/threads/{thread_id}", "patch_thread", "Change a thread's metadata", &[], Some("ThreadPatch"), One("Thread"), &[404]),
+    op("delete", "/threads/{thread_id}", "delete_thread", "Delete a thread", &[], None, Nothing, &[404, 409]),
+    op("get", "/threads/{thread_id}/state", "get_thread_state", "Get a thread's state (v0.1)", &[], None, One("State"), &[404]),
+    op("get", "/threads/{thread_id}/history", "get_thread_history", "Get a thread's past states", &["limit", "before"], None, Many("ThreadState"), &[404]),
+    op("post", "/threads/{thread_id}/copy", "copy_thread", "Copy a thread, where the agent can fork a session", &[], None, One("Thread"), &[404, 409]),
+    op("get", "/threads/{thread_id}/runs", "list_thread_runs", "List the runs of a thread", &["limit", "offset"], None, Many("Run"), &[404]),
+    op("post", "/threads/{thread_id}/runs", "create_thread_run", "Start a run", &[], Some("RunCreateStateful"), One("Run"), &[404, 409]),
+    op("post", "/threads/{thread_id}/runs/wait", "create_and_wait_for_thread_run_output", "Start a run and wait for its output", &["block_timeout"], Some("RunCreateStateful"), Soon("RunWaitResponse"), &[404, 409]),
+    op("post", "/threads/{thread_id}/runs/stream", "create_and_stream_thread_run_output", "Start a run and stream its output", &[], Some("RunCreateStateful"), Events, &[404, 409]),
+    op("get", "/threads/{thread_id}/runs/{run_id}", "get_thread_run", "Get a run", &[], None, One("Run"), &[404]),
+    op("post", "/threads/{thread_id}/runs/{run_id}", "resume_thread_run", "Answer a run's interrupt", &[], Some("ResumePayload"), One("Run"), &[404, 409]),
+    op("delete", "/threads/{thread_id}/runs/{run_id}", "delete_thread_run", "Delete a run", &[], None, Nothing, &[404]),
+    op("get", "/threads/{thread_id}/runs/{run_id}/wait", "wait_for_thread_run_output", "Wait for a run's output", &["block_timeout"], None, Soon("RunWaitResponse"), &[404]),
+    op("get", "/threads/{thread_id}/runs/{run_id}/output", "get_thread_run_output", "Wait for a run's output (v0.1)", &["block_timeout"], None, Soon("RunOutputOld"), &[404]),
+    op("get", "/threads/{thread_id}/runs/{run_id}/stream", "stream_thread_run_output", "Stream a run's output", &[], None, Events, &[404]),
+    op("post", "/threads/{thread_id}/runs/{run_id}/cancel", "cancel_thread_run", "Cancel a run", &["wait", "action"], None, Nothing, &[404, 409]),
+    op("post", "/runs", "create_stateless_run", "Start a run", &[], Some("RunCreateStateless"), One("Run"), &[404, 409]),
+    op("post", "/runs/wait", "create_and_wait_for_stateless_run_output", "Start a run and wait for its output", &["block_timeout"], Some("RunCreateStateless"), Soon("RunWaitResponse"), &[404, 409]),
+    op("post", "/runs/stream", "create_and_stream_stateless_run_output", "Start a run and stream its output", &[], Some("RunCreateStateless"), Events, &[404, 409]),
+    op("post", "/runs/search", "search_stateless_runs", "Search runs", &[], Some("RunSearchRequest"), Many("Run"), &[]),
+    op("get", "/runs/{run_id}", "get_stateless_run", "Get a run", &[], None, One("Run"), &[404]),
+    op("post", "/runs/{run_id}", "resume_stateless_run", "Answer a run's interrupt", &[], Some("ResumePayload"), One("Run"), &[404, 409]),
+    op("delete", "/runs/{run_id}", "delete_stateless_run", "Delete a run", &[], None, Nothing, &[404]),
+    op("get", "/runs/{run_id}/wait", "wait_for_stateless_run_output", "Wait for a run's output", &["block_timeout"], None, Soon("RunWaitResponse"), &[404]),
+    op("get", "/runs/{run_id}/output", "get_run_output", "Wait for a run's output (v0.1)", &["block_timeout"], None, Soon("RunOutputOld"), &[404]),
+    op("get", "/runs/{run_id}/stream", "stream_stateless_run_output", "Stream a run's output", &[], None, Events, &[404]),
+    op("get", "/runs/{run_id}/threadstate", "get_run_thread_state", "Get the state of a run's thread (v0.1)", &[], None, One("State"), &[404]),
+    op("post", "/runs/{run_id}/cancel", "cancel_stateless_run", "Cancel a run", &["wait", "action"], None, Nothing, &[404, 409]),
+];
+
+#[expect(clippy::too_many_arguments, reason = "it is a row of the table above")]
+const fn op(
+    method: &'static str,
+    path: &'static str,
+    id: &'static str,
+    about: &'static str,
+    query: &'static [&'static str],
+    takes: Option<&'static str>,
+    gives: Gives,
+    refuses: &'static [u16],
+) -> Operation {
+    Operation { method, path, id, about, query, takes, gives, refuses }
+}
+
+/// The document, for a server that is reached at `base`.
+#[must_use]
+pub fn document(base: &str) -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for operation in OPERATIONS {
+        let item = paths.entry(operation.path).or_insert_with(|| json!({}));
+        item[operation.method] = operation.shown();
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Agent Connect Protocol, served by acp-relay",
+            "version": "0.2.3",
+            "description": "ACP agents (Agent Client Protocol) behind AGNTCY's Agent Connect \
+                            Protocol: a thread is a session, a run is a turn.",
+        },
+        "servers": [{ "url": if base.is_empty() { "/" } else { base } }],
+        "paths": paths,
+        "components": { "schemas": schemas() },
+    })
+}
+
+impl Operation {
+    fn shown(&self) -> Value {
+        let named = self.path.split('/').filter_map(|part| part.strip_prefix('{'));
+        let named = named.map(|part| {
+            json!({
+                "name": part.trim_end_matches('}'),
+                "in": "path",
+                "required": true,
+                "schema": { "type": "string", "format": "uuid" },
+            })
+        });
+        let asked = self.query.iter().map(|name| {
+            json!({ "name": name, "in": "query", "required": false, "schema": parameter(name) })
+        });
+        let parameters: Vec<Value> = named.chain(asked).collect();
+        let mut shown = json!({
+            "operationId": self.id,
+            "summary": self.about,
+            "parameters": parameters,
+            "responses": self.responses(),
+        });
+        if let Some(schema) = self.takes {
+            // An empty body is an empty object; a run needs something to run on.
+            shown["requestBody"] = json!({
+                "required": schema.starts_with("RunCreate"),
+                "content": content(&reference(schema)),
+            });
+        }
+        shown
+    }
+
+    fn responses(&self) -> Value {
+        let told = |schema: Value| json!({ "description": "Success", "content": content(&schema) });
+        let nothing = json!({ "description": "Nothing to tell" });
+        let mut responses = Map::new();
+        let well: &[(&str, Value)] = &match self.gives {
+            Nothing => vec![("204", nothing)],
+            One(name) => vec![("200", told(reference(name)))],
+            Many(name) => vec![("200", told(json!({ "type": "array", "items": reference(name) })))],
+            Soon(name) => vec![("200", told(reference(name))), ("204", nothing)],
+            Events => {
+                let stream = json!({ "text/event-stream": { "schema": { "type": "string" } } });
+                let about = "Events, each with a RunOutputStream's data";
+                vec![("200", json!({ "description": about, "content": stream }))]
+            }
+        };
+        for (status, response) in well {
+            responses.insert((*status).to_owned(), response.clone());
+        }
+        let shared = [403, 413, 415, 422, 503];
+        for status in self.refuses.iter().chain(&shared) {
+            let about = match status {
+                403 => "Not from there",
+                404 => "No such thing",
+                409 => "Not now",
+                413 => "Too long",
+                415 => "Not JSON",
+                422 => "It makes no sense, or cannot be done",
+                _ => "Later",
+            };
+            let schema = reference("ErrorResponse");
+            let response = json!({ "description": about, "content": content(&schema) });
+            responses.insert(status.to_string(), response);
+        }
+        Value::Object(responses)
+    }
+}
+
+fn parameter(name: &str) -> Value {
+    match name {
+        "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 1000, "default": 10 }),
+        "offset" => json!({ "type": "integer", "minimum": 0, "default": 0 }),
+        "wait" => json!({ "type": "boolean", "default": false }),
+        "action" => json!({ "type": "string", "enum": ["interrupt"], "default": "interrupt" }),
+        "block_timeout" => json!({ "type": "number", "minimum": 0 }),
+        _ => json!({ "type": "string" }),
+    }
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn content(schema: &Value) -> Value {
+    json!({ "application/json": { "schema": schema } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::route::find;
+    use super::*;
+
+    #[test]
+    fn every_path_of_the_document_is_served() {
+        let id = "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001";
+        for operation in OPERATIONS {
+            let parts = operation.path.split('/');
+            let parts = parts.map(|part| if part.starts_with('{') { id } else { part });
+            let path: Vec<&str> = parts.collect();
+            let method = operation.method.to_uppercase();
+            let found = find(&method, &path.join("/"));
+            assert!(found.is_ok(), "{method} {}: {found:?}", operation.path);
+        }
+    }
+
+    #[test]
+    fn every_schema_that_is_named_is_there() {
+        let text = document("").to_string();
+        let known = schemas();
+        for (at, _) in text.match_indices("#/components/schemas/") {
+            let name = text[at + 21..].split('"').next().expect("a name");
+            assert!(known.get(name).is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Agent Connect, served: a client over HTTP, a relay, and an agent that a test speaks for.
+
+mod stage;
+mod vectors;

@@ -1,0 +1,273 @@
+//! An Agent Connect listener with a relay behind it, and an agent that a test speaks for.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use acp_relay::core::Speech;
+use acp_relay::relay::{self, Stop};
+use acp_relay::tap::Taps;
+use acp_relay::transport::{Endpoint, Link, Listener, Setup, memory, registry};
+use acp_relay::wire::framing::Cut;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use crate::support::link::{next, say, setup};
+
+/// A listener that is served.
+pub(crate) struct Stage {
+    pub(crate) at: SocketAddr,
+    /// An agent for each link that the listener opens.
+    agents: mpsc::Receiver<Agent>,
+    pub(crate) stop: Stop,
+}
+
+/// The agent at the other end of a relay.
+pub(crate) struct Agent(Link);
+
+/// A client of the listener.
+#[derive(Clone, Copy)]
+pub(crate) struct Client(SocketAddr);
+
+/// A stream of events.
+pub(crate) struct Events {
+    body: Incoming,
+    text: String,
+}
+
+impl Stage {
+    pub(crate) async fn open() -> Self {
+        Self::with(setup()).await
+    }
+
+    pub(crate) async fn with(setup: Setup) -> Self {
+        let at: Endpoint = "agent-connect+http://127.0.0.1:0".parse().unwrap();
+        let listener = registry::listen(&at, &setup).await.unwrap();
+        let Endpoint::Web(web) = listener.address() else {
+            panic!("no address");
+        };
+        let at = format!("{}:{}", web.host, web.port).parse().unwrap();
+        let (tx, agents) = mpsc::channel(4);
+        let stop = Stop::default();
+        tokio::spawn(serve(listener, setup, tx, stop.clone()));
+        Self { at, agents, stop }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client(self.at)
+    }
+
+    /// The agent of the next link.
+    pub(crate) async fn agent(&mut self) -> Agent {
+        self.agents.recv().await.expect("the listener opens a link")
+    }
+
+    /// The same, once it has introduced itself.
+    pub(crate) async fn introduced(&mut self, capabilities: Value) -> Agent {
+        let mut agent = self.agent().await;
+        let asked = agent.hear("initialize").await;
+        agent
+            .answer(&asked["id"], introduction(capabilities, json!([])))
+            .await;
+        agent
+    }
+}
+
+pub(crate) fn introduction(capabilities: Value, logins: Value) -> Value {
+    json!({
+        "protocolVersion": 1,
+        "agentInfo": { "name": "claude-agent", "version": "0.13.0" },
+        "agentCapabilities": capabilities,
+        "authMethods": logins,
+    })
+}
+
+async fn serve(
+    mut listener: Box<dyn Listener>,
+    setup: Setup,
+    agents: mpsc::Sender<Agent>,
+    stop: Stop,
+) {
+    loop {
+        let arrival = tokio::select! {
+            arrival = listener.accept() => arrival,
+            () = stop.asked.cancelled() => return,
+        };
+        let Some(Ok(arrival)) = arrival else {
+            return;
+        };
+        let client = arrival.finish.await.unwrap();
+        let (near, far) = memory::pair(&setup.limits);
+        let (limits, stop) = (Arc::clone(&setup.limits), stop.clone());
+        tokio::spawn(async move {
+            relay::run(
+                client,
+                near,
+                limits,
+                Speech::canonical(),
+                Taps::default(),
+                &stop,
+            )
+            .await
+        });
+        if agents.send(Agent(far)).await.is_err() {
+            return;
+        }
+    }
+}
+
+impl Agent {
+    /// The next message, which calls this method.
+    pub(crate) async fn hear(&mut self, method: &str) -> Value {
+        let message = self.listen().await.expect("a message, not the end");
+        assert_eq!(message["method"], method, "{message}");
+        message
+    }
+
+    /// The next message; `None` at the end.
+    pub(crate) async fn listen(&mut self) -> Option<Value> {
+        match next(&mut *self.0.rx).await {
+            Some(Ok(Cut::Frame(frame))) => Some(serde_json::from_slice(frame.as_bytes()).unwrap()),
+            None => None,
+            other => panic!("expected a message, heard {other:?}"),
+        }
+    }
+
+    pub(crate) async fn say(&mut self, message: &Value) {
+        say(&mut *self.0.tx, message.to_string()).await.unwrap();
+    }
+
+    pub(crate) async fn answer(&mut self, id: &Value, result: Value) {
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+            .await;
+    }
+
+    /// Opens the session that is asked for next.
+    pub(crate) async fn open(&mut self, session: &str) {
+        let asked = self.hear("session/new").await;
+        self.answer(&asked["id"], json!({ "sessionId": session }))
+            .await;
+    }
+
+    /// Says something in a session.
+    pub(crate) async fn chunk(&mut self, session: &str, text: &str) {
+        let update = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } });
+        let params = json!({ "sessionId": session, "update": update });
+        self.say(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
+            .await;
+    }
+
+    /// Asks for permission in a session.
+    pub(crate) async fn ask(&mut self, id: u64, session: &str) {
+        let params = json!({ "sessionId": session, "toolCall": { "toolCallId": "t" }, "options": [
+            { "optionId": "allow", "name": "Allow", "kind": "allow_once" },
+            { "optionId": "reject", "name": "Reject", "kind": "reject_once" },
+        ] });
+        let method = "session/request_permission";
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
+    }
+}
+
+impl Client {
+    pub(crate) async fn send(
+        self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Response<Incoming> {
+        let socket = TcpStream::connect(self.0).await.unwrap();
+        let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.unwrap();
+        tokio::spawn(connection);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", self.0.to_string());
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        let body = body.map_or_else(Bytes::new, |body| body.to_string().into());
+        sender
+            .send_request(request.body(Full::new(body)).unwrap())
+            .await
+            .unwrap()
+    }
+
+    /// The status of an answer, and its body; `null` when it has none.
+    pub(crate) async fn call(self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let answer = self.send(method, path, body).await;
+        let status = answer.status().as_u16();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let body = if body.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(&body).unwrap_or_else(|_| panic!("no JSON: {body:?}"))
+        };
+        (status, body)
+    }
+
+    pub(crate) async fn get(self, path: &str) -> Value {
+        let (status, body) = self.call("GET", path, None).await;
+        assert_eq!(status, 200, "GET {path}: {body}");
+        body
+    }
+
+    pub(crate) async fn post(self, path: &str, body: Value) -> Value {
+        let (status, answer) = self.call("POST", path, Some(&body)).await;
+        assert_eq!(status, 200, "POST {path}: {answer}");
+        answer
+    }
+
+    /// Opens a stream of events.
+    pub(crate) async fn events(self, method: &str, path: &str, body: Option<&Value>) -> Events {
+        Events::of(self.send(method, path, body).await)
+    }
+}
+
+impl Events {
+    pub(crate) fn of(answer: Response<Incoming>) -> Self {
+        assert_eq!(answer.status(), 200);
+        assert_eq!(answer.headers()["content-type"], "text/event-stream");
+        Self {
+            body: answer.into_body(),
+            text: String::new(),
+        }
+    }
+
+    /// The next event's id, name and data; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<(String, String, Value)> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let field = |name: &str| {
+                    let mut lines = event.lines();
+                    let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+                    found.map(str::to_owned)
+                };
+                let (id, name, data) = (field("id"), field("event"), field("data"));
+                self.text = rest.to_owned();
+                if let (Some(id), Some(name), Some(data)) = (id, name, data) {
+                    return Some((id, name, serde_json::from_str(&data).unwrap()));
+                }
+                continue;
+            }
+            let part = self.body.frame().await?.unwrap().into_data().unwrap();
+            self.text.push_str(std::str::from_utf8(&part).unwrap());
+        }
+    }
+}
+
+/// A message from a human.
+pub(crate) fn human(text: &str) -> Value {
+    json!({ "messages": [{ "role": "human", "content": text }] })
+}

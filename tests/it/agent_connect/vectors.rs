@@ -1,0 +1,314 @@
+//! The exchanges in `tests/vectors/agntcy`: what a client and an agent say, line by line.
+//!
+//! A case is a list of steps. An `http` step is a request and its answer, which is waited for before
+//! the next step unless an agent has to hear of it first; an `acp` step is a message, spoken by the
+//! test when it is the agent's and expected when it is ours; an `sse` step is what a stream tells.
+//! Ids and times differ from run to run: an id that is met first stands for the one at its place from
+//! then on. A case may begin in the middle: what it takes for granted is set up first.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::stage::{Agent, Client, Events, Stage, human, introduction};
+use crate::support::link::run;
+
+/// Members whose values are the server's own. `creation` is the request, which the cases abridge.
+const OWN: [&str; 4] = ["created_at", "updated_at", "url", "creation"];
+/// Members that hold an id.
+const IDS: [&str; 4] = ["run_id", "thread_id", "agent_id", "checkpoint_id"];
+/// The session of cases that begin in one.
+const SESSION: &str = "sess_a1";
+
+struct Play {
+    name: String,
+    client: Client,
+    agent: Agent,
+    /// What a case calls what here is called otherwise.
+    names: HashMap<String, String>,
+    /// Ids of our requests: the case's, and ours.
+    ids: HashMap<String, Value>,
+    /// A request whose answer is still to come.
+    pending: Option<(Value, JoinHandle<Answered>)>,
+    stream: Option<Events>,
+}
+
+enum Answered {
+    Told(u16, Value),
+    Stream(Events),
+}
+
+#[test]
+fn every_exchange_goes_as_it_is_written() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/agntcy");
+    let mut count = 0;
+    for file in fs::read_dir(folder).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        for line in text.lines() {
+            let case: Value = serde_json::from_str(line).unwrap();
+            if case["role"] == "acp-agent-as-agntcy-server" {
+                run(play(&case));
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 11, "only {count} cases");
+}
+
+async fn play(case: &Value) {
+    let steps = case["steps"].as_array().unwrap();
+    let whole = case.to_string();
+    let mut stage = Stage::open().await;
+    let client = stage.client();
+    let mut agent = stage.agent().await;
+    let mut names = HashMap::new();
+    let mut ids = HashMap::new();
+    let is_first = |step: &&Value| step["acp"]["method"] == "initialize";
+    let asked = agent.hear("initialize").await;
+    match steps.iter().find(is_first) {
+        Some(step) => {
+            let id = &step["acp"]["id"];
+            covers(&step["acp"]["params"], &asked["params"], &mut names).unwrap();
+            ids.insert(id.to_string(), asked["id"].clone());
+        }
+        None => {
+            let mut capabilities = json!({ "loadSession": true, "sessionCapabilities": {} });
+            if whole.contains("session/close") {
+                capabilities["sessionCapabilities"]["close"] = json!({});
+            }
+            let logins = if whole.contains("claude-login") {
+                json!([{ "id": "claude-login", "name": "Log in" }])
+            } else {
+                json!([])
+            };
+            agent
+                .answer(&asked["id"], introduction(capabilities, logins))
+                .await;
+        }
+    }
+    let mut play = Play {
+        name: case["name"].as_str().unwrap().to_owned(),
+        client,
+        agent,
+        names,
+        ids,
+        pending: None,
+        stream: None,
+    };
+    if steps.iter().all(|step| !is_first(&step)) {
+        play.set_up(steps).await;
+    }
+    for (at, step) in steps.iter().enumerate() {
+        let ours = step["direction"] == "client_to_agent";
+        if step["note"].is_string() || is_first(&step) {
+        } else if step["http"].is_object() {
+            play.settle().await;
+            let next = steps[at + 1..]
+                .iter()
+                .find(|step| !step["note"].is_string());
+            let heard = next.is_some_and(|next| next["direction"] == "client_to_agent");
+            play.request(&step["http"]).await;
+            if !heard {
+                play.settle().await;
+            }
+        } else if step["sse"].is_array() {
+            play.settle().await;
+            play.follow(step["sse"].as_array().unwrap()).await;
+        } else if ours {
+            play.hear(&step["acp"]).await;
+        } else {
+            play.say(&step["acp"]).await;
+        }
+    }
+    play.settle().await;
+}
+
+impl Play {
+    /// Brings about what the case takes for granted: the agent's id, its thread, its run.
+    async fn set_up(&mut self, steps: &[Value]) {
+        let found = self.client.post("/agents/search", json!({})).await;
+        let real = found[0]["agent_id"].as_str().unwrap().to_owned();
+        let mut paths = Vec::new();
+        for step in steps {
+            let http = &step["http"];
+            paths.extend(http["path"].as_str());
+            for agent in [
+                &http["request"]["agent_id"],
+                &http["response"][0]["agent_id"],
+            ] {
+                if let Some(agent) = agent.as_str() {
+                    self.names.insert(agent.to_owned(), real.clone());
+                }
+            }
+        }
+        let part = |of: &str| {
+            let mut found = paths.iter().filter_map(|path| {
+                let rest = &path[path.find(of)? + of.len()..];
+                Some(rest.split(['/', '?']).next().unwrap().to_owned())
+            });
+            found.find(|part| part.len() == 36)
+        };
+        let made = steps[0]["http"]["path"] == "/threads";
+        let thread = part("/threads/").filter(|_| !made);
+        if let Some(thread) = &thread {
+            let client = self.client;
+            let made = tokio::spawn(async move {
+                client
+                    .post("/threads", json!({ "metadata": { "cwd": "/srv/work" } }))
+                    .await
+            });
+            self.agent.open(SESSION).await;
+            let made = made.await.unwrap();
+            let id = made["thread_id"].as_str().unwrap().to_owned();
+            self.names.insert(thread.clone(), id);
+        }
+        // A prompt that nobody has asked for.
+        if steps[0]["acp"]["method"] == "session/prompt" {
+            let text = steps[0]["acp"]["params"]["prompt"][0]["text"]
+                .as_str()
+                .unwrap();
+            let path = match &thread {
+                Some(thread) => format!("/threads/{}/runs", self.names[thread]),
+                None => "/runs".to_owned(),
+            };
+            let run = self
+                .client
+                .post(&path, json!({ "input": human(text) }))
+                .await;
+            if let Some(known) = part("/runs/") {
+                let id = run["run_id"].as_str().unwrap().to_owned();
+                self.names.insert(known, id);
+            }
+            if thread.is_none() {
+                self.agent.open(SESSION).await;
+            }
+        }
+    }
+
+    async fn request(&mut self, http: &Value) {
+        let mut path = http["path"].as_str().unwrap().to_owned();
+        let mut body = http.get("request").map(Value::to_string);
+        for (theirs, ours) in &self.names {
+            path = path.replace(theirs, ours);
+            body = body.map(|body| body.replace(theirs, ours));
+        }
+        let method = http["method"].as_str().unwrap().to_owned();
+        let client = self.client;
+        let stream = http["content_type"] == "text/event-stream";
+        let answered = tokio::spawn(async move {
+            let body = body.map(|body| serde_json::from_str(&body).unwrap());
+            if stream {
+                return Answered::Stream(client.events(&method, &path, body.as_ref()).await);
+            }
+            let (status, body) = client.call(&method, &path, body.as_ref()).await;
+            Answered::Told(status, body)
+        });
+        self.pending = Some((http.clone(), answered));
+    }
+
+    /// Waits for the answer to the last request, and judges it.
+    async fn settle(&mut self) {
+        let Some((http, answered)) = self.pending.take() else {
+            return;
+        };
+        match answered.await.unwrap() {
+            Answered::Stream(events) => self.stream = Some(events),
+            Answered::Told(status, body) => {
+                assert_eq!(http["status"], status, "{}: {http}\n{body}", self.name);
+                let judged = covers(&http["response"], &body, &mut self.names);
+                judged.unwrap_or_else(|why| panic!("{}: {why}\n{http}\n{body}", self.name));
+            }
+        }
+    }
+
+    async fn follow(&mut self, expected: &[Value]) {
+        let stream = self.stream.as_mut().expect("a stream is open");
+        for event in expected {
+            let data = loop {
+                let (_, name, data) = stream.next().await.expect("an event");
+                assert_eq!(event["event"], name);
+                // How often all that was said is told again depends on the time it takes.
+                let again = data["type"] == "values" && data["status"] == "pending";
+                if !again || event["data"]["status"] == "pending" {
+                    break data;
+                }
+            };
+            let judged = covers(&event["data"], &data, &mut self.names);
+            judged.unwrap_or_else(|why| panic!("{}: {why}\n{event}\n{data}", self.name));
+        }
+        let last = &expected[expected.len() - 1]["data"];
+        if last["type"] == "interrupt" || last["status"] == "success" {
+            assert!(
+                stream.next().await.is_none(),
+                "{}: the stream goes on",
+                self.name
+            );
+        }
+    }
+
+    async fn hear(&mut self, expected: &Value) {
+        let heard = self.agent.listen().await.expect("a message");
+        let mut wanted = expected.clone();
+        if let (Some(id), true) = (expected.get("id"), expected["method"].is_string()) {
+            self.ids.insert(id.to_string(), heard["id"].clone());
+            wanted["id"] = heard["id"].clone();
+        }
+        let judged = covers(&wanted, &heard, &mut self.names);
+        judged.unwrap_or_else(|why| panic!("{}: {why}\n{expected}\n{heard}", self.name));
+    }
+
+    async fn say(&mut self, message: &Value) {
+        let mut message = message.clone();
+        if message["method"].is_null() {
+            message["id"] = self.ids[&message["id"].to_string()].clone();
+        }
+        self.agent.say(&message).await;
+    }
+}
+
+/// Whether all that is expected is there; more may be.
+fn covers(
+    expected: &Value,
+    got: &Value,
+    names: &mut HashMap<String, String>,
+) -> Result<(), String> {
+    match (expected, got) {
+        (Value::Object(wanted), Value::Object(have)) => {
+            for (name, value) in wanted {
+                let Some(found) = have.get(name) else {
+                    return Err(format!("{name} is missing"));
+                };
+                if OWN.contains(&name.as_str()) {
+                    continue;
+                }
+                if IDS.contains(&name.as_str())
+                    && let (Some(theirs), Some(ours)) = (value.as_str(), found.as_str())
+                {
+                    names
+                        .entry(theirs.to_owned())
+                        .or_insert_with(|| ours.to_owned());
+                }
+                covers(value, found, names).map_err(|why| format!("{name}: {why}"))?;
+            }
+            Ok(())
+        }
+        (Value::Array(wanted), Value::Array(have)) if wanted.len() == have.len() => wanted
+            .iter()
+            .zip(have)
+            .try_for_each(|(wanted, have)| covers(wanted, have, names)),
+        (Value::String(wanted), Value::String(have)) => {
+            let wanted = names.get(wanted).unwrap_or(wanted);
+            if wanted == have {
+                Ok(())
+            } else {
+                Err(format!("{wanted:?} is expected, not {have:?}"))
+            }
+        }
+        (Value::Null, _) => Ok(()),
+        _ if expected == got => Ok(()),
+        _ => Err(format!("{expected} is expected, not {got}")),
+    }
+}
