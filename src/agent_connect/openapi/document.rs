@@ -85,7 +85,16 @@ const fn op(
     gives: Gives,
     refuses: &'static [u16],
 ) -> Operation {
-    Operation { method, path, id, about, query, takes, gives, refuses }
+    Operation {
+        method,
+        path,
+        id,
+        about,
+        query,
+        takes,
+        gives,
+        refuses,
+    }
 }
 
 /// The document, for a server that is reached at `base`.
@@ -112,7 +121,10 @@ pub fn document(base: &str) -> Value {
 
 impl Operation {
     fn shown(&self) -> Value {
-        let named = self.path.split('/').filter_map(|part| part.strip_prefix('{'));
+        let named = self
+            .path
+            .split('/')
+            .filter_map(|part| part.strip_prefix('{'));
         let named = named.map(|part| {
             json!({
                 "name": part.trim_end_matches('}'),
@@ -148,7 +160,10 @@ impl Operation {
         let well: &[(&str, Value)] = &match self.gives {
             Nothing => vec![("204", nothing)],
             One(name) => vec![("200", told(reference(name)))],
-            Many(name) => vec![("200", told(json!({ "type": "array", "items": reference(name) })))],
+            Many(name) => vec![(
+                "200",
+                told(json!({ "type": "array", "items": reference(name) })),
+            )],
             Soon(name) => vec![("200", told(reference(name))), ("204", nothing)],
             Events => {
                 let stream = json!({ "text/event-stream": { "schema": { "type": "string" } } });
