@@ -21,6 +21,9 @@ goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
 playwright=1.65.1
 autobahn=25.10.1
 trace_viewer=5.0.0
+agntcy=1.5.2
+langgraph=0.4.8
+schemathesis=4.32.5
 virtualenv=20.21.1 # the last that makes environments for Python 2.7
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -105,6 +108,16 @@ if ! is_there acpremote "$want"; then
     python3 -m venv "$peers/acpremote"
     "$peers/acpremote/bin/python" -m pip --quiet --disable-pip-version-check install "acpremote==$acpremote"
     complete acpremote "$want"
+fi
+
+# The SDK of Agent Connect, what its node stands in, and what holds servers against their document.
+want="agntcy-acp $agntcy langgraph $langgraph schemathesis $schemathesis"
+if ! is_there agent_connect "$want"; then
+    begin agent_connect "$want"
+    python3 -m venv "$peers/agent_connect"
+    "$peers/agent_connect/bin/python" -m pip --quiet --disable-pip-version-check install \
+        "agntcy-acp==$agntcy" "langgraph==$langgraph" "schemathesis==$schemathesis"
+    complete agent_connect "$want"
 fi
 
 # A real browser: Debian's Chromium, and the library that drives it. No browser is downloaded by npm.

@@ -166,8 +166,9 @@ impl Operation {
             )],
             Soon(name) => vec![("200", told(reference(name))), ("204", nothing)],
             Events => {
-                let stream = json!({ "text/event-stream": { "schema": { "type": "string" } } });
-                let about = "Events, each with a RunOutputStream's data";
+                let event = reference("RunOutputStream");
+                let stream = json!({ "text/event-stream": { "schema": event } });
+                let about = "Events, one after the other";
                 vec![("200", json!({ "description": about, "content": stream }))]
             }
         };

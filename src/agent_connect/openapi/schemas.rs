@@ -261,6 +261,15 @@ fn outputs() -> Value {
             "description": { "type": "string" },
         }), &["type", "run_id", "errcode", "description"]),
         "RunOutputStream": object(&json!({
+            "id": { "type": "string" },
+            "event": { "const": "agent_event" },
+            "data": {
+                "type": "string",
+                "contentMediaType": "application/json",
+                "contentSchema": reference("StreamEventPayload"),
+            },
+        }), &["id", "event", "data"]),
+        "StreamEventPayload": object(&json!({
             "type": { "enum": ["values", "custom", "interrupt", "error"] },
             "run_id": uuid(),
             "status": reference("RunStatus"),

@@ -25,6 +25,9 @@ use crate::agent_connect::wish::Modes;
 
 /// Time between two tellings of all that was said.
 const PACE: Duration = Duration::from_millis(100);
+/// A sign of life. The SDK of Agent Connect takes the empty line behind a comment for an event, so
+/// there is none.
+const SIGN: &[u8] = b":\n";
 /// Events that may wait to be written.
 const WAITING: usize = 16;
 
@@ -99,7 +102,7 @@ impl Follower {
         if self.modes.custom {
             self.due += PACE;
         }
-        self.tx.send(Bytes::from_static(b":\n\n")).await.ok()?;
+        self.tx.send(Bytes::from_static(SIGN)).await.ok()?;
         loop {
             loop {
                 match self.live.next(self.at) {
@@ -135,7 +138,7 @@ impl Follower {
                 () = sleep_until(due) => {
                     if due == sign {
                         sign = Instant::now() + sign_of_life;
-                        self.tx.send(Bytes::from_static(b":\n\n")).await.ok()?;
+                        self.tx.send(Bytes::from_static(SIGN)).await.ok()?;
                     }
                 }
             }

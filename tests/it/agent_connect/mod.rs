@@ -1,4 +1,5 @@
 //! Agent Connect, served: a client over HTTP, a relay, and an agent that a test speaks for.
 
+mod flows;
 mod stage;
 mod vectors;

@@ -30,7 +30,7 @@ pub(crate) struct Stage {
     pub(crate) at: SocketAddr,
     /// An agent for each link that the listener opens.
     agents: mpsc::Receiver<Agent>,
-    pub(crate) stop: Stop,
+    stop: Stop,
 }
 
 /// The agent at the other end of a relay.
@@ -81,6 +81,12 @@ impl Stage {
             .answer(&asked["id"], introduction(capabilities, json!([])))
             .await;
         agent
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.stop.asked.cancel();
     }
 }
 
@@ -187,6 +193,16 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Response<Incoming> {
+        self.send_with(method, path, body, None).await
+    }
+
+    async fn send_with(
+        self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        last_event: Option<&str>,
+    ) -> Response<Incoming> {
         let socket = TcpStream::connect(self.0).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.unwrap();
         tokio::spawn(connection);
@@ -196,6 +212,9 @@ impl Client {
             .header("host", self.0.to_string());
         if body.is_some() {
             request = request.header("content-type", "application/json");
+        }
+        if let Some(last) = last_event {
+            request = request.header("last-event-id", last);
         }
         let body = body.map_or_else(Bytes::new, |body| body.to_string().into());
         sender
@@ -227,6 +246,21 @@ impl Client {
         let (status, answer) = self.call("POST", path, Some(&body)).await;
         assert_eq!(status, 200, "POST {path}: {answer}");
         answer
+    }
+
+    /// The same, for a task of its own.
+    pub(crate) fn clone_post(
+        self,
+        path: &str,
+        body: Value,
+    ) -> impl Future<Output = Value> + Send + use<> {
+        let path = path.to_owned();
+        async move { self.post(&path, body).await }
+    }
+
+    /// Opens a stream of events behind the one with this id.
+    pub(crate) async fn resumed(self, path: &str, last: &str) -> Events {
+        Events::of(self.send_with("GET", path, None, Some(last)).await)
     }
 
     /// Opens a stream of events.

@@ -1,0 +1,500 @@
+//! What the exchanges do not show: busy threads, streams that are taken up again, callbacks, agents
+//! that vanish, and relays that do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_relay::agent_connect::wish::Permissions;
+use acp_relay::transport::{AgentConnect, Endpoint, Setup, registry};
+use acp_relay::wire::Limits;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use super::stage::{Agent, Client, Stage, human};
+use crate::support::link::{run, setup};
+
+/// A listener, and its agent, which offers all that is optional.
+async fn open() -> (Stage, Client, Agent) {
+    open_with(setup()).await
+}
+
+async fn open_with(setup: Setup) -> (Stage, Client, Agent) {
+    let mut stage = Stage::with(setup).await;
+    let capabilities = json!({
+        "loadSession": true,
+        "sessionCapabilities": { "close": {}, "fork": {}, "delete": {} },
+    });
+    let agent = stage.introduced(capabilities).await;
+    let client = stage.client();
+    (stage, client, agent)
+}
+
+fn kept(store: &TempDir) -> Setup {
+    Setup {
+        agent_connect: AgentConnect {
+            store: Some(store.path().join("store.db")),
+            ..AgentConnect::default()
+        },
+        ..setup()
+    }
+}
+
+/// A thread with a session of this name.
+async fn thread(client: Client, agent: &mut Agent, session: &str) -> String {
+    let made = tokio::spawn(client.clone_post("/threads", json!({})));
+    agent.open(session).await;
+    id(&made.await.unwrap(), "thread_id")
+}
+
+fn id(of: &Value, name: &str) -> String {
+    of[name].as_str().unwrap().to_owned()
+}
+
+async fn finish(agent: &mut Agent, prompt: &Value) {
+    let result = json!({ "stopReason": "end_turn" });
+    agent.answer(&prompt["id"], result).await;
+}
+
+#[test]
+fn a_busy_thread_does_what_the_new_run_wishes() {
+    run(async {
+        let (_stage, client, mut agent) = open().await;
+        let thread = thread(client, &mut agent, "s").await;
+        let path = format!("/threads/{thread}/runs");
+        let wish = |text: &str, strategy: &str| json!({ "input": human(text), "multitask_strategy": strategy });
+        let first = client.post(&path, wish("one", "reject")).await;
+        let prompt = agent.hear("session/prompt").await;
+        let refused = client
+            .call("POST", &path, Some(&wish("two", "reject")))
+            .await;
+        assert_eq!(refused, (409, json!("Thread is busy")));
+        let refused = client
+            .call("POST", &path, Some(&wish("two", "rollback")))
+            .await;
+        assert_eq!(refused.0, 422);
+        // One that waits for its turn, then one that will not wait.
+        let second = client.post(&path, wish("two", "enqueue")).await;
+        let third = client.post(&path, wish("three", "interrupt")).await;
+        assert_eq!(
+            agent.hear("session/cancel").await["params"]["sessionId"],
+            "s"
+        );
+        agent
+            .answer(&prompt["id"], json!({ "stopReason": "cancelled" }))
+            .await;
+        let prompt = agent.hear("session/prompt").await;
+        assert_eq!(prompt["params"]["prompt"][0]["text"], "three");
+        finish(&mut agent, &prompt).await;
+        for (run, reason) in [
+            (first, "cancelled"),
+            (second, "cancelled"),
+            (third, "end_turn"),
+        ] {
+            let ended = client
+                .get(&format!("/runs/{}/wait", id(&run, "run_id")))
+                .await;
+            assert_eq!(ended["output"]["values"]["stopReason"], reason, "{ended}");
+        }
+        // Cancelled runs are part of what was said; one that never began is not asked about.
+        let states = client.get(&format!("/threads/{thread}/history")).await;
+        assert_eq!(states[0]["messages"].as_array().unwrap().len(), 3);
+    });
+}
+
+#[test]
+fn a_stream_is_taken_up_where_it_was_left() {
+    run(async {
+        let (_stage, client, mut agent) = open().await;
+        let wish =
+            json!({ "input": human("go"), "stream_mode": "custom", "on_disconnect": "continue" });
+        let mut events = client.events("POST", "/runs/stream", Some(&wish)).await;
+        agent.open("s").await;
+        let prompt = agent.hear("session/prompt").await;
+        agent.chunk("s", "one ").await;
+        let (last, _, data) = events.next().await.unwrap();
+        assert_eq!(data["update"]["content"]["text"], "one ");
+        drop(events);
+        agent.chunk("s", "two\u{2028} ").await;
+        let run = id(&data, "run_id");
+        let path = format!("/runs/{run}/stream");
+        let mut again = client.resumed(&path, &last).await;
+        let (_, _, data) = again.next().await.unwrap();
+        assert_eq!(data["update"]["content"]["text"], "two\u{2028} ");
+        finish(&mut agent, &prompt).await;
+        let (_, _, data) = again.next().await.unwrap();
+        assert_eq!(
+            (&data["type"], &data["status"]),
+            (&json!("values"), &json!("success"))
+        );
+        assert_eq!(data["messages"][0]["content"], "one two\u{2028} ");
+        assert!(again.next().await.is_none());
+        // One that is over tells its end, again and again.
+        let mut after = client.events("GET", &path, None).await;
+        assert_eq!(after.next().await.unwrap().2["status"], "success");
+    });
+}
+
+#[test]
+fn a_run_ends_with_the_stream_it_was_started_with() {
+    run(async {
+        let (_stage, client, mut agent) = open().await;
+        let wish = json!({ "input": human("go") });
+        let mut events = client.events("POST", "/runs/stream", Some(&wish)).await;
+        agent.open("s").await;
+        let prompt = agent.hear("session/prompt").await;
+        agent.chunk("s", "one ").await;
+        let run = id(&events.next().await.unwrap().2, "run_id");
+        drop(events);
+        agent.hear("session/cancel").await;
+        agent
+            .answer(&prompt["id"], json!({ "stopReason": "cancelled" }))
+            .await;
+        let ended = client.get(&format!("/runs/{run}/wait")).await;
+        assert_eq!(ended["output"]["values"]["stopReason"], "cancelled");
+    });
+}
+
+#[test]
+fn permissions_follow_the_rule_where_nobody_is_asked() {
+    run(async {
+        let (_stage, client, mut agent) = open().await;
+        for (rule, chosen) in [("allow", "allow"), ("reject", "reject")] {
+            let configurable = json!({ "permissions": rule, "mode": "code" });
+            let wish = json!({ "input": human("go"), "config": { "configurable": configurable } });
+            let run = client.post("/runs", wish).await;
+            agent.open("s").await;
+            let mode = agent.hear("session/set_mode").await;
+            assert_eq!(mode["params"]["modeId"], "code");
+            agent.answer(&mode["id"], json!({})).await;
+            let prompt = agent.hear("session/prompt").await;
+            agent.ask(7, "s").await;
+            let answer = agent.listen().await.unwrap();
+            assert_eq!(answer["result"]["outcome"]["optionId"], chosen);
+            finish(&mut agent, &prompt).await;
+            client
+                .get(&format!("/runs/{}/wait", id(&run, "run_id")))
+                .await;
+            let closed = agent.hear("session/close").await;
+            agent.answer(&closed["id"], json!({})).await;
+        }
+        // In a session in which nothing runs, the operator's rule counts: it is refused.
+        agent.ask(8, "s").await;
+        let answer = agent.listen().await.unwrap();
+        assert_eq!(answer["result"]["outcome"]["optionId"], "reject");
+        assert_eq!(AgentConnect::default().unasked, Permissions::Reject);
+    });
+}
+
+#[test]
+fn an_elicitation_is_an_interrupt_as_well() {
+    run(async {
+        let (_stage, client, mut agent) = open().await;
+        let run = client
+            .post("/runs", json!({ "input": human("book") }))
+            .await;
+        agent.open("s").await;
+        let prompt = agent.hear("session/prompt").await;
+        let params = json!({ "sessionId": "s", "mode": "form", "message": "Which day?", "requestedSchema": { "type": "object" } });
+        agent.say(&json!({ "jsonrpc": "2.0", "id": "e1", "method": "elicitation/create", "params": params })).await;
+        let path = format!("/runs/{}", id(&run, "run_id"));
+        let asked = client.get(&format!("{path}/output")).await;
+        assert_eq!(asked["interrupt_type"], "acp_elicitation");
+        assert_eq!(asked["interrupt_payload"]["message"], "Which day?");
+        client
+            .post(
+                &path,
+                json!({ "action": "accept", "content": { "day": "Monday" } }),
+            )
+            .await;
+        let answer = agent.listen().await.unwrap();
+        assert_eq!(
+            answer["result"],
+            json!({ "action": "accept", "content": { "day": "Monday" } })
+        );
+        finish(&mut agent, &prompt).await;
+        client.get(&format!("{path}/wait")).await;
+    });
+}
+
+#[test]
+fn a_thread_is_copied_where_the_agent_can_fork() {
+    run(async {
+        let (_stage, client, mut agent) = open().await;
+        let first = thread(client, &mut agent, "s").await;
+        let ran = tokio::spawn(client.clone_post(
+            &format!("/threads/{first}/runs/wait"),
+            json!({ "input": human("hi") }),
+        ));
+        let prompt = agent.hear("session/prompt").await;
+        finish(&mut agent, &prompt).await;
+        ran.await.unwrap();
+        let copied = tokio::spawn(client.clone_post(&format!("/threads/{first}/copy"), json!({})));
+        let forked = agent.hear("session/fork").await;
+        assert_eq!(forked["params"]["sessionId"], "s");
+        agent
+            .answer(&forked["id"], json!({ "sessionId": "s2" }))
+            .await;
+        let copied = copied.await.unwrap();
+        assert_eq!(copied["metadata"]["acp_session_id"], "s2");
+        assert_eq!(copied["messages"].as_array().unwrap().len(), 1);
+        let (status, _) = client
+            .call(
+                "PATCH",
+                &format!("/threads/{first}"),
+                Some(&json!({ "values": {} })),
+            )
+            .await;
+        assert_eq!(status, 422);
+    });
+}
+
+#[test]
+fn a_thread_goes_on_after_the_relay_was_started_anew() {
+    let store = TempDir::new().unwrap();
+    let (thread, open) = run(async {
+        let (_stage, client, mut agent) = open_with(kept(&store)).await;
+        let thread = thread(client, &mut agent, "s").await;
+        let path = format!("/threads/{thread}/runs/wait");
+        let ran = tokio::spawn(client.clone_post(&path, json!({ "input": human("one") })));
+        let prompt = agent.hear("session/prompt").await;
+        agent.chunk("s", "first").await;
+        finish(&mut agent, &prompt).await;
+        ran.await.unwrap();
+        // One that nobody will finish.
+        let open = client.post("/runs", json!({ "input": human("two") })).await;
+        agent.open("other").await;
+        agent.hear("session/prompt").await;
+        (thread, id(&open, "run_id"))
+    });
+    run(async {
+        let (_stage, client, mut agent) = open_with(kept(&store)).await;
+        let lost = client.get(&format!("/runs/{open}/wait")).await;
+        assert_eq!(lost["run"]["status"], "error");
+        assert_eq!(lost["output"]["errcode"], -32603);
+        let path = format!("/threads/{thread}/runs/wait");
+        let ran = tokio::spawn(client.clone_post(&path, json!({ "input": human("three") })));
+        let loaded = agent.hear("session/load").await;
+        assert_eq!(loaded["params"]["sessionId"], "s");
+        agent.answer(&loaded["id"], json!({})).await;
+        let prompt = agent.hear("session/prompt").await;
+        finish(&mut agent, &prompt).await;
+        assert_eq!(ran.await.unwrap()["run"]["status"], "success");
+        let state = client.get(&format!("/threads/{thread}/state")).await;
+        let said: Vec<&Value> = state["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| &m["content"])
+            .collect();
+        assert_eq!(said, ["one", "first", "three"]);
+    });
+}
+
+#[test]
+fn two_relays_do_not_share_a_store() {
+    let store = TempDir::new().unwrap();
+    run(async {
+        let _first = open_with(kept(&store)).await;
+        let at: Endpoint = "agent-connect+http://127.0.0.1:0".parse().unwrap();
+        let fault = registry::listen(&at, &kept(&store)).await.err().unwrap();
+        assert!(fault.what.contains("another relay uses it"), "{fault}");
+    });
+}
+
+#[test]
+fn an_agent_that_dies_fails_its_runs_and_is_started_again() {
+    run(async {
+        let (mut stage, client, mut agent) = open().await;
+        let run = client.post("/runs", json!({ "input": human("go") })).await;
+        agent.open("s").await;
+        agent.hear("session/prompt").await;
+        drop(agent);
+        let ended = client
+            .get(&format!("/runs/{}/wait", id(&run, "run_id")))
+            .await;
+        assert_eq!(ended["output"]["type"], "error");
+        assert_eq!(ended["output"]["errcode"], -32603);
+        let searched = tokio::spawn(client.clone_post("/agents/search", json!({})));
+        let _agent = stage.introduced(json!({})).await;
+        assert_eq!(
+            searched.await.unwrap()[0]["metadata"]["ref"]["name"],
+            "claude-agent"
+        );
+    });
+}
+
+#[test]
+fn a_run_that_takes_too_long_times_out() {
+    run(async {
+        let limits = Limits {
+            agent_connect_run: Duration::from_millis(200),
+            ..Limits::default()
+        };
+        let (_stage, client, mut agent) = open_with(Setup {
+            limits: Arc::new(limits),
+            ..setup()
+        })
+        .await;
+        let run = client.post("/runs", json!({ "input": human("go") })).await;
+        agent.open("s").await;
+        agent.hear("session/prompt").await;
+        agent.hear("session/cancel").await;
+        let ended = client
+            .get(&format!("/runs/{}/wait", id(&run, "run_id")))
+            .await;
+        assert_eq!(ended["run"]["status"], "timeout");
+    });
+}
+
+#[test]
+fn who_wants_to_hear_of_a_run_is_called_until_it_hears() {
+    run(async {
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = socket.local_addr().unwrap().to_string();
+        let (tx, mut calls) = mpsc::channel(8);
+        tokio::spawn(answer_calls(socket, tx));
+        let service = AgentConnect {
+            callbacks: vec![at.clone()],
+            ..AgentConnect::default()
+        };
+        let (_stage, client, mut agent) = open_with(Setup {
+            agent_connect: service,
+            ..setup()
+        })
+        .await;
+        let refused = json!({ "input": human("go"), "webhook": "https://169.254.169.254/x" });
+        assert_eq!(client.call("POST", "/runs", Some(&refused)).await.0, 422);
+        let refused = json!({ "input": human("go"), "webhook": "http://127.0.0.1:1/x" });
+        assert_eq!(client.call("POST", "/runs", Some(&refused)).await.0, 422);
+        let wish = json!({ "input": human("go"), "webhook": format!("http://{at}/callme") });
+        let run = client.post("/runs", wish).await;
+        agent.open("s").await;
+        let prompt = agent.hear("session/prompt").await;
+        finish(&mut agent, &prompt).await;
+        // The first call is answered with 503, so there is a second.
+        for _ in 0..2 {
+            let told: Value = calls.recv().await.unwrap();
+            assert_eq!(told["run_id"], run["run_id"]);
+            assert_eq!(told["status"], "success");
+        }
+    });
+}
+
+/// Answers the first call with 503 and the others with 204; their bodies are told.
+async fn answer_calls(socket: TcpListener, tell: mpsc::Sender<Value>) {
+    let mut answers = ["503 Busy"]
+        .into_iter()
+        .chain(std::iter::repeat("204 Heard"));
+    while let Ok((mut call, _)) = socket.accept().await {
+        let mut text = Vec::new();
+        let body = loop {
+            let mut part = [0; 4096];
+            let count = call.read(&mut part).await.unwrap();
+            assert!(count > 0, "the call broke off");
+            text.extend_from_slice(&part[..count]);
+            let end = text.windows(4).position(|four| four == b"\r\n\r\n");
+            if let Some(body) = end.and_then(|end| serde_json::from_slice(&text[end + 4..]).ok()) {
+                break body;
+            }
+        };
+        let answer = answers.next().unwrap();
+        let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        call.write_all(answer.as_bytes()).await.unwrap();
+        tell.send(body).await.unwrap();
+    }
+}
+
+#[test]
+fn runs_on_many_threads_go_on_side_by_side() {
+    run(async {
+        let (_stage, client, mut agent) = open().await;
+        const COUNT: usize = 200;
+        let clients: Vec<_> = (0..COUNT)
+            .map(|number| {
+                tokio::spawn(async move {
+                    let wish = json!({ "input": human(&format!("say {number}")) });
+                    let done = client.post("/runs/wait", wish).await;
+                    (number, done["output"]["messages"][0]["content"].clone())
+                })
+            })
+            .collect();
+        // None is answered before all have been asked.
+        let mut prompts = Vec::new();
+        let mut opened = 0;
+        while prompts.len() < COUNT {
+            let message = agent.listen().await.unwrap();
+            if message["method"] == "session/new" {
+                opened += 1;
+                agent
+                    .answer(&message["id"], json!({ "sessionId": format!("s{opened}") }))
+                    .await;
+            } else {
+                assert_eq!(message["method"], "session/prompt");
+                prompts.push(message);
+            }
+        }
+        let speak = async {
+            for prompt in &prompts {
+                let session = prompt["params"]["sessionId"].as_str().unwrap();
+                let text = prompt["params"]["prompt"][0]["text"].as_str().unwrap();
+                agent.chunk(session, text).await;
+                finish(&mut agent, prompt).await;
+            }
+            // The sessions of runs without a thread are closed.
+            for _ in 0..COUNT {
+                let closed = agent.hear("session/close").await;
+                agent.answer(&closed["id"], json!({})).await;
+            }
+        };
+        let hear = async {
+            for client in clients {
+                let (number, said) = client.await.unwrap();
+                assert_eq!(said, format!("say {number}"));
+            }
+        };
+        tokio::join!(speak, hear);
+    });
+}
+
+#[test]
+fn what_is_not_there_or_makes_no_sense_is_refused() {
+    run(async {
+        let (_stage, client, _agent) = open().await;
+        let nobody = "b7a9f2d4-6c1e-4a0b-9c55-0000000002ff";
+        let wish = json!({ "input": human("hi") });
+        for (method, path, body, status) in [
+            ("GET", format!("/threads/{nobody}"), None, 404),
+            ("GET", format!("/runs/{nobody}/wait"), None, 404),
+            (
+                "POST",
+                format!("/threads/{nobody}/runs"),
+                Some(wish.clone()),
+                404,
+            ),
+            (
+                "POST",
+                "/runs".to_owned(),
+                Some(json!({ "agent_id": nobody, "input": human("hi") })),
+                404,
+            ),
+            ("POST", "/runs".to_owned(), Some(json!({})), 422),
+            (
+                "POST",
+                "/runs/search".to_owned(),
+                Some(json!({ "limit": 0 })),
+                422,
+            ),
+            ("PUT", "/runs".to_owned(), Some(json!({})), 405),
+            ("GET", "/elsewhere".to_owned(), None, 404),
+        ] {
+            let (given, body) = client.call(method, &path, body.as_ref()).await;
+            assert_eq!(given, status, "{method} {path}: {body}");
+            assert!(body.is_string(), "{body}");
+        }
+        let document = client.get("/openapi.json").await;
+        assert!(document["paths"]["/runs"]["post"].is_object());
+    });
+}
