@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::line::{Dial, Line};
 use super::live::Live;
@@ -175,25 +175,25 @@ impl Hub {
         id: Uuid,
         patience: Option<Duration>,
     ) -> Result<Option<Run>, Fault> {
-        let settle = async {
-            let mut looks = 0;
-            loop {
-                let kept = self.live(id).map(|live| live.kept.subscribe());
-                let run = self.run(thread, id).await?;
-                if run.status != Status::Pending {
-                    return Ok(run);
-                }
-                match kept {
-                    Some(kept) => changed(kept).await,
-                    // It has come to its end between the two looks, or its end could not be kept.
-                    None if looks > 2 => return Err(Fault::later("the end of the run is lost")),
-                    None => looks += 1,
-                }
+        let until = patience.map(|patience| Instant::now() + patience);
+        let mut looks = 0;
+        loop {
+            let kept = self.live(id).map(|live| live.kept.subscribe());
+            let run = self.run(thread, id).await?;
+            if run.status != Status::Pending {
+                return Ok(Some(run));
             }
-        };
-        match patience {
-            None => settle.await.map(Some),
-            Some(patience) => timeout(patience, settle).await.ok().transpose(),
+            match (kept, until) {
+                (Some(kept), None) => changed(kept).await,
+                (Some(kept), Some(until)) => {
+                    if timeout_at(until, changed(kept)).await.is_err() {
+                        return Ok(None);
+                    }
+                }
+                // It has come to its end between the two looks, or its end could not be kept.
+                (None, _) if looks > 2 => return Err(Fault::later("the end of the run is lost")),
+                (None, _) => looks += 1,
+            }
         }
     }
 

@@ -131,7 +131,11 @@ fn a_stream_is_taken_up_where_it_was_left() {
         );
         assert_eq!(data["messages"][0]["content"], "one two\u{2028} ");
         assert!(again.next().await.is_none());
-        // One that is over tells its end, again and again.
+        // One that is over is known without waiting, and tells its end again and again.
+        let output = client
+            .get(&format!("/runs/{run}/output?block_timeout=0"))
+            .await;
+        assert_eq!(output["status"], "success");
         let mut after = client.events("GET", &path, None).await;
         assert_eq!(after.next().await.unwrap().2["status"], "success");
     });
