@@ -103,7 +103,7 @@ impl Fold {
 mod tests {
     use super::*;
 
-    fn chunk(content: Value) -> Value {
+    fn chunk(content: &Value) -> Value {
         json!({ "sessionUpdate": "agent_message_chunk", "content": content })
     }
 
@@ -112,16 +112,16 @@ mod tests {
         let mut fold = Fold::default();
         assert!(fold.messages().is_empty());
         for text in ["There ", "are ", "12."] {
-            fold.hear(&chunk(json!({ "type": "text", "text": text })));
+            fold.hear(&chunk(&json!({ "type": "text", "text": text })));
         }
         assert_eq!(
             fold.messages(),
             [json!({ "role": "ai", "content": "There are 12." })]
         );
         fold.hear(&chunk(
-            json!({ "type": "image", "data": "", "mimeType": "image/png" }),
+            &json!({ "type": "image", "data": "", "mimeType": "image/png" }),
         ));
-        fold.hear(&chunk(json!({ "type": "text", "text": "See?" })));
+        fold.hear(&chunk(&json!({ "type": "text", "text": "See?" })));
         let content = &fold.messages()[0]["content"];
         assert_eq!(content.as_array().expect("blocks").len(), 3);
         assert_eq!(fold.text(), "There are 12.\nSee?");

@@ -90,7 +90,7 @@ pub enum Lost {
 pub fn find(method: &str, path: &str) -> Result<Route, Lost> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let uuid = |text: &str, what: &'static str| {
-        Uuid::read(text).ok_or(Lost::Unknown(Fault::unknown(what)))
+        Uuid::read(text).ok_or_else(|| Lost::Unknown(Fault::unknown(what)))
     };
     let agent = |text| uuid(text, "there is no such agent");
     let thread = |text| uuid(text, "there is no such thread");

@@ -304,7 +304,7 @@ fn uuid() -> Value {
 }
 
 fn uuid_or_null() -> Value {
-    json!({ "type": ["string", "null"], "format": "uuid" })
+    json!({ "anyOf": [uuid(), { "type": "null" }] })
 }
 
 fn limit() -> Value {

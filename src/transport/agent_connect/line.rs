@@ -191,7 +191,7 @@ impl Line {
             .map(str::to_owned);
         let params = message.remove("params").unwrap_or_default();
         match (method, message.remove("id")) {
-            (Some(method), Some(id)) => self.asked(dial, id, &method, params),
+            (Some(method), Some(id)) => self.asked(dial, &id, &method, params),
             (Some(method), None) => self.told(dial, &method, &params),
             (None, id) => {
                 let call = id.and_then(|id| self.state().calls.remove(&id.as_u64()?));
@@ -208,9 +208,9 @@ impl Line {
     }
 
     /// The agent asks for something.
-    fn asked(&self, dial: Dial, id: Value, method: &str, params: Value) {
+    fn asked(&self, dial: Dial, id: &Value, method: &str, params: Value) {
         let Some(question) = Question::of(id.clone(), method, params) else {
-            return self.tell(dial, say::unknown_method(&id, method));
+            return self.tell(dial, say::unknown_method(id, method));
         };
         let turn = {
             let mut state = self.state();
@@ -224,7 +224,7 @@ impl Line {
             None => Some(question.by_rule(self.unasked)),
         };
         if let Some(answer) = answer {
-            self.tell(dial, say::result(&id, &answer));
+            self.tell(dial, say::result(id, &answer));
         }
     }
 

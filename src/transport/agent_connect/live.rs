@@ -83,7 +83,7 @@ pub(super) enum Next {
     /// Nothing yet.
     Nothing,
     /// All is told, and this is what it came to.
-    Over(Run),
+    Over(Box<Run>),
 }
 
 impl Live {
@@ -275,7 +275,7 @@ impl Live {
         let behind = usize::try_from(at - state.log.first).unwrap_or(usize::MAX);
         match (state.log.entries.get(behind), &state.over) {
             (Some((entry, _)), _) => Next::Entry(entry.clone()),
-            (None, Some(run)) => Next::Over(run.clone()),
+            (None, Some(run)) => Next::Over(Box::new(run.clone())),
             (None, None) => Next::Nothing,
         }
     }

@@ -282,7 +282,7 @@ impl Hub {
         let opened = opened.map_err(|error| agent.complaint(&error))?;
         let id = opened.get("sessionId").and_then(Value::as_str);
         let id = id
-            .ok_or((-32603, "the agent named no session".to_owned()))?
+            .ok_or_else(|| (-32603, "the agent named no session".to_owned()))?
             .to_owned();
         session.open = Some((dial, id.clone()));
         (thread.session, thread.agent) = (Some(id.clone()), Some(agent.id));
