@@ -78,7 +78,7 @@ impl Stage {
         let mut agent = self.agent().await;
         let asked = agent.hear("initialize").await;
         agent
-            .answer(&asked["id"], introduction(capabilities, json!([])))
+            .answer(&asked["id"], introduction(&capabilities, &json!([])))
             .await;
         agent
     }
@@ -90,7 +90,7 @@ impl Drop for Stage {
     }
 }
 
-pub(crate) fn introduction(capabilities: Value, logins: Value) -> Value {
+pub(crate) fn introduction(capabilities: &Value, logins: &Value) -> Value {
     json!({
         "protocolVersion": 1,
         "agentInfo": { "name": "claude-agent", "version": "0.13.0" },

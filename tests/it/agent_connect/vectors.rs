@@ -85,7 +85,7 @@ async fn play(case: &Value) {
                 json!([])
             };
             agent
-                .answer(&asked["id"], introduction(capabilities, logins))
+                .answer(&asked["id"], introduction(&capabilities, &logins))
                 .await;
         }
     }
