@@ -341,3 +341,45 @@ fn odd(at: usize) -> rusqlite::Error {
     let what = "a value that no relay has written".into();
     rusqlite::Error::FromSqlConversionFailure(at, Type::Text, what)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::settle;
+    use super::*;
+
+    #[test]
+    fn what_nobody_finishes_any_more_is_an_error() {
+        let mut connection = Connection::open_in_memory().expect("memory");
+        settle(&mut connection).expect("settled");
+        let run = |n: u8, status| Run {
+            id: Uuid::random([n; 16]),
+            agent: Uuid::random([0; 16]),
+            thread: None,
+            status,
+            created: Moment(1),
+            updated: Moment(1),
+            creation: Value::Null,
+            outcome: None,
+        };
+        let runs = [
+            run(1, Status::Pending),
+            run(2, Status::Interrupted),
+            run(3, Status::Success),
+        ];
+        for run in &runs {
+            insert_run(&connection, run, Some("https://x"), 10).expect("inserted");
+        }
+        let orphans = bury(&connection, Moment(2)).expect("buried");
+        assert_eq!(orphans.len(), 2);
+        let now = |run: &Run| {
+            let read = read_run(&connection, run.id).expect("read");
+            read.expect("it is there")
+        };
+        assert_eq!(
+            runs.each_ref().map(|run| now(run).status),
+            [Status::Error, Status::Error, Status::Success]
+        );
+        assert!(matches!(now(&runs[0]).outcome, Some(Outcome::Error { .. })));
+        assert!(orphans.iter().all(|(run, _)| now(run) == *run));
+    }
+}
