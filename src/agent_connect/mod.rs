@@ -33,3 +33,4 @@ pub mod interrupt;
 pub mod record;
 pub mod agent;
 pub mod openapi;
+pub mod remote;

@@ -1,0 +1,406 @@
+//! What a client is asked when a run is interrupted, and what its answer resumes the run with.
+//!
+//! Interrupts that are ACP's own questions, as a relay serves them, are asked as they were. Of others,
+//! one that is answered by yes or no is a permission, and one that wants values is a form. Not here:
+//! the run.
+
+use serde_json::{Map, Value, json};
+
+use super::heard::Interrupt;
+use crate::agent_connect::interrupt::{ELICITATION, PERMISSION};
+use crate::agent_connect::wish::Permissions;
+
+/// A form's field for an answer that no form can hold: JSON.
+const JSON: &str = "json";
+/// Words for yes and for no in a schema's enumerations.
+const YES: [&str; 7] = ["yes", "y", "approve", "approved", "accept", "allow", "true"];
+const NO: [&str; 8] = ["no", "n", "reject", "rejected", "deny", "decline", "false", "cancel"];
+
+/// What is done about an interrupt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Move {
+    /// The client is asked.
+    Ask(Question),
+    /// It cannot be asked: it is told this, and its next prompt is the answer.
+    Tell(String),
+    /// It cannot be asked, and this resumes the run.
+    Resume(Value),
+}
+
+/// What a client is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The method of the request.
+    pub method: &'static str,
+    /// Its parameters.
+    pub params: Value,
+    /// The tool call that stands for the interrupt, if the client has to be told of one.
+    pub call: Option<Value>,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    /// A relay's permission, with the id it asks for.
+    Permission(Value),
+    /// A relay's form, with the id it asks for.
+    Elicitation(Value),
+    /// These resume the run for yes and for no.
+    Approval(Value, Value),
+    /// The members of the payload, as the form has them.
+    Form,
+    /// The whole payload, as JSON in a form's only field.
+    Text,
+}
+
+/// What a client's answer means.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The run goes on with this.
+    Resume(Value),
+    /// It has no answer, so the run cannot go on.
+    Stop,
+}
+
+/// What is done about an interrupt of a run in a session. `schema` is that of the resume payload;
+/// `forms` tells whether the client can be asked to fill them in.
+#[must_use]
+pub fn ask(
+    session: &str,
+    run: &str,
+    interrupt: &Interrupt,
+    schema: Option<&Value>,
+    forms: bool,
+) -> Move {
+    let payload = &interrupt.payload;
+    if interrupt.name == PERMISSION && payload.get("options").is_some_and(Value::is_array) {
+        return Move::Ask(permission(session, payload));
+    }
+    if interrupt.name == ELICITATION && payload.get("message").is_some() {
+        return if forms {
+            Move::Ask(elicitation(session, payload))
+        } else {
+            Move::Resume(with_id(&payload["request_id"], json!({ "action": "decline" })))
+        };
+    }
+    if let Some((yes, no)) = approval(interrupt, schema) {
+        return Move::Ask(approve(session, run, interrupt, yes, no));
+    }
+    if !forms {
+        return Move::Tell(message(payload));
+    }
+    let (kind, requested) = match schema.and_then(flat) {
+        Some(flat) => (Kind::Form, flat),
+        None => {
+            let field = json!({ "type": "string", "title": "Answer" });
+            let requested =
+                json!({ "type": "object", "properties": { JSON: field }, "required": [JSON] });
+            (Kind::Text, requested)
+        }
+    };
+    Move::Ask(Question {
+        method: "elicitation/create",
+        params: json!({
+            "mode": "form",
+            "sessionId": session,
+            "message": message(payload),
+            "requestedSchema": requested,
+        }),
+        call: None,
+        kind,
+    })
+}
+
+impl Question {
+    /// What the client's result means; `None` when it answered with an error, or is gone: then `rule`
+    /// decides.
+    #[must_use]
+    pub fn answer(&self, result: Option<&Value>, rule: Permissions) -> Answer {
+        let told = |pointer: &str| result.and_then(|result| result.pointer(pointer)?.as_str());
+        let chosen = match result {
+            Some(_) => told("/outcome/optionId").map(str::to_owned),
+            None => self.by_rule(rule),
+        };
+        match &self.kind {
+            Kind::Permission(id) => Answer::Resume(with_id(
+                id,
+                match chosen {
+                    Some(option) => json!({ "option_id": option }),
+                    None => json!({ "cancelled": true }),
+                },
+            )),
+            Kind::Elicitation(id) => {
+                let decline = json!({ "action": "decline" });
+                Answer::Resume(with_id(id, result.cloned().unwrap_or(decline)))
+            }
+            Kind::Approval(yes, no) => match chosen.as_deref() {
+                Some("approve") => Answer::Resume(yes.clone()),
+                Some(_) => Answer::Resume(no.clone()),
+                None => Answer::Stop,
+            },
+            Kind::Form | Kind::Text if told("/action") != Some("accept") => Answer::Stop,
+            Kind::Form => {
+                let content = result.and_then(|result| result.get("content")).cloned();
+                Answer::Resume(content.unwrap_or_else(|| json!({})))
+            }
+            Kind::Text => {
+                let given = result.and_then(|result| result.pointer("/content/json")?.as_str());
+                Answer::Resume(typed(given.unwrap_or_default(), None))
+            }
+        }
+    }
+
+    /// Whether an answer granted what the tool call stands for.
+    #[must_use]
+    pub fn granted(&self, answer: &Answer) -> bool {
+        matches!((&self.kind, answer), (Kind::Approval(yes, _), Answer::Resume(with)) if yes == with)
+    }
+
+    fn by_rule(&self, rule: Permissions) -> Option<String> {
+        let kind = if rule == Permissions::Allow {
+            "allow_once"
+        } else {
+            "reject_once"
+        };
+        let mut options = self.params.get("options")?.as_array()?.iter();
+        let option = options.find(|one| one.get("kind").is_some_and(|of| of == kind))?;
+        Some(option.get("optionId")?.as_str()?.to_owned())
+    }
+}
+
+/// What was typed in answer to an interrupt: JSON, or a text where the payload has one place for it.
+#[must_use]
+pub fn typed(text: &str, schema: Option<&Value>) -> Value {
+    if let Ok(read @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
+        return read;
+    }
+    let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
+    let mut strings = properties
+        .into_iter()
+        .flatten()
+        .filter(|(_, property)| property.get("type").is_some_and(|kind| kind == "string"));
+    match (strings.next(), strings.next()) {
+        (Some((name, _)), None) => Value::Object(Map::from_iter([(name.clone(), text.into())])),
+        _ => text.into(),
+    }
+}
+
+fn permission(session: &str, payload: &Value) -> Question {
+    let call = payload.get("tool_call").cloned();
+    Question {
+        method: "session/request_permission",
+        params: json!({
+            "sessionId": session,
+            "toolCall": call.unwrap_or_else(|| json!({})),
+            "options": payload["options"],
+        }),
+        call: None,
+        kind: Kind::Permission(payload["request_id"].clone()),
+    }
+}
+
+fn elicitation(session: &str, payload: &Value) -> Question {
+    let mut params = json!({ "sessionId": session });
+    for (from, to) in [
+        ("message", "message"),
+        ("mode", "mode"),
+        ("requested_schema", "requestedSchema"),
+        ("url", "url"),
+        ("elicitation_id", "elicitationId"),
+        ("tool_call_id", "toolCallId"),
+    ] {
+        if let Some(value) = payload.get(from) {
+            params[to] = value.clone();
+        }
+    }
+    Question {
+        method: "elicitation/create",
+        params,
+        call: None,
+        kind: Kind::Elicitation(payload["request_id"].clone()),
+    }
+}
+
+fn approve(session: &str, run: &str, interrupt: &Interrupt, yes: Value, no: Value) -> Question {
+    let call = json!({
+        "toolCallId": format!("interrupt-{run}"),
+        "title": interrupt.name,
+        "kind": "other",
+        "status": "pending",
+        "rawInput": interrupt.payload,
+    });
+    let mut shown = call.clone();
+    let text = json!({ "type": "text", "text": message(&interrupt.payload) });
+    shown["content"] = json!([{ "type": "content", "content": text }]);
+    Question {
+        method: "session/request_permission",
+        params: json!({
+            "sessionId": session,
+            "toolCall": shown,
+            "options": [
+                { "optionId": "approve", "name": "Approve", "kind": "allow_once" },
+                { "optionId": "reject", "name": "Reject", "kind": "reject_once" },
+            ],
+        }),
+        call: Some(call),
+        kind: Kind::Approval(yes, no),
+    }
+}
+
+/// What resumes the run for yes and for no, if its payload needs no more than that: one boolean, or a
+/// word for either. A payload without a schema is judged by what the interrupt is called.
+fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<(Value, Value)> {
+    let Some(schema) = schema else {
+        let name = interrupt.name.to_ascii_lowercase();
+        let asks = ["approv", "confirm", "permission"].iter().any(|word| name.contains(word));
+        return asks.then(|| (json!({ "approved": true }), json!({ "approved": false })));
+    };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return sides(schema);
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    let (name, property) = match required.map(Vec::as_slice) {
+        Some([only]) => properties.get_key_value(only.as_str()?)?,
+        Some([]) | None if properties.len() == 1 => properties.iter().next()?,
+        Some([]) | None => {
+            let mut flags = properties.iter().filter(|(_, of)| of["type"] == "boolean");
+            let flag = flags.next()?;
+            flags.next().is_none().then_some(flag)?
+        }
+        Some(_) => return None,
+    };
+    let (yes, no) = sides(property)?;
+    let with = |side: Value| Value::Object(Map::from_iter([(name.clone(), side)]));
+    Some((with(yes), with(no)))
+}
+
+/// Yes and no in a schema of one value.
+fn sides(schema: &Value) -> Option<(Value, Value)> {
+    if schema.get("type").is_some_and(|kind| kind == "boolean") {
+        return Some((json!(true), json!(false)));
+    }
+    let words = schema.get("enum")?.as_array()?;
+    let of = |known: &[&str]| {
+        let is = |word: &&Value| {
+            let word = word.as_str().map(str::to_ascii_lowercase);
+            word.is_some_and(|word| known.contains(&word.as_str()))
+        };
+        words.iter().find(is).cloned()
+    };
+    (words.len() == 2).then(|| Some((of(&YES)?, of(&NO)?)))?
+}
+
+/// A schema that a form can hold: every property is a primitive one. Optional ones that are not are
+/// left out.
+fn flat(schema: &Value) -> Option<Value> {
+    let properties = schema.get("properties")?.as_object()?;
+    let required = schema.get("required").and_then(Value::as_array);
+    let needs = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+    let mut kept = Map::new();
+    for (name, property) in properties {
+        let kind = property.get("type").and_then(Value::as_str);
+        if matches!(kind, Some("string" | "number" | "integer" | "boolean")) {
+            kept.insert(name.clone(), property.clone());
+        } else if needs(name) {
+            return None;
+        }
+    }
+    if kept.is_empty() {
+        return None;
+    }
+    let mut flat = json!({ "type": "object", "properties": kept });
+    if let Some(required) = required {
+        flat["required"] = json!(required);
+    }
+    Some(flat)
+}
+
+/// A payload for a person.
+fn message(payload: &Value) -> String {
+    let Some(members) = payload.as_object() else {
+        return payload
+            .as_str()
+            .map_or_else(|| payload.to_string(), str::to_owned);
+    };
+    let asked = ["question", "message", "prompt", "text"];
+    if let Some(asked) = asked.iter().find_map(|name| members.get(*name)?.as_str()) {
+        return asked.to_owned();
+    }
+    let line = |(name, value): (&String, &Value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{name}: {value}")
+    };
+    members.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn with_id(id: &Value, mut payload: Value) -> Value {
+    if !id.is_null() {
+        payload["request_id"] = id.clone();
+    }
+    payload
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interrupt(name: &str, payload: Value) -> Interrupt {
+        Interrupt { name: name.to_owned(), payload, wrapped: false }
+    }
+
+    fn question(name: &str, payload: Value, schema: Option<&Value>) -> Question {
+        match ask("s", "r", &interrupt(name, payload), schema, true) {
+            Move::Ask(question) => question,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_relays_permission_is_asked_as_it_was() {
+        let options = json!([{ "optionId": "y", "kind": "allow_once" }, { "optionId": "n", "kind": "reject_once" }]);
+        let payload = json!({ "request_id": 5, "tool_call": { "toolCallId": "t" }, "options": options });
+        let asked = question(PERMISSION, payload, None);
+        assert_eq!(asked.params, json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": options }));
+        let yes = json!({ "outcome": { "outcome": "selected", "optionId": "y" } });
+        let resumes = |with| Answer::Resume(with);
+        assert_eq!(asked.answer(Some(&yes), Permissions::Reject), resumes(json!({ "option_id": "y", "request_id": 5 })));
+        let no = json!({ "outcome": { "outcome": "cancelled" } });
+        assert_eq!(asked.answer(Some(&no), Permissions::Allow), resumes(json!({ "cancelled": true, "request_id": 5 })));
+        assert_eq!(asked.answer(None, Permissions::Reject), resumes(json!({ "option_id": "n", "request_id": 5 })));
+        assert_eq!(asked.answer(None, Permissions::Allow), resumes(json!({ "option_id": "y", "request_id": 5 })));
+    }
+
+    #[test]
+    fn one_boolean_is_a_permission() {
+        let schema = json!({ "properties": { "approved": { "type": "boolean" }, "reason": { "type": "string" } }, "required": ["approved"] });
+        let asked = question("mail_send_approval", json!({ "subject": "Hi", "body": "Dear Bob," }), Some(&schema));
+        assert_eq!(asked.params["toolCall"]["content"][0]["content"]["text"], "subject: Hi\nbody: Dear Bob,");
+        let yes = json!({ "outcome": { "outcome": "selected", "optionId": "approve" } });
+        let answer = asked.answer(Some(&yes), Permissions::Reject);
+        assert_eq!(answer, Answer::Resume(json!({ "approved": true })));
+        assert!(asked.granted(&answer));
+        assert_eq!(asked.answer(None, Permissions::Reject), Answer::Resume(json!({ "approved": false })));
+        let words = json!({ "enum": ["no", "yes"] });
+        let asked = question("go", json!("Go on?"), Some(&words));
+        assert_eq!(asked.answer(Some(&yes), Permissions::Reject), Answer::Resume(json!("yes")));
+    }
+
+    #[test]
+    fn values_are_a_form() {
+        let schema = json!({ "type": "object", "properties": { "day": { "type": "string" }, "people": { "type": "integer" } }, "required": ["day"] });
+        let asked = question("need_details", json!({ "question": "Which day?" }), Some(&schema));
+        assert_eq!(asked.params["requestedSchema"], schema);
+        assert_eq!(asked.params["message"], "Which day?");
+        let filled = json!({ "action": "accept", "content": { "day": "Monday" } });
+        assert_eq!(asked.answer(Some(&filled), Permissions::Reject), Answer::Resume(json!({ "day": "Monday" })));
+        assert_eq!(asked.answer(Some(&json!({ "action": "decline" })), Permissions::Reject), Answer::Stop);
+        let deep = json!({ "properties": { "a": { "type": "object" } }, "required": ["a"] });
+        let asked = question("deep", json!({}), Some(&deep));
+        let filled = json!({ "action": "accept", "content": { "json": "{\"a\":{}}" } });
+        assert_eq!(asked.answer(Some(&filled), Permissions::Reject), Answer::Resume(json!({ "a": {} })));
+        let told = ask("s", "r", &interrupt("deep", json!({ "question": "What?" })), Some(&deep), false);
+        assert_eq!(told, Move::Tell("What?".to_owned()));
+        let one = json!({ "properties": { "day": { "type": "string" } } });
+        assert_eq!(typed("Monday", Some(&one)), json!({ "day": "Monday" }));
+    }
+}

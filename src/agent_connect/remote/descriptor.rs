@@ -1,0 +1,203 @@
+//! What an agent of a server can do, by its descriptor or manifest, and what it says of itself in ACP.
+//!
+//! Not here: how the document is come by.
+
+use serde_json::{Map, Value, json};
+
+/// Which paths a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// Those of the OpenAPI document 0.2.3.
+    New,
+    /// Those before it, and of the prose.
+    Old,
+}
+
+/// An agent of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Descriptor {
+    /// Its `agent_id`.
+    pub id: String,
+    /// Which paths its server has.
+    pub generation: Generation,
+    /// The server would not say: it asks for a key.
+    pub locked: bool,
+    document: Value,
+}
+
+impl Descriptor {
+    /// The agent that a document describes.
+    #[must_use]
+    pub const fn new(id: String, generation: Generation, document: Value) -> Self {
+        Self {
+            id,
+            generation,
+            locked: false,
+            document,
+        }
+    }
+
+    /// An agent that nobody describes.
+    #[must_use]
+    pub const fn unknown(id: String, locked: bool) -> Self {
+        Self {
+            id,
+            generation: Generation::New,
+            locked,
+            document: Value::Null,
+        }
+    }
+
+    /// The answer to `initialize`.
+    #[must_use]
+    pub fn initialized(&self) -> Value {
+        let mut capabilities = json!({
+            "loadSession": self.threads(),
+            "promptCapabilities": { "image": false, "audio": false, "embeddedContext": false },
+        });
+        if self.threads() && self.generation == Generation::New {
+            capabilities["sessionCapabilities"] = json!({ "list": {}, "delete": {} });
+        }
+        let told = |pointer: &str| self.document.pointer(pointer).and_then(Value::as_str);
+        let logins = if self.locked {
+            json!([{
+                "id": "agent-connect",
+                "name": "API key",
+                "description": "Start acp-relay with --bearer-file, or with --header \"x-api-key: …\"",
+            }])
+        } else {
+            json!([])
+        };
+        json!({
+            "protocolVersion": 1,
+            "agentInfo": {
+                "name": told("/metadata/ref/name").unwrap_or(&self.id),
+                "version": told("/metadata/ref/version").unwrap_or("unknown"),
+            },
+            "agentCapabilities": capabilities,
+            "authMethods": logins,
+        })
+    }
+
+    /// Whether its runs can follow each other on a thread. One that is not described is taken to.
+    #[must_use]
+    pub fn threads(&self) -> bool {
+        match self.capability("/threads") {
+            None => self.document.is_null(),
+            Some(offered) => offered,
+        }
+    }
+
+    /// The `stream_mode` that tells most, without telling anything twice; `None` when it does not
+    /// stream.
+    ///
+    /// An agent whose custom updates are ACP's own needs no values beside them.
+    #[must_use]
+    pub fn stream_mode(&self) -> Option<Value> {
+        if self.generation == Generation::Old {
+            return None;
+        }
+        if self.document.is_null() {
+            return Some(json!("values"));
+        }
+        let offers = |mode: &str| self.capability(&format!("/streaming/{mode}")) == Some(true);
+        let of_acp = "/custom_streaming_update/properties/sessionUpdate";
+        match (offers("values"), offers("custom")) {
+            (_, true) if self.spec(of_acp).is_some() => Some(json!("custom")),
+            (true, true) => Some(json!(["values", "custom"])),
+            (true, false) => Some(json!("values")),
+            (false, true) => Some(json!("custom")),
+            (false, false) => None,
+        }
+    }
+
+    /// The schema of what resumes a run after an interrupt of this type.
+    #[must_use]
+    pub fn resume_schema(&self, interrupt: &str) -> Option<&Value> {
+        let mut known = self.spec("/interrupts")?.as_array()?.iter();
+        known
+            .find(|one| one.get("interrupt_type").is_some_and(|name| name == interrupt))?
+            .get("resume_payload")
+    }
+
+    /// The schema of its input.
+    #[must_use]
+    pub fn input_schema(&self) -> Option<&Value> {
+        self.spec("/input")
+    }
+
+    /// What a thread is to carry of the session it is made for. An agent whose configuration has a
+    /// place for a folder and for MCP servers can do with them what ACP means; to all others the
+    /// folder is a note.
+    #[must_use]
+    pub fn thread_metadata(&self, params: &Value) -> Map<String, Value> {
+        let mut metadata = Map::new();
+        let mut take = |name: &str, given: &str| {
+            if let Some(value) = params.get(given) {
+                metadata.insert(name.to_owned(), value.clone());
+            }
+        };
+        take("acp_cwd", "cwd");
+        if self.configures("cwd") {
+            take("cwd", "cwd");
+        }
+        if self.configures("mcp_servers") {
+            take("mcp_servers", "mcpServers");
+        }
+        metadata
+    }
+
+    /// Whether its configuration has such a member.
+    #[must_use]
+    pub fn configures(&self, name: &str) -> bool {
+        self.spec(&format!("/config/properties/{name}")).is_some()
+    }
+
+    fn spec(&self, pointer: &str) -> Option<&Value> {
+        self.document.pointer(&format!("/specs{pointer}"))
+    }
+
+    fn capability(&self, pointer: &str) -> Option<bool> {
+        self.spec(&format!("/capabilities{pointer}"))?.as_bool()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(specs: Value) -> Descriptor {
+        let document = json!({ "metadata": { "ref": { "name": "mailcomposer", "version": "0.0.1" } }, "specs": specs });
+        Descriptor::new("a".to_owned(), Generation::New, document)
+    }
+
+    #[test]
+    fn an_agent_is_what_is_said_of_it() {
+        let agent = described(json!({ "capabilities": { "threads": true, "streaming": { "values": true } } }));
+        let said = agent.initialized();
+        assert_eq!(said["agentInfo"], json!({ "name": "mailcomposer", "version": "0.0.1" }));
+        assert_eq!(said["agentCapabilities"]["loadSession"], true);
+        assert_eq!(said["agentCapabilities"]["sessionCapabilities"], json!({ "list": {}, "delete": {} }));
+        assert_eq!(said["authMethods"], json!([]));
+        assert_eq!(agent.stream_mode(), Some(json!("values")));
+        let plain = described(json!({ "capabilities": {} }));
+        assert!(!plain.threads() && plain.stream_mode().is_none());
+        assert_eq!(plain.initialized()["agentCapabilities"]["loadSession"], false);
+    }
+
+    #[test]
+    fn updates_of_acp_need_no_values_beside_them() {
+        let both = json!({ "streaming": { "values": true, "custom": true } });
+        let ours = described(json!({ "capabilities": both, "custom_streaming_update": { "properties": { "sessionUpdate": {} } } }));
+        assert_eq!(ours.stream_mode(), Some(json!("custom")));
+        let other = described(json!({ "capabilities": both }));
+        assert_eq!(other.stream_mode(), Some(json!(["values", "custom"])));
+    }
+
+    #[test]
+    fn one_that_asks_for_a_key_says_how_to_give_it() {
+        let locked = Descriptor::unknown("a".to_owned(), true).initialized();
+        assert_eq!(locked["authMethods"][0]["id"], "agent-connect");
+        assert_eq!(locked["agentInfo"]["name"], "a");
+    }
+}

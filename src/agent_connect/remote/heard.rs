@@ -1,0 +1,217 @@
+//! What a server says of a run: its events, and what it has come to, in every generation.
+//!
+//! Not here: who is told.
+
+use serde_json::{Map, Value};
+
+use super::failure::Failure;
+
+/// What a run has come to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Came {
+    /// It is over.
+    Result {
+        /// Its values.
+        values: Map<String, Value>,
+        /// What was said, as far as it is said so.
+        messages: Vec<Value>,
+    },
+    /// It waits for an answer.
+    Interrupt(Interrupt),
+    /// It has failed.
+    Failed(Failure),
+}
+
+/// A run waits for an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interrupt {
+    /// Its type.
+    pub name: String,
+    /// What is asked.
+    pub payload: Value,
+    /// The server calls them `interrupt_type` and `interrupt_payload`, and wants its answer so.
+    pub wrapped: bool,
+}
+
+/// One event of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// All that was said so far.
+    Messages(Vec<Value>),
+    /// An update of ACP's own.
+    Update(Value),
+    /// An update of the agent's own.
+    Custom(Value),
+    /// The run has come to something.
+    Came(Came),
+    /// Nothing that a client is told.
+    Nothing,
+}
+
+/// Reads the data of an event.
+#[must_use]
+pub fn event(data: &Value) -> Event {
+    let ended = matches!(text(data, "status"), Some("success" | "error" | "timeout"));
+    match text(data, "type") {
+        Some("values" | "result") if ended => came(data).map_or(Event::Nothing, Event::Came),
+        Some("values" | "result") => Event::Messages(messages(data)),
+        Some("custom") => match data.get("update") {
+            Some(update) if update.get("sessionUpdate").is_some_and(Value::is_string) => {
+                Event::Update(update.clone())
+            }
+            Some(update) if !update.is_null() => Event::Custom(update.clone()),
+            _ => Event::Nothing,
+        },
+        Some("interrupt" | "error") => came(data).map_or(Event::Nothing, Event::Came),
+        _ => Event::Nothing,
+    }
+}
+
+/// What a run has come to by the answer of `/wait`, which is `{run, output}`, or of `/output`, which
+/// is the output alone; `None` when it has not come to anything yet.
+#[must_use]
+pub fn came(answer: &Value) -> Option<Came> {
+    let output = answer.get("output").filter(|output| output.is_object());
+    let output = output.unwrap_or(answer);
+    let status = answer.pointer("/run/status").and_then(Value::as_str);
+    let status = status.or_else(|| text(answer, "status"));
+    match (text(output, "type"), status) {
+        (Some("interrupt"), _) | (None, Some("interrupted")) => {
+            Some(Came::Interrupt(interrupt(output)))
+        }
+        (_, Some("timeout")) => {
+            let what = "the run took longer than its server permits";
+            Some(Came::Failed(Failure::internal(what)))
+        }
+        (Some("error"), _) | (_, Some("error")) => Some(Came::Failed(Failure::of_run(
+            output.get("errcode").and_then(Value::as_i64),
+            text(output, "description"),
+        ))),
+        (Some("result" | "values"), _) | (None, Some("success")) => {
+            let values = output.get("values").or_else(|| output.get("result"));
+            Some(Came::Result {
+                messages: messages(output),
+                values: match values {
+                    Some(Value::Object(map)) => map.clone(),
+                    Some(Value::Null) | None => Map::new(),
+                    Some(other) => Map::from_iter([("result".to_owned(), other.clone())]),
+                },
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The messages in an output, an event or a thread: at its top, or in its values.
+#[must_use]
+pub fn messages(of: &Value) -> Vec<Value> {
+    let places = ["/messages", "/values/messages", "/result/messages"];
+    let found = places
+        .iter()
+        .find_map(|place| of.pointer(place)?.as_array().filter(|all| !all.is_empty()));
+    if let Some(found) = found {
+        return found.clone();
+    }
+    // The prose has one message, a text.
+    let message = ["/result/message", "/values/message", "/result"];
+    let text = message.iter().find_map(|place| of.pointer(place)?.as_str());
+    text.map(|text| super::input::message("ai", text))
+        .into_iter()
+        .collect()
+}
+
+/// ACP's stop reason of a run that is over: what its values say, or that the turn has ended.
+#[must_use]
+pub fn stop_reason(values: &Map<String, Value>) -> &str {
+    let known = [
+        "end_turn",
+        "max_tokens",
+        "max_turn_requests",
+        "refusal",
+        "cancelled",
+    ];
+    let said = values.get("stopReason").and_then(Value::as_str);
+    said.filter(|said| known.contains(said)).unwrap_or("end_turn")
+}
+
+/// Values that say something without saying it in messages, as JSON.
+#[must_use]
+pub fn structured(values: &Map<String, Value>) -> Option<String> {
+    let mut rest = values.clone();
+    for told in ["stopReason", "messages", "message", "toolCalls", "plan"] {
+        rest.remove(told);
+    }
+    (!rest.is_empty()).then(|| Value::Object(rest).to_string())
+}
+
+fn interrupt(output: &Value) -> Interrupt {
+    if let Some(name) = text(output, "interrupt_type") {
+        let payload = output.get("interrupt_payload").cloned().unwrap_or_default();
+        let name = name.to_owned();
+        return Interrupt {
+            name,
+            payload,
+            wrapped: true,
+        };
+    }
+    let given = output.get("interrupt").cloned().unwrap_or_default();
+    let (name, payload) = match given {
+        Value::Object(map) if map.len() == 1 => map
+            .into_iter()
+            .next()
+            .expect("it has one member"),
+        other => ("interrupt".to_owned(), other),
+    };
+    Interrupt {
+        name,
+        payload,
+        wrapped: false,
+    }
+}
+
+fn text<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
+    of.get(name)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_generation_says_what_came_of_a_run() {
+        let new = json!({ "run": { "status": "success" }, "output": { "type": "result", "values": { "stopReason": "refusal" }, "messages": [1] } });
+        let Some(Came::Result { values, messages }) = came(&new) else {
+            panic!("no result");
+        };
+        assert_eq!((stop_reason(&values), messages), ("refusal", vec![json!(1)]));
+        let old = json!({ "type": "result", "run_id": "r", "status": "success", "result": { "message": "Hi" } });
+        assert!(matches!(came(&old), Some(Came::Result { messages, .. }) if messages[0]["content"] == "Hi"));
+        let error = json!({ "type": "error", "errcode": -32000, "description": "log in" });
+        assert_eq!(came(&error), Some(Came::Failed(Failure::new(-32000, "log in"))));
+        let timeout = json!({ "run": { "status": "timeout" }, "output": null });
+        assert!(matches!(came(&timeout), Some(Came::Failed(_))));
+        assert_eq!(came(&json!({ "run": { "status": "pending" }, "output": null })), None);
+    }
+
+    #[test]
+    fn both_spellings_of_an_interrupt_are_read() {
+        let new = json!({ "type": "interrupt", "interrupt": { "approval": { "a": 1 } } });
+        let old = json!({ "type": "interrupt", "interrupt_type": "approval", "interrupt_payload": { "a": 1 } });
+        for (shape, wrapped) in [(new, false), (old, true)] {
+            let expected = Interrupt { name: "approval".to_owned(), payload: json!({ "a": 1 }), wrapped };
+            assert_eq!(came(&shape), Some(Came::Interrupt(expected)));
+        }
+    }
+
+    #[test]
+    fn a_stream_that_says_how_it_ends_need_not_be_asked() {
+        let last = json!({ "type": "values", "status": "success", "values": {}, "messages": [] });
+        assert!(matches!(event(&last), Event::Came(Came::Result { .. })));
+        let more = json!({ "type": "values", "status": "pending", "values": { "messages": [2] } });
+        assert_eq!(event(&more), Event::Messages(vec![json!(2)]));
+        let update = json!({ "type": "custom", "update": { "sessionUpdate": "plan" } });
+        assert!(matches!(event(&update), Event::Update(_)));
+    }
+}

@@ -1,0 +1,99 @@
+//! A prompt as an agent's input, by the schema of it.
+//!
+//! Not here: the request that carries it.
+
+use serde_json::{Map, Value, json};
+
+use super::failure::Failure;
+
+/// The `input` of a run for a prompt. `before` is what was said before, for an agent that keeps no
+/// threads.
+///
+/// # Errors
+/// When the agent wants an object of its own and the prompt's text is none.
+pub fn input(schema: Option<&Value>, prompt: &[Value], before: &[Value]) -> Result<Value, Failure> {
+    let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
+    let has = |name: &str| properties.is_some_and(|all| all.contains_key(name));
+    if has("prompt") && before.is_empty() {
+        return Ok(json!({ "prompt": prompt }));
+    }
+    let text = text(prompt);
+    let Some(properties) = properties.filter(|all| !all.is_empty() && !has("messages")) else {
+        let mut messages = before.to_vec();
+        messages.push(message("human", &text));
+        return Ok(json!({ "messages": messages }));
+    };
+    let strings: Vec<&String> = properties
+        .iter()
+        .filter(|(_, property)| property.get("type").is_some_and(|kind| kind == "string"))
+        .map(|(name, _)| name)
+        .collect();
+    if let Some(Value::Object(given)) = serde_json::from_str(&text).ok() {
+        return Ok(Value::Object(given));
+    }
+    let name = match strings.as_slice() {
+        [only] => Some((*only).as_str()),
+        several => several
+            .iter()
+            .map(|name| name.as_str())
+            .find(|name| ["message", "prompt", "input", "query"].contains(name)),
+    };
+    let Some(name) = name else {
+        let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+        return Err(Failure::invalid(format!(
+            "this agent takes a JSON object with {}, and the prompt is none",
+            names.join(", ")
+        )));
+    };
+    let mut input = Map::new();
+    input.insert(name.to_owned(), text.into());
+    Ok(Value::Object(input))
+}
+
+/// A message of a thread.
+#[must_use]
+pub fn message(role: &str, text: &str) -> Value {
+    json!({ "role": role, "content": text })
+}
+
+/// What a prompt says. Links and embedded texts are written out; nothing else was offered.
+#[must_use]
+pub fn text(prompt: &[Value]) -> String {
+    let told = |block: &Value| {
+        let of = |pointer: &str| block.pointer(pointer).and_then(Value::as_str);
+        match of("/type") {
+            Some("text") => of("/text").map(str::to_owned),
+            Some("resource_link") => {
+                let uri = of("/uri")?;
+                Some(format!("[{}]({uri})", of("/name").unwrap_or(uri)))
+            }
+            Some("resource") => of("/resource/text").map(str::to_owned),
+            _ => None,
+        }
+    };
+    let texts: Vec<String> = prompt.iter().filter_map(told).collect();
+    texts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(schema: Value, text: &str) -> Result<Value, Failure> {
+        input(Some(&schema), &[json!({ "type": "text", "text": text })], &[])
+    }
+
+    #[test]
+    fn a_prompt_takes_the_shape_that_is_asked_for() {
+        let messages = json!({ "messages": [{ "role": "human", "content": "hi" }] });
+        assert_eq!(given(json!({}), "hi").as_ref(), Ok(&messages));
+        assert_eq!(given(json!({ "properties": { "messages": {} } }), "hi"), Ok(messages));
+        let string = json!({ "type": "string" });
+        assert_eq!(given(json!({ "properties": { "topic": string } }), "hi"), Ok(json!({ "topic": "hi" })));
+        let object = json!({ "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } } });
+        assert_eq!(given(object.clone(), "{\"a\":1}"), Ok(json!({ "a": 1 })));
+        assert_eq!(given(object, "hi").expect_err("no object").code, -32602);
+        let block = json!({ "type": "text", "text": "hi" });
+        assert_eq!(given(json!({ "properties": { "messages": {}, "prompt": {} } }), "hi"), Ok(json!({ "prompt": [block] })));
+    }
+}

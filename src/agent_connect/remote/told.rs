@@ -1,0 +1,245 @@
+//! What a client has been told in a run, and what of a snapshot is new to it.
+//!
+//! Values replace the whole state each time; ACP's chunks only add. So a text that grew is told by
+//! what it grew by, and one that was rewritten is told again. Not here: where snapshots come from.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::agent_connect::wish::text_block;
+
+/// What a client has been told in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// Ids of messages that are older than the run.
+    old: HashSet<String>,
+    /// What each message has said, by its id or its place.
+    said: Vec<(String, Vec<Value>)>,
+    /// What updates of ACP's own have said.
+    passed: Vec<Value>,
+}
+
+impl Told {
+    /// A run begins, on a thread that holds these messages.
+    #[must_use]
+    pub const fn since(old: HashSet<String>) -> Self {
+        Self {
+            old,
+            said: Vec::new(),
+            passed: Vec::new(),
+        }
+    }
+
+    /// Takes note of an update that the client was told as it is.
+    pub fn pass(&mut self, update: &Value) {
+        if update.get("sessionUpdate").is_some_and(|kind| kind == "agent_message_chunk")
+            && let Some(content) = update.get("content")
+        {
+            push(&mut self.passed, content.clone());
+        }
+    }
+
+    /// Content blocks that say what is new in these messages.
+    pub fn news(&mut self, messages: &[Value]) -> Vec<Value> {
+        let ours = self.ours(messages);
+        if !self.passed.is_empty() {
+            let mut all = Vec::new();
+            for block in ours.into_iter().flat_map(|(_, blocks)| blocks) {
+                push(&mut all, block);
+            }
+            return news(&mut self.passed, all);
+        }
+        let mut new = Vec::new();
+        for (key, blocks) in ours {
+            match self.said.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, said)) => new.extend(news(said, blocks)),
+                None => {
+                    new.extend(blocks.iter().cloned());
+                    self.said.push((key, blocks));
+                }
+            }
+        }
+        new
+    }
+
+    /// Whether the client was told anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.said.iter().all(|(_, blocks)| blocks.is_empty()) && self.passed.is_empty()
+    }
+
+    /// The agent's messages of this run.
+    fn ours(&self, messages: &[Value]) -> Vec<(String, Vec<Value>)> {
+        let asked = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
+        let ours = messages[asked..].iter().filter(|message| is_agent(message));
+        let new = ours.filter(|message| id(message).is_none_or(|id| !self.old.contains(id)));
+        new.enumerate()
+            .map(|(at, message)| {
+                let key = id(message).map_or_else(|| format!("#{at}"), str::to_owned);
+                (key, content(message))
+            })
+            .collect()
+    }
+}
+
+/// Messages of a thread, as the updates that tell them.
+pub fn replayed(messages: &[Value]) -> impl Iterator<Item = Value> {
+    messages.iter().flat_map(|message| {
+        let kind = if is_human(message) {
+            Some("user_message_chunk")
+        } else {
+            is_agent(message).then_some("agent_message_chunk")
+        };
+        let blocks = kind.map(|_| content(message)).unwrap_or_default();
+        let told = move |block| json!({ "sessionUpdate": kind, "content": block });
+        blocks.into_iter().map(told)
+    })
+}
+
+/// The ids of messages, as far as they have any.
+pub fn ids(messages: &[Value]) -> HashSet<String> {
+    let ids = messages.iter().filter_map(|message| id(message));
+    ids.map(str::to_owned).collect()
+}
+
+/// What the agent says in messages, as one text.
+#[must_use]
+pub fn answer(messages: &[Value]) -> String {
+    let asked = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
+    let blocks: Vec<Value> = messages[asked..]
+        .iter()
+        .filter(|message| is_agent(message))
+        .flat_map(content)
+        .collect();
+    crate::agent_connect::wish::text_of(&blocks)
+}
+
+/// What `now` says beyond `said`, which it becomes.
+fn news(said: &mut Vec<Value>, now: Vec<Value>) -> Vec<Value> {
+    let mut new = Vec::new();
+    for (at, block) in now.iter().enumerate() {
+        match said.get(at) {
+            Some(before) if before == block => {}
+            Some(before) => match (text_in(before), text_in(block)) {
+                (Some(before), Some(after)) => {
+                    let rest = after.strip_prefix(before).unwrap_or(after);
+                    if !rest.is_empty() {
+                        new.push(text_block(rest));
+                    }
+                }
+                _ => new.push(block.clone()),
+            },
+            None => new.push(block.clone()),
+        }
+    }
+    *said = now;
+    new
+}
+
+/// A message's content in ACP's blocks, neighbouring texts in one. What ACP has no block for is told
+/// as JSON.
+fn content(message: &Value) -> Vec<Value> {
+    let mut blocks = Vec::new();
+    match message.get("content") {
+        Some(Value::String(text)) => push(&mut blocks, text_block(text)),
+        Some(Value::Array(list)) => {
+            for block in list {
+                match block.get("type").and_then(Value::as_str) {
+                    Some("text") => {
+                        push(&mut blocks, text_block(text_in(block).unwrap_or_default()));
+                    }
+                    Some("image" | "audio" | "resource" | "resource_link") => {
+                        push(&mut blocks, block.clone());
+                    }
+                    _ => match block {
+                        Value::String(text) => push(&mut blocks, text_block(text)),
+                        other => push(&mut blocks, text_block(&other.to_string())),
+                    },
+                }
+            }
+        }
+        _ => {}
+    }
+    blocks
+}
+
+fn push(blocks: &mut Vec<Value>, block: Value) {
+    if let Some(text) = text_in(&block) {
+        if text.is_empty() {
+            return;
+        }
+        if let Some(Value::String(last)) = blocks
+            .last_mut()
+            .filter(|last| last["type"] == "text")
+            .and_then(|last| last.get_mut("text"))
+        {
+            last.push_str(text);
+            return;
+        }
+    }
+    blocks.push(block);
+}
+
+fn text_in(block: &Value) -> Option<&str> {
+    block.get("text").filter(|_| block["type"] == "text")?.as_str()
+}
+
+fn id(message: &Value) -> Option<&str> {
+    message.get("id")?.as_str()
+}
+
+fn role(message: &Value) -> Option<&str> {
+    message.get("role").or_else(|| message.get("type"))?.as_str()
+}
+
+fn is_human(message: &Value) -> bool {
+    matches!(role(message), Some("human" | "user"))
+}
+
+fn is_agent(message: &Value) -> bool {
+    matches!(role(message), Some("ai" | "assistant" | "agent" | "AIMessageChunk"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ai(text: &str) -> Value {
+        json!({ "role": "ai", "content": text })
+    }
+
+    fn texts(blocks: &[Value]) -> Vec<&str> {
+        blocks.iter().filter_map(text_in).collect()
+    }
+
+    #[test]
+    fn only_what_is_new_is_told() {
+        let mut told = Told::default();
+        assert_eq!(texts(&told.news(&[ai("Dear")])), ["Dear"]);
+        assert_eq!(texts(&told.news(&[ai("Dear Bob,")])), [" Bob,"]);
+        assert!(told.news(&[ai("Dear Bob,")]).is_empty());
+        assert_eq!(texts(&told.news(&[ai("Dear Bob,"), ai("Bye")])), ["Bye"]);
+        assert_eq!(texts(&told.news(&[ai("Hi Bob,"), ai("Bye")])), ["Hi Bob,"]);
+    }
+
+    #[test]
+    fn what_was_before_is_not_told_again() {
+        let old = json!({ "type": "ai", "id": "1", "content": "Hello" });
+        let human = json!({ "type": "human", "content": "And?" });
+        let mut told = Told::since(ids(&[old.clone()]));
+        assert!(told.news(&[old.clone()]).is_empty());
+        assert!(told.news(&[old.clone(), human.clone()]).is_empty());
+        assert_eq!(texts(&told.news(&[ai("x"), human, ai("So.")])), ["So."]);
+    }
+
+    #[test]
+    fn what_passed_as_an_update_counts_as_told() {
+        let mut told = Told::default();
+        for text in ["a", "b"] {
+            told.pass(&json!({ "sessionUpdate": "agent_message_chunk", "content": text_block(text) }));
+        }
+        assert!(told.news(&[ai("ab")]).is_empty());
+        assert_eq!(texts(&told.news(&[ai("abc")])), ["c"]);
+    }
+}
