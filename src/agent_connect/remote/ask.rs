@@ -14,7 +14,9 @@ use crate::agent_connect::wish::Permissions;
 const JSON: &str = "json";
 /// Words for yes and for no in a schema's enumerations.
 const YES: [&str; 7] = ["yes", "y", "approve", "approved", "accept", "allow", "true"];
-const NO: [&str; 8] = ["no", "n", "reject", "rejected", "deny", "decline", "false", "cancel"];
+const NO: [&str; 8] = [
+    "no", "n", "reject", "rejected", "deny", "decline", "false", "cancel",
+];
 
 /// What is done about an interrupt.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,7 +82,10 @@ pub fn ask(
         return if forms {
             Move::Ask(elicitation(session, payload))
         } else {
-            Move::Resume(with_id(&payload["request_id"], json!({ "action": "decline" })))
+            Move::Resume(with_id(
+                &payload["request_id"],
+                json!({ "action": "decline" }),
+            ))
         };
     }
     if let Some((yes, no)) = approval(interrupt, schema) {
@@ -252,7 +257,9 @@ fn approve(session: &str, run: &str, interrupt: &Interrupt, yes: Value, no: Valu
 fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<(Value, Value)> {
     let Some(schema) = schema else {
         let name = interrupt.name.to_ascii_lowercase();
-        let asks = ["approv", "confirm", "permission"].iter().any(|word| name.contains(word));
+        let asks = ["approv", "confirm", "permission"]
+            .iter()
+            .any(|word| name.contains(word));
         return asks.then(|| (json!({ "approved": true }), json!({ "approved": false })));
     };
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -327,7 +334,9 @@ fn message(payload: &Value) -> String {
         return asked.to_owned();
     }
     let line = |(name, value): (&String, &Value)| {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
         format!("{name}: {value}")
     };
     members.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -345,7 +354,11 @@ mod tests {
     use super::*;
 
     fn interrupt(name: &str, payload: Value) -> Interrupt {
-        Interrupt { name: name.to_owned(), payload, wrapped: false }
+        Interrupt {
+            name: name.to_owned(),
+            payload,
+            wrapped: false,
+        }
     }
 
     fn question(name: &str, payload: Value, schema: Option<&Value>) -> Question {
@@ -358,47 +371,95 @@ mod tests {
     #[test]
     fn a_relays_permission_is_asked_as_it_was() {
         let options = json!([{ "optionId": "y", "kind": "allow_once" }, { "optionId": "n", "kind": "reject_once" }]);
-        let payload = json!({ "request_id": 5, "tool_call": { "toolCallId": "t" }, "options": options });
+        let payload =
+            json!({ "request_id": 5, "tool_call": { "toolCallId": "t" }, "options": options });
         let asked = question(PERMISSION, payload, None);
-        assert_eq!(asked.params, json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": options }));
+        assert_eq!(
+            asked.params,
+            json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": options })
+        );
         let yes = json!({ "outcome": { "outcome": "selected", "optionId": "y" } });
         let resumes = |with| Answer::Resume(with);
-        assert_eq!(asked.answer(Some(&yes), Permissions::Reject), resumes(json!({ "option_id": "y", "request_id": 5 })));
+        assert_eq!(
+            asked.answer(Some(&yes), Permissions::Reject),
+            resumes(json!({ "option_id": "y", "request_id": 5 }))
+        );
         let no = json!({ "outcome": { "outcome": "cancelled" } });
-        assert_eq!(asked.answer(Some(&no), Permissions::Allow), resumes(json!({ "cancelled": true, "request_id": 5 })));
-        assert_eq!(asked.answer(None, Permissions::Reject), resumes(json!({ "option_id": "n", "request_id": 5 })));
-        assert_eq!(asked.answer(None, Permissions::Allow), resumes(json!({ "option_id": "y", "request_id": 5 })));
+        assert_eq!(
+            asked.answer(Some(&no), Permissions::Allow),
+            resumes(json!({ "cancelled": true, "request_id": 5 }))
+        );
+        assert_eq!(
+            asked.answer(None, Permissions::Reject),
+            resumes(json!({ "option_id": "n", "request_id": 5 }))
+        );
+        assert_eq!(
+            asked.answer(None, Permissions::Allow),
+            resumes(json!({ "option_id": "y", "request_id": 5 }))
+        );
     }
 
     #[test]
     fn one_boolean_is_a_permission() {
         let schema = json!({ "properties": { "approved": { "type": "boolean" }, "reason": { "type": "string" } }, "required": ["approved"] });
-        let asked = question("mail_send_approval", json!({ "subject": "Hi", "body": "Dear Bob," }), Some(&schema));
-        assert_eq!(asked.params["toolCall"]["content"][0]["content"]["text"], "subject: Hi\nbody: Dear Bob,");
+        let asked = question(
+            "mail_send_approval",
+            json!({ "subject": "Hi", "body": "Dear Bob," }),
+            Some(&schema),
+        );
+        assert_eq!(
+            asked.params["toolCall"]["content"][0]["content"]["text"],
+            "subject: Hi\nbody: Dear Bob,"
+        );
         let yes = json!({ "outcome": { "outcome": "selected", "optionId": "approve" } });
         let answer = asked.answer(Some(&yes), Permissions::Reject);
         assert_eq!(answer, Answer::Resume(json!({ "approved": true })));
         assert!(asked.granted(&answer));
-        assert_eq!(asked.answer(None, Permissions::Reject), Answer::Resume(json!({ "approved": false })));
+        assert_eq!(
+            asked.answer(None, Permissions::Reject),
+            Answer::Resume(json!({ "approved": false }))
+        );
         let words = json!({ "enum": ["no", "yes"] });
         let asked = question("go", json!("Go on?"), Some(&words));
-        assert_eq!(asked.answer(Some(&yes), Permissions::Reject), Answer::Resume(json!("yes")));
+        assert_eq!(
+            asked.answer(Some(&yes), Permissions::Reject),
+            Answer::Resume(json!("yes"))
+        );
     }
 
     #[test]
     fn values_are_a_form() {
         let schema = json!({ "type": "object", "properties": { "day": { "type": "string" }, "people": { "type": "integer" } }, "required": ["day"] });
-        let asked = question("need_details", json!({ "question": "Which day?" }), Some(&schema));
+        let asked = question(
+            "need_details",
+            json!({ "question": "Which day?" }),
+            Some(&schema),
+        );
         assert_eq!(asked.params["requestedSchema"], schema);
         assert_eq!(asked.params["message"], "Which day?");
         let filled = json!({ "action": "accept", "content": { "day": "Monday" } });
-        assert_eq!(asked.answer(Some(&filled), Permissions::Reject), Answer::Resume(json!({ "day": "Monday" })));
-        assert_eq!(asked.answer(Some(&json!({ "action": "decline" })), Permissions::Reject), Answer::Stop);
+        assert_eq!(
+            asked.answer(Some(&filled), Permissions::Reject),
+            Answer::Resume(json!({ "day": "Monday" }))
+        );
+        assert_eq!(
+            asked.answer(Some(&json!({ "action": "decline" })), Permissions::Reject),
+            Answer::Stop
+        );
         let deep = json!({ "properties": { "a": { "type": "object" } }, "required": ["a"] });
         let asked = question("deep", json!({}), Some(&deep));
         let filled = json!({ "action": "accept", "content": { "json": "{\"a\":{}}" } });
-        assert_eq!(asked.answer(Some(&filled), Permissions::Reject), Answer::Resume(json!({ "a": {} })));
-        let told = ask("s", "r", &interrupt("deep", json!({ "question": "What?" })), Some(&deep), false);
+        assert_eq!(
+            asked.answer(Some(&filled), Permissions::Reject),
+            Answer::Resume(json!({ "a": {} }))
+        );
+        let told = ask(
+            "s",
+            "r",
+            &interrupt("deep", json!({ "question": "What?" })),
+            Some(&deep),
+            false,
+        );
         assert_eq!(told, Move::Tell("What?".to_owned()));
         let one = json!({ "properties": { "day": { "type": "string" } } });
         assert_eq!(typed("Monday", Some(&one)), json!({ "day": "Monday" }));

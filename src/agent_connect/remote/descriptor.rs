@@ -116,7 +116,10 @@ impl Descriptor {
     pub fn resume_schema(&self, interrupt: &str) -> Option<&Value> {
         let mut known = self.spec("/interrupts")?.as_array()?.iter();
         known
-            .find(|one| one.get("interrupt_type").is_some_and(|name| name == interrupt))?
+            .find(|one| {
+                one.get("interrupt_type")
+                    .is_some_and(|name| name == interrupt)
+            })?
             .get("resume_payload")
     }
 
@@ -173,22 +176,35 @@ mod tests {
 
     #[test]
     fn an_agent_is_what_is_said_of_it() {
-        let agent = described(json!({ "capabilities": { "threads": true, "streaming": { "values": true } } }));
+        let agent = described(
+            json!({ "capabilities": { "threads": true, "streaming": { "values": true } } }),
+        );
         let said = agent.initialized();
-        assert_eq!(said["agentInfo"], json!({ "name": "mailcomposer", "version": "0.0.1" }));
+        assert_eq!(
+            said["agentInfo"],
+            json!({ "name": "mailcomposer", "version": "0.0.1" })
+        );
         assert_eq!(said["agentCapabilities"]["loadSession"], true);
-        assert_eq!(said["agentCapabilities"]["sessionCapabilities"], json!({ "list": {}, "delete": {} }));
+        assert_eq!(
+            said["agentCapabilities"]["sessionCapabilities"],
+            json!({ "list": {}, "delete": {} })
+        );
         assert_eq!(said["authMethods"], json!([]));
         assert_eq!(agent.stream_mode(), Some(json!("values")));
         let plain = described(json!({ "capabilities": {} }));
         assert!(!plain.threads() && plain.stream_mode().is_none());
-        assert_eq!(plain.initialized()["agentCapabilities"]["loadSession"], false);
+        assert_eq!(
+            plain.initialized()["agentCapabilities"]["loadSession"],
+            false
+        );
     }
 
     #[test]
     fn updates_of_acp_need_no_values_beside_them() {
         let both = json!({ "streaming": { "values": true, "custom": true } });
-        let ours = described(json!({ "capabilities": both, "custom_streaming_update": { "properties": { "sessionUpdate": {} } } }));
+        let ours = described(
+            json!({ "capabilities": both, "custom_streaming_update": { "properties": { "sessionUpdate": {} } } }),
+        );
         assert_eq!(ours.stream_mode(), Some(json!("custom")));
         let other = described(json!({ "capabilities": both }));
         assert_eq!(other.stream_mode(), Some(json!(["values", "custom"])));

@@ -120,11 +120,23 @@ mod tests {
     #[test]
     fn both_bodies_of_refusals_are_read() {
         let of = |status, body: &str| Failure::refused(status, body.as_bytes());
-        assert_eq!(of(404, "\"Not Found\"").shown(), json!({ "code": -32002, "message": "Not Found" }));
+        assert_eq!(
+            of(404, "\"Not Found\"").shown(),
+            json!({ "code": -32002, "message": "Not Found" })
+        );
         let invalid = of(422, r#"{"detail":"Invalid input"}"#);
-        assert_eq!((invalid.code, invalid.message.as_str()), (-32602, "Invalid input"));
+        assert_eq!(
+            (invalid.code, invalid.message.as_str()),
+            (-32602, "Invalid input")
+        );
         assert_eq!(invalid.shown()["data"]["acp-relay"]["httpStatus"], 422);
-        for (status, code) in [(401, -32000), (403, -32000), (409, -32600), (400, -32602), (500, -32603)] {
+        for (status, code) in [
+            (401, -32000),
+            (403, -32000),
+            (409, -32600),
+            (400, -32602),
+            (500, -32603),
+        ] {
             assert_eq!(of(status, "").code, code);
         }
         assert_eq!(of(502, "<html>\u{7}").message, "<html>\u{fffd}");

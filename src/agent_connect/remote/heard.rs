@@ -131,7 +131,8 @@ pub fn stop_reason(values: &Map<String, Value>) -> &str {
         "cancelled",
     ];
     let said = values.get("stopReason").and_then(Value::as_str);
-    said.filter(|said| known.contains(said)).unwrap_or("end_turn")
+    said.filter(|said| known.contains(said))
+        .unwrap_or("end_turn")
 }
 
 /// Values that say something without saying it in messages, as JSON.
@@ -156,10 +157,7 @@ fn interrupt(output: &Value) -> Interrupt {
     }
     let given = output.get("interrupt").cloned().unwrap_or_default();
     let (name, payload) = match given {
-        Value::Object(map) if map.len() == 1 => map
-            .into_iter()
-            .next()
-            .expect("it has one member"),
+        Value::Object(map) if map.len() == 1 => map.into_iter().next().expect("it has one member"),
         other => ("interrupt".to_owned(), other),
     };
     Interrupt {
@@ -185,14 +183,25 @@ mod tests {
         let Some(Came::Result { values, messages }) = came(&new) else {
             panic!("no result");
         };
-        assert_eq!((stop_reason(&values), messages), ("refusal", vec![json!(1)]));
+        assert_eq!(
+            (stop_reason(&values), messages),
+            ("refusal", vec![json!(1)])
+        );
         let old = json!({ "type": "result", "run_id": "r", "status": "success", "result": { "message": "Hi" } });
-        assert!(matches!(came(&old), Some(Came::Result { messages, .. }) if messages[0]["content"] == "Hi"));
+        assert!(
+            matches!(came(&old), Some(Came::Result { messages, .. }) if messages[0]["content"] == "Hi")
+        );
         let error = json!({ "type": "error", "errcode": -32000, "description": "log in" });
-        assert_eq!(came(&error), Some(Came::Failed(Failure::new(-32000, "log in"))));
+        assert_eq!(
+            came(&error),
+            Some(Came::Failed(Failure::new(-32000, "log in")))
+        );
         let timeout = json!({ "run": { "status": "timeout" }, "output": null });
         assert!(matches!(came(&timeout), Some(Came::Failed(_))));
-        assert_eq!(came(&json!({ "run": { "status": "pending" }, "output": null })), None);
+        assert_eq!(
+            came(&json!({ "run": { "status": "pending" }, "output": null })),
+            None
+        );
     }
 
     #[test]
@@ -200,7 +209,11 @@ mod tests {
         let new = json!({ "type": "interrupt", "interrupt": { "approval": { "a": 1 } } });
         let old = json!({ "type": "interrupt", "interrupt_type": "approval", "interrupt_payload": { "a": 1 } });
         for (shape, wrapped) in [(new, false), (old, true)] {
-            let expected = Interrupt { name: "approval".to_owned(), payload: json!({ "a": 1 }), wrapped };
+            let expected = Interrupt {
+                name: "approval".to_owned(),
+                payload: json!({ "a": 1 }),
+                wrapped,
+            };
             assert_eq!(came(&shape), Some(Came::Interrupt(expected)));
         }
     }

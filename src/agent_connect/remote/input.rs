@@ -80,20 +80,37 @@ mod tests {
     use super::*;
 
     fn given(schema: Value, text: &str) -> Result<Value, Failure> {
-        input(Some(&schema), &[json!({ "type": "text", "text": text })], &[])
+        input(
+            Some(&schema),
+            &[json!({ "type": "text", "text": text })],
+            &[],
+        )
     }
 
     #[test]
     fn a_prompt_takes_the_shape_that_is_asked_for() {
         let messages = json!({ "messages": [{ "role": "human", "content": "hi" }] });
         assert_eq!(given(json!({}), "hi").as_ref(), Ok(&messages));
-        assert_eq!(given(json!({ "properties": { "messages": {} } }), "hi"), Ok(messages));
+        assert_eq!(
+            given(json!({ "properties": { "messages": {} } }), "hi"),
+            Ok(messages)
+        );
         let string = json!({ "type": "string" });
-        assert_eq!(given(json!({ "properties": { "topic": string } }), "hi"), Ok(json!({ "topic": "hi" })));
-        let object = json!({ "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } } });
+        assert_eq!(
+            given(json!({ "properties": { "topic": string } }), "hi"),
+            Ok(json!({ "topic": "hi" }))
+        );
+        let object =
+            json!({ "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } } });
         assert_eq!(given(object.clone(), "{\"a\":1}"), Ok(json!({ "a": 1 })));
         assert_eq!(given(object, "hi").expect_err("no object").code, -32602);
         let block = json!({ "type": "text", "text": "hi" });
-        assert_eq!(given(json!({ "properties": { "messages": {}, "prompt": {} } }), "hi"), Ok(json!({ "prompt": [block] })));
+        assert_eq!(
+            given(
+                json!({ "properties": { "messages": {}, "prompt": {} } }),
+                "hi"
+            ),
+            Ok(json!({ "prompt": [block] }))
+        );
     }
 }

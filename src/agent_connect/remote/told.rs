@@ -33,7 +33,9 @@ impl Told {
 
     /// Takes note of an update that the client was told as it is.
     pub fn pass(&mut self, update: &Value) {
-        if update.get("sessionUpdate").is_some_and(|kind| kind == "agent_message_chunk")
+        if update
+            .get("sessionUpdate")
+            .is_some_and(|kind| kind == "agent_message_chunk")
             && let Some(content) = update.get("content")
         {
             push(&mut self.passed, content.clone());
@@ -182,7 +184,10 @@ fn push(blocks: &mut Vec<Value>, block: Value) {
 }
 
 fn text_in(block: &Value) -> Option<&str> {
-    block.get("text").filter(|_| block["type"] == "text")?.as_str()
+    block
+        .get("text")
+        .filter(|_| block["type"] == "text")?
+        .as_str()
 }
 
 fn id(message: &Value) -> Option<&str> {
@@ -190,7 +195,10 @@ fn id(message: &Value) -> Option<&str> {
 }
 
 fn role(message: &Value) -> Option<&str> {
-    message.get("role").or_else(|| message.get("type"))?.as_str()
+    message
+        .get("role")
+        .or_else(|| message.get("type"))?
+        .as_str()
 }
 
 fn is_human(message: &Value) -> bool {
@@ -198,7 +206,10 @@ fn is_human(message: &Value) -> bool {
 }
 
 fn is_agent(message: &Value) -> bool {
-    matches!(role(message), Some("ai" | "assistant" | "agent" | "AIMessageChunk"))
+    matches!(
+        role(message),
+        Some("ai" | "assistant" | "agent" | "AIMessageChunk")
+    )
 }
 
 #[cfg(test)]
@@ -237,7 +248,9 @@ mod tests {
     fn what_passed_as_an_update_counts_as_told() {
         let mut told = Told::default();
         for text in ["a", "b"] {
-            told.pass(&json!({ "sessionUpdate": "agent_message_chunk", "content": text_block(text) }));
+            told.pass(
+                &json!({ "sessionUpdate": "agent_message_chunk", "content": text_block(text) }),
+            );
         }
         assert!(told.news(&[ai("ab")]).is_empty());
         assert_eq!(texts(&told.news(&[ai("abc")])), ["c"]);

@@ -1,4 +1,5 @@
-//! Agent Connect's server: REST in front, and behind it a client that speaks canonical ACP.
+//! Agent Connect's server: REST in front, and behind it a client that speaks canonical ACP; and, in
+//! `remote`, its client: an agent that speaks canonical ACP, and behind it REST.
 //!
 //! `listen` is the port; `routes` answers with an `answer` what `hub` (agents, threads) and `start`
 //! (runs) do. `line` is the ACP client and `link` what the relay sees of it: one link carries all
@@ -27,6 +28,7 @@ mod listen;
 mod live;
 mod perform;
 mod query;
+mod remote;
 mod routes;
 mod seat;
 mod settings;

@@ -1,11 +1,10 @@
 //! The transport behind `agent-connect+http://` and `agent-connect+https://`.
 //!
-//! Not here: what it does (see `listen`).
+//! Not here: what it does (see `listen` and `remote`).
 
 use super::listen::listen;
-use crate::transport::{
-    BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport,
-};
+use super::remote;
+use crate::transport::{BoxFuture, Endpoint, Link, Listener, OpenError, Setup, Transport};
 
 /// The transport behind `agent-connect+http://` and `agent-connect+https://`.
 #[derive(Debug)]
@@ -17,16 +16,15 @@ impl Transport for Rest {
     }
 
     fn check(&self, to: &Endpoint) -> Result<(), OpenError> {
-        let what = "Agent Connect is served here, but agents of it cannot be used yet";
-        Err(OpenError::new(OpenErrorKind::Usage, to, what))
+        remote::check(to)
     }
 
     fn connect<'a>(
         &'a self,
         to: &'a Endpoint,
-        _setup: &'a Setup,
+        setup: &'a Setup,
     ) -> BoxFuture<'a, Result<Link, OpenError>> {
-        Box::pin(async move { Err(self.check(to).expect_err("it is never possible")) })
+        Box::pin(remote::connect(to, setup))
     }
 
     fn listen<'a>(

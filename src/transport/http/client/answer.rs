@@ -95,7 +95,7 @@ impl Refusal {
 }
 
 /// All of a body, unless it is longer than `max` bytes: then its first bytes.
-pub(super) async fn whole(mut body: Incoming, max: usize) -> Result<Bytes, String> {
+pub(in crate::transport) async fn whole(mut body: Incoming, max: usize) -> Result<Bytes, String> {
     let mut read = BytesMut::new();
     while let Some(part) = body.frame().await {
         let part = part.map_err(|fault| format!("its answer broke off ({fault})"))?;

@@ -6,6 +6,7 @@
 //! `stream` are its tasks, `exchange` is what they share, `queue` what stands between. `site` asks
 //! the server, through connections from `dialer`, with the `cookies` it has set; `answer` reads what
 //! it refuses. `sessions` finds the session of a message, and `sse` cuts events out of bytes.
+//! `site` and `sse` serve Agent Connect's client as well.
 //!
 //! # Why
 //!
@@ -31,6 +32,8 @@ mod sse;
 mod stream;
 mod transport;
 
+pub(in crate::transport) use answer::whole;
+pub(in crate::transport) use site::{Places, Silence, Site, is_of};
 pub use sse::{Event, Sse};
 
 pub(super) use transport::connect;

@@ -33,27 +33,27 @@ const WINDOW: u32 = 256 << 10;
 const WINDOWS: u32 = 64 * WINDOW;
 
 /// The server at the other end.
-pub(super) struct Site {
+pub(in crate::transport) struct Site {
     client: Client<Dialer, Full<Bytes>>,
     places: Places,
     /// What a person wants said with every request.
     greeting: HeaderMap,
     jar: Mutex<Jar>,
-    pub(super) limits: Arc<Limits>,
+    pub(in crate::transport) limits: Arc<Limits>,
 }
 
 /// Where on the server things are.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(in crate::transport) struct Places {
     /// What messages are posted to.
-    pub(super) posts: Uri,
+    pub(in crate::transport) posts: Uri,
     /// What is asked for streams of events.
-    pub(super) streams: Uri,
+    pub(in crate::transport) streams: Uri,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Silence {
+pub(in crate::transport) enum Silence {
     /// There was no connection: the request has not left.
     Unsent(String),
     /// The connection broke off; what became of the request is not known.
@@ -62,7 +62,7 @@ pub(super) enum Silence {
 
 impl Site {
     /// Reaches the server once.
-    pub(super) async fn reach(
+    pub(in crate::transport) async fn reach(
         to: &Endpoint,
         web: &Web,
         places: Places,
@@ -98,12 +98,23 @@ impl Site {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<Incoming>, Silence> {
-        let mut request = Request::new(Full::new(body));
         let place = if method == Method::GET {
             &self.places.streams
         } else {
             &self.places.posts
         };
+        self.ask_at(place, method, headers, body).await
+    }
+
+    /// Asks the server at another of its places.
+    pub(in crate::transport) async fn ask_at(
+        &self,
+        place: &Uri,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Silence> {
+        let mut request = Request::new(Full::new(body));
         request.uri_mut().clone_from(place);
         *request.method_mut() = method;
         let said = request.headers_mut();
@@ -131,7 +142,7 @@ impl Site {
 }
 
 /// Whether an answer is of a content type, whatever its parameters.
-pub(super) fn is_of(headers: &HeaderMap, wanted: &str) -> bool {
+pub(in crate::transport) fn is_of(headers: &HeaderMap, wanted: &str) -> bool {
     let given = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let essence = given.and_then(|value| value.split(';').next());
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(wanted))

@@ -1,0 +1,58 @@
+//! Finding an agent on a server: its id, its descriptor, and which generation the server is of.
+//!
+//! Not here: what the descriptor means.
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::server::{Server, Wait, segment};
+use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
+use crate::agent_connect::remote::failure::Failure;
+use crate::agent_connect::uuid::Uuid;
+
+/// Finds an agent by its id or its name.
+pub(super) async fn learn(server: &Server, agent: &str) -> Result<Descriptor, Failure> {
+    let id = match Uuid::read(agent) {
+        Some(_) => agent.to_owned(),
+        None => {
+            let wanted = json!({ "name": agent });
+            let found = server
+                .ask(Method::POST, "/agents/search", Some(&wanted), Wait::Server)
+                .await?;
+            match found.status {
+                401 | 403 => return Ok(Descriptor::unknown(agent.to_owned(), true)),
+                // A server without a search knows it by that name, or says so.
+                _ if found.is_absent() => agent.to_owned(),
+                _ => named(&found.json()?, agent),
+            }
+        }
+    };
+    let place = segment(&id);
+    for (path, generation) in [
+        (format!("/agents/{place}/descriptor"), Generation::New),
+        (format!("/agents/{place}/manifest"), Generation::Old),
+        (format!("/agents/agent/{place}/manifest"), Generation::Old),
+    ] {
+        let told = server.ask(Method::GET, &path, None, Wait::Server).await?;
+        match told.status {
+            401 | 403 => return Ok(Descriptor::unknown(id, true)),
+            _ if told.is_absent() => {}
+            _ => return Ok(Descriptor::new(id, generation, told.json()?)),
+        }
+    }
+    tracing::warn!(%agent, "the server does not describe this agent");
+    Ok(Descriptor::unknown(id, false))
+}
+
+/// The id of the agent of that name; the name itself when the server has none of it.
+fn named(found: &Value, agent: &str) -> String {
+    let of_name = |entry: &&Value| {
+        entry.get("agent_id").is_some_and(Value::is_string)
+            && entry
+                .pointer("/metadata/ref/name")
+                .is_none_or(|name| name == agent)
+    };
+    let entry = found.as_array().and_then(|all| all.iter().find(of_name));
+    let id = entry.and_then(|entry| entry.get("agent_id")?.as_str());
+    id.unwrap_or(agent).to_owned()
+}

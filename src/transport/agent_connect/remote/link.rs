@@ -1,0 +1,82 @@
+//! The two halves of a link to an agent that is ourselves.
+//!
+//! What is given to the sink, the agent hears at once; the stream is what it says. Not here: what is
+//! said (see `agent`).
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::agent::Agent;
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
+use crate::wire::framing::Cut;
+use crate::wire::{Farewell, Frame};
+
+/// Messages that may wait for the client before the agent's tasks wait.
+const WAITING: usize = 256;
+
+struct Ear {
+    said: mpsc::Receiver<Frame>,
+    over: CancellationToken,
+}
+
+/// The agent is kept by this half, and by its tasks: when all of them are gone it has nothing to say.
+struct Mouth(Option<Arc<Agent>>);
+
+/// Opens a link to the agent that is made with where it speaks to.
+pub(super) fn open(name: String, agent: impl FnOnce(mpsc::Sender<Frame>) -> Arc<Agent>) -> Link {
+    let (tx, said) = mpsc::channel(WAITING);
+    let agent = agent(tx);
+    let over = agent.over.clone();
+    Link {
+        peer: Peer {
+            name,
+            half_close: true,
+            ends_on_purpose: true,
+            kind: PeerKind::Remote,
+        },
+        rx: Box::new(Ear { said, over }),
+        tx: Box::new(Mouth(Some(agent))),
+        hold: Box::new(()),
+    }
+}
+
+impl FrameStream for Ear {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        let said = self.said.poll_recv(cx);
+        said.map(|frame| frame.map(|frame| Ok(Cut::Frame(frame))))
+    }
+}
+
+impl FrameSink for Mouth {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        if let Some(agent) = &self.0 {
+            agent.hear(&frame);
+        }
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, _cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
+        if let Some(agent) = self.0.take() {
+            agent.deafen();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Nobody hears the agent any more.
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.over.cancel();
+    }
+}

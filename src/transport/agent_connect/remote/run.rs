@@ -1,0 +1,344 @@
+//! The paths of one run: to start it, follow it, resume it and cancel it, in both generations.
+//!
+//! Not here: what a client hears of it (see `turn`).
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_LOCATION, HeaderMap};
+use hyper::{Method, Response};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::agent::Session;
+use super::server::{Server, Told, Wait, is_absent, segment};
+use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
+use crate::agent_connect::remote::failure::Failure;
+use crate::agent_connect::remote::heard::{Came, Interrupt, came, messages};
+use crate::transport::http::client::{Event, Sse, is_of, whole};
+use crate::wire::reply;
+
+/// How long the older generation is asked to wait for a run at a time, in seconds.
+const BLOCK: u64 = 60;
+/// Pause before a server that does not wait is asked again, at first and at most.
+const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// One run of an agent.
+pub(super) struct Run<'a> {
+    pub(super) server: &'a Server,
+    pub(super) known: &'a Descriptor,
+    pub(super) session: &'a Session,
+    /// What the server calls it, once that is known.
+    pub(super) id: Mutex<Option<String>>,
+}
+
+/// A run's events.
+pub(super) struct Stream {
+    body: Incoming,
+    events: Sse,
+}
+
+impl Run<'_> {
+    /// What the server calls it.
+    pub(super) fn named(&self) -> Result<String, Failure> {
+        let known = self.id.lock().unwrap_or_else(PoisonError::into_inner);
+        known
+            .clone()
+            .ok_or_else(|| Failure::internal("the server did not say what it calls the run"))
+    }
+
+    /// Remembers what the server calls it.
+    pub(super) fn name(&self, id: &str) {
+        let mut known = self.id.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_or_insert_with(|| id.to_owned());
+    }
+
+    /// Starts it, to follow its events; `None` when the server does not stream.
+    pub(super) async fn stream(
+        &self,
+        body: &Value,
+        mode: &Value,
+    ) -> Result<Option<Stream>, Failure> {
+        let mut body = body.clone();
+        body["stream_mode"] = mode.clone();
+        body["on_disconnect"] = json!("cancel");
+        let path = format!("{}/stream", self.runs());
+        let answer = self
+            .server
+            .open(Method::POST, &path, Some(&body), Wait::Agent)
+            .await?;
+        if is_absent(answer.status().as_u16()) {
+            return Ok(None);
+        }
+        self.opened(answer).await
+    }
+
+    /// Follows it on; `None` when the server does not let that be.
+    pub(super) async fn stream_again(&self) -> Result<Option<Stream>, Failure> {
+        let path = format!("{}/stream", self.path()?);
+        let answer = self
+            .server
+            .open(Method::GET, &path, None, Wait::Agent)
+            .await?;
+        if !answer.status().is_success() {
+            return Ok(None);
+        }
+        self.opened(answer).await
+    }
+
+    /// Starts it, and waits until it has come to something.
+    pub(super) async fn wait(&self, mut body: Value) -> Result<Came, Failure> {
+        if self.known.generation == Generation::New {
+            let path = format!("{}/wait", self.runs());
+            let told = self
+                .server
+                .ask(Method::POST, &path, Some(&body), Wait::Agent)
+                .await?;
+            if !told.is_absent() {
+                let answer = told.json()?;
+                if let Some(id) = answer.pointer("/run/run_id").and_then(Value::as_str) {
+                    self.name(id);
+                }
+                return match came(&answer) {
+                    Some(came) => Ok(came),
+                    None => self.output().await,
+                };
+            }
+        } else if let Some(thread) = self.thread() {
+            body["thread_id"] = json!(thread);
+        }
+        let path = self.runs();
+        let told = self
+            .server
+            .ask(Method::POST, &path, Some(&body), Wait::Server)
+            .await?;
+        let run = told.json()?;
+        let id = run.get("run_id").and_then(Value::as_str);
+        self.name(id.ok_or_else(|| Failure::internal("the server gave the run no run_id"))?);
+        // In the prose a run makes its own thread, which the next one names.
+        if let Some(thread) = run.get("thread_id").and_then(Value::as_str)
+            && !self.session.is_thread
+            && self.known.generation == Generation::Old
+        {
+            self.session.notes().thread = Some(thread.to_owned());
+        }
+        self.output().await
+    }
+
+    /// Waits until it has come to something.
+    pub(super) async fn output(&self) -> Result<Came, Failure> {
+        let run = self.path()?;
+        let path = match self.known.generation {
+            Generation::New => format!("{run}/wait"),
+            Generation::Old => format!("{run}/output?block_timeout={BLOCK}"),
+        };
+        let mut pause = PAUSE;
+        loop {
+            let asked = Instant::now();
+            let told = self
+                .server
+                .ask(Method::GET, &path, None, Wait::Agent)
+                .await?;
+            match told.status {
+                204 | 408 | 504 => {}
+                _ if told.is_absent() => return self.poll(&run, &told).await,
+                _ => {
+                    if let Some(came) = came(&told.json()?) {
+                        return Ok(came);
+                    }
+                }
+            }
+            // One that does wait is asked again at once.
+            if asked.elapsed() < Duration::from_secs(1) {
+                sleep(pause).await;
+                pause = (pause * 2).min(LONGEST);
+            }
+        }
+    }
+
+    /// Answers what it asks.
+    pub(super) async fn resume(
+        &self,
+        interrupt: &Interrupt,
+        payload: Value,
+    ) -> Result<(), Failure> {
+        let body = if interrupt.wrapped {
+            json!({ "interrupt_type": interrupt.name, "resume_payload": payload })
+        } else {
+            payload
+        };
+        let path = self.path()?;
+        let told = self
+            .server
+            .ask(Method::POST, &path, Some(&body), Wait::Server)
+            .await?;
+        if told.is_good() {
+            Ok(())
+        } else {
+            Err(told.refusal())
+        }
+    }
+
+    /// Cancels it, as far as the server lets that be; what is left of it is not listened to.
+    pub(super) async fn cancel(&self) {
+        if self.named().is_err() {
+            self.find().await;
+        }
+        let Ok(run) = self.path() else {
+            return;
+        };
+        if self.known.generation == Generation::New {
+            let path = format!("{run}/cancel?wait=false&action=interrupt");
+            let told = self
+                .server
+                .ask(Method::POST, &path, None, Wait::Server)
+                .await;
+            // What is over already needs no more.
+            if told.is_ok_and(|told| told.status < 500 && !told.is_absent()) {
+                return;
+            }
+        }
+        let told = self
+            .server
+            .ask(Method::DELETE, &run, None, Wait::Server)
+            .await;
+        if !told.is_ok_and(|told| told.is_good()) {
+            tracing::warn!(run, "the server does not cancel; the run goes on by itself");
+        }
+    }
+
+    /// Looks for the thread's run that goes on, if the server has not said yet what it calls it.
+    async fn find(&self) {
+        if !self.session.is_thread || self.known.generation == Generation::Old {
+            return;
+        }
+        let told = self
+            .server
+            .ask(Method::GET, &self.runs(), None, Wait::Server)
+            .await;
+        let Ok(Value::Array(runs)) = told.and_then(|told| told.json()) else {
+            return;
+        };
+        let goes_on = |run: &&Value| run.get("status").is_some_and(|status| status == "pending");
+        let found = runs.iter().rfind(goes_on);
+        if let Some(id) = found.and_then(|run| run.get("run_id")?.as_str()) {
+            self.name(id);
+        }
+    }
+
+    /// Asks again and again for the status of a run that cannot be waited for.
+    async fn poll(&self, run: &str, absent: &Told) -> Result<Came, Failure> {
+        let mut pause = PAUSE;
+        loop {
+            let told = self
+                .server
+                .ask(Method::GET, run, None, Wait::Server)
+                .await?;
+            if told.is_absent() {
+                return Err(absent.refusal());
+            }
+            let shown = told.json()?;
+            let status = shown.get("status").and_then(Value::as_str);
+            if !matches!(status, Some("pending" | "running")) {
+                break;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST);
+        }
+        let thread = self.thread().ok_or_else(|| absent.refusal())?;
+        let path = format!("/threads/{}", segment(&thread));
+        let told = self
+            .server
+            .ask(Method::GET, &path, None, Wait::Server)
+            .await?;
+        let thread = told.json()?;
+        let values = thread.get("values").and_then(Value::as_object);
+        Ok(Came::Result {
+            values: values.cloned().unwrap_or_default(),
+            messages: messages(&thread),
+        })
+    }
+
+    async fn opened(&self, answer: Response<Incoming>) -> Result<Option<Stream>, Failure> {
+        if let Some(id) = located(answer.headers()) {
+            self.name(&id);
+        }
+        let status = answer.status();
+        if status.is_success() && is_of(answer.headers(), "text/event-stream") {
+            return Ok(Some(Stream {
+                body: answer.into_body(),
+                events: Sse::new(self.server.limits().frame_from_network),
+            }));
+        }
+        let body = whole(answer.into_body(), self.server.limits().frame_from_network).await;
+        let body = body.map_err(Failure::internal)?;
+        if status.is_success() {
+            let what = "the server answered with something else than a stream of events";
+            return Err(Failure::internal(what));
+        }
+        Err(Failure::refused(status.as_u16(), &body))
+    }
+
+    /// Where runs of the session are.
+    fn runs(&self) -> String {
+        match self.thread() {
+            Some(thread) if self.known.generation == Generation::New => {
+                format!("/threads/{}/runs", segment(&thread))
+            }
+            _ => "/runs".to_owned(),
+        }
+    }
+
+    fn path(&self) -> Result<String, Failure> {
+        Ok(format!("{}/{}", self.runs(), segment(&self.named()?)))
+    }
+
+    fn thread(&self) -> Option<String> {
+        if self.session.is_thread {
+            Some(self.session.id.clone())
+        } else {
+            self.session.notes().thread.clone()
+        }
+    }
+}
+
+impl Stream {
+    /// The data of the next event; `None` at the end. What is no JSON is passed over.
+    pub(super) async fn next(&mut self) -> Result<Option<Value>, Failure> {
+        loop {
+            match self.events.next() {
+                Some(Event::Whole(data)) => {
+                    if let Ok(data) = serde_json::from_slice(&data) {
+                        return Ok(Some(data));
+                    }
+                    continue;
+                }
+                Some(Event::TooLong(_)) => {
+                    let what = "the agent said something longer than the limit";
+                    return Err(Failure::new(reply::TOO_LARGE, what));
+                }
+                None => {}
+            }
+            match self.body.frame().await {
+                Some(Ok(part)) => {
+                    if let Ok(data) = part.into_data() {
+                        self.events.feed(data);
+                    }
+                }
+                // A run whose stream broke is asked what came of it.
+                Some(Err(_)) | None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// The run's name in the head of a stream, which comes before any event does.
+fn located(headers: &HeaderMap) -> Option<String> {
+    let place = headers.get(CONTENT_LOCATION)?.to_str().ok()?;
+    let (_, after) = place.split_once("/runs/")?;
+    let id = after.split(['/', '?']).next()?;
+    (!id.is_empty() && id != "stream").then(|| id.to_owned())
+}

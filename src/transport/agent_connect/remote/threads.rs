@@ -1,0 +1,179 @@
+//! Sessions are threads: made, taken up again, listed and deleted.
+//!
+//! Not here: what is said in them (see `turn`).
+
+use std::sync::Arc;
+
+use hyper::Method;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use serde_json::{Value, json};
+
+use super::agent::Agent;
+use super::server::{Wait, segment};
+use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
+use crate::agent_connect::remote::failure::Failure;
+use crate::agent_connect::remote::{heard, told};
+use crate::agent_connect::uuid::Uuid;
+
+/// Threads that are listed.
+const LISTED: u64 = 100;
+
+/// `session/new`.
+pub(super) async fn new(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
+    let known = agent.descriptor().await?;
+    if known.locked {
+        return Err(locked());
+    }
+    warn_of_servers(&known, params);
+    let meta = params.pointer("/_meta/agentConnect").cloned();
+    let id = if known.threads() {
+        let mut metadata = known.thread_metadata(params);
+        let given = meta
+            .as_ref()
+            .and_then(|meta| meta.get("metadata")?.as_object());
+        metadata.extend(given.cloned().unwrap_or_default());
+        let body = json!({ "metadata": metadata, "if_exists": "raise" });
+        let told = agent
+            .server
+            .ask(Method::POST, "/threads", Some(&body), Wait::Server)
+            .await?;
+        // In the prose the first run makes the thread.
+        if told.is_absent() && known.generation == Generation::Old {
+            None
+        } else {
+            let id = told
+                .json()?
+                .get("thread_id")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
+            let missing = "the server made a thread and gave it no thread_id";
+            Some(id.ok_or_else(|| Failure::internal(missing))?)
+        }
+    } else {
+        None
+    };
+    let is_thread = id.is_some();
+    let id = match id {
+        Some(id) => id,
+        None => local()?,
+    };
+    let session = agent.session(&id, is_thread)?;
+    session.notes().meta = meta.unwrap_or_default();
+    Ok(json!({ "sessionId": id }))
+}
+
+/// `session/load`: the thread's messages are told again. What tools did in it is not known.
+pub(super) async fn load(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
+    let known = agent.descriptor().await?;
+    let id = named(params)?;
+    warn_of_servers(&known, params);
+    let mut messages = heard::messages(&thread(agent, id, "").await?);
+    // Where a thread does not show its messages, its state does.
+    if messages.is_empty() && known.generation == Generation::Old {
+        let state = thread(agent, id, "/state").await.unwrap_or_default();
+        messages = heard::messages(&state);
+    }
+    let session = agent.session(id, true)?;
+    {
+        let mut notes = session.notes();
+        notes.old = told::ids(&messages);
+        notes.meta = params
+            .pointer("/_meta/agentConnect")
+            .cloned()
+            .unwrap_or_default();
+    }
+    for update in told::replayed(&messages) {
+        agent.update(id, &update).await;
+    }
+    Ok(json!({}))
+}
+
+/// `session/list`.
+pub(super) async fn list(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
+    let body = json!({ "limit": LISTED });
+    let told = agent
+        .server
+        .ask(Method::POST, "/threads/search", Some(&body), Wait::Server)
+        .await?;
+    let found = told.json()?;
+    let wanted = params.get("cwd").and_then(Value::as_str);
+    let shown = |thread: &Value| {
+        let cwd = ["/metadata/acp_cwd", "/metadata/cwd"];
+        let cwd = cwd.iter().find_map(|at| thread.pointer(at)?.as_str());
+        let cwd = cwd.unwrap_or("/");
+        if wanted.is_some_and(|wanted| wanted != cwd) {
+            return None;
+        }
+        let mut session = json!({ "sessionId": thread.get("thread_id")?.as_str()?, "cwd": cwd });
+        if let Some(at) = thread.get("updated_at").and_then(Value::as_str) {
+            session["updatedAt"] = json!(at);
+        }
+        Some(session)
+    };
+    let sessions: Vec<Value> = found
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(shown)
+        .collect();
+    Ok(json!({ "sessions": sessions }))
+}
+
+/// `session/delete`.
+pub(super) async fn delete(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
+    let id = named(params)?;
+    let path = format!("/threads/{}", segment(id));
+    let told = agent
+        .server
+        .ask(Method::DELETE, &path, None, Wait::Server)
+        .await?;
+    if !told.is_good() {
+        return Err(told.refusal());
+    }
+    agent.forget(id);
+    Ok(json!({}))
+}
+
+/// A name for a session that only we know.
+fn local() -> Result<String, Failure> {
+    let mut random = [0; 16];
+    SystemRandom::new()
+        .fill(&mut random)
+        .map_err(|_| Failure::internal("the system has no random numbers"))?;
+    Ok(Uuid::random(random).to_string())
+}
+
+/// The session that a request names.
+pub(super) fn named(params: &Value) -> Result<&str, Failure> {
+    let id = params.get("sessionId").and_then(Value::as_str);
+    id.filter(|id| !id.is_empty())
+        .ok_or_else(|| Failure::invalid("\"sessionId\" is missing"))
+}
+
+/// The server asks for a key that it was not given.
+pub(super) fn locked() -> Failure {
+    let what = "Authentication required: the server asks for a key; start acp-relay with \
+                --bearer-file, or with --header \"x-api-key: …\"";
+    Failure::new(-32000, what)
+}
+
+async fn thread(agent: &Agent, id: &str, below: &str) -> Result<Value, Failure> {
+    let path = format!("/threads/{}{below}", segment(id));
+    agent
+        .server
+        .ask(Method::GET, &path, None, Wait::Server)
+        .await?
+        .json()
+}
+
+/// MCP servers run where the agent does, and most agents behind Agent Connect have no place for them.
+fn warn_of_servers(known: &Descriptor, params: &Value) {
+    let servers = params.get("mcpServers").and_then(Value::as_array);
+    let count = servers.map_or(0, Vec::len);
+    if count > 0 && !known.configures("mcp_servers") {
+        tracing::warn!(
+            count,
+            "the agent takes no MCP servers; it goes without them"
+        );
+    }
+}
