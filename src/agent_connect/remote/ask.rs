@@ -22,7 +22,7 @@ const NO: [&str; 8] = [
 #[derive(Clone, Debug, PartialEq)]
 pub enum Move {
     /// The client is asked.
-    Ask(Question),
+    Ask(Box<Question>),
     /// It cannot be asked: it is told this, and its next prompt is the answer.
     Tell(String),
     /// It cannot be asked, and this resumes the run.
@@ -76,11 +76,11 @@ pub fn ask(
 ) -> Move {
     let payload = &interrupt.payload;
     if interrupt.name == PERMISSION && payload.get("options").is_some_and(Value::is_array) {
-        return Move::Ask(permission(session, payload));
+        return Move::Ask(Box::new(permission(session, payload)));
     }
     if interrupt.name == ELICITATION && payload.get("message").is_some() {
         return if forms {
-            Move::Ask(elicitation(session, payload))
+            Move::Ask(Box::new(elicitation(session, payload)))
         } else {
             Move::Resume(with_id(
                 &payload["request_id"],
@@ -89,7 +89,7 @@ pub fn ask(
         };
     }
     if let Some((yes, no)) = approval(interrupt, schema) {
-        return Move::Ask(approve(session, run, interrupt, yes, no));
+        return Move::Ask(Box::new(approve(session, run, interrupt, yes, no)));
     }
     if !forms {
         return Move::Tell(message(payload));
@@ -103,7 +103,7 @@ pub fn ask(
             (Kind::Text, requested)
         }
     };
-    Move::Ask(Question {
+    Move::Ask(Box::new(Question {
         method: "elicitation/create",
         params: json!({
             "mode": "form",
@@ -113,7 +113,7 @@ pub fn ask(
         }),
         call: None,
         kind,
-    })
+    }))
 }
 
 impl Question {
@@ -363,7 +363,7 @@ mod tests {
 
     fn question(name: &str, payload: Value, schema: Option<&Value>) -> Question {
         match ask("s", "r", &interrupt(name, payload), schema, true) {
-            Move::Ask(question) => question,
+            Move::Ask(question) => *question,
             other => panic!("{other:?}"),
         }
     }

@@ -28,7 +28,7 @@ pub fn input(schema: Option<&Value>, prompt: &[Value], before: &[Value]) -> Resu
         .filter(|(_, property)| property.get("type").is_some_and(|kind| kind == "string"))
         .map(|(name, _)| name)
         .collect();
-    if let Some(Value::Object(given)) = serde_json::from_str(&text).ok() {
+    if let Ok(Value::Object(given)) = serde_json::from_str(&text) {
         return Ok(Value::Object(given));
     }
     let name = match strings.as_slice() {

@@ -1,5 +1,7 @@
-//! Agent Connect, served: a client over HTTP, a relay, and an agent that a test speaks for.
+//! Agent Connect: served, with a client over HTTP, a relay, and an agent that a test speaks for; and
+//! used, with a server that answers as it is written.
 
 mod flows;
 mod stage;
 mod vectors;
+mod remote;

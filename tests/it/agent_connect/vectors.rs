@@ -270,7 +270,7 @@ impl Play {
 }
 
 /// Whether all that is expected is there; more may be.
-fn covers(
+pub(super) fn covers(
     expected: &Value,
     got: &Value,
     names: &mut HashMap<String, String>,

@@ -274,7 +274,7 @@ impl Agent {
             "session/load" => threads::load(self, params).await,
             "session/list" => threads::list(self, params).await,
             "session/delete" => threads::delete(self, params).await,
-            "session/prompt" => turn::prompt(self, params, begun).await,
+            "session/prompt" => Box::pin(turn::prompt(self, params, begun)).await,
             _ => {
                 let what = format!("an agent behind Agent Connect has no {method}");
                 Err(Failure::new(-32601, what))

@@ -1,0 +1,269 @@
+//! The exchanges in which we are the client: an ACP client that a test speaks for, our agent, and a
+//! server that answers as it is written.
+//!
+//! A case may begin in the middle; what it takes for granted of the agent's descriptor is made of what
+//! is in it. The server answers of itself only what every client may ask before: which agent there
+//! is, and which runs go on.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use acp_relay::transport::{Link, registry};
+use acp_relay::wire::framing::Cut;
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Frame as Part, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+
+use super::vectors::covers;
+use crate::support::link::{next, run, say, setup};
+
+/// The agent that the exchanges have.
+const AGENT: &str = "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001";
+
+type Body = BoxBody<Bytes, std::convert::Infallible>;
+
+/// A request to the server.
+struct Asked {
+    method: String,
+    path: String,
+    body: Value,
+    answer: oneshot::Sender<Response<Body>>,
+}
+
+struct Play<'a> {
+    case: &'a Value,
+    link: Link,
+    asked: mpsc::Receiver<Asked>,
+    stream: Option<mpsc::Sender<Bytes>>,
+    /// Ids of the agent's requests: the case's, and ours.
+    ids: HashMap<String, Value>,
+}
+
+#[test]
+fn every_exchange_with_a_server_goes_as_it_is_written() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/agntcy");
+    let mut count = 0;
+    for file in fs::read_dir(folder).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        for line in text.lines() {
+            let case: Value = serde_json::from_str(line).unwrap();
+            if case["role"] == "agntcy-server-as-acp-agent" {
+                run(play(&case));
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 12, "only {count} cases");
+}
+
+async fn play(case: &Value) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (tx, asked) = mpsc::channel(16);
+    let serving = tokio::spawn(serve(listener, tx));
+    let agent = case["agent"].as_str().unwrap_or(AGENT);
+    let to = format!("agent-connect+http://{at}/{agent}")
+        .parse()
+        .unwrap();
+    let link = registry::connect(&to, &setup()).await.unwrap();
+    let mut play = Play {
+        case,
+        link,
+        asked,
+        stream: None,
+        ids: HashMap::new(),
+    };
+    let steps = case["steps"].as_array().unwrap();
+    if steps[0]["acp"]["method"] != "initialize" {
+        let form = json!({ "elicitation": { "form": {} } });
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": case.get("client").unwrap_or(&form) });
+        play.say(
+            &json!({ "jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params }),
+        )
+        .await;
+        let heard = play.hear().await;
+        assert_eq!(heard["id"], "init", "{heard}");
+    }
+    for step in steps {
+        play.step(step).await;
+    }
+    serving.abort();
+}
+
+impl Play<'_> {
+    async fn step(&mut self, step: &Value) {
+        let name = &self.case["name"];
+        if let Some(http) = step.get("http") {
+            self.answer(http).await;
+        } else if let Some(events) = step["sse"].as_array() {
+            let stream = self.stream.as_ref().expect("a stream is open");
+            for event in events {
+                let text = format!(
+                    "event: {}\ndata: {}\n\n",
+                    event["event"].as_str().unwrap(),
+                    event["data"]
+                );
+                stream.send(text.into()).await.unwrap();
+            }
+            if step["open"] != true {
+                self.stream = None;
+            }
+        } else if step["direction"] == "client_to_agent" {
+            let mut message = step["acp"].clone();
+            if message["method"].is_null() {
+                message["id"] = self.ids[&message["id"].to_string()].clone();
+            }
+            self.say(&message).await;
+        } else if let Some(expected) = step.get("acp") {
+            let heard = self.hear().await;
+            let mut wanted = expected.clone();
+            if expected["method"].is_string() && expected.get("id").is_some() {
+                self.ids
+                    .insert(expected["id"].to_string(), heard["id"].clone());
+                wanted["id"] = heard["id"].clone();
+            }
+            let judged = covers(&wanted, &heard, &mut HashMap::new());
+            judged.unwrap_or_else(|why| panic!("{name}: {why}\n{expected}\n{heard}"));
+            if expected.get("error").is_none() {
+                assert!(heard.get("error").is_none(), "{name}: {heard}");
+            }
+        }
+    }
+
+    /// Waits for the request that is written next, and answers it.
+    async fn answer(&mut self, http: &Value) {
+        loop {
+            let asked = self.asked.recv().await.expect("a request");
+            let fits = http["method"] == *asked.method && http["path"] == *asked.path;
+            if !fits {
+                self.answer_of_itself(asked);
+                continue;
+            }
+            let judged = covers(&http["request"], &asked.body, &mut HashMap::new());
+            let name = &self.case["name"];
+            judged.unwrap_or_else(|why| panic!("{name}: {why}\n{http}\n{}", asked.body));
+            let mut answer = Response::builder().status(http["status"].as_u64().unwrap() as u16);
+            for (name, value) in http["headers"].as_object().into_iter().flatten() {
+                answer = answer.header(name, value.as_str().unwrap());
+            }
+            let body = if http["content_type"] == "text/event-stream" {
+                let (tx, rx) = mpsc::channel(16);
+                self.stream = Some(tx);
+                answer = answer.header("content-type", "text/event-stream");
+                let parts = futures_util::stream::unfold(rx, |mut rx| async {
+                    let part = Part::data(rx.recv().await?);
+                    Some((Ok(part), rx))
+                });
+                StreamBody::new(parts).boxed()
+            } else {
+                whole(http.get("response"))
+            };
+            // Who asked may not want to know any more.
+            let _ = asked.answer.send(answer.body(body).unwrap());
+            return;
+        }
+    }
+
+    /// What is not written, but may be asked.
+    fn answer_of_itself(&self, asked: Asked) {
+        let answer = if asked.method == "GET" && asked.path.ends_with("/descriptor") {
+            Some(self.descriptor())
+        } else if asked.method == "GET" && asked.path.ends_with("/runs") {
+            let text = self.case.to_string();
+            let (_, after) = text.split_once("/runs/9").expect("a run");
+            let id = format!("9{}", &after[..35]);
+            Some(json!([{ "run_id": id, "status": "pending" }]))
+        } else {
+            panic!(
+                "{}: {} {} {}",
+                self.case["name"], asked.method, asked.path, asked.body
+            );
+        };
+        let _ = asked.answer.send(Response::new(whole(answer.as_ref())));
+    }
+
+    /// What the case takes for granted of its agent.
+    fn descriptor(&self) -> Value {
+        if let Some(given) = self.case.get("descriptor") {
+            return given.clone();
+        }
+        let steps = self.case["steps"].as_array().unwrap();
+        let streams = steps.iter().any(|step| {
+            step["http"]["path"]
+                .as_str()
+                .is_some_and(|path| path.ends_with("/stream"))
+        });
+        let find = |pointer: &str| steps.iter().find_map(|step| step.pointer(pointer));
+        let interrupt = find("/http/response/output/interrupt").and_then(Value::as_object);
+        let name = interrupt.and_then(|all| all.keys().next());
+        let flag = json!({ "type": "object", "properties": { "approved": { "type": "boolean" } }, "required": ["approved"] });
+        let resume = find("/acp/params/requestedSchema").unwrap_or(&flag);
+        json!({ "metadata": { "ref": { "name": "mailcomposer", "version": "0.0.1" } }, "specs": {
+            "capabilities": { "threads": true, "interrupts": true, "streaming": { "values": streams } },
+            "interrupts": [{ "interrupt_type": name, "interrupt_payload": {}, "resume_payload": resume }],
+        } })
+    }
+
+    async fn say(&mut self, message: &Value) {
+        say(&mut *self.link.tx, message.to_string()).await.unwrap();
+    }
+
+    /// The next message; requests that come meanwhile and are not written are answered.
+    async fn hear(&mut self) -> Value {
+        loop {
+            tokio::select! {
+                biased;
+                heard = next(&mut *self.link.rx) => match heard {
+                    Some(Ok(Cut::Frame(frame))) => return serde_json::from_slice(frame.as_bytes()).unwrap(),
+                    other => panic!("{}: expected a message, heard {other:?}", self.case["name"]),
+                },
+                asked = self.asked.recv() => self.answer_of_itself(asked.expect("a request")),
+            }
+        }
+    }
+}
+
+async fn serve(listener: TcpListener, tx: mpsc::Sender<Asked>) {
+    loop {
+        let (socket, _) = listener.accept().await.unwrap();
+        let tx = tx.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let tx = tx.clone();
+            async move {
+                let (method, path) = (request.method().to_string(), request.uri().to_string());
+                let body = request.into_body().collect().await?.to_bytes();
+                let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+                let (answer, answered) = oneshot::channel();
+                let asked = Asked {
+                    method,
+                    path,
+                    body,
+                    answer,
+                };
+                if tx.send(asked).await.is_err() {
+                    return Ok(Response::new(whole(None)));
+                }
+                Ok::<_, hyper::Error>(
+                    answered
+                        .await
+                        .unwrap_or_else(|_| Response::new(whole(None))),
+                )
+            }
+        });
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(socket), service));
+    }
+}
+
+fn whole(body: Option<&Value>) -> Body {
+    let bytes = body.map_or_else(Bytes::new, |body| body.to_string().into());
+    Full::new(bytes).boxed()
+}
