@@ -30,6 +30,7 @@ part "killed at random moments" python3 kill.py
 part "so can that of the trace viewer" python3 trace_viewer.py --prove
 part "the official trace viewer" python3 trace_viewer.py
 part "Agent Connect" python3 agent_connect.py
+part "somebody else's Agent Connect" python3 agent_connect_client.py
 part "recordings played again" python3 replay.py
 part "the viewer in a browser" python3 viewer.py
 # Streams of 2 GiB and floods take the optimised program; the other checks are as good on any.

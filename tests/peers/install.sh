@@ -23,6 +23,10 @@ autobahn=25.10.1
 trace_viewer=5.0.0
 agntcy=1.5.2
 langgraph=0.4.8
+langgraph_cli=0.4.40
+langgraph_api=0.16.7
+langgraph_inmem=0.36.7
+langgraph_served=1.2.22
 schemathesis=4.32.5
 virtualenv=20.21.1 # the last that makes environments for Python 2.7
 
@@ -118,6 +122,17 @@ if ! is_there agent_connect "$want"; then
     "$peers/agent_connect/bin/python" -m pip --quiet --disable-pip-version-check install \
         "agntcy-acp==$agntcy" "langgraph==$langgraph" "schemathesis==$schemathesis"
     complete agent_connect "$want"
+fi
+
+# LangGraph's own server, whose paths Agent Connect's come from.
+want="langgraph-cli $langgraph_cli langgraph-api $langgraph_api inmem $langgraph_inmem langgraph $langgraph_served"
+if ! is_there langgraph "$want"; then
+    begin langgraph "$want"
+    python3 -m venv "$peers/langgraph"
+    "$peers/langgraph/bin/python" -m pip --quiet --disable-pip-version-check install \
+        "langgraph-cli[inmem]==$langgraph_cli" "langgraph-api==$langgraph_api" \
+        "langgraph-runtime-inmem==$langgraph_inmem" "langgraph==$langgraph_served"
+    complete langgraph "$want"
 fi
 
 # A real browser: Debian's Chromium, and the library that drives it. No browser is downloaded by npm.

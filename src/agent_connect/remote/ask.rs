@@ -256,6 +256,9 @@ fn approve(session: &str, run: &str, interrupt: &Interrupt, yes: Value, no: Valu
 /// word for either. A payload without a schema is judged by what the interrupt is called.
 fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<(Value, Value)> {
     let Some(schema) = schema else {
+        if let Some(sides) = decisions(&interrupt.payload) {
+            return Some(sides);
+        }
         let name = interrupt.name.to_ascii_lowercase();
         let asks = ["approv", "confirm", "permission"]
             .iter()
@@ -279,6 +282,21 @@ fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<(Value, Val
     let (yes, no) = sides(property)?;
     let with = |side: Value| Value::Object(Map::from_iter([(name.clone(), side)]));
     Some((with(yes), with(no)))
+}
+
+/// LangChain's requests to review what an agent is about to do: each of them is decided on.
+fn decisions(payload: &Value) -> Option<(Value, Value)> {
+    if let Some(requests) = payload.get("action_requests").and_then(Value::as_array) {
+        let all = |kind: &str| vec![json!({ "type": kind }); requests.len()];
+        let decided = |kind: &str| json!({ "decisions": all(kind) });
+        return Some((decided("approve"), decided("reject")));
+    }
+    let requests = payload.as_array()?;
+    let asks = requests
+        .iter()
+        .all(|one| one.get("action_request").is_some());
+    let all = |kind: &str| json!(vec![json!({ "type": kind, "args": null }); requests.len()]);
+    (asks && !requests.is_empty()).then(|| (all("accept"), all("ignore")))
 }
 
 /// Yes and no in a schema of one value.
@@ -418,6 +436,13 @@ mod tests {
         assert_eq!(
             asked.answer(None, Permissions::Reject),
             Answer::Resume(json!({ "approved": false }))
+        );
+        let review = json!({ "action_requests": [{ "name": "rm" }, { "name": "ls" }] });
+        let asked = question("interrupt", review, None);
+        let both = json!({ "decisions": [{ "type": "approve" }, { "type": "approve" }] });
+        assert_eq!(
+            asked.answer(Some(&yes), Permissions::Reject),
+            Answer::Resume(both)
         );
         let words = json!({ "enum": ["no", "yes"] });
         let asked = question("go", json!("Go on?"), Some(&words));

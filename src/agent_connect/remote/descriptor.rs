@@ -11,6 +11,9 @@ pub enum Generation {
     New,
     /// Those before it, and of the prose.
     Old,
+    /// LangGraph's, from which they come: agents are `assistants`, a run is resumed by another one,
+    /// and its thread's state tells what came of it.
+    Graph,
 }
 
 /// An agent of a server.
@@ -55,7 +58,7 @@ impl Descriptor {
             "loadSession": self.threads(),
             "promptCapabilities": { "image": false, "audio": false, "embeddedContext": false },
         });
-        if self.threads() && self.generation == Generation::New {
+        if self.threads() && self.generation != Generation::Old {
             capabilities["sessionCapabilities"] = json!({ "list": {}, "delete": {} });
         }
         let told = |pointer: &str| self.document.pointer(pointer).and_then(Value::as_str);
@@ -71,7 +74,7 @@ impl Descriptor {
         json!({
             "protocolVersion": 1,
             "agentInfo": {
-                "name": told("/metadata/ref/name").unwrap_or(&self.id),
+                "name": told("/metadata/ref/name").or_else(|| told("/graph_id")).unwrap_or(&self.id),
                 "version": told("/metadata/ref/version").unwrap_or("unknown"),
             },
             "agentCapabilities": capabilities,
@@ -83,6 +86,7 @@ impl Descriptor {
     #[must_use]
     pub fn threads(&self) -> bool {
         match self.capability("/threads") {
+            _ if self.generation == Generation::Graph => true,
             None => self.document.is_null(),
             Some(offered) => offered,
         }
@@ -97,7 +101,7 @@ impl Descriptor {
         if self.generation == Generation::Old {
             return None;
         }
-        if self.document.is_null() {
+        if self.document.is_null() || self.generation == Generation::Graph {
             return Some(json!("values"));
         }
         let offers = |mode: &str| self.capability(&format!("/streaming/{mode}")) == Some(true);
@@ -121,6 +125,16 @@ impl Descriptor {
                     .is_some_and(|name| name == interrupt)
             })?
             .get("resume_payload")
+    }
+
+    /// The body of a run of it.
+    #[must_use]
+    pub fn body(&self, name: &str, value: Value) -> Value {
+        let ours = match self.generation {
+            Generation::Graph => "assistant_id",
+            Generation::New | Generation::Old => "agent_id",
+        };
+        json!({ ours: self.id, name: value })
     }
 
     /// The schema of its input.

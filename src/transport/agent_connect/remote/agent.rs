@@ -16,6 +16,7 @@ use super::{threads, turn};
 use crate::agent_connect::remote::descriptor::Descriptor;
 use crate::agent_connect::remote::failure::Failure;
 use crate::agent_connect::remote::heard::Interrupt;
+use crate::agent_connect::remote::told::Told;
 use crate::agent_connect::say;
 use crate::agent_connect::wish::Permissions;
 use crate::wire::{Frame, Id, IdBuf, Kind, Shape, reply, scan};
@@ -68,8 +69,8 @@ pub(super) struct Notes {
     pub(super) thread: Option<String>,
     /// What was said, if it is no thread.
     pub(super) before: Vec<Value>,
-    /// The run that waits for the next prompt, and what it asks.
-    pub(super) open: Option<(String, Interrupt)>,
+    /// The run that waits for the next prompt, what it asks, and what the client has been told of it.
+    pub(super) open: Option<(String, Interrupt, Told)>,
 }
 
 impl Agent {

@@ -12,6 +12,7 @@ use crate::agent_connect::uuid::Uuid;
 
 /// Finds an agent by its id or its name.
 pub(super) async fn learn(server: &Server, agent: &str) -> Result<Descriptor, Failure> {
+    let (mut no_agents, is_id) = (false, Uuid::read(agent).is_some());
     let id = match Uuid::read(agent) {
         Some(_) => agent.to_owned(),
         None => {
@@ -22,11 +23,17 @@ pub(super) async fn learn(server: &Server, agent: &str) -> Result<Descriptor, Fa
             match found.status {
                 401 | 403 => return Ok(Descriptor::unknown(agent.to_owned(), true)),
                 // A server without a search knows it by that name, or says so.
-                _ if found.is_absent() => agent.to_owned(),
+                _ if found.is_absent() => {
+                    no_agents = true;
+                    agent.to_owned()
+                }
                 _ => named(&found.json()?, agent),
             }
         }
     };
+    if no_agents && let Some(graph) = assistant(server, &id, is_id).await? {
+        return Ok(graph);
+    }
     let place = segment(&id);
     for (path, generation) in [
         (format!("/agents/{place}/descriptor"), Generation::New),
@@ -40,8 +47,46 @@ pub(super) async fn learn(server: &Server, agent: &str) -> Result<Descriptor, Fa
             _ => return Ok(Descriptor::new(id, generation, told.json()?)),
         }
     }
+    if is_id && let Some(graph) = assistant(server, &id, is_id).await? {
+        return Ok(graph);
+    }
     tracing::warn!(%agent, "the server does not describe this agent");
     Ok(Descriptor::unknown(id, false))
+}
+
+/// The assistant of that id, or of the graph of that name, where the server has LangGraph's paths.
+async fn assistant(
+    server: &Server,
+    agent: &str,
+    is_id: bool,
+) -> Result<Option<Descriptor>, Failure> {
+    let told = if is_id {
+        let path = format!("/assistants/{}", segment(agent));
+        server.ask(Method::GET, &path, None, Wait::Server).await?
+    } else {
+        let wanted = json!({ "graph_id": agent, "limit": 1 });
+        let path = "/assistants/search";
+        server
+            .ask(Method::POST, path, Some(&wanted), Wait::Server)
+            .await?
+    };
+    if matches!(told.status, 401 | 403) {
+        return Ok(Some(Descriptor::unknown(agent.to_owned(), true)));
+    }
+    if !told.is_good() {
+        return Ok(None);
+    }
+    let found = match told.json()? {
+        Value::Array(all) => all.into_iter().next(),
+        one => Some(one),
+    };
+    let id = found
+        .as_ref()
+        .and_then(|one| one.get("assistant_id")?.as_str());
+    let id = id.map(str::to_owned);
+    Ok(id
+        .zip(found)
+        .map(|(id, document)| Descriptor::new(id, Generation::Graph, document)))
 }
 
 /// The id of the agent of that name; the name itself when the server has none of it.

@@ -16,7 +16,7 @@ use super::agent::Session;
 use super::server::{Server, Told, Wait, is_absent, segment};
 use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
 use crate::agent_connect::remote::failure::Failure;
-use crate::agent_connect::remote::heard::{Came, Interrupt, came, messages};
+use crate::agent_connect::remote::heard::{Came, Interrupt, came, graph_came, messages};
 use crate::transport::http::client::{Event, Sse, is_of, whole};
 use crate::wire::reply;
 
@@ -53,7 +53,7 @@ impl Run<'_> {
     /// Remembers what the server calls it.
     pub(super) fn name(&self, id: &str) {
         let mut known = self.id.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get_or_insert_with(|| id.to_owned());
+        *known = Some(id.to_owned());
     }
 
     /// Starts it, to follow its events; `None` when the server does not stream.
@@ -132,6 +132,7 @@ impl Run<'_> {
     pub(super) async fn output(&self) -> Result<Came, Failure> {
         let run = self.path()?;
         let path = match self.known.generation {
+            Generation::Graph => return self.state().await,
             Generation::New => format!("{run}/wait"),
             Generation::Old => format!("{run}/output?block_timeout={BLOCK}"),
         };
@@ -190,7 +191,7 @@ impl Run<'_> {
         let Ok(run) = self.path() else {
             return;
         };
-        if self.known.generation == Generation::New {
+        if self.known.generation != Generation::Old {
             let path = format!("{run}/cancel?wait=false&action=interrupt");
             let told = self
                 .server
@@ -227,6 +228,16 @@ impl Run<'_> {
         if let Some(id) = found.and_then(|run| run.get("run_id")?.as_str()) {
             self.name(id);
         }
+    }
+
+    /// What has come of it, by the state in which it has left its thread.
+    async fn state(&self) -> Result<Came, Failure> {
+        let path = format!("/threads/{}/state", segment(&self.session.id));
+        let told = self
+            .server
+            .ask(Method::GET, &path, None, Wait::Server)
+            .await?;
+        Ok(graph_came(&told.json()?))
     }
 
     /// Asks again and again for the status of a run that cannot be waited for.
@@ -285,7 +296,7 @@ impl Run<'_> {
     /// Where runs of the session are.
     fn runs(&self) -> String {
         match self.thread() {
-            Some(thread) if self.known.generation == Generation::New => {
+            Some(thread) if self.known.generation != Generation::Old => {
                 format!("/threads/{}/runs", segment(&thread))
             }
             _ => "/runs".to_owned(),

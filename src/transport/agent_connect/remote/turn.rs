@@ -14,6 +14,7 @@ use super::agent::{Agent, Session};
 use super::run::Run;
 use super::threads::{locked, named};
 use crate::agent_connect::remote::ask::{self, Answer, Move};
+use crate::agent_connect::remote::descriptor::Generation;
 use crate::agent_connect::remote::failure::Failure;
 use crate::agent_connect::remote::heard::{self, Came, Event, Interrupt};
 use crate::agent_connect::remote::input::{self, input};
@@ -121,7 +122,8 @@ impl Turn<'_> {
         let text = input::text(prompt);
         let open = self.session.notes().open.take();
         let mut came = match open {
-            Some((id, interrupt)) => {
+            Some((id, interrupt, told)) => {
+                self.told = told;
                 self.run.name(&id);
                 let schema = self.run.known.resume_schema(&interrupt.name);
                 let payload = ask::typed(&text, schema);
@@ -147,7 +149,8 @@ impl Turn<'_> {
                 Move::Resume(payload) => (payload, None),
                 Move::Tell(text) => {
                     self.say(text_block(&text)).await;
-                    self.session.notes().open = Some((id, interrupt));
+                    let told = std::mem::take(&mut self.told);
+                    self.session.notes().open = Some((id, interrupt, told));
                     return Ok(ended("end_turn"));
                 }
                 Move::Ask(question) => {
@@ -182,7 +185,7 @@ impl Turn<'_> {
             &notes.before
         };
         let input = input(known.input_schema(), prompt, before)?;
-        let mut body = json!({ "agent_id": known.id, "input": input });
+        let mut body = known.body("input", input);
         let said = params.pointer("/_meta/agentConnect");
         let all = [Some(&notes.meta), said];
         let merged = |name: &str| {
@@ -227,11 +230,19 @@ impl Turn<'_> {
         payload: Value,
         call: Option<(Value, bool)>,
     ) -> Result<Came, Failure> {
-        self.run.resume(interrupt, payload).await?;
+        let graph = self.run.known.generation == Generation::Graph;
+        if !graph {
+            self.run.resume(interrupt, payload.clone()).await?;
+        }
         if let Some((call, granted)) = call {
             let status = if granted { "completed" } else { "failed" };
             let over = json!({ "toolCallId": call["toolCallId"], "status": status });
             self.update(with_kind(over, "tool_call_update")).await;
+        }
+        // There it is another run that answers.
+        if graph {
+            let body = self.run.known.body("command", json!({ "resume": payload }));
+            return self.start(body).await;
         }
         if self.run.known.stream_mode().is_some()
             && let Some(stream) = self.run.stream_again().await?
@@ -248,7 +259,11 @@ impl Turn<'_> {
             if let Some(id) = data.get("run_id").and_then(Value::as_str) {
                 self.run.name(id);
             }
-            match heard::event(&data) {
+            let event = match self.run.known.generation {
+                Generation::Graph => heard::graph_event(&data),
+                Generation::New | Generation::Old => heard::event(&data),
+            };
+            match event {
                 Event::Messages(messages) => self.tell(&messages).await,
                 Event::Update(update) => {
                     self.told.pass(&update);
