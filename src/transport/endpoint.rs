@@ -80,7 +80,7 @@ impl Endpoint {
         ("elephant+https://HOST[:PORT][/PATH]", "the same over TLS"),
         (
             "agent-connect+http://HOST[:PORT][/PATH]",
-            "AGNTCY's Agent Connect, served to its clients; the path is / when left out",
+            "AGNTCY's Agent Connect: the path (/) below which it is served; of an agent, PATH/AGENT_ID",
         ),
         (
             "agent-connect+https://HOST[:PORT][/PATH]",

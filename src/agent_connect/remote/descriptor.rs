@@ -129,7 +129,7 @@ impl Descriptor {
 
     /// The body of a run of it.
     #[must_use]
-    pub fn body(&self, name: &str, value: Value) -> Value {
+    pub fn body(&self, name: &str, value: &Value) -> Value {
         let ours = match self.generation {
             Generation::Graph => "assistant_id",
             Generation::New | Generation::Old => "agent_id",
@@ -183,7 +183,7 @@ impl Descriptor {
 mod tests {
     use super::*;
 
-    fn described(specs: Value) -> Descriptor {
+    fn described(specs: &Value) -> Descriptor {
         let document = json!({ "metadata": { "ref": { "name": "mailcomposer", "version": "0.0.1" } }, "specs": specs });
         Descriptor::new("a".to_owned(), Generation::New, document)
     }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn an_agent_is_what_is_said_of_it() {
         let agent = described(
-            json!({ "capabilities": { "threads": true, "streaming": { "values": true } } }),
+            &json!({ "capabilities": { "threads": true, "streaming": { "values": true } } }),
         );
         let said = agent.initialized();
         assert_eq!(
@@ -205,7 +205,7 @@ mod tests {
         );
         assert_eq!(said["authMethods"], json!([]));
         assert_eq!(agent.stream_mode(), Some(json!("values")));
-        let plain = described(json!({ "capabilities": {} }));
+        let plain = described(&json!({ "capabilities": {} }));
         assert!(!plain.threads() && plain.stream_mode().is_none());
         assert_eq!(
             plain.initialized()["agentCapabilities"]["loadSession"],
@@ -217,10 +217,10 @@ mod tests {
     fn updates_of_acp_need_no_values_beside_them() {
         let both = json!({ "streaming": { "values": true, "custom": true } });
         let ours = described(
-            json!({ "capabilities": both, "custom_streaming_update": { "properties": { "sessionUpdate": {} } } }),
+            &json!({ "capabilities": both, "custom_streaming_update": { "properties": { "sessionUpdate": {} } } }),
         );
         assert_eq!(ours.stream_mode(), Some(json!("custom")));
-        let other = described(json!({ "capabilities": both }));
+        let other = described(&json!({ "capabilities": both }));
         assert_eq!(other.stream_mode(), Some(json!(["values", "custom"])));
     }
 

@@ -79,9 +79,9 @@ pub fn text(prompt: &[Value]) -> String {
 mod tests {
     use super::*;
 
-    fn given(schema: Value, text: &str) -> Result<Value, Failure> {
+    fn given(schema: &Value, text: &str) -> Result<Value, Failure> {
         input(
-            Some(&schema),
+            Some(schema),
             &[json!({ "type": "text", "text": text })],
             &[],
         )
@@ -90,24 +90,24 @@ mod tests {
     #[test]
     fn a_prompt_takes_the_shape_that_is_asked_for() {
         let messages = json!({ "messages": [{ "role": "human", "content": "hi" }] });
-        assert_eq!(given(json!({}), "hi").as_ref(), Ok(&messages));
+        assert_eq!(given(&json!({}), "hi").as_ref(), Ok(&messages));
         assert_eq!(
-            given(json!({ "properties": { "messages": {} } }), "hi"),
+            given(&json!({ "properties": { "messages": {} } }), "hi"),
             Ok(messages)
         );
         let string = json!({ "type": "string" });
         assert_eq!(
-            given(json!({ "properties": { "topic": string } }), "hi"),
+            given(&json!({ "properties": { "topic": string } }), "hi"),
             Ok(json!({ "topic": "hi" }))
         );
         let object =
             json!({ "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } } });
-        assert_eq!(given(object.clone(), "{\"a\":1}"), Ok(json!({ "a": 1 })));
-        assert_eq!(given(object, "hi").expect_err("no object").code, -32602);
+        assert_eq!(given(&object, "{\"a\":1}"), Ok(json!({ "a": 1 })));
+        assert_eq!(given(&object, "hi").expect_err("no object").code, -32602);
         let block = json!({ "type": "text", "text": "hi" });
         assert_eq!(
             given(
-                json!({ "properties": { "messages": {}, "prompt": {} } }),
+                &json!({ "properties": { "messages": {}, "prompt": {} } }),
                 "hi"
             ),
             Ok(json!({ "prompt": [block] }))

@@ -238,8 +238,8 @@ mod tests {
     fn what_was_before_is_not_told_again() {
         let old = json!({ "type": "ai", "id": "1", "content": "Hello" });
         let human = json!({ "type": "human", "content": "And?" });
-        let mut told = Told::since(ids(&[old.clone()]));
-        assert!(told.news(&[old.clone()]).is_empty());
+        let mut told = Told::since(ids(std::slice::from_ref(&old)));
+        assert!(told.news(std::slice::from_ref(&old)).is_empty());
         assert!(told.news(&[old.clone(), human.clone()]).is_empty());
         assert_eq!(texts(&told.news(&[ai("x"), human, ai("So.")])), ["So."]);
     }

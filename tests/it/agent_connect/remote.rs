@@ -74,7 +74,9 @@ async fn play(case: &Value) {
     let to = format!("agent-connect+http://{at}/{agent}")
         .parse()
         .unwrap();
-    let link = registry::connect(&to, &setup()).await.unwrap();
+    let mut setup = setup();
+    setup.greeting.add("x-api-key: sesame").unwrap();
+    let link = registry::connect(&to, &setup).await.unwrap();
     let mut play = Play {
         case,
         link,
@@ -239,6 +241,7 @@ async fn serve(listener: TcpListener, tx: mpsc::Sender<Asked>) {
         let service = service_fn(move |request: Request<Incoming>| {
             let tx = tx.clone();
             async move {
+                assert_eq!(request.headers()["x-api-key"], "sesame");
                 let (method, path) = (request.method().to_string(), request.uri().to_string());
                 let body = request.into_body().collect().await?.to_bytes();
                 let body = serde_json::from_slice(&body).unwrap_or(Value::Null);

@@ -187,7 +187,7 @@ pub(super) fn segment(name: &str) -> String {
     for byte in name.bytes() {
         // Dots alone would lead upwards.
         let plain = byte.is_ascii_alphanumeric() || b"-_~".contains(&byte);
-        if plain || byte == b'.' && name.trim_matches('.') != "" {
+        if plain || byte == b'.' && !name.trim_matches('.').is_empty() {
             path.push(byte as char);
         } else {
             let _ = write!(path, "%{byte:02X}");

@@ -185,7 +185,7 @@ impl Turn<'_> {
             &notes.before
         };
         let input = input(known.input_schema(), prompt, before)?;
-        let mut body = known.body("input", input);
+        let mut body = known.body("input", &input);
         let said = params.pointer("/_meta/agentConnect");
         let all = [Some(&notes.meta), said];
         let merged = |name: &str| {
@@ -241,7 +241,10 @@ impl Turn<'_> {
         }
         // There it is another run that answers.
         if graph {
-            let body = self.run.known.body("command", json!({ "resume": payload }));
+            let body = self
+                .run
+                .known
+                .body("command", &json!({ "resume": payload }));
             return self.start(body).await;
         }
         if self.run.known.stream_mode().is_some()
