@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::common::Common;
 use super::{
     check, connect, demo, dialect, endpoints, exit, household, inspect, limits, listeners, replay,
-    serve, stderr, telemetry,
+    serve, shell, stderr, telemetry,
 };
 use crate::transport::Endpoint;
 
@@ -43,19 +43,24 @@ something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty m
 `connect`, and `serve` on stdio:, pass on the agent's exit where they learn of it (128 + n after
 signal n).";
 
+const VERSION: &str = concat!(env!("VERSION"), "\n", env!("TABLES"));
+
 /// Time the last lines on stderr may take to be read.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// A bridge for the Agent Client Protocol (ACP): between any editor and any agent, over any
 /// transport, byte for byte.
 #[derive(Debug, Parser)]
-#[command(name = "acp-relay", version, styles = STYLES, after_help = EXAMPLES)]
+#[command(name = "acp-relay", version = env!("VERSION"), long_version = VERSION)]
+#[command(styles = STYLES, after_help = EXAMPLES)]
 #[command(after_long_help = format!("{}\n\n{}\n\n{EXAMPLES}", endpoints::help(), limits::help()))]
 struct Cli {
     /// What is logged on stderr: error, warn, info, debug, trace, or a filter such as `agent=info`
     #[arg(
         long,
         global = true,
+        // Below what the subcommand is about.
+        display_order = 1000,
         env = "ACP_RELAY_LOG",
         value_name = "LEVEL",
         default_value = "warn"
@@ -89,6 +94,12 @@ enum Command {
     Bisect(replay::Bisect),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),
+    /// Print the script with which a shell completes this command line
+    #[command(after_help = shell::COMPLETIONS)]
+    Completions(shell::Completions),
+    /// Print the manual page, or write one for each subcommand
+    #[command(after_help = shell::MAN)]
+    Man(shell::Manual),
 }
 
 /// What `serve` is asked for.
@@ -200,6 +211,8 @@ fn obey() -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Bisect(args) => replay::bisect(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Completions(args) => shell::completions(&args, Cli::command()),
+        Command::Man(args) => shell::manual(&args, Cli::command()),
     }
 }
 

@@ -19,17 +19,21 @@ use crate::wire::framing::Framing;
 /// What all subcommands that carry messages understand.
 #[derive(Debug, Args)]
 pub(super) struct Common {
-    /// The framing of clients on byte streams
-    #[arg(long, value_enum, default_value_t)]
+    /// The framing of clients on byte streams: auto (as their first bytes show), ndjson (one
+    /// message a line) or content-length (headers, as language servers have them)
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+    #[arg(help_heading = "Framing and limits")]
     client_framing: FramingChoice,
-    /// The framing of the agent on byte streams
-    #[arg(long, value_enum, default_value_t)]
+    /// The framing of the agent on byte streams: the same words
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+    #[arg(help_heading = "Framing and limits")]
     agent_framing: FramingChoice,
     #[command(flatten)]
     tongues: TonguesArgs,
     #[command(flatten)]
     record: RecordArgs,
     /// Set a limit; the names are in `acp-relay --help`
+    #[arg(help_heading = "Framing and limits")]
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
     limits: Vec<limits::Setting>,
     #[command(flatten)]

@@ -25,6 +25,7 @@ mod replay;
 mod runtime;
 mod seldom;
 mod serve;
+mod shell;
 mod shutdown;
 mod stderr;
 mod telemetry;

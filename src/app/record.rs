@@ -25,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is recorded, and how.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Recording")]
 pub(super) struct RecordArgs {
     /// Record every conversation into a file of its own in this folder
     #[arg(long, value_name = "DIR", env = "ACP_RELAY_RECORD")]

@@ -16,6 +16,7 @@ use crate::wire::framing::Framing;
 
 /// The dialects of the two sides.
 #[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Dialects")]
 pub(super) struct TonguesArgs {
     /// What clients speak: auto (recognised by what they say; the default), canonical, or a
     /// dialect's name

@@ -17,6 +17,7 @@ mod process;
 mod recording;
 mod relay;
 mod replay;
+mod shell;
 mod support;
 mod transport;
 mod viewer;
