@@ -102,7 +102,6 @@ fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         rx: Box::new(rx),

@@ -128,7 +128,7 @@ impl Berth {
                     return Poll::Pending;
                 }
                 Poll::Ready(Some(Ok(Cut::Frame(frame)))) => self.said.push_back(frame),
-                Poll::Ready(None) if client.peer.ends_on_purpose => {
+                Poll::Ready(None) if client.rx.ended_on_purpose() => {
                     self.over = true;
                     return Poll::Ready(None);
                 }
@@ -372,7 +372,7 @@ impl Berth {
             match client.rx.poll_next(cx) {
                 Poll::Ready(Some(Ok(Cut::Frame(frame)))) => self.said.push_back(frame),
                 Poll::Ready(Some(Ok(Cut::Flaw(_)))) => {}
-                Poll::Ready(None) if client.peer.ends_on_purpose => {
+                Poll::Ready(None) if client.rx.ended_on_purpose() => {
                     self.over = true;
                     self.client = None;
                 }

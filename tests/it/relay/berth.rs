@@ -7,13 +7,15 @@
 )]
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use acp_relay::core::{Cause, Speech};
 use acp_relay::relay::{self, End, Harbour, Received, Stop};
 use acp_relay::tap::Taps;
-use acp_relay::transport::memory;
+use acp_relay::transport::{FrameStream, LinkError, memory};
 use acp_relay::wire::Limits;
+use acp_relay::wire::framing::Cut;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -30,6 +32,19 @@ struct Port {
 struct Guest {
     client: Mouth,
     reception: JoinHandle<Option<Begun>>,
+}
+
+/// A stream whose end is that of a connection that broke.
+struct Breaks(Box<dyn FrameStream>);
+
+impl FrameStream for Breaks {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        self.0.poll_next(cx)
+    }
+
+    fn ended_on_purpose(&self) -> bool {
+        false
+    }
 }
 
 /// A conversation that began.
@@ -49,7 +64,7 @@ impl Port {
     fn enter(&self) -> Guest {
         let (client, mut near) = memory::pair(&self.limits);
         near.peer.half_close = false;
-        near.peer.ends_on_purpose = false;
+        near.rx = Box::new(Breaks(near.rx));
         let harbour = Arc::clone(&self.harbour);
         let limits = Arc::clone(&self.limits);
         let reception = tokio::spawn(async move {
