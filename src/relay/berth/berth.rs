@@ -299,9 +299,15 @@ impl Berth {
                     self.history.begin(session, &frame, at);
                     self.first.extend(self.questions.unsaid(Some(session)));
                 }
-                Asked::EndOfSession(session) => self.history.end(session),
+                Asked::EndOfSession(session) => {
+                    self.history.end(session);
+                    self.questions.forget(session);
+                }
                 Asked::Prompt | Asked::Other => {}
             }
+        }
+        if let (Kind::Error, Asked::OldSession(session)) = (at.kind, &open.what) {
+            self.history.not_begun(session);
         }
         self.rest();
         if open.connection != self.connection || self.client.is_none() {

@@ -421,3 +421,76 @@ async fn the_newest_connection_of_a_client_wins() {
     begun.agent.say(&update("for the new one")).await;
     assert_eq!(gists(&mut new, 1).await, ["agent:for the new one"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_history_is_not_told_after_the_agent_has_refused_to_tell_it() {
+    let port = Port::new(Limits::default());
+    let (mut client, mut begun) = port.settle().await;
+    begun.agent.say(&update("one")).await;
+    client.hear_json().await;
+    let refused = json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -32603, "message": "no"}});
+    client
+        .say(&request(2, "session/load", json!({"sessionId": "s1"})))
+        .await;
+    begun.agent.hear_json().await;
+    begun.agent.say(&refused.to_string()).await;
+    client.hear_json().await;
+    drop(client);
+
+    let mut client = port.come_back("session/load", 0).await;
+    let asked = begun.agent.hear_json().await;
+    assert_eq!(asked["method"], "session/load");
+    let told = result(asked["id"].clone(), json!({}));
+    begun.agent.say(&update("one")).await;
+    begun.agent.say(&told).await;
+    assert_eq!(gists(&mut client, 2).await, ["agent:one", "answer"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_lists_sessions_first_gets_an_agent_of_its_own_and_the_other_goes_on_waiting() {
+    let port = Port::new(Limits::default());
+    let (client, _begun) = port.settle().await;
+    drop(client);
+    let mut guest = port.enter();
+    guest.client.say(&initialize(0, json!({}))).await;
+    guest.client.hear_json().await;
+    guest
+        .client
+        .say(&request(1, "session/list", json!({})))
+        .await;
+    let mut other = within(guest.reception).await.unwrap().unwrap();
+    assert_eq!(other.agent.hear_json().await["method"], "initialize");
+    other.agent.say(&initialized(0)).await;
+    assert_eq!(other.agent.hear_json().await["method"], "session/list");
+    let mut back = port.come_back("session/load", 0).await;
+    assert_eq!(gists(&mut back, 1).await, ["answer"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_comes_back_to_a_session_that_was_closed() {
+    let port = Port::new(Limits::default());
+    let (client, mut begun) = port.settle().await;
+    drop(client);
+    let mut client = port.come_back("session/load", 0).await;
+    client.hear_json().await;
+    begun.agent.say(&permission(7)).await;
+    client.hear_json().await;
+    client
+        .say(&request(2, "session/close", json!({"sessionId": "s1"})))
+        .await;
+    let asked = begun.agent.hear_json().await;
+    assert_eq!(asked["method"], "session/close");
+    begun
+        .agent
+        .say(&result(asked["id"].clone(), json!({})))
+        .await;
+    assert_eq!(client.hear_json().await["id"], 2);
+    drop(client);
+
+    let mut guest = port.enter();
+    guest.client.say(&initialize(0, json!({}))).await;
+    guest.client.hear_json().await;
+    let load = request(1, "session/load", json!({"sessionId": "s1"}));
+    guest.client.say(&load).await;
+    assert!(within(guest.reception).await.unwrap().is_some());
+}
