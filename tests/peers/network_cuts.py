@@ -36,9 +36,9 @@ from wires import BINARY
 # keepalive asks once a second, and all lanes share the machine.
 SILENCE = 2
 WITHIN = 8
-# How long the server waits for an HTTP client: longer than the longest cut that has to end well, and
-# than a client takes to come back, whose tries are up to some seconds apart.
-GRACE = 15
+# How long the server waits for an HTTP client, as by default: longer than the longest cut that has to
+# end well, and than a client takes to come back, whose tries are up to some seconds apart.
+GRACE = 30
 LIMITS = ["--limit", "silence=%d" % SILENCE, "--limit", "handshake=2"]
 LANES = 4
 SIDES = ("client", "server", "both")
@@ -126,6 +126,9 @@ class Lane:
                     self.wire.drop(side)
                     time.sleep(SILENCE + self.chance.uniform(0.5, 2) if longer else self.chance.uniform(0.01, 0.8))
                     self.wire.restore()
+                    if longer:
+                        # Two of these in a row would be one that is longer than the grace.
+                        time.sleep(self.chance.uniform(0.5, 3))
             except Exception as fault:
                 failed.append(fault)
             over.set()

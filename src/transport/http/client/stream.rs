@@ -35,6 +35,9 @@ const HEAD: Duration = Duration::from_secs(30);
 const GIVE_UP: Duration = Duration::from_secs(60);
 /// What is waited before a stream is opened again when the server says nothing; doubled each time.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Longest of these: servers keep a client that is gone for half a minute or so, and one that comes
+/// when the network is back must not be too late.
+const RARELY: Duration = Duration::from_secs(4);
 /// Longest wait between two tries, whatever the server says.
 const LONGEST: Duration = Duration::from_secs(15);
 /// How long a server is waited for that says when it is ready.
@@ -153,7 +156,7 @@ impl Stream {
                 return Err(why);
             }
             sleep(wait).await;
-            pause = (pause * 2).min(LONGEST);
+            pause = (pause * 2).min(RARELY);
         }
     }
 
