@@ -29,7 +29,7 @@ from pathlib import Path
 
 import isolation
 from remote_agents import Editor, Server, free_port, wait_for
-from remote_cuts import AGENT, Fault, last_answers, stop, turns
+from remote_cuts import AGENT, Fault, heard, last_answers, stop, turns
 from wires import BINARY
 
 # The shortest silence that tells (the default is 25 s), and what both sides may take to notice:
@@ -156,7 +156,9 @@ class Lane:
             told[kind] += 1
             try:
                 waiting = {editor.ask("session/prompt", sessionId="s", turn=turn) for turn in range(2)}
-                time.sleep(self.chance.uniform(0, 0.06))
+                # What is still in the pipe to a relay that ends is not answered (kill.py).
+                heard(editor)
+                time.sleep(self.chance.uniform(0, 0.05))
                 since = time.monotonic()
                 if kind == "killed":
                     if not self.wire.kill(side):
