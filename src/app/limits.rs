@@ -41,6 +41,9 @@ const BOUNDS: &[Bound] = &[
         about: "clients at a time; beyond it: error -32053 to the first request, and closed" },
     Bound { name: "handshake", field: Field::Time(|of| &mut of.handshake), range: DAY,
         about: "for connecting, TLS and the WebSocket handshake; after it: closed" },
+    Bound { name: "silence", field: Field::Time(|of| &mut of.silence), range: SILENCE,
+        about: "for the machine at the other end of a socket to confirm what it was sent, or to take \
+                more; after it: the connection has broken off" },
     Bound { name: "http-sockets", field: Field::Count(|of| &mut of.http_sockets), range: ANY,
         about: "sockets of one HTTP listener, WebSockets apart; at it: new ones wait" },
     Bound { name: "http-requests", field: Field::Count(|of| &mut of.http_requests), range: ANY,
@@ -90,6 +93,9 @@ const MESSAGE: RangeInclusive<u64> = 1024..=(2 << 30);
 const ANY: RangeInclusive<u64> = 1..=(1 << 30);
 /// In milliseconds.
 const DAY: RangeInclusive<u64> = 0..=86_400_000;
+
+/// What keepalive can do, in milliseconds.
+const SILENCE: RangeInclusive<u64> = 1000..=86_400_000;
 
 /// Widest line of `--help`.
 const WIDTH: usize = 98;

@@ -31,8 +31,6 @@ pub struct Peer {
     pub name: String,
     /// Whether one direction can end while the other goes on.
     pub half_close: bool,
-    /// An end of its stream means that it wants no more, rather than that a connection broke.
-    pub ends_on_purpose: bool,
     /// How it is related to us.
     pub kind: PeerKind,
 }
@@ -52,6 +50,11 @@ pub enum PeerKind {
 pub trait FrameStream: Send {
     /// The next thing heard; `None` when the peer has ended its stream.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>>;
+    /// Whether the end that was heard means that the peer wants no more, rather than that a
+    /// connection broke.
+    fn ended_on_purpose(&self) -> bool {
+        true
+    }
 }
 
 /// What is said to a peer, in the order it was given.

@@ -66,7 +66,6 @@ pub fn pair(limits: &Limits) -> (Link, Link) {
         peer: Peer {
             name: format!("memory:{name}"),
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         rx: Box::new(Ear {

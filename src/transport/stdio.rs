@@ -131,7 +131,6 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
         peer: Peer {
             name: Endpoint::Stdio.to_string(),
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Parent,
         },
         rx: Box::new(rx),

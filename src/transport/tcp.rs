@@ -1,7 +1,12 @@
 //! Frames over TCP: `tcp://HOST:PORT`.
 //!
-//! Also where WebSockets get their sockets from, so that every socket is set up alike: no delay
-//! for small messages, and keepalive, so that a peer whose machine has vanished is noticed.
+//! Also where HTTP and WebSockets get their sockets from, so that every socket is set up alike: no
+//! delay for small messages, and an end when the other machine confirms nothing any more.
+//!
+//! # Why
+//! **Both keepalive and `TCP_USER_TIMEOUT`.** Keepalive asks only where nothing is on its way. What
+//! is sent into a network that is gone is repeated by Linux for a quarter of an hour, and streams of
+//! events, whose signs of life are sent by us, would have it so always.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,6 +20,10 @@ use super::{
     Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Peer, PeerKind, Setup, Transport,
 };
 use super::{failure, stream};
+use crate::wire::Limits;
+
+/// Shortest time that keepalive knows.
+const LEAST: Duration = Duration::from_secs(1);
 
 /// The transport behind `tcp://`.
 #[derive(Debug)]
@@ -69,7 +78,7 @@ impl Transport for Tcp {
 impl Listener for Bound {
     fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
         Box::pin(async move {
-            let (stream, address) = match accept(&self.socket).await {
+            let (stream, address) = match accept(&self.socket, &self.setup.limits).await {
                 Ok(accepted) => accepted,
                 Err(fault) => return Some(Err(fault)),
             };
@@ -93,7 +102,6 @@ fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         rx: Box::new(rx),
@@ -119,7 +127,7 @@ pub(super) async fn dial(
         let stream = TcpStream::connect(&addresses[..])
             .await
             .map_err(|source| failure::not_connected(to, &source))?;
-        tune(&stream);
+        tune(&stream, setup.limits.silence);
         Ok(stream)
     })
     .await
@@ -140,11 +148,14 @@ pub(super) async fn bind(
 }
 
 /// Accepts a socket; peers that have gone before they were accepted are passed over.
-pub(super) async fn accept(socket: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+pub(super) async fn accept(
+    socket: &TcpListener,
+    limits: &Limits,
+) -> io::Result<(TcpStream, SocketAddr)> {
     loop {
         match socket.accept().await {
             Ok((stream, address)) => {
-                tune(&stream);
+                tune(&stream, limits.silence);
                 return Ok((stream, address));
             }
             Err(fault) if gone_already(&fault) => {}
@@ -171,15 +182,28 @@ async fn resolve(endpoint: &Endpoint, host: &str, port: u16) -> Result<Vec<Socke
 }
 
 /// Sets what every socket gets. A system that lacks an option serves us without it.
-fn tune(stream: &TcpStream) {
+fn tune(stream: &TcpStream, silence: Duration) {
+    // Half of the time may pass before the other machine is asked; then it is asked five times.
     let keepalive = TcpKeepalive::new()
-        .with_time(Duration::from_secs(30))
-        .with_interval(Duration::from_secs(10))
-        .with_retries(3);
+        .with_time((silence / 2).max(LEAST))
+        .with_interval((silence / 10).max(LEAST))
+        .with_retries(5);
+    let socket = SockRef::from(stream);
     let set = stream
         .set_nodelay(true)
-        .and_then(|()| SockRef::from(stream).set_tcp_keepalive(&keepalive));
+        .and_then(|()| socket.set_tcp_keepalive(&keepalive))
+        .and_then(|()| confirm_within(&socket, silence));
     if let Err(fault) = set {
         tracing::debug!(%fault, "a socket option could not be set");
     }
+}
+
+#[cfg(target_os = "linux")]
+fn confirm_within(socket: &SockRef<'_>, silence: Duration) -> io::Result<()> {
+    socket.set_tcp_user_timeout(Some(silence.max(LEAST)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn confirm_within(_: &SockRef<'_>, _: Duration) -> io::Result<()> {
+    Ok(())
 }

@@ -159,7 +159,6 @@ fn link(stream: UnixStream, name: String, setup: &Setup) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         rx: Box::new(rx),

@@ -42,6 +42,9 @@ pub struct Limits {
     pub connections: usize,
     /// Time a new connection has for TLS and the WebSocket handshake. After it: closed.
     pub handshake: Duration,
+    /// Time the machine at the other end of a socket may confirm nothing of what it is sent, or have
+    /// no room for it. After it: the connection has broken off.
+    pub silence: Duration,
     /// Sockets of one HTTP listener at a time, WebSockets apart. At it: new ones wait.
     pub http_sockets: usize,
     /// Requests at a time on one HTTP/2 socket, open streams included. Beyond it: refused.
@@ -105,6 +108,7 @@ impl Default for Limits {
             strays: 100,
             connections: 1024,
             handshake: Duration::from_secs(10),
+            silence: Duration::from_secs(25),
             http_sockets: 8192,
             http_requests: 128,
             http_strangers: 64,

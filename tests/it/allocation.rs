@@ -42,7 +42,6 @@ fn link(half_close: bool) -> (Link, DuplexStream) {
         peer: Peer {
             name: "duplex".to_owned(),
             half_close,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         rx: Box::new(rx),

@@ -24,7 +24,8 @@ part "curl and nghttp" ./http_tools.sh
 part "a browser" node browser.mjs
 part "clients that come back" python3 returns.py
 part "remote agents over HTTP and WebSocket" python3 remote_agents.py
-part "the network cut 200 times" python3 remote_cuts.py
+part "connections reset 200 times" python3 remote_cuts.py
+part "the network taken away 200 times" python3 network_cuts.py
 part "JSON through every pair of wires" python3 json_suite.py
 part "killed at random moments" python3 kill.py
 part "so can that of the trace viewer" python3 trace_viewer.py --prove

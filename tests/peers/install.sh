@@ -107,6 +107,18 @@ if ! is_there acpremote "$want"; then
     complete acpremote "$want"
 fi
 
+# What takes the network away (network_cuts.py), and TLS in front of a server that has none
+# (remote_agents.py). Both say so when they have to do without.
+for tool in nft:nftables ss:iproute2 nginx:nginx-light; do
+    PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null && continue
+    if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+        apt-get install -y -qq --no-install-recommends "${tool#*:}" > /dev/null 2>&1 \
+            || { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${tool#*:}"; } > /dev/null 2>&1 || true
+    fi
+    PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null \
+        || echo "peers: skipped: ${tool%:*}, for apt-get cannot install ${tool#*:} here" >&2
+done
+
 # A real browser: Debian's Chromium, and the library that drives it. No browser is downloaded by npm.
 want="playwright-core $playwright"
 if ! command -v chromium > /dev/null; then

@@ -128,7 +128,7 @@ impl Berth {
                     return Poll::Pending;
                 }
                 Poll::Ready(Some(Ok(Cut::Frame(frame)))) => self.said.push_back(frame),
-                Poll::Ready(None) if client.peer.ends_on_purpose => {
+                Poll::Ready(None) if client.rx.ended_on_purpose() => {
                     self.over = true;
                     return Poll::Ready(None);
                 }
@@ -299,9 +299,15 @@ impl Berth {
                     self.history.begin(session, &frame, at);
                     self.first.extend(self.questions.unsaid(Some(session)));
                 }
-                Asked::EndOfSession(session) => self.history.end(session),
+                Asked::EndOfSession(session) => {
+                    self.history.end(session);
+                    self.questions.forget(session);
+                }
                 Asked::Prompt | Asked::Other => {}
             }
+        }
+        if let (Kind::Error, Asked::OldSession(session)) = (at.kind, &open.what) {
+            self.history.not_begun(session);
         }
         self.rest();
         if open.connection != self.connection || self.client.is_none() {
@@ -372,7 +378,7 @@ impl Berth {
             match client.rx.poll_next(cx) {
                 Poll::Ready(Some(Ok(Cut::Frame(frame)))) => self.said.push_back(frame),
                 Poll::Ready(Some(Ok(Cut::Flaw(_)))) => {}
-                Poll::Ready(None) if client.peer.ends_on_purpose => {
+                Poll::Ready(None) if client.rx.ended_on_purpose() => {
                     self.over = true;
                     self.client = None;
                 }

@@ -86,7 +86,6 @@ pub fn spawn(argv: &[OsString], dir: Option<&Path>, limits: &Limits) -> Result<C
         peer: Peer {
             name: format!("process {pid} ({})", program::printable(name)),
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Child,
         },
         stdin: stdin.expect("stdin was asked for"),

@@ -71,7 +71,6 @@ pub(super) fn open(name: String, actor: Actor, live: Option<Link>) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         rx: Box::new(Ear {

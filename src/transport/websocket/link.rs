@@ -52,7 +52,6 @@ where
         peer: Peer {
             name,
             half_close: false,
-            ends_on_purpose: false,
             kind: PeerKind::Remote,
         },
         rx: Box::new(rx),

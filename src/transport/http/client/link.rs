@@ -63,7 +63,6 @@ pub(super) fn link(exchange: Arc<Exchange>) -> Link {
         peer: Peer {
             name: exchange.to.to_string(),
             half_close: false,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         hold: Box::new(Life {

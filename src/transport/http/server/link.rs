@@ -34,7 +34,6 @@ pub(super) fn link(connection: &Arc<Connection>, register: &Arc<Register>, name:
         peer: Peer {
             name,
             half_close: false,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         rx: Box::new(Ear {

@@ -170,7 +170,7 @@ impl Server {
             }
             let accept = async {
                 let place = self.places.clone().acquire_owned().await;
-                (place, tcp::accept(&socket).await)
+                (place, tcp::accept(&socket, &self.desk.limits).await)
             };
             let (place, accepted) = tokio::select! {
                 accepted = accept => accepted,

@@ -3,7 +3,7 @@
 //!
 //! `listen` is the port and `socket` what stands on it; `desk` is what all requests share. A
 //! request passes `door`, then `routes`, and is answered by `post`, `stream`, `upgrade` or
-//! `elephant` with an `answer`, or refused (`refuse`); `body` reads what it brings. A `connection`
+//! `elephant` with an `answer`, or refused (`refuse`; `bare` is what hyper refuses); `body` reads what it brings. A `connection`
 //! is what a client's requests have in common, kept in the `register`: `inbound` takes its
 //! messages, once each (`repeated`) and in their order (`turn`), `routing` finds the stream for what the agent says, `streams`
 //! keeps it, `events` writes it, and `link` shows all of it to the relay as a link. Not here:
@@ -27,6 +27,7 @@
 //! leaves with the bytes it came with.
 
 mod answer;
+mod bare;
 mod body;
 mod connection;
 mod desk;

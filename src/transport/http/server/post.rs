@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, SET_COOKIE};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, SET_COOKIE};
 use hyper::{Request, StatusCode};
 
 use super::answer::{self, Answer};
@@ -92,17 +92,20 @@ pub(super) fn only<'a>(
     }
 }
 
-/// Refuses all but JSON. Web pages may post other types anywhere without asking first.
+/// Refuses all but JSON as it is. Web pages may post other types anywhere without asking first.
 pub(super) fn check_type(fields: &HeaderMap) -> Result<(), Refusal> {
-    let given = fields.get(CONTENT_TYPE).map(|value| value.as_bytes());
-    let essence = given.and_then(|value| value.split(|byte| *byte == b';').next());
-    let is_json =
-        essence.is_some_and(|name| name.trim_ascii().eq_ignore_ascii_case(b"application/json"));
-    if is_json {
-        return Ok(());
+    let refusal = |why: &'static str| Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+    let given = only(fields, &CONTENT_TYPE)?;
+    let essence = given.and_then(|value| value.split(';').next());
+    if !essence.is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json")) {
+        return Err(refusal("Content-Type must be application/json"));
     }
-    let why = "Content-Type must be application/json";
-    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+    match only(fields, &CONTENT_ENCODING)? {
+        Some(coding) if !coding.trim().eq_ignore_ascii_case("identity") => Err(refusal(
+            "bodies are taken as they are, without a Content-Encoding",
+        )),
+        _ => Ok(()),
+    }
 }
 
 async fn initialize(

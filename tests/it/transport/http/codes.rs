@@ -48,6 +48,8 @@ const CASES: &[Case] = &[
     ("POST", "/acp", &[], INITIALIZE, 415, "application/json"),
     ("POST", "/acp", &[("content-type", "text/plain")], INITIALIZE, 415, "application/json"),
     ("POST", "/acp", &[("content-type", "application/json-rpc")], INITIALIZE, 415, "application/json"),
+    ("POST", "/acp", &[JSON, ("content-type", "text/plain")], INITIALIZE, 400, "twice"),
+    ("POST", "/acp", &[JSON, ("content-encoding", "gzip")], INITIALIZE, 415, "Content-Encoding"),
     ("POST", "/acp", &[JSON], "", 400, "-32700"),
     ("POST", "/acp", &[JSON], "{\"jsonrpc\":", 400, "-32700"),
     ("POST", "/acp", &[JSON], "\"text\"", 400, "-32600"),

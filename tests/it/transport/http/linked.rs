@@ -54,7 +54,6 @@ pub(in super::super) async fn pair(site: &mut Site) -> (Link, Link) {
         peer: Peer {
             name: "http".to_owned(),
             half_close: false,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         rx: Box::new(Ear {
