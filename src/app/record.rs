@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::tongues::Tongues;
 use super::{cli, exit};
+use crate::core::Note;
 use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
 use crate::relay::Stop;
@@ -225,15 +226,27 @@ impl Take {
         &self.stop
     }
 
-    /// Waits until all is written.
-    pub(super) async fn end(self) {
-        match tokio::time::timeout(PATIENCE, self.end).await {
-            Ok(Ok(Outcome::Kept(path))) => tracing::info!("recorded in {path}"),
-            Ok(Ok(Outcome::Dropped)) => tracing::debug!("nothing went wrong; not kept"),
+    /// Waits until all is written; a note when it could not be.
+    pub(super) async fn end(self) -> Option<Note> {
+        let why = match tokio::time::timeout(PATIENCE, self.end).await {
+            Ok(Ok(Outcome::Kept(path))) => {
+                tracing::info!("recorded in {path}");
+                return None;
+            }
+            Ok(Ok(Outcome::Dropped)) => {
+                tracing::debug!("nothing went wrong; not kept");
+                return None;
+            }
             // It was said when it happened.
-            Ok(Ok(Outcome::Failed(_)) | Err(_)) => {}
-            Err(_) => tracing::error!("the end of the recording could not be written in time"),
-        }
+            Ok(Ok(Outcome::Failed(why))) => why,
+            Ok(Err(_)) => "the recorder is gone".to_owned(),
+            Err(_) => {
+                let why = "the end of the recording could not be written in time";
+                tracing::error!("{why}");
+                why.to_owned()
+            }
+        };
+        Some(Note::Unrecorded { why })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod crash;
 mod format;
+mod full;
 mod recorder;
 mod secrets;
 mod stage;
