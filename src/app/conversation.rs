@@ -9,8 +9,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::common::Ground;
-use super::exit;
+use super::margin::Margin;
 use super::record::Take;
+use super::{discretion, exit};
 use crate::core::{Cause, Note};
 use crate::relay::{self, End, Stop};
 use crate::tap::{Journal, Tally, Taps};
@@ -37,6 +38,8 @@ pub(super) enum NoAgent {
 /// The agent's hold; remembers what it said last.
 struct Heard {
     hold: Box<dyn Hold>,
+    /// Where its stderr is recorded.
+    margin: Option<Arc<Margin>>,
     tail: Arc<OnceLock<String>>,
 }
 
@@ -88,6 +91,7 @@ pub(super) async fn carry(client: Link, mut agent: Link, ground: &Ground) -> End
     let tail = Arc::new(OnceLock::new());
     agent.hold = Box::new(Heard {
         hold: agent.hold,
+        margin: take.as_ref().map(Take::margin),
         tail: Arc::clone(&tail),
     });
     let speech = ground.tongues.speech();
@@ -198,7 +202,10 @@ impl Hold for Heard {
     }
 
     fn stderr_tail(&self) -> String {
-        let tail = self.hold.stderr_tail();
+        let tail = discretion::clean(&self.hold.stderr_tail()).into_owned();
+        if let Some(margin) = &self.margin {
+            margin.end();
+        }
         // Asked for once, when the agent has exited.
         let _ = self.tail.set(tail.clone());
         tail

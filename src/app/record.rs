@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::oneshot;
 
+use super::margin::Margin;
 use super::tongues::Tongues;
 use super::{cli, exit};
 use crate::core::Note;
@@ -94,6 +95,7 @@ pub(super) struct Studio {
 #[derive(Debug)]
 pub(super) struct Take {
     stop: Stop,
+    margin: Arc<Margin>,
     end: oneshot::Receiver<Outcome>,
 }
 
@@ -211,12 +213,17 @@ impl Studio {
                 what: agent.peer.name.clone(),
             });
         }
-        agent.hold.hear_stderr(Box::new(move |bytes| {
-            if !bytes.is_empty() {
-                remarks.stderr(bytes);
-            }
-        }));
-        Ok((recorder, Take { stop: own, end }))
+        let margin = Arc::new(Margin::new(remarks));
+        let ear = Arc::clone(&margin);
+        agent
+            .hold
+            .hear_stderr(Box::new(move |bytes| ear.hear(bytes)));
+        let take = Take {
+            stop: own,
+            margin,
+            end,
+        };
+        Ok((recorder, take))
     }
 }
 
@@ -224,6 +231,11 @@ impl Take {
     /// What ends the conversation.
     pub(super) const fn stop(&self) -> &Stop {
         &self.stop
+    }
+
+    /// Where the agent's stderr goes.
+    pub(super) fn margin(&self) -> Arc<Margin> {
+        Arc::clone(&self.margin)
     }
 
     /// Waits until all is written; a note when it could not be.
@@ -250,7 +262,7 @@ impl Take {
     }
 }
 
-fn random<const N: usize>() -> Option<[u8; N]> {
+pub(super) fn random<const N: usize>() -> Option<[u8; N]> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(bytes)
