@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use super::discretion::clean_line;
+use super::discretion::Lines;
 
 /// Lines that may wait. Beyond it: lost, and counted.
 const LINES: usize = 1024;
@@ -84,7 +84,7 @@ impl Stderr {
             let thread = std::thread::Builder::new().name("stderr".to_owned());
             if thread.spawn(|| self.write()).is_err() {
                 drop(queue);
-                put(&clean_line(line));
+                put(&Lines::default().clean(line));
                 return;
             }
             queue.writer = Writer::Idle;
@@ -100,12 +100,13 @@ impl Stderr {
 
     /// The thread.
     fn write(&self) {
+        let mut lines = Lines::default();
         let mut queue = self.lock();
         loop {
             if let Some(line) = queue.next() {
                 queue.writer = Writer::Busy;
                 drop(queue);
-                put(&clean_line(line));
+                put(&lines.clean(line));
                 queue = self.lock();
             } else {
                 queue.writer = Writer::Idle;

@@ -3,6 +3,7 @@
 mod crash;
 mod format;
 mod full;
+mod leaks;
 mod recorder;
 mod secrets;
 mod stage;
