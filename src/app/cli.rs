@@ -2,6 +2,7 @@
 //!
 //! Not here: what a subcommand does (each has its own file).
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,8 +14,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::common::Common;
 use super::{
-    check, connect, demo, dialect, endpoints, exit, household, inspect, limits, listeners, replay,
-    serve, shell, stderr, telemetry,
+    check, connect, demo, dialect, discretion, endpoints, exit, household, inspect, limits,
+    listeners, replay, serve, shell, stderr, telemetry,
 };
 use crate::transport::Endpoint;
 
@@ -38,7 +39,7 @@ Examples:
       A recording as the agent; `acp-relay replay --help` has more.
 
 Exit codes: 0 all well; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
-something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table; 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system; 73 socket file;
+something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table; 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system; 73 socket file or (`--record-strict`) recording;
 75 stopped before the agent was reached, or told twice to stop; 76 protocol; 77 not permitted.
 `connect`, and `serve` on stdio:, pass on the agent's exit where they learn of it (128 + n after
 signal n).";
@@ -189,6 +190,12 @@ fn obey() -> ExitCode {
     let cli = match Cli::try_parse().map_err(with_tip) {
         Ok(cli) => cli,
         Err(error) => {
+            // An argument that is quoted may be an address with a password in it.
+            let text = error.to_string();
+            if let Cow::Owned(clean) = discretion::clean(&text) {
+                stderr::say(clean.trim_end());
+                return ExitCode::from(exit::USAGE);
+            }
             // It is said on stdout when it was asked for, and nobody is told when that is closed.
             let _ = error.print();
             return if error.use_stderr() {

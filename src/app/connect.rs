@@ -39,7 +39,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     match reached {
         Ok(agent) => {
             let end = carry(client, agent, &ground).await;
-            Ok(exit::of_end(&end, stop))
+            Ok(exit::of_end(&end, &ground))
         }
         Err(why) => {
             let code = cli::fail(why.code(), &why);

@@ -11,8 +11,10 @@ use clap::{Args, ValueEnum};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::oneshot;
 
+use super::margin::Margin;
 use super::tongues::Tongues;
 use super::{cli, exit};
+use crate::core::Note;
 use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
 use crate::relay::Stop;
@@ -93,6 +95,7 @@ pub(super) struct Studio {
 #[derive(Debug)]
 pub(super) struct Take {
     stop: Stop,
+    margin: Arc<Margin>,
     end: oneshot::Receiver<Outcome>,
 }
 
@@ -210,12 +213,17 @@ impl Studio {
                 what: agent.peer.name.clone(),
             });
         }
-        agent.hold.hear_stderr(Box::new(move |bytes| {
-            if !bytes.is_empty() {
-                remarks.stderr(bytes);
-            }
-        }));
-        Ok((recorder, Take { stop: own, end }))
+        let margin = Arc::new(Margin::new(remarks));
+        let ear = Arc::clone(&margin);
+        agent
+            .hold
+            .hear_stderr(Box::new(move |bytes| ear.hear(bytes)));
+        let take = Take {
+            stop: own,
+            margin,
+            end,
+        };
+        Ok((recorder, take))
     }
 }
 
@@ -225,19 +233,36 @@ impl Take {
         &self.stop
     }
 
-    /// Waits until all is written.
-    pub(super) async fn end(self) {
-        match tokio::time::timeout(PATIENCE, self.end).await {
-            Ok(Ok(Outcome::Kept(path))) => tracing::info!("recorded in {path}"),
-            Ok(Ok(Outcome::Dropped)) => tracing::debug!("nothing went wrong; not kept"),
+    /// Where the agent's stderr goes.
+    pub(super) fn margin(&self) -> Arc<Margin> {
+        Arc::clone(&self.margin)
+    }
+
+    /// Waits until all is written; a note when it could not be.
+    pub(super) async fn end(self) -> Option<Note> {
+        let why = match tokio::time::timeout(PATIENCE, self.end).await {
+            Ok(Ok(Outcome::Kept(path))) => {
+                tracing::info!("recorded in {path}");
+                return None;
+            }
+            Ok(Ok(Outcome::Dropped)) => {
+                tracing::debug!("nothing went wrong; not kept");
+                return None;
+            }
             // It was said when it happened.
-            Ok(Ok(Outcome::Failed(_)) | Err(_)) => {}
-            Err(_) => tracing::error!("the end of the recording could not be written in time"),
-        }
+            Ok(Ok(Outcome::Failed(why))) => why,
+            Ok(Err(_)) => "the recorder is gone".to_owned(),
+            Err(_) => {
+                let why = "the end of the recording could not be written in time";
+                tracing::error!("{why}");
+                why.to_owned()
+            }
+        };
+        Some(Note::Unrecorded { why })
     }
 }
 
-fn random<const N: usize>() -> Option<[u8; N]> {
+pub(super) fn random<const N: usize>() -> Option<[u8; N]> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(bytes)

@@ -211,7 +211,7 @@ impl House {
         match conversation::reach(&self.agent, &self.ground.agent, &self.ground.stop).await {
             Ok(agent) => {
                 let end = carry(client, agent, &self.ground).await;
-                exit::of_end(&end, &self.ground.stop)
+                exit::of_end(&end, &self.ground)
             }
             Err(why) => {
                 tracing::error!("no agent: {why}");

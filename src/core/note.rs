@@ -123,6 +123,11 @@ pub enum Note {
         /// `SIGTERM` or `SIGKILL`.
         signal: &'static str,
     },
+    /// The conversation should have been recorded and was not, or not to its end.
+    Unrecorded {
+        /// Why, for a person.
+        why: String,
+    },
 }
 
 impl Note {
@@ -133,7 +138,7 @@ impl Note {
     }
 
     /// All names, in the order of [`Note::index`].
-    pub const NAMES: [&'static str; 16] = [
+    pub const NAMES: [&'static str; 17] = [
         "stray_line",
         "refused",
         "batch",
@@ -150,6 +155,7 @@ impl Note {
         "recognised",
         "translated",
         "dialect",
+        "unrecorded",
     ];
 
     /// The place of its name in [`Note::NAMES`].
@@ -172,6 +178,7 @@ impl Note {
             Self::Recognised { .. } => 13,
             Self::Translated { .. } => 14,
             Self::Dialect { .. } => 15,
+            Self::Unrecorded { .. } => 16,
         }
     }
 }
@@ -253,6 +260,7 @@ impl fmt::Display for Note {
             Self::Stopping { signal } => {
                 write!(f, "the agent did not end by itself; sending {signal}")
             }
+            Self::Unrecorded { why } => write!(f, "not recorded to its end: {why}"),
         }
     }
 }

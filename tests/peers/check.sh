@@ -28,6 +28,9 @@ part "connections reset 200 times" python3 remote_cuts.py
 part "the network taken away 200 times" python3 network_cuts.py
 part "JSON through every pair of wires" python3 json_suite.py
 part "killed at random moments" python3 kill.py
+part "torn recordings can be told" python3 torn.py --prove
+part "recorders killed 1 000 times" python3 torn.py
+part "disks that are full" python3 full_disk.py
 part "so can that of the trace viewer" python3 trace_viewer.py --prove
 part "the official trace viewer" python3 trace_viewer.py
 part "recordings played again" python3 replay.py

@@ -12,6 +12,7 @@ use clap::Args;
 use super::play::{Outcome, Play};
 use super::report;
 use crate::app::console::Output;
+use crate::app::discretion::clean;
 use crate::app::{cli, exit, household};
 use crate::recording::replay::Script;
 use crate::wire::Side;
@@ -90,7 +91,7 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
         .as_bytes(),
     );
     for line in report::lines(&args.file.display().to_string(), &outcome) {
-        output.line(line.as_bytes());
+        output.line(clean(&line).as_bytes());
     }
     Ok(output.done(exit::DEVIATES))
 }
