@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use acp_relay::recording::Peer;
@@ -51,7 +51,7 @@ fn pass(recorder: &mut Recorder, frame: &Frame, count: u64) {
 fn wait(recorder: &mut Recorder) {
     let mut room = pin!(poll_fn(|cx| recorder.poll_room(cx)));
     let mut cx = Context::from_waker(Waker::noop());
-    while let Poll::Pending = room.as_mut().poll(&mut cx) {
+    while room.as_mut().poll(&mut cx).is_pending() {
         std::thread::yield_now();
     }
 }
