@@ -28,6 +28,7 @@ mod conversation;
 mod event;
 mod files;
 pub mod filter;
+pub mod lint;
 mod parse;
 pub mod patch;
 mod read;

@@ -11,12 +11,12 @@ use std::time::Duration;
 use clap::Args;
 
 use super::command::{recording, unreadable};
-use super::lint::Linter;
 use super::page::{Page, Style};
 use super::select::Selection;
 use crate::app::console::remark;
 use crate::app::exit;
 use crate::recording::filter::{Facts, Field, Filter};
+use crate::recording::lint::Linter;
 use crate::recording::{
     Conversation, Entry, Event, Exchange, Found, Reader, Recording, Source, What, open, segments,
 };
