@@ -124,8 +124,13 @@ impl Answer {
 
 impl Paper {
     fn new() -> Self {
+        Self::segment(0)
+    }
+
+    fn segment(segment: u64) -> Self {
         let mut text = Vec::new();
         let header = Header {
+            segment,
             id: "ab".repeat(16),
             began: 1_795_190_340_000_000,
             client: Peer {
@@ -281,7 +286,7 @@ fn what_is_recorded_meanwhile_comes_to_who_waits() {
         digest: String::new(),
     });
     file.write_all(&paper.text[written..]).unwrap();
-    let mut next = Paper::new();
+    let mut next = Paper::segment(1);
     next.n = paper.n;
     next.turn();
     next.end();

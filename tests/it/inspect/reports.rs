@@ -12,7 +12,7 @@ use super::{CAPTURES, answer, capture, import, recording, vectors};
 fn figures_and_findings_of_real_captures() {
     let folder = tempfile::tempdir().unwrap();
     for name in CAPTURES {
-        let file = import(folder.path(), &capture(name), &name.replace('.', "-"));
+        let file = import(folder.path(), &capture(name), name);
         let fails = i32::from(name.starts_with("codex"));
         for (what, args, code) in [
             ("stats", ["stats", &file], 0),
