@@ -24,6 +24,7 @@
 //! ```
 
 pub mod canonical;
+pub mod capture;
 mod conversation;
 mod event;
 mod files;
