@@ -21,6 +21,7 @@ use super::query::Query;
 use super::shelf::Shelf;
 use super::{page, rows};
 use crate::dialect::Library;
+use crate::recording::filter::{Fault, Filter};
 
 /// How long a page that waits for news is kept waiting.
 const LONG_POLL: Duration = Duration::from_secs(20);
@@ -93,8 +94,13 @@ impl Viewer {
         match what {
             "state" => state(&name, &book, &query).await,
             "rows" => {
-                let rows = blocking(move || rows::rows(&book, &query)).await?;
+                let filter = asked(&query)?;
+                let rows = blocking(move || rows::rows(&book, &query, filter.as_ref())).await?;
                 Ok(found(JSON, rows))
+            }
+            "findings" => {
+                let list = blocking(move || Ok(rows::findings(&book, &query))).await?;
+                Ok(found(JSON, list.to_string()))
             }
             "turns" => {
                 let turns = blocking(move || Ok(rows::turns(&book, &query))).await?;
@@ -110,6 +116,18 @@ impl Viewer {
                 ranged(line.await?, range.as_ref())
             }
             _ => Err(nothing()),
+        }
+    }
+}
+
+/// The filter of a question, if it has one.
+fn asked(query: &Query) -> Result<Option<Filter>, Refused> {
+    match query.text("q").trim() {
+        "" => Ok(None),
+        text => {
+            let filter = text.parse::<Filter>();
+            let refused = |fault: Fault| Refused(StatusCode::BAD_REQUEST, fault.to_string());
+            Ok(Some(filter.map_err(refused)?))
         }
     }
 }
