@@ -28,7 +28,7 @@ class Findings {
   }
 
   head(rule) {
-    const only = button("tool", "show in sequence", () => this.narrow(`lint:${rule.id}`), `Filter: lint:${rule.id}`);
+    const only = button("tool", "show all", () => this.narrow(`lint:${rule.id}`), `Filter: lint:${rule.id}`);
     return el("header", "", el("span", `weight ${rule.weight}`, rule.weight), el("b", "", rule.id), el("span", "times"), el("p", "", rule.says), only);
   }
 

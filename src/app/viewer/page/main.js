@@ -317,7 +317,7 @@ function help() {
     for (const [key, words] of list) made.append(el("div", "", el("dt", "", ...key.split("  ").map((one) => el("kbd", "", one))), el("dd", "", words)));
     return made;
   };
-  box.replaceChildren(table("Keys", KEYS), table("Filter", WORDS), button("tool", "close", () => box.close()));
+  box.replaceChildren(button("tool", "close", () => box.close()), table("Keys", KEYS), table("Filter", WORDS));
   box.showModal();
 }
 

@@ -11,7 +11,9 @@ function sequenceRow(row) {
   const made = el("div", "row");
   made.setAttribute("role", "option");
   made.dataset.i = fact.i;
-  made.append(el("time", "", badge(fact.lint), clock(fact.t)), fact.hop && fact.kind in KINDS ? arrow(fact) : remark(fact), tail(fact));
+  const time = el("time", "", badge(fact.lint), clock(fact.t));
+  time.title = wall(fact.w);
+  made.append(time, fact.hop && fact.kind in KINDS ? arrow(fact) : remark(fact), tail(fact));
   if (fact.bad) made.classList.add("bad");
   return made;
 }
