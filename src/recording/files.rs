@@ -76,7 +76,7 @@ impl Recording {
         };
         let file = |path: &Path| parts(path).0;
         let found = among(folder, |other| file(other) == file(path))?;
-        let same = |known: &Recording| known.name == name;
+        let same = |known: &Self| known.name == name;
         Ok(found.into_iter().find(same).unwrap_or(alone))
     }
 

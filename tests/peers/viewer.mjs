@@ -219,6 +219,7 @@ await check("findings stand at their rows, in a view by rule, and in the filter"
   await page.keyboard.press("t");
   await page.keyboard.press("t");
   const group = page.locator(".group", { hasText: "not-initialized" });
+  await group.locator(".place").nth(2).waitFor();
   demand((await group.locator(".place").count()) === 3, "three prompts came too early");
   await group.locator(".place").nth(1).click();
   await page.locator(".row.selected", { hasText: "question 2" }).waitFor();

@@ -93,11 +93,8 @@ fn a_request_says_which_answer_it_got_and_an_answer_which_request() {
 #[test]
 fn what_was_done_is_said_to_programs() {
     let folder = tempfile::tempdir().unwrap();
-    let file = recording(
-        folder.path(),
-        "x",
-        r#"{"dir":"a2c","ts":0,"raw":"token=hunter2hunter2"}"#,
-    );
+    let text = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[{"name":"x","command":"y","args":[],"env":[{"name":"KEY","value":"canary-4711"}]}]}}}"#;
+    let file = recording(folder.path(), "x", text);
     let copy = folder.path().join("copy.acpr");
     let copy = copy.to_str().unwrap();
     let said = answer(&["scrub", "--json", &file, copy], 0);

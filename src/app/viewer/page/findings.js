@@ -10,8 +10,13 @@ class Findings {
     box.replaceChildren();
   }
 
-  /** Shows what there is now. */
-  async update(lint) {
+  /** Shows what there is now, once what is being shown is there. */
+  update(lint) {
+    this.done = (this.done ?? Promise.resolve()).catch(() => {}).then(() => this.show(lint));
+    return this.done;
+  }
+
+  async show(lint) {
     for (const rule of list(lint?.rules)) {
       const known = this.groups.get(rule.id);
       if (known?.count === rule.count) continue;

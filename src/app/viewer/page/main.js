@@ -412,22 +412,34 @@ addEventListener("drop", (event) => {
 $("pick").addEventListener("change", () => lookAt($("pick").files[0]).catch(trouble));
 
 /** The page without a recording. */
-function welcome(words) {
+function welcome(words, waiting) {
   $("welcome")?.remove();
   const box = el("div", "", el("h2", "", "Drop a recording here"), el("p", "", words ?? "It is read in this page alone and sent nowhere."), button("tool", "or choose a file", () => $("pick").click()));
+  if (waiting) box.replaceChildren(el("h2", "", "Nothing to show yet"), el("p", "", words));
   box.id = "welcome";
   $("left").append(box);
 }
 
 async function start() {
   if (!location.protocol.startsWith("http")) return welcome();
-  const all = await Server.recordings();
-  if (!all.length) return welcome("There is no recording in this folder.");
   const choice = $("recordings");
-  all.forEach((one, at) => choice.append(new Option(`${one.name} · ${size(one.bytes)} · ${text(one.agent)}`.replace(UNSEEN_ALL, "·"), at)));
-  choice.hidden = all.length < 2;
+  const offer = (all) => {
+    all.slice(choice.options.length).forEach((one) => choice.append(new Option(`${one.name} · ${size(one.bytes)} · ${text(one.agent)}`.replace(UNSEEN_ALL, "·"), choice.options.length)));
+    choice.hidden = all.length < 2;
+  };
+  let all = await Server.recordings();
+  if (!all.length) welcome("There is no recording here yet. The first one is shown as soon as it begins.", true);
+  while (!all.length) {
+    await new Promise((done) => setTimeout(done, 1000));
+    all = await Server.recordings();
+  }
+  $("welcome")?.remove();
+  offer(all);
   choice.value = String(all.length - 1);
   choice.addEventListener("change", () => look(new Server(Number(choice.value))).catch(trouble));
+  // Those that begin later are offered when somebody chooses.
+  for (const event of ["pointerdown", "focus"]) choice.addEventListener(event, () => Server.recordings().then(offer).catch(trouble));
+  addEventListener("visibilitychange", () => document.hidden || Server.recordings().then(offer).catch(trouble));
   $("list").focus();
   await look(new Server(all.length - 1));
 }
