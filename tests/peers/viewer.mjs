@@ -288,6 +288,7 @@ await check("a range of time can be pulled", plain, async (page) => {
   await page.mouse.move(box.x + box.width * 0.7, box.y + 20, { steps: 4 });
   await page.mouse.up();
   await page.waitForFunction(() => / of 29 events/.test(document.getElementById("count").textContent));
+  await row(page, "question 2").waitFor();
   demand((await row(page, "question 1").count()) === 0 && (await row(page, "question 2").count()) === 1, "the second turn alone is seen");
   await page.keyboard.press("Escape");
   await counted(page, "29 events");
