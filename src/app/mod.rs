@@ -18,7 +18,6 @@ mod household;
 mod inspect;
 mod limits;
 mod listeners;
-mod lines;
 mod margin;
 mod record;
 mod remote;

@@ -33,6 +33,8 @@ part "recorders killed 1 000 times" python3 torn.py
 part "disks that are full" python3 full_disk.py
 part "so can that of the trace viewer" python3 trace_viewer.py --prove
 part "the official trace viewer" python3 trace_viewer.py
+part "the checks of exports can fail" python3 formats.py --prove
+part "HAR, Mermaid and pcapng are what others say they are" python3 formats.py
 part "recordings played again" python3 replay.py
 part "the viewer in a browser" python3 viewer.py
 # Streams of 2 GiB and floods take the optimised program; the other checks are as good on any.

@@ -21,6 +21,9 @@ goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
 playwright=1.65.1
 autobahn=25.10.1
 trace_viewer=5.0.0
+har_validator=5.1.5
+mermaid=11.17.2
+jsdom=29.1.1
 virtualenv=20.21.1 # the last that makes environments for Python 2.7
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -144,6 +147,15 @@ if ! is_there viewer "$want"; then
     cargo install --quiet --locked --debug --root "$peers/viewer" \
         agent-client-protocol-trace-viewer --version "$trace_viewer"
     complete viewer "$want"
+fi
+
+# Those who say what HAR and Mermaid are. pcapng is read by Debian's tshark, where there is one.
+want="har-validator $har_validator mermaid $mermaid jsdom $jsdom"
+if ! is_there formats "$want"; then
+    begin formats "$want"
+    npm install --prefix "$peers/formats" --ignore-scripts --no-audit --no-fund --loglevel=error \
+        "har-validator@$har_validator" "mermaid@$mermaid" "jsdom@$jsdom"
+    complete formats "$want"
 fi
 
 # The Autobahn test suite for WebSocket. It never left Python 2.

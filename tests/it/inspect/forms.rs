@@ -248,3 +248,45 @@ fn secrets_stay_out_of_what_is_imported() {
         "{kept}"
     );
 }
+
+#[test]
+fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = import(folder.path(), &capture(CAPTURES[4]), "x");
+    let packed = folder.path().join("y.acpr.zst");
+    let (plain, to) = (
+        fs::File::open(&file).unwrap(),
+        fs::File::create(&packed).unwrap(),
+    );
+    acp_relay::recording::pack(plain, to, 3).unwrap();
+    let packed = packed.to_str().unwrap();
+    let said = |args: &[&str], path: &str| {
+        let mut relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
+        let output = relay.args(args).arg(path).output().unwrap();
+        assert!(
+            output.status.code().is_some_and(|code| code < 2),
+            "{output:?}"
+        );
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .replace(path, "FILE")
+    };
+    for args in [
+        &["check", "--json"][..],
+        &["translate", "--from", "canonical", "--to", "canonical"],
+    ] {
+        let plain = said(args, &file);
+        assert!(plain.lines().count() > 1, "{args:?}: {plain}");
+        assert!(plain == said(args, packed), "{args:?}");
+    }
+    // A zstd file that is none of ours is refused with a reason, and not taken for text.
+    let other = folder.path().join("other.acpr.zst");
+    fs::write(&other, b"\x28\xb5\x2f\xfd not a frame").unwrap();
+    let relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+        .arg("check")
+        .arg(&other)
+        .output()
+        .unwrap();
+    assert_eq!(relay.status.code(), Some(66));
+    assert!(String::from_utf8_lossy(&relay.stderr).contains("torn"));
+}

@@ -1,20 +1,23 @@
-//! Recorded conversations, read line by line.
+//! Captured conversations, read line by line: what others wrote down, and recordings as one of them.
 //!
 //! Three forms, told apart for each line: a capture (`{"dir":"c2a","ts":…,"msg":…}`, or
 //! `"side":"client"` for the direction, where a line that was no JSON is `"raw":"…"` and
 //! `"dir":"note"` is a remark), a recording (what the relay has heard at either edge), and the bare
 //! message. The message keeps its bytes in all, and a changed one can be put back into a capture's
-//! line. Not here: what is wrong with a message, and whose a plain line is.
+//! line. A packed segment is unpacked on the way. Not here: what is wrong with a message, whose a
+//! plain line is, and captures that are one document (see `app::inspect::import`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::ops::Range;
+use std::path::Path;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::recording::{self, Body, Found, What};
+use super::{Body, Found, Sealed, What, members};
 use crate::wire::{Frame, Side};
 
 /// Longest line that is read, in bytes: the longest message by default, and a little for the
@@ -23,26 +26,27 @@ const LONGEST: u64 = (64 << 20) + (64 << 10);
 
 /// One line of a file.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub struct Line {
     /// Its number in the file, from 1.
-    pub(super) number: u64,
+    pub number: u64,
     /// All of it, without its end; of a recording's line, what it holds as a capture.
-    pub(super) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// Whether it was longer than any message may be, so that its end is missing.
-    pub(super) cut: bool,
+    pub cut: bool,
     /// What it holds.
-    pub(super) holds: Holds,
+    pub holds: Holds,
 }
 
 /// What a line holds.
 #[derive(Clone, Debug)]
-pub(super) enum Holds {
+pub enum Holds {
     /// Nothing, or a remark.
     Nothing,
     /// A message, or whatever stands in its place.
     Message {
         /// Who sent it, where the file says so.
         from: Option<Side>,
+        /// The message.
         message: Frame,
         /// Where it stands in a capture's line.
         place: Option<Place>,
@@ -51,7 +55,7 @@ pub(super) enum Holds {
 
 /// The places in a capture's line that change with its message.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub struct Place {
     message: Range<usize>,
     /// The direction, quotes included.
     direction: Range<usize>,
@@ -60,8 +64,25 @@ pub(super) struct Place {
 }
 
 /// The lines of a file.
+///
+/// ```
+/// use acp_relay::recording::capture::{Holds, Lines};
+/// use acp_relay::wire::Side;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let file = br#"{"dir":"c2a","ts":1.5,"msg":{"jsonrpc":"2.0","method":"x"}}"#;
+/// for line in Lines::new(&file[..]) {
+///     let line = line?;
+///     assert_eq!(line.micros(), Some(1_500_000));
+///     let Holds::Message { from, message, .. } = line.holds else { continue };
+///     assert_eq!(from, Some(Side::Client));
+///     assert_eq!(message.as_bytes(), br#"{"jsonrpc":"2.0","method":"x"}"#);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub struct Lines<R> {
     reader: R,
     number: u64,
 }
@@ -73,8 +94,32 @@ const WORDS: [[&str; 2]; 3] = [
     ["\"client\"", "\"agent\""],
 ];
 
+/// What packed files begin with (RFC 8878, 3.1.1).
+const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
+/// Opens a file for its lines, packed segment or not.
+///
+/// # Errors
+/// When it cannot be read, or is packed otherwise than segments are.
+pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let mut file = File::open(path)?;
+    let mut head = Vec::new();
+    // What cannot be wound back, such as a pipe, is read as it comes.
+    if !file.metadata()?.is_file() {
+        return Ok(Box::new(BufReader::new(file)));
+    }
+    (&mut file).take(4).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(if head == ZSTD {
+        Box::new(BufReader::new(Sealed::new(file)?))
+    } else {
+        Box::new(BufReader::new(file))
+    })
+}
+
 impl<R: BufRead> Lines<R> {
-    pub(super) const fn new(reader: R) -> Self {
+    /// The lines of what is read there.
+    pub const fn new(reader: R) -> Self {
         Self { reader, number: 0 }
     }
 
@@ -123,9 +168,25 @@ impl<R: BufRead> Iterator for Lines<R> {
     }
 }
 
+impl Line {
+    /// When it was, by the capture's `ts`: in microseconds since the beginning.
+    #[must_use]
+    pub fn micros(&self) -> Option<u64> {
+        let (_, at) = members(&self.bytes).find(|(name, _)| *name == b"ts")?;
+        let seconds: f64 = serde_json::from_slice(&self.bytes[at]).ok()?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a time before the beginning is the beginning"
+        )]
+        Some((seconds * 1e6).round() as u64)
+    }
+}
+
 impl Place {
     /// The line with another message, maybe of the other side.
-    pub(super) fn retell(&self, line: &[u8], from: Side, message: &[u8]) -> Vec<u8> {
+    #[must_use]
+    pub fn retell(&self, line: &[u8], from: Side, message: &[u8]) -> Vec<u8> {
         let word = self.words[from as usize].as_bytes();
         let mut parts = [(&self.message, message), (&self.direction, word)];
         parts.sort_by_key(|(range, _)| range.start);
@@ -196,7 +257,7 @@ fn recorded(line: &[u8]) -> Option<Option<Vec<u8>>> {
     if !(line.starts_with(b"{\"acpr\":") || line.starts_with(b"{\"n\":")) {
         return None;
     }
-    let event = match recording::line(&Bytes::from([line, b"\n"].concat())) {
+    let event = match super::line(&Bytes::from([line, b"\n"].concat())) {
         Found::Header(_) => return Some(None),
         Found::Event(event) => event,
         Found::Broken(_) => return None,

@@ -1,26 +1,27 @@
 //! `acp-relay inspect lint`: where a conversation breaks the protocol.
+//!
+//! Not here: what is looked for, and how it is found (see `recording::lint`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::catalogue::{Finding, RULES, Weight};
-use super::linter::{Linter, side};
+use super::paint::{Paint, Tone};
+use super::select::{At, Selection};
+use super::units::{excerpt, place};
 use crate::app::console::Output;
-use crate::app::inspect::paint::{Paint, Tone};
-use crate::app::inspect::select::{At, Selection};
-use crate::app::inspect::units::{excerpt, place};
 use crate::app::{cli, exit};
 use crate::recording::filter::{Facts, Filter};
+use crate::recording::lint::{Finding, Linter, RULES, Weight};
 use crate::recording::{Event, Found, Scene};
 use crate::wire::Side;
 
 /// What `inspect lint` is asked for.
 #[derive(Debug, Args)]
-pub(in crate::app::inspect) struct Lint {
+pub(super) struct Lint {
     /// The recording; of one in several segments, any of them
     #[arg(value_name = "FILE", required_unless_present = "list")]
     file: Option<PathBuf>,
@@ -35,14 +36,25 @@ pub(in crate::app::inspect) struct Lint {
     at: At,
     /// The least that makes the exit code 1
     #[arg(long, value_enum, value_name = "WEIGHT", default_value = "error")]
-    fail_on: Weight,
+    fail_on: Least,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
 }
 
+/// The least weight that counts.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Least {
+    /// Worth knowing
+    Hint,
+    /// Some peers will stumble over it
+    Warning,
+    /// It breaks the protocol
+    Error,
+}
+
 /// Runs the subcommand.
-pub(in crate::app::inspect) fn run(args: &Lint) -> ExitCode {
+pub(super) fn run(args: &Lint) -> ExitCode {
     let mut output = Output::new();
     let Some(file) = args.file.as_ref().filter(|_| !args.list) else {
         list(args.json, &mut output);
@@ -63,7 +75,9 @@ pub(in crate::app::inspect) fn run(args: &Lint) -> ExitCode {
         };
         output.line(line.as_bytes());
     }
-    let failed = findings.iter().any(|f| f.rule.weight >= args.fail_on);
+    let failed = findings
+        .iter()
+        .any(|f| f.rule.weight >= args.fail_on.weight());
     if !args.json {
         let count = |weight| counts.get(&weight).copied().unwrap_or(0);
         let (errors, warnings) = (count(Weight::Error), count(Weight::Warning));
@@ -76,6 +90,16 @@ pub(in crate::app::inspect) fn run(args: &Lint) -> ExitCode {
     } else {
         exit::SUCCESS
     })
+}
+
+impl Least {
+    const fn weight(self) -> Weight {
+        match self {
+            Self::Hint => Weight::Hint,
+            Self::Warning => Weight::Warning,
+            Self::Error => Weight::Error,
+        }
+    }
 }
 
 fn list(json: bool, output: &mut Output) {
@@ -166,7 +190,7 @@ fn as_text(finding: &Finding, paint: Paint) -> String {
         place(finding.t),
         weight.name(),
         finding.rule.id,
-        side(finding.side),
+        finding.side.map_or("", Side::name),
     );
     for more in [finding.method.as_deref().unwrap_or_default(), &finding.what] {
         if !more.is_empty() {

@@ -10,11 +10,11 @@ use super::sessions::Sessions;
 use super::spelling;
 use crate::canon::{self, Kind};
 use crate::recording::{Body, Event, Header, Message, Scene, What, tree};
-use crate::wire::{Frame, Side};
+use crate::wire::Frame;
 
 /// Looks at what both sides said, before anything was translated, or at what a scene shows.
 #[derive(Debug)]
-pub(in crate::app::inspect) struct Linter {
+pub struct Linter {
     scene: Scene,
     schema: canon::Conversation,
     requests: Requests,
@@ -34,7 +34,8 @@ impl Default for Linter {
 
 impl Linter {
     /// Looks at what a scene shows.
-    pub(in crate::app::inspect) fn at(scene: Scene) -> Self {
+    #[must_use]
+    pub fn at(scene: Scene) -> Self {
         Self {
             scene,
             schema: canon::Conversation::new(false),
@@ -47,12 +48,12 @@ impl Linter {
     }
 
     /// Takes a header in.
-    pub(in crate::app::inspect) fn begin(&mut self, header: &Header) {
+    pub fn begin(&mut self, header: &Header) {
         self.blurred |= header.redaction.mode == "structure";
     }
 
     /// Takes an event in; what was found about it now.
-    pub(in crate::app::inspect) fn see(&mut self, event: &Event) -> &[Finding] {
+    pub fn see(&mut self, event: &Event) -> &[Finding] {
         let before = self.findings.len();
         match &event.what {
             What::Message(message) if self.scene.shows(event.n, message) => {
@@ -68,7 +69,8 @@ impl Linter {
     }
 
     /// All findings, in the order of their events. What is still open now will stay so.
-    pub(in crate::app::inspect) fn end(mut self) -> Vec<Finding> {
+    #[must_use]
+    pub fn end(mut self) -> Vec<Finding> {
         for asked in std::mem::take(&mut self.requests).unanswered() {
             self.findings.push(Finding {
                 rule: &UNANSWERED,
@@ -145,9 +147,4 @@ impl Linter {
             what,
         });
     }
-}
-
-/// The side's name, or nothing.
-pub(super) fn side(side: Option<Side>) -> &'static str {
-    side.map_or("", Side::name)
 }

@@ -2,50 +2,53 @@
 //!
 //! Not here: how it is found.
 
-use clap::ValueEnum;
-
 use crate::canon::Kind;
 use crate::wire::Side;
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(in crate::app::inspect) enum Weight {
-    /// Worth knowing
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// Worth knowing.
     Hint,
-    /// Some peers will stumble over it
+    /// Some peers will stumble over it.
     Warning,
-    /// It breaks the protocol
+    /// It breaks the protocol.
     Error,
 }
 
 /// Something that is looked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::app::inspect) struct Rule {
-    pub(in crate::app::inspect) id: &'static str,
-    pub(in crate::app::inspect) weight: Weight,
+pub struct Rule {
+    /// The word it is named by, in filters and by programs.
+    pub id: &'static str,
+    /// How bad it is.
+    pub weight: Weight,
     /// For a person, in a sentence.
-    pub(in crate::app::inspect) says: &'static str,
+    pub says: &'static str,
 }
 
 /// Something that was found.
 #[derive(Clone, Debug)]
-pub(in crate::app::inspect) struct Finding {
-    pub(in crate::app::inspect) rule: &'static Rule,
+pub struct Finding {
+    /// What was looked for.
+    pub rule: &'static Rule,
     /// The event it is about.
-    pub(in crate::app::inspect) n: u64,
+    pub n: u64,
     /// When that was, in microseconds since the recording began.
-    pub(in crate::app::inspect) t: u64,
+    pub t: u64,
     /// Whose fault it is, as far as it can be told.
-    pub(in crate::app::inspect) side: Option<Side>,
-    pub(in crate::app::inspect) method: Option<String>,
-    pub(in crate::app::inspect) what: String,
+    pub side: Option<Side>,
+    /// The method of the message.
+    pub method: Option<String>,
+    /// What was found there, for a person; words of others are as they were.
+    pub what: String,
 }
 
 macro_rules! catalogue {
     ($($name:ident $id:literal $weight:ident $says:literal)*) => {
         $(pub(super) static $name: Rule = Rule { id: $id, weight: Weight::$weight, says: $says };)*
         /// All rules.
-        pub(super) static RULES: &[&Rule] = &[$(&$name),*];
+        pub static RULES: &[&Rule] = &[$(&$name),*];
     };
 }
 
@@ -109,7 +112,9 @@ pub(super) fn of_deviation(kind: Kind) -> &'static Rule {
 }
 
 impl Weight {
-    pub(in crate::app::inspect) const fn name(self) -> &'static str {
+    /// `hint`, `warning` or `error`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Hint => "hint",
             Self::Warning => "warning",
