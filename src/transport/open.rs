@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::{Endpoint, Greeting, Link, Pin as Fingerprint};
+use crate::guard::Gate;
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
 
@@ -66,6 +67,8 @@ pub struct Setup {
     pub limits: Arc<Limits>,
     /// The framing of byte streams; sniffed from the peer's first bytes when not given.
     pub framing: Option<Framing>,
+    /// Who may come in.
+    pub gate: Gate,
     /// Certificates and keys.
     pub tls: Tls,
     /// How an HTTP listener receives strangers.

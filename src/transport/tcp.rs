@@ -103,6 +103,7 @@ fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
             name,
             half_close: true,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -160,6 +160,7 @@ fn link(stream: UnixStream, name: String, setup: &Setup) -> Link {
             name,
             half_close: true,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

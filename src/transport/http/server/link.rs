@@ -35,6 +35,7 @@ pub(super) fn link(connection: &Arc<Connection>, register: &Arc<Register>, name:
             name,
             half_close: false,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(Ear {
             connection: connection.clone(),
