@@ -146,6 +146,18 @@ impl Gate {
         self.admission(place) == Admission::User
     }
 
+    /// Whether that is the user that the relay runs as.
+    #[must_use]
+    pub fn is_user(&self, user: Option<u32>) -> bool {
+        user == Some(self.0.rules.user.0)
+    }
+
+    /// What that user is called.
+    #[must_use]
+    pub fn user_name(&self) -> Arc<str> {
+        Arc::clone(&self.0.rules.user.1)
+    }
+
     /// Judges a claim.
     ///
     /// # Errors
@@ -169,8 +181,7 @@ impl Gate {
                 expires: Some(certificate.expires),
             }));
         }
-        let is_user = admission == Admission::User && claim.user == Some(self.0.rules.user.0);
-        if is_user {
+        if admission == Admission::User && self.is_user(claim.user) {
             return Ok(Arc::clone(&self.0.user));
         }
         if open {

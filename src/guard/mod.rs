@@ -32,5 +32,5 @@ mod token;
 pub use attempts::Attempts;
 pub use gate::{Admission, Certificate, Claim, Denial, Gate, Moment, Place, Rules};
 pub use keyring::{Key, Keyring, Unreadable, check_name, read_agents};
-pub use principal::{Agents, Grant, KeyId, Means, Principal};
+pub use principal::{Agents, Grant, KeyId, Means, ONLY_AGENT, Principal};
 pub use token::{Digest, Token};

@@ -5,6 +5,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// The name of the agent of a relay that has one alone and gives it none.
+pub const ONLY_AGENT: &str = "default";
+
 /// A client that was let in.
 ///
 /// Two are the same if their `name` and `means` are: a certificate for "alice" is not the token

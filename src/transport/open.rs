@@ -97,6 +97,8 @@ pub struct Tls {
     pub cert: Option<std::path::PathBuf>,
     /// Private key of a `wss://` listener.
     pub key: Option<std::path::PathBuf>,
+    /// Authorities whose certificates clients of such a listener may show.
+    pub client_ca: Option<std::path::PathBuf>,
     /// Certificates a connector trusts instead of the system's.
     pub ca: Option<std::path::PathBuf>,
     /// The one certificate or key a connector trusts, whoever signed it.
