@@ -4,4 +4,5 @@ mod certificates;
 mod files;
 mod gate;
 mod matrix;
+mod owners;
 mod served;

@@ -15,14 +15,15 @@ use crate::support::program::{Program, run_in};
 
 type Socket = WebSocketStream<TcpStream>;
 
-const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
+const HELLO: &str =
+    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
 
 /// Answers the first message.
 const AGENT: [&str; 4] = [
     "--",
     "sh",
     "-c",
-    r#"read line; echo '{"jsonrpc":"2.0","id":0,"result":{}}'; cat >/dev/null"#,
+    r#"read line; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}'; cat >/dev/null"#,
 ];
 
 fn serve(state: &Path, options: &[&str]) -> Program {
@@ -69,7 +70,10 @@ fn ones_own_programs_need_no_token_unless_one_is_wanted() {
         // The user's own `connect` finds it by itself, and another's does not.
         let mut connect = Program::start_in(dir.path(), &["connect", &address]);
         connect.write(&format!("{HELLO}\n")).await;
-        assert_eq!(connect.json().await["result"], json!({}));
+        assert_eq!(
+            connect.json().await["result"],
+            json!({"protocolVersion": 1})
+        );
         let other = tempfile::tempdir().unwrap();
         let connect = run_in(other.path(), &["connect", &address]).await;
         assert_eq!(connect.code, Some(77), "{}", connect.stderr);
