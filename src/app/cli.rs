@@ -76,7 +76,7 @@ struct Cli {
 enum Command {
     /// Listen for clients and give each an agent of its own
     #[command(after_help = endpoints::help())]
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Speak stdio to the editor that started this, and carry it to an agent elsewhere
     #[command(after_help = endpoints::help())]
     Connect(Connect),
@@ -211,7 +211,7 @@ fn obey() -> ExitCode {
         return fail(exit::USAGE, &error);
     }
     match cli.command {
-        Command::Serve(args) => household::keep(|| serve::run(args)),
+        Command::Serve(args) => household::keep(|| serve::run(*args)),
         Command::Connect(args) => household::keep(|| connect::run(args)),
         Command::Check(args) => check::run(&args),
         Command::Translate(args) => dialect::translate(&args),
