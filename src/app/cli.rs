@@ -13,9 +13,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::common::Common;
+use super::door::DoorArgs;
 use super::{
     check, connect, demo, dialect, discretion, endpoints, exit, household, inspect, limits,
-    listeners, replay, serve, shell, stderr, telemetry,
+    listeners, replay, serve, shell, stderr, telemetry, token,
 };
 use crate::transport::Endpoint;
 
@@ -75,7 +76,7 @@ struct Cli {
 enum Command {
     /// Listen for clients and give each an agent of its own
     #[command(after_help = endpoints::help())]
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Speak stdio to the editor that started this, and carry it to an agent elsewhere
     #[command(after_help = endpoints::help())]
     Connect(Connect),
@@ -93,6 +94,8 @@ enum Command {
     /// Find the first turn of a recording at which a live agent goes another way
     #[command(after_help = replay::BISECT)]
     Bisect(replay::Bisect),
+    /// Show, make, list and revoke the tokens that let clients in
+    Token(token::TokenArgs),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),
     /// Print the script with which a shell completes this command line
@@ -113,9 +116,6 @@ pub(super) struct Serve {
     #[arg(long, value_name = "ENDPOINT", conflicts_with = "command")]
     #[arg(value_parser = endpoints::read_agent)]
     pub(super) agent: Option<Endpoint>,
-    /// Listen beyond this machine although anybody who reaches the port can then run the agent
-    #[arg(long)]
-    pub(super) dangerously_no_auth: bool,
     /// Let pages of this origin in, such as `https://editor.example`; may be given several times
     #[arg(long, value_name = "ORIGIN", value_parser = listeners::read_origin)]
     pub(super) allow_origin: Vec<String>,
@@ -138,6 +138,8 @@ pub(super) struct Serve {
     /// Private key for https:// and wss:// listeners, PEM
     #[arg(long, value_name = "FILE")]
     pub(super) tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) door: DoorArgs,
     #[command(flatten)]
     pub(super) common: Common,
     /// The agent's command and its arguments
@@ -209,7 +211,7 @@ fn obey() -> ExitCode {
         return fail(exit::USAGE, &error);
     }
     match cli.command {
-        Command::Serve(args) => household::keep(|| serve::run(args)),
+        Command::Serve(args) => household::keep(|| serve::run(*args)),
         Command::Connect(args) => household::keep(|| connect::run(args)),
         Command::Check(args) => check::run(&args),
         Command::Translate(args) => dialect::translate(&args),
@@ -217,6 +219,7 @@ fn obey() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Replay(args) => replay::run(args),
         Command::Bisect(args) => replay::bisect(&args),
+        Command::Token(args) => token::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => shell::manual(&args, Cli::command()),

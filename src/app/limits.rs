@@ -44,6 +44,24 @@ const BOUNDS: &[Bound] = &[
     Bound { name: "silence", field: Field::Time(|of| &mut of.silence), range: SILENCE,
         about: "for the machine at the other end of a socket to confirm what it was sent, or to take \
                 more; after it: the connection has broken off" },
+    Bound { name: "strangers", field: Field::Count(|of| &mut of.strangers), range: ANY,
+        about: "sockets of one address that have not shown who they are; beyond it: closed" },
+    Bound { name: "failures", field: Field::Count(|of| &mut of.failures), range: ANY,
+        about: "wrong tokens of one address a minute; beyond it: 429 for wrong ones" },
+    Bound { name: "of-principal", field: Field::Count(|of| &mut of.of_principal), range: ANY,
+        about: "clients of one principal at a time, but of the relay's own user; beyond it: error \
+                -32053 to the first request, and closed" },
+    Bound { name: "spawns", field: Field::Count(|of| &mut of.spawns), range: ANY,
+        about: "agents started for one principal a minute, but for the relay's own user; beyond \
+                it: as above" },
+    Bound { name: "recheck", field: Field::Time(|of| &mut of.recheck), range: 10..=86_400_000,
+        about: "between two looks whether what let a client in is still good; when it is not: \
+                closed with 4401" },
+    Bound { name: "client-messages", field: Field::Count(|of| &mut of.client_messages), range: ANY,
+        about: "messages of one client a second, with five seconds' worth at once; beyond it: read \
+                later" },
+    Bound { name: "client-bytes", field: Field::Size(|of| &mut of.client_bytes), range: ANY,
+        about: "bytes of one client a second, with a second's worth at once; beyond it: read later" },
     Bound { name: "http-sockets", field: Field::Count(|of| &mut of.http_sockets), range: ANY,
         about: "sockets of one HTTP listener, WebSockets apart; at it: new ones wait" },
     Bound { name: "http-requests", field: Field::Count(|of| &mut of.http_requests), range: ANY,

@@ -11,6 +11,7 @@ mod conversation;
 mod demo;
 mod dialect;
 mod discretion;
+mod door;
 mod endpoints;
 mod exit;
 mod findings;
@@ -28,8 +29,10 @@ mod seldom;
 mod serve;
 mod shell;
 mod shutdown;
+mod state;
 mod stderr;
 mod telemetry;
+mod token;
 mod tongues;
 mod viewer;
 

@@ -13,12 +13,13 @@ use tracing::Instrument;
 use super::cli::{self, OnDisconnect, Serve};
 use super::common::Ground;
 use super::conversation::{self, carry, turn_away};
+use super::door::{Door, Sign};
 use super::seldom::Seldom;
 use super::{endpoints, exit, listeners, remote, runtime, stderr};
 use crate::relay::{Harbour, Received};
 use crate::transport::registry;
 use crate::transport::{Arrival, Endpoint, Front, Link, Listener, PeerKind};
-use crate::transport::{OpenError, OpenErrorKind, Setup, Tls};
+use crate::transport::{OpenError, Setup, Tls};
 use crate::wire::reply::{self, Reason};
 
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
@@ -30,6 +31,7 @@ const APOLOGIES: usize = 64;
 /// What every client is given.
 struct House {
     agent: Endpoint,
+    door: Door,
     ground: Ground,
     seats: Semaphore,
     apologies: Semaphore,
@@ -74,6 +76,7 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
     ground.client.tls = Tls {
         cert: args.tls_cert,
         key: args.tls_key,
+        client_ca: args.door.tls_client_ca.clone(),
         ..Tls::default()
     };
     ground.client.front = Front {
@@ -90,17 +93,18 @@ async fn serve(args: Serve) -> Result<ExitCode, OpenError> {
         return Ok(cli::fail(exit::USAGE, &fault));
     }
     registry::check(&agent)?;
-    for endpoint in &args.listen {
-        check_exposure(endpoint, args.dangerously_no_auth)?;
-    }
+    let door = Door::open(&args.door, &args.listen, &ground.limits)?;
+    ground.client.gate = door.gate();
     let listeners = tokio::select! {
         listeners = listen(&args.listen, &ground.client) => listeners?,
         () = ground.stop.asked.cancelled() => {
             return Ok(cli::fail(exit::STOPPED, &"stopped before anything was listened at"));
         }
     };
+    door.watch();
     let house = Arc::new(House {
         agent,
+        door,
         seats: Semaphore::new(ground.limits.connections),
         harbour: (args.on_disconnect == OnDisconnect::Detach)
             .then(|| Harbour::new(Arc::clone(&ground.limits))),
@@ -142,8 +146,10 @@ async fn listen(
 async fn receive_all(house: Arc<House>, listeners: Vec<Box<dyn Listener>>) -> ExitCode {
     let (report, mut last) = mpsc::channel(1);
     let mut tasks = tokio::task::JoinSet::new();
+    let mut signs = Vec::new();
     for listener in listeners {
         let address = listener.address();
+        signs.extend(Sign::hang_out(&address));
         if address != Endpoint::Stdio {
             stderr::say(&format!("acp-relay: listening on {address}"));
         }
@@ -204,6 +210,13 @@ impl House {
         let client = match self.shake_hands(arrival).await {
             Ok(client) => client,
             Err(code) => return code,
+        };
+        let (client, _stay) = match self.door.receive(client) {
+            Ok(received) => received,
+            Err((client, reason)) => {
+                turn_away(client, &reason, &self.ground.limits, &self.ground.stop).await;
+                return ExitCode::from(exit::UNAVAILABLE);
+            }
         };
         let Some(client) = self.receive(client).await else {
             return ExitCode::SUCCESS;
@@ -286,19 +299,4 @@ impl House {
 /// the client wants no more, and that it may still be listening.
 fn can_return(client: &Link) -> bool {
     client.peer.kind == PeerKind::Remote && !client.peer.half_close
-}
-
-/// Refuses to open a door to the network that nobody guards.
-fn check_exposure(endpoint: &Endpoint, accepted: bool) -> Result<(), OpenError> {
-    if endpoint.is_loopback() || accepted {
-        return Ok(());
-    }
-    Err(OpenError {
-        kind: OpenErrorKind::Forbidden,
-        endpoint: endpoint.to_string(),
-        what: "this address can be reached from other machines, and whoever reaches it can run the agent".to_owned(),
-        remedy: Some(
-            "Listen on 127.0.0.1 or a Unix socket and reach it through ssh, or accept the risk with --dangerously-no-auth".to_owned(),
-        ),
-    })
 }

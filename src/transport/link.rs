@@ -7,8 +7,10 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::guard::Principal;
 use crate::wire::framing::Cut;
 use crate::wire::{Exit, Farewell, Flaw, Frame};
 
@@ -33,6 +35,9 @@ pub struct Peer {
     pub half_close: bool,
     /// How it is related to us.
     pub kind: PeerKind,
+    /// Who it is, if it came to a listener with a gate. There is none for what we have started or
+    /// reached ourselves, and for the program that has started us.
+    pub principal: Option<Arc<Principal>>,
 }
 
 /// How a peer is related to this process.

@@ -67,6 +67,7 @@ pub fn pair(limits: &Limits) -> (Link, Link) {
             name: format!("memory:{name}"),
             half_close: true,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(Ear {
             lane: rx.clone(),

@@ -3,13 +3,17 @@
 //! Each transport makes [`Link`]s; the [`registry`] knows them all. Transports do not know that
 //! dialects, sessions or the core exist.
 
+mod admission;
+mod certificate;
 mod endpoint;
 mod failure;
 mod greeting;
 pub mod http;
 mod link;
 pub mod memory;
+mod moment;
 mod open;
+pub mod owner;
 mod pin;
 pub mod process;
 pub mod registry;
@@ -25,6 +29,7 @@ pub use crate::wire::{Exit, Farewell};
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
 pub use greeting::Greeting;
 pub use link::{Ear, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
+pub use moment::moment;
 pub use open::{
     Arrival, BoxFuture, Front, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport,
 };

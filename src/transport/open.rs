@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::{Endpoint, Greeting, Link, Pin as Fingerprint};
+use crate::guard::Gate;
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
 
@@ -66,6 +67,8 @@ pub struct Setup {
     pub limits: Arc<Limits>,
     /// The framing of byte streams; sniffed from the peer's first bytes when not given.
     pub framing: Option<Framing>,
+    /// Who may come in.
+    pub gate: Gate,
     /// Certificates and keys.
     pub tls: Tls,
     /// How an HTTP listener receives strangers.
@@ -94,6 +97,8 @@ pub struct Tls {
     pub cert: Option<std::path::PathBuf>,
     /// Private key of a `wss://` listener.
     pub key: Option<std::path::PathBuf>,
+    /// Authorities whose certificates clients of such a listener may show.
+    pub client_ca: Option<std::path::PathBuf>,
     /// Certificates a connector trusts instead of the system's.
     pub ca: Option<std::path::PathBuf>,
     /// The one certificate or key a connector trusts, whoever signed it.

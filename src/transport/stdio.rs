@@ -132,6 +132,7 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
             name: Endpoint::Stdio.to_string(),
             half_close: true,
             kind: PeerKind::Parent,
+            principal: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -7,6 +7,11 @@
 //! **Both keepalive and `TCP_USER_TIMEOUT`.** Keepalive asks only where nothing is on its way. What
 //! is sent into a network that is gone is repeated by Linux for a quarter of an hour, and streams of
 //! events, whose signs of life are sent by us, would have it so always.
+//!
+//! **A byte stream shows no token.** A first line that is none of the protocol's would keep out every
+//! program that this transport is for (`socat`, an agent's own `--port`). So such a listener is for
+//! programs of the relay's own user, or for anybody when that is asked for; from elsewhere one comes
+//! through ssh, or over `wss://`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +24,8 @@ use tokio::time::timeout;
 use super::{
     Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Peer, PeerKind, Setup, Transport,
 };
-use super::{failure, stream};
+use super::{admission, failure, moment, owner, stream};
+use crate::guard::{Claim, Place};
 use crate::wire::Limits;
 
 /// Shortest time that keepalive knows.
@@ -83,8 +89,27 @@ impl Listener for Bound {
                 Err(fault) => return Some(Err(fault)),
             };
             let from = format!("tcp://{address}");
+            let place = if self.at.is_loopback() {
+                Place::Loopback
+            } else {
+                Place::Network
+            };
+            let mut user = None;
+            if self.setup.gate.asks_for_user(place)
+                && let Ok(near) = stream.local_addr()
+            {
+                user = owner::of_socket(address, near);
+            }
+            let claim = Claim {
+                place,
+                address: Some(address.ip()),
+                user,
+                certificate: None,
+                token: None,
+            };
+            let judged = self.setup.gate.judge(&claim, moment());
             let link = link(stream, from.clone(), &self.setup);
-            let finish = Box::pin(async move { Ok(link) });
+            let finish = Box::pin(admission::settle(judged, link, &self.setup));
             Some(Ok(Arrival { from, finish }))
         })
     }
@@ -103,6 +128,7 @@ fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
             name,
             half_close: true,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -26,7 +26,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{
     Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
 };
-use super::{Setup, Transport, failure, stream};
+use super::{Setup, Transport, admission, failure, moment, stream};
+use crate::guard::{Claim, Place};
 
 /// Connections the system keeps for us until we accept them.
 const BACKLOG: i32 = 1024;
@@ -111,13 +112,21 @@ impl Listener for Bound {
                 Ok((stream, _)) => stream,
                 Err(fault) => return Some(Err(fault)),
             };
-            let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
+            let peer = stream.peer_cred().ok();
             let mut from = self.address().to_string();
-            if let Some(process) = process {
+            if let Some(process) = peer.and_then(|peer| peer.pid()) {
                 from = format!("{from} (process {process})");
             }
+            let claim = Claim {
+                place: Place::Socket,
+                address: None,
+                user: peer.map(|peer| peer.uid()),
+                certificate: None,
+                token: None,
+            };
+            let judged = self.setup.gate.judge(&claim, moment());
             let link = link(stream, from.clone(), &self.setup);
-            let finish = Box::pin(async move { Ok(link) });
+            let finish = Box::pin(admission::settle(judged, link, &self.setup));
             Some(Ok(Arrival { from, finish }))
         })
     }
@@ -160,6 +169,7 @@ fn link(stream: UnixStream, name: String, setup: &Setup) -> Link {
             name,
             half_close: true,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -45,6 +45,22 @@ pub struct Limits {
     /// Time the machine at the other end of a socket may confirm nothing of what it is sent, or have
     /// no room for it. After it: the connection has broken off.
     pub silence: Duration,
+    /// Sockets of one address that have not shown who they are. Beyond it: closed.
+    pub strangers: usize,
+    /// Wrong tokens of one address a minute. Beyond it: 429 for wrong ones.
+    pub failures: usize,
+    /// Client connections, and so agents, of one principal at a time, but of the relay's own user.
+    /// Beyond it: error −32053 to the first request, and closed.
+    pub of_principal: usize,
+    /// Agents started for one principal a minute, but for the relay's own user. Beyond it: as above.
+    pub spawns: usize,
+    /// Time between two looks whether what let a client in is still good. When it is not: closed
+    /// with 4401.
+    pub recheck: Duration,
+    /// Messages of one client a second, with five seconds' worth at once. Beyond it: read later.
+    pub client_messages: usize,
+    /// Bytes of one client a second, with a second's worth at once. Beyond it: read later.
+    pub client_bytes: usize,
     /// Sockets of one HTTP listener at a time, WebSockets apart. At it: new ones wait.
     pub http_sockets: usize,
     /// Requests at a time on one HTTP/2 socket, open streams included. Beyond it: refused.
@@ -109,6 +125,13 @@ impl Default for Limits {
             connections: 1024,
             handshake: Duration::from_secs(10),
             silence: Duration::from_secs(25),
+            strangers: 16,
+            failures: 5,
+            of_principal: 64,
+            spawns: 10,
+            recheck: Duration::from_secs(60),
+            client_messages: 1 << 30,
+            client_bytes: 1 << 30,
             http_sockets: 8192,
             http_requests: 128,
             http_strangers: 64,

@@ -43,6 +43,7 @@ fn link(half_close: bool) -> (Link, DuplexStream) {
             name: "duplex".to_owned(),
             half_close,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -266,6 +266,7 @@ fn farewell(why: Farewell) -> &'static str {
         Farewell::PeerFailed => "peer-failed",
         Farewell::Shutdown => "shutdown",
         Farewell::Replaced => "replaced",
+        Farewell::Unauthorized => "unauthorized",
         Farewell::Violation => "violation",
     }
 }

@@ -16,7 +16,7 @@ const FLOORS: [(&str, &[&str]); 10] = [
     ("transport", &["wire", "guard", "recording"]),
     ("core", &["wire", "dialect"]),
     ("tap", &["wire", "recording", "core"]),
-    ("relay", &["wire", "transport", "core", "tap"]),
+    ("relay", &["wire", "guard", "transport", "core", "tap"]),
     (
         "app",
         &[

@@ -9,6 +9,7 @@ mod cli;
 mod core;
 mod dialect;
 mod dialect_cli;
+mod door;
 mod endpoint;
 mod framing;
 mod house;

@@ -20,6 +20,7 @@ part "so can that of the peers of old" python3 dialects/run.py --prove
 part "real agents and a real client" python3 run.py
 part "peers of old" python3 dialects/run.py
 part "official remote clients" python3 http_server.py
+part "another user of the machine" python3 other_user.py "${ACP_RELAY_BIN:-../../target/debug/acp-relay}"
 part "curl and nghttp" ./http_tools.sh
 part "a browser" node browser.mjs
 part "clients that come back" python3 returns.py

@@ -17,7 +17,8 @@ use super::history::History;
 use super::ids::{Asked, Ids};
 use super::opening::Opening;
 use super::spell;
-use crate::transport::{Link, LinkError};
+use crate::guard::Principal;
+use crate::transport::{Link, LinkError, Peer};
 use crate::wire::framing::Cut;
 use crate::wire::{Envelope, Farewell, Frame, IdBuf, Kind, Limits, Shape, named_session, scan};
 
@@ -27,6 +28,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// One conversation's client, there or not.
 pub(super) struct Berth {
     limits: Arc<Limits>,
+    /// Who began the conversation, and alone may come back to it.
+    owner: Option<Arc<Principal>>,
     client: Option<Link>,
     /// How many times a client has come back.
     connection: u32,
@@ -53,6 +56,7 @@ impl Berth {
     pub(super) fn new(client: Link, limits: Arc<Limits>) -> Self {
         Self {
             limits,
+            owner: client.peer.principal.clone(),
             client: Some(client),
             connection: 0,
             absence: None,
@@ -71,6 +75,11 @@ impl Berth {
 
     pub(super) const fn opening(&self) -> &Opening {
         &self.opening
+    }
+
+    /// Whether the conversation is that client's.
+    pub(super) fn is_of(&self, peer: &Peer) -> bool {
+        self.owner == peer.principal
     }
 
     /// Whether a client can come back for this session.

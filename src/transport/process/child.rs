@@ -87,6 +87,7 @@ pub fn spawn(argv: &[OsString], dir: Option<&Path>, limits: &Limits) -> Result<C
             name: format!("process {pid} ({})", program::printable(name)),
             half_close: true,
             kind: PeerKind::Child,
+            principal: None,
         },
         stdin: stdin.expect("stdin was asked for"),
         stdout: stdout.expect("stdout was asked for"),

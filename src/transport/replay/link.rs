@@ -72,6 +72,7 @@ pub(super) fn open(name: String, actor: Actor, live: Option<Link>) -> Link {
             name,
             half_close: true,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(Ear {
             stage: Arc::clone(&stage),

@@ -53,6 +53,7 @@ where
             name,
             half_close: false,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

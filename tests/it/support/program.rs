@@ -6,6 +6,7 @@
 )]
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -32,11 +33,15 @@ pub(crate) struct Program {
     stderr: Lines<BufReader<ChildStderr>>,
 }
 
+/// The state directory of all programs that are given no other.
+const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
+
 fn command(args: &[impl AsRef<OsStr>]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp-relay"));
     command
         .args(args)
         .env_remove("ACP_RELAY_LOG")
+        .env("ACP_RELAY_STATE_DIR", STATE)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -46,7 +51,16 @@ fn command(args: &[impl AsRef<OsStr>]) -> Command {
 
 /// Runs the program to its end with `input` on a stdin that ends after it.
 pub(crate) async fn run(args: &[impl AsRef<OsStr>], input: &str) -> Outcome {
-    let mut child = command(args).spawn().unwrap();
+    run_to_end(&mut command(args), input).await
+}
+
+/// The same with a state directory of its own.
+pub(crate) async fn run_in(state: &Path, args: &[impl AsRef<OsStr>]) -> Outcome {
+    run_to_end(command(args).env("ACP_RELAY_STATE_DIR", state), "").await
+}
+
+async fn run_to_end(command: &mut Command, input: &str) -> Outcome {
+    let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_owned();
     // A program that fails at once does not read it.
@@ -63,7 +77,16 @@ pub(crate) async fn run(args: &[impl AsRef<OsStr>], input: &str) -> Outcome {
 
 impl Program {
     pub(crate) fn start(args: &[impl AsRef<OsStr>]) -> Self {
-        let mut child = command(args).spawn().unwrap();
+        Self::with(&mut command(args))
+    }
+
+    /// The same with a state directory of its own.
+    pub(crate) fn start_in(state: &Path, args: &[impl AsRef<OsStr>]) -> Self {
+        Self::with(command(args).env("ACP_RELAY_STATE_DIR", state))
+    }
+
+    fn with(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         Self {
             stdin: child.stdin.take(),
             stdout: BufReader::new(child.stdout.take().unwrap()),

@@ -64,6 +64,7 @@ pub(super) fn link(exchange: Arc<Exchange>) -> Link {
             name: exchange.to.to_string(),
             half_close: false,
             kind: PeerKind::Remote,
+            principal: None,
         },
         hold: Box::new(Life {
             _over: exchange.over.clone().drop_guard(),

@@ -10,11 +10,14 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::body::Room;
+use super::caller::Guest;
 use super::connection::Connection;
 use super::door::Doorkeeper;
 use super::link::link;
 use super::refuse::Refusal;
 use super::register::Register;
+use crate::guard::Place;
+use crate::guard::origin::Names;
 use crate::transport::{Arrival, Link, Manner, OpenError, Setup, Web};
 use crate::wire::Limits;
 
@@ -35,6 +38,14 @@ pub(super) struct Desk {
 }
 
 impl Desk {
+    /// What kind of place it is.
+    pub(super) fn place(&self) -> Place {
+        match self.doorkeeper.door.names {
+            Names::Loopback { .. } => Place::Loopback,
+            Names::Any => Place::Network,
+        }
+    }
+
     /// Whether the official endpoint takes messages, not only WebSockets.
     pub(super) fn speaks_http(&self) -> bool {
         self.at.manner == Manner::StreamableHttp
@@ -67,10 +78,10 @@ impl Desk {
     pub(super) async fn arrive(
         &self,
         connection: &Arc<Connection>,
-        from: &str,
+        guest: &Guest,
     ) -> Result<(), Refusal> {
-        let link = link(connection, &self.register, from.to_owned());
-        self.announce(from, link).await
+        let link = link(connection, &self.register, guest);
+        self.announce(&guest.from, link).await
     }
 
     /// A client has come.

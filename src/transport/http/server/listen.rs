@@ -6,7 +6,8 @@
 //! `routes`).
 
 use std::io;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::service::service_fn;
@@ -15,18 +16,21 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::body::Room;
+use super::caller::Caller;
 use super::desk::Desk;
 use super::door::Doorkeeper;
 use super::register::Register;
 use super::routes;
 use super::socket::{Socket, Stream};
+use super::strangers::Strangers;
+use crate::guard::Admission;
 use crate::guard::origin::{Door, Names};
+use crate::transport::certificate::{self, Certificates};
 use crate::transport::{Arrival, BoxFuture, Endpoint, Listener, Manner, OpenError, OpenErrorKind};
-use crate::transport::{Setup, Web, failure, tcp, tls};
+use crate::transport::{Setup, Web, failure, owner, tcp};
 use crate::wire::Limits;
 
 /// Clients that may wait to be accepted.
@@ -52,7 +56,8 @@ struct Bound {
 /// The server behind it.
 struct Server {
     desk: Arc<Desk>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Certificates>,
+    strangers: Arc<Strangers>,
     builder: Builder<TokioExecutor>,
     places: Arc<Semaphore>,
     /// The last connection is over after the last client was accepted.
@@ -72,7 +77,7 @@ pub(in crate::transport) async fn listen(
         _ => &[b"h2", b"http/1.1"],
     };
     let tls = if web.tls {
-        Some(tls::acceptor(at, &setup.tls, protocols)?)
+        Some(Certificates::read(at, &setup.tls, protocols)?)
     } else {
         None
     };
@@ -110,6 +115,7 @@ pub(in crate::transport) async fn listen(
     let server = Arc::new(Server {
         builder: builder(limits),
         places: Arc::new(Semaphore::new(limits.http_sockets)),
+        strangers: Strangers::new(limits.strangers),
         desk,
         tls,
         done: CancellationToken::new(),
@@ -182,7 +188,7 @@ impl Server {
                     let from: Arc<str> = format!("{}://{address}", self.desk.at.scheme()).into();
                     let server = self.clone();
                     tokio::spawn(async move {
-                        server.serve(stream, from).await;
+                        server.serve(stream, from, address).await;
                         drop(place);
                     });
                 }
@@ -197,14 +203,22 @@ impl Server {
     }
 
     /// Serves one socket.
-    async fn serve(self: Arc<Self>, stream: TcpStream, from: Arc<str>) {
+    async fn serve(self: Arc<Self>, stream: TcpStream, from: Arc<str>, address: SocketAddr) {
         let patience = self.desk.limits.http_stall;
+        let Some(mut caller) = self.caller(&stream, from.clone(), address) else {
+            let what = "too many clients of this address have not shown who they are yet";
+            let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
+            return self.desk.turned_away(&from, fault);
+        };
         let stream = match &self.tls {
             None => Stream::Clear(stream),
             Some(tls) => {
                 let within = self.desk.limits.handshake;
-                match timeout(within, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => Stream::Tls(Box::new(stream)),
+                match timeout(within, tls.acceptor().accept(stream)).await {
+                    Ok(Ok(stream)) => {
+                        caller.certificate = certificate::shown(stream.get_ref().1);
+                        Stream::Tls(Box::new(stream))
+                    }
                     Ok(Err(fault)) => {
                         let what = format!("the client did not open TLS ({fault})");
                         let fault = OpenError::new(OpenErrorKind::Protocol, &from, what);
@@ -218,10 +232,10 @@ impl Server {
             }
         };
         let spoken = Arc::new(Notify::new());
-        let (desk, name, first) = (self.desk.clone(), from.clone(), spoken.clone());
+        let (desk, caller, first) = (self.desk.clone(), Arc::new(caller), spoken.clone());
         let service = service_fn(move |request| {
             first.notify_one();
-            routes::answer(desk.clone(), request, name.clone())
+            routes::answer(desk.clone(), request, caller.clone())
         });
         let io = TokioIo::new(Socket::new(stream, patience));
         let connection = self.builder.serve_connection_with_upgrades(io, service);
@@ -253,6 +267,32 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// What is known of a client before it has said anything; `None` when there is no room for
+    /// another stranger.
+    fn caller(&self, stream: &TcpStream, from: Arc<str>, address: SocketAddr) -> Option<Caller> {
+        let (gate, place) = (&self.desk.setup.gate, self.desk.place());
+        let mut user = None;
+        if gate.asks_for_user(place)
+            && let Ok(near) = stream.local_addr()
+        {
+            user = owner::of_socket(address, near);
+        }
+        let is_known = gate.admission(place) == Admission::Anybody || gate.is_user(user);
+        let stranger = if is_known {
+            None
+        } else {
+            Some(self.strangers.enter(address.ip())?)
+        };
+        Some(Caller {
+            from,
+            address: address.ip(),
+            place,
+            user,
+            certificate: None,
+            stranger: Mutex::new(stranger),
+        })
     }
 
     /// Looks after the connections from time to time.

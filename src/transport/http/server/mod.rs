@@ -2,8 +2,10 @@
 //! elephant.ai's routes come in.
 //!
 //! `listen` is the port and `socket` what stands on it; `desk` is what all requests share. A
-//! request passes `door`, then `routes`, and is answered by `post`, `stream`, `upgrade` or
-//! `elephant` with an `answer`, or refused (`refuse`; `bare` is what hyper refuses); `body` reads what it brings. A `connection`
+//! request of a `caller` passes `door`, where pages are told from programs, and shows its
+//! `credential`, before which its socket counts among the `strangers`; by `routes` it is answered
+//! by `post`, `stream`, `upgrade` or `elephant` with an `answer`, or refused (`refuse`; `bare` is
+//! what hyper refuses); `body` reads what it brings. A `connection`
 //! is what a client's requests have in common, kept in the `register`: `inbound` takes its
 //! messages, once each (`repeated`) and in their order (`turn`), `routing` finds the stream for what the agent says, `streams`
 //! keeps it, `events` writes it, and `link` shows all of it to the relay as a link. Not here:
@@ -29,7 +31,9 @@
 mod answer;
 mod bare;
 mod body;
+mod caller;
 mod connection;
+mod credential;
 mod desk;
 mod door;
 mod elephant;
@@ -44,6 +48,7 @@ mod repeated;
 mod routes;
 mod routing;
 mod socket;
+mod strangers;
 mod stream;
 mod streams;
 mod turn;

@@ -10,6 +10,7 @@ use hyper::{Request, StatusCode};
 
 use super::answer::{self, Answer};
 use super::body;
+use super::caller::Guest;
 use super::connection::{Connection, Left};
 use super::desk::Desk;
 use super::inbound::Taken;
@@ -27,7 +28,7 @@ pub(super) async fn post(
     desk: &Arc<Desk>,
     request: Request<Incoming>,
     turn: Option<Turn>,
-    from: &str,
+    guest: &Guest,
 ) -> Result<Answer, Refusal> {
     let fields = request.headers();
     check_type(fields)?;
@@ -37,7 +38,7 @@ pub(super) async fn post(
     let connection = match connection {
         Some(id) => Some(
             desk.register
-                .get(&id)
+                .get(&id, &guest.principal)
                 .ok_or_else(Refusal::unknown_connection)?,
         ),
         None => None,
@@ -59,7 +60,7 @@ pub(super) async fn post(
                 Taken::Before => answer::empty(StatusCode::ACCEPTED),
             })
         }
-        None if first => initialize(desk, frame, &envelope, from).await,
+        None if first => initialize(desk, frame, &envelope, guest).await,
         None => Err(Refusal::bad(
             "Acp-Connection-Id is missing; it comes with the answer to initialize",
         )),
@@ -112,18 +113,18 @@ async fn initialize(
     desk: &Arc<Desk>,
     frame: Frame,
     envelope: &Envelope,
-    from: &str,
+    guest: &Guest,
 ) -> Result<Answer, Refusal> {
     if envelope.id(&frame) == Id::Null {
         return Err(Refusal::bad("initialize must have an id"));
     }
-    let connection = desk.register.open(&desk.limits);
+    let connection = desk.register.open(&guest.principal, &desk.limits);
     let connection =
         connection.map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why))?;
     let mut hopeful = Hopeful(Some(connection.clone()));
     let serving = connection.serve();
     let answered = connection.initial(envelope.id(&frame).to_owned());
-    desk.arrive(&connection, from).await?;
+    desk.arrive(&connection, guest).await?;
     connection.hear(frame.clone());
     let Some(answer) = answered.await else {
         let mut reason = reply::Reason::new(reply::PEER_LOST, "the conversation has ended");

@@ -55,6 +55,7 @@ pub(in super::super) async fn pair(site: &mut Site) -> (Link, Link) {
             name: "http".to_owned(),
             half_close: false,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(Ear {
             listening: Box::pin(listen(events)),
