@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use super::common::Ground;
-use super::record::Studio;
 use crate::core::Cause;
 use crate::relay::End;
 use crate::transport::{OpenError, OpenErrorKind};

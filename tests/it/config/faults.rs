@@ -3,8 +3,6 @@
 //! A case is a file in tests/vectors/config: a configuration, and behind it what is to be said of
 //! it, a line `#= LINE:COLUMN: …` for each fault. A file without such lines has none.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::fs;
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! SIGHUP has the file read again: what begins is served by the new one, what runs goes on.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use rustix::process::Signal;
 
 use super::stage::{Client, JSON, Stage};
