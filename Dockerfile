@@ -15,7 +15,6 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY mappings mappings
 COPY src src
-COPY tests tests
 RUN cargo build --locked --release --bin acp-relay
 
 FROM scratch
