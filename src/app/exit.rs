@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use super::common::Ground;
-use super::record::Studio;
 use crate::core::Cause;
 use crate::relay::End;
 use crate::transport::{OpenError, OpenErrorKind};
@@ -33,6 +32,8 @@ pub(super) const STOPPED: u8 = 75;
 const PROTOCOL: u8 = 76;
 /// Not permitted (`EX_NOPERM`).
 pub(super) const FORBIDDEN: u8 = 77;
+/// A configuration file has faults (`EX_CONFIG`).
+pub(super) const CONFIG: u8 = 78;
 
 /// The code for an endpoint that could not be opened.
 pub(super) fn of_open_error(error: &OpenError) -> u8 {
@@ -54,7 +55,10 @@ pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
     if ground.stop.forced.is_cancelled() {
         return ExitCode::from(STOPPED);
     }
-    let strict = ground.studio.as_ref().is_some_and(Studio::is_strict);
+    let strict = ground
+        .studio
+        .as_ref()
+        .is_some_and(|studio| studio.is_strict());
     if strict && end.counts.note("unrecorded") > 0 {
         return ExitCode::from(CANNOT_CREATE);
     }

@@ -2,6 +2,7 @@
 //!
 //! Not here: what happens at a bound (see `wire::limits`).
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -91,6 +92,9 @@ const BOUNDS: &[Bound] = &[
         about: "for each step of stopping an agent: stdin closed, SIGTERM, SIGKILL" },
     Bound { name: "drain", field: Field::Time(|of| &mut of.drain), range: DAY,
         about: "for running turns to end once the relay is told to stop" },
+    Bound { name: "drain-min", field: Field::Time(|of| &mut of.drain_min), range: DAY,
+        about: "for listeners to stay open once the relay is told to stop, for balancers to see \
+                that it refuses: 503, or error -32054 to the first request" },
     Bound { name: "last-words", field: Field::Time(|of| &mut of.last_words), range: DAY,
         about: "for what is still on its way when all is over: the output of an agent that has \
                 exited, when others hold its pipes open; a network client's last messages" },
@@ -141,8 +145,26 @@ enum Field {
 /// One bound that was set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
+    name: &'static str,
     field: Field,
     value: u64,
+}
+
+/// All names.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    BOUNDS.iter().map(|bound| bound.name)
+}
+
+/// Whether a bound is about what comes before an agent, so that one agent cannot have its own.
+pub(super) fn is_of_listeners(name: &str) -> bool {
+    let of_listeners = [
+        "drain-min",
+        "frame-from-network",
+        "handshake",
+        "header-bytes",
+        "header-fields",
+    ];
+    name.starts_with("http-") || of_listeners.contains(&name)
 }
 
 /// The names, what is in force when nothing is set, and what they mean, for `--help`.
@@ -182,7 +204,10 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
     let (name, value) = text
         .split_once('=')
         .ok_or("expected NAME=VALUE, such as connections=100")?;
-    let Some(Bound { field, range, .. }) = BOUNDS.iter().find(|bound| bound.name == name) else {
+    let Some(Bound {
+        name, field, range, ..
+    }) = BOUNDS.iter().find(|bound| bound.name == name)
+    else {
         return Err(format!(
             "there is no limit called `{name}`; `acp-relay --help` lists them"
         ));
@@ -195,7 +220,7 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
         return Err(format!("`{name}` must be between {least} and {most}"));
     }
     let field = *field;
-    Ok(Setting { field, value })
+    Ok(Setting { name, field, value })
 }
 
 impl Setting {
@@ -206,6 +231,18 @@ impl Setting {
             }
             Field::Time(field) => *field(limits) = Duration::from_millis(self.value),
         }
+    }
+}
+
+impl PartialEq for Setting {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.value) == (other.name, other.value)
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = \"{}\"", self.name, self.field.spelled(self.value))
     }
 }
 

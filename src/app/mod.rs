@@ -2,11 +2,13 @@
 //!
 //! One file for each subcommand. Not here: anything a conversation needs to know.
 
+mod agents;
 mod check;
 mod cli;
 mod common;
 mod connect;
 mod console;
+mod config;
 mod conversation;
 mod demo;
 mod dialect;

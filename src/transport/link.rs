@@ -38,6 +38,8 @@ pub struct Peer {
     /// Who it is, if it came to a listener with a gate. There is none for what we have started or
     /// reached ourselves, and for the program that has started us.
     pub principal: Option<Arc<Principal>>,
+    /// The agent that it asks for by name, if it came where agents have names.
+    pub wish: Option<Arc<str>>,
 }
 
 /// How a peer is related to this process.

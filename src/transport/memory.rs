@@ -68,6 +68,7 @@ pub fn pair(limits: &Limits) -> (Link, Link) {
             half_close: true,
             kind: PeerKind::Remote,
             principal: None,
+            wish: None,
         },
         rx: Box::new(Ear {
             lane: rx.clone(),

@@ -9,6 +9,7 @@ mod endpoint;
 mod failure;
 mod greeting;
 pub mod http;
+mod inherited;
 mod link;
 pub mod memory;
 mod moment;
@@ -28,9 +29,11 @@ pub mod websocket;
 pub use crate::wire::{Exit, Farewell};
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
 pub use greeting::Greeting;
+pub use inherited::Inherited;
 pub use link::{Ear, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
 pub use moment::moment;
 pub use open::{
     Arrival, BoxFuture, Front, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport,
 };
 pub use pin::Pin;
+pub use process::Launch;

@@ -4,13 +4,16 @@
 //! split in two so that a slow TLS or WebSocket handshake never holds up the next client. Not
 //! here: what is done with a link once it is open.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::{Endpoint, Greeting, Link, Pin as Fingerprint};
+use tokio_util::sync::CancellationToken;
+
+use super::{Endpoint, Greeting, Inherited, Launch, Link, Pin as Fingerprint};
 use crate::guard::Gate;
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
@@ -26,8 +29,8 @@ pub trait Transport: Send + Sync {
     ///
     /// # Errors
     /// When connecting could not succeed.
-    fn check(&self, to: &Endpoint) -> Result<(), OpenError> {
-        let _ = to;
+    fn check(&self, to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
+        let _ = (to, setup);
         Ok(())
     }
     /// Opens a link to a peer that listens (or starts it).
@@ -50,6 +53,14 @@ pub trait Listener: Send {
     fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>>;
     /// Where it is bound, with the real port.
     fn address(&self) -> Endpoint;
+    /// Takes on what can change while it is bound, for those who come from now on.
+    ///
+    /// # Errors
+    /// When it cannot; then it stays as it was.
+    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        let _ = setup;
+        Ok(())
+    }
 }
 
 /// A peer that has arrived and may still have to shake hands.
@@ -75,10 +86,16 @@ pub struct Setup {
     pub front: Front,
     /// What a remote agent's server is told with every HTTP request.
     pub greeting: Greeting,
+    /// How an agent is started.
+    pub launch: Launch,
+    /// Sockets that somebody else has bound for us.
+    pub inherited: Inherited,
+    /// Whoever comes is to hear that nobody is served any more, where the transport can say it.
+    pub draining: CancellationToken,
 }
 
 /// How a listener that begins with HTTP receives those who come.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Front {
     /// Origins of web pages that may come in, exactly as browsers spell them.
     pub origins: Vec<String>,
@@ -88,10 +105,17 @@ pub struct Front {
     pub affinity_cookie: Option<String>,
     /// Whether elephant.ai's routes are left out beside the official ones.
     pub no_elephant: bool,
+    /// The names of agents below which there is an endpoint: `/agents/NAME` before the listener's
+    /// own path.
+    pub agents: BTreeSet<String>,
+    /// What the agent is called whom those get who name none.
+    pub default_agent: Option<String>,
+    /// Whether there is none for them: the listener's own path is no endpoint.
+    pub names_only: bool,
 }
 
 /// Files for TLS, in PEM.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
     /// Certificate chain of a `wss://` listener.
     pub cert: Option<std::path::PathBuf>,

@@ -133,6 +133,7 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
             half_close: true,
             kind: PeerKind::Parent,
             principal: None,
+            wish: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

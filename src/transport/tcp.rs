@@ -70,7 +70,7 @@ impl Transport for Tcp {
             let Endpoint::Tcp { host, port } = at else {
                 return Err(OpenError::misplaced(at));
             };
-            let (socket, port) = bind(at, host, *port).await?;
+            let (socket, port) = bind(at, host, *port, setup).await?;
             let at = Endpoint::Tcp {
                 host: host.clone(),
                 port,
@@ -117,6 +117,11 @@ impl Listener for Bound {
     fn address(&self) -> Endpoint {
         self.at.clone()
     }
+
+    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        self.setup = setup.clone();
+        Ok(())
+    }
 }
 
 fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
@@ -129,6 +134,7 @@ fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
             half_close: true,
             kind: PeerKind::Remote,
             principal: None,
+            wish: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),
@@ -165,10 +171,15 @@ pub(super) async fn bind(
     at: &Endpoint,
     host: &str,
     port: u16,
+    setup: &Setup,
 ) -> Result<(TcpListener, u16), OpenError> {
     let addresses = resolve(at, host, port).await?;
     let not_bound = |source| failure::not_bound(at, &source);
-    let socket = TcpListener::bind(&addresses[..]).await.map_err(not_bound)?;
+    let socket = match setup.inherited.tcp(&addresses) {
+        Some(socket) => TcpListener::from_std(socket),
+        None => TcpListener::bind(&addresses[..]).await,
+    };
+    let socket = socket.map_err(not_bound)?;
     let port = socket.local_addr().map_err(not_bound)?.port();
     Ok((socket, port))
 }

@@ -89,6 +89,14 @@ impl Transport for Unix {
                 return Err(OpenError::misplaced(at));
             };
             let address = address(at, path)?;
+            if let Some(socket) = setup.inherited.unix(path) {
+                let socket = UnixListener::from_std(socket);
+                return Ok(Box::new(Bound {
+                    file: SocketFile::of_another(path),
+                    socket: socket.map_err(|source| not_bound(at, &source))?,
+                    setup: setup.clone(),
+                }) as Box<dyn Listener>);
+            }
             let turn = turn(at, path).await?;
             clear_away(at, path).await?;
             let socket = bind(&address).map_err(|source| not_bound(at, &source))?;
@@ -134,9 +142,22 @@ impl Listener for Bound {
     fn address(&self) -> Endpoint {
         Endpoint::Unix(self.file.path.clone())
     }
+
+    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        self.setup = setup.clone();
+        Ok(())
+    }
 }
 
 impl SocketFile {
+    /// One that somebody else has made and removes.
+    fn of_another(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            identity: None,
+        }
+    }
+
     fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -170,6 +191,7 @@ fn link(stream: UnixStream, name: String, setup: &Setup) -> Link {
             half_close: true,
             kind: PeerKind::Remote,
             principal: None,
+            wish: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -93,6 +93,9 @@ pub struct Limits {
     pub stop_grace: Duration,
     /// Time running turns may take to end once the relay is told to stop.
     pub drain: Duration,
+    /// Time listeners stay open once the relay is told to stop, so that balancers see it refuse:
+    /// 503, or error −32054 to the first request.
+    pub drain_min: Duration,
     /// Time for what is still on its way when all is over: in the pipes of an exited agent that
     /// other processes hold open, and from a network client that has not seen our end yet.
     pub last_words: Duration,
@@ -145,6 +148,8 @@ impl Default for Limits {
             http_grace: Duration::from_secs(30),
             stop_grace: Duration::from_secs(5),
             drain: Duration::from_secs(25),
+            // Who serves one editor need not wait for balancers.
+            drain_min: Duration::ZERO,
             last_words: Duration::from_millis(500),
             return_grace: Duration::from_secs(600),
             return_turn: Duration::from_secs(86_400),

@@ -248,6 +248,7 @@ fn the_visible_top_level_is_fixed() {
         "LICENSE",
         "README.md",
         "mappings",
+        "packaging",
         "src",
         "tests",
     ];

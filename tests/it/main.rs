@@ -6,6 +6,7 @@ mod allocation;
 mod app;
 mod canon;
 mod cli;
+mod config;
 mod core;
 mod dialect;
 mod dialect_cli;

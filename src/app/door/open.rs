@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::guests::{Guests, Stay};
 use super::{DoorArgs, exposure, pass};
@@ -28,6 +29,9 @@ pub(in crate::app) struct Door {
     warnings: Vec<String>,
     guests: Arc<Guests>,
     limits: Arc<Limits>,
+    /// Ends the watch when the door is given up for another.
+    over: CancellationToken,
+    _over: DropGuard,
 }
 
 impl Door {
@@ -60,7 +64,10 @@ impl Door {
             user: (geteuid().as_raw(), user_name().into()),
             failures: limits.failures,
         });
+        let over = CancellationToken::new();
         let mut door = Self {
+            _over: over.clone().drop_guard(),
+            over,
             gate,
             store: None,
             warnings: warnings.collect(),
@@ -82,12 +89,12 @@ impl Door {
         self.gate.clone()
     }
 
-    /// Follows changes of the files, and warns of what is dangerous, for as long as the runtime is
-    /// there.
+    /// Follows changes of the files, and warns of what is dangerous, for as long as it stands.
     pub(in crate::app) fn watch(&self) {
         let (gate, store, warnings) = (self.gate(), self.store.clone(), self.warnings.clone());
         if store.is_some() || !warnings.is_empty() {
-            tokio::spawn(watch(gate, store, warnings));
+            let over = self.over.clone();
+            tokio::spawn(over.run_until_cancelled_owned(watch(gate, store, warnings)));
         }
     }
 

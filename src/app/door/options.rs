@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 /// Who may come in.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Who may come in")]
 pub(in crate::app) struct DoorArgs {
     /// Want a token also of your own programs on this machine
@@ -31,4 +31,21 @@ pub(in crate::app) struct DoorArgs {
     /// Listen beyond this machine without TLS, although tokens can then be read on their way
     #[arg(long)]
     pub(in crate::app) dangerously_plaintext: bool,
+}
+
+impl DoorArgs {
+    /// These, and what `file` says besides. Whoever asks for a token on the command line does not
+    /// have it undone by a file, and the other way round.
+    pub(in crate::app) fn over(&self, file: &Self) -> Self {
+        let lenient = self.no_auth_loopback || self.dangerously_no_auth;
+        Self {
+            require_token: self.require_token || file.require_token && !lenient,
+            token_file: self.token_file.clone().or_else(|| file.token_file.clone()),
+            no_auth_loopback: self.no_auth_loopback || file.no_auth_loopback && !self.require_token,
+            tls_client_ca: self.tls_client_ca.clone(),
+            dangerously_no_auth: self.dangerously_no_auth
+                || file.dangerously_no_auth && !self.require_token,
+            dangerously_plaintext: self.dangerously_plaintext || file.dangerously_plaintext,
+        }
+    }
 }

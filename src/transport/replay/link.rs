@@ -73,6 +73,7 @@ pub(super) fn open(name: String, actor: Actor, live: Option<Link>) -> Link {
             half_close: true,
             kind: PeerKind::Remote,
             principal: None,
+            wish: None,
         },
         rx: Box::new(Ear {
             stage: Arc::clone(&stage),

@@ -54,6 +54,7 @@ where
             half_close: false,
             kind: PeerKind::Remote,
             principal: None,
+            wish: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -65,6 +65,7 @@ pub(super) fn link(exchange: Arc<Exchange>) -> Link {
             half_close: false,
             kind: PeerKind::Remote,
             principal: None,
+            wish: None,
         },
         hold: Box::new(Life {
             _over: exchange.over.clone().drop_guard(),

@@ -28,6 +28,8 @@ pub(super) struct Caller {
 pub(super) struct Guest {
     pub(super) from: Arc<str>,
     pub(super) principal: Arc<Principal>,
+    /// The agent that it asks for by name.
+    pub(super) wish: Option<Arc<str>>,
 }
 
 impl Caller {

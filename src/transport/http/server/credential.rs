@@ -63,6 +63,7 @@ pub(super) fn identify<B>(
     Ok(Guest {
         from: Arc::clone(&caller.from),
         principal,
+        wish: None,
     })
 }
 

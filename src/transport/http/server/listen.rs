@@ -7,7 +7,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use hyper::service::service_fn;
@@ -21,15 +21,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::body::Room;
 use super::caller::Caller;
 use super::desk::Desk;
-use super::door::Doorkeeper;
 use super::register::Register;
 use super::routes;
+use super::rules::Rules;
 use super::socket::{Socket, Stream};
 use super::strangers::Strangers;
 use crate::guard::Admission;
-use crate::guard::origin::{Door, Names};
-use crate::transport::certificate::{self, Certificates};
-use crate::transport::{Arrival, BoxFuture, Endpoint, Listener, Manner, OpenError, OpenErrorKind};
+use crate::guard::origin::Names;
+use crate::transport::certificate;
+use crate::transport::{Arrival, BoxFuture, Endpoint, Listener, OpenError, OpenErrorKind};
 use crate::transport::{Setup, Web, failure, owner, tcp};
 use crate::wire::Limits;
 
@@ -47,6 +47,8 @@ const LEAST_BUFFER: usize = 8 << 10;
 /// A bound port.
 struct Bound {
     at: Endpoint,
+    names: Names,
+    server: Arc<Server>,
     arrivals: mpsc::Receiver<Arrival>,
     faults: mpsc::Receiver<io::Error>,
     /// Tells the server that nobody accepts any more.
@@ -56,7 +58,6 @@ struct Bound {
 /// The server behind it.
 struct Server {
     desk: Arc<Desk>,
-    tls: Option<Certificates>,
     strangers: Arc<Strangers>,
     builder: Builder<TokioExecutor>,
     places: Arc<Semaphore>,
@@ -72,16 +73,7 @@ pub(in crate::transport) async fn listen(
     let Endpoint::Web(web) = at else {
         return Err(OpenError::misplaced(at));
     };
-    let protocols: &[&[u8]] = match web.manner {
-        Manner::WebSocket => &[],
-        _ => &[b"h2", b"http/1.1"],
-    };
-    let tls = if web.tls {
-        Some(Certificates::read(at, &setup.tls, protocols)?)
-    } else {
-        None
-    };
-    let (socket, port) = tcp::bind(at, &web.host, web.port).await?;
+    let (socket, port) = tcp::bind(at, &web.host, web.port, setup).await?;
     let names = if at.is_loopback() {
         let default_port = web.default_port();
         Names::Loopback { port, default_port }
@@ -92,19 +84,14 @@ pub(in crate::transport) async fn listen(
         port,
         ..web.clone()
     };
+    let rules = Rules::of(at, &web, names, setup)?;
     let (arrive, arrivals) = mpsc::channel(BACKLOG);
     let (report, faults) = mpsc::channel(1);
     let closing = CancellationToken::new();
     let limits = &setup.limits;
     let desk = Arc::new(Desk {
         at: web.clone(),
-        doorkeeper: Doorkeeper {
-            door: Door {
-                origins: setup.front.origins.clone(),
-                hosts: setup.front.hosts.clone(),
-                names,
-            },
-        },
+        rules: RwLock::new(Arc::new(rules)),
         register: Arc::new(Register::default()),
         limits: limits.clone(),
         bodies: Room::new(limits),
@@ -117,13 +104,14 @@ pub(in crate::transport) async fn listen(
         places: Arc::new(Semaphore::new(limits.http_sockets)),
         strangers: Strangers::new(limits.strangers),
         desk,
-        tls,
         done: CancellationToken::new(),
     });
     tokio::spawn(server.clone().mend());
-    tokio::spawn(server.accept_all(socket, report));
+    tokio::spawn(server.clone().accept_all(socket, report));
     Ok(Box::new(Bound {
         at: Endpoint::Web(web),
+        names,
+        server,
         arrivals,
         faults,
         _closing: closing.drop_guard(),
@@ -161,6 +149,12 @@ impl Listener for Bound {
 
     fn address(&self) -> Endpoint {
         self.at.clone()
+    }
+
+    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        let desk = &self.server.desk;
+        desk.set_rules(Rules::of(&self.at, &desk.at, self.names, setup)?);
+        Ok(())
     }
 }
 
@@ -210,7 +204,8 @@ impl Server {
             let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
             return self.desk.turned_away(&from, fault);
         };
-        let stream = match &self.tls {
+        let rules = self.desk.rules();
+        let stream = match &rules.certificates {
             None => Stream::Clear(stream),
             Some(tls) => {
                 let within = self.desk.limits.handshake;
@@ -272,7 +267,7 @@ impl Server {
     /// What is known of a client before it has said anything; `None` when there is no room for
     /// another stranger.
     fn caller(&self, stream: &TcpStream, from: Arc<str>, address: SocketAddr) -> Option<Caller> {
-        let (gate, place) = (&self.desk.setup.gate, self.desk.place());
+        let (gate, place) = (&self.desk.rules().gate, self.desk.place());
         let mut user = None;
         if gate.asks_for_user(place)
             && let Ok(near) = stream.local_addr()

@@ -47,6 +47,7 @@ mod register;
 mod repeated;
 mod routes;
 mod routing;
+mod rules;
 mod socket;
 mod strangers;
 mod stream;

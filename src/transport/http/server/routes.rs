@@ -21,7 +21,6 @@ use super::refuse::{METHODS, Refusal, Why};
 use super::stream::stream;
 use super::turn::Turn;
 use super::{elephant, upgrade};
-use crate::guard::ONLY_AGENT;
 use crate::transport::http::names;
 use crate::transport::{OpenError, OpenErrorKind};
 
@@ -38,7 +37,7 @@ pub(super) fn answer(
 
 /// The turn of a message that belongs to a connection.
 fn turn(desk: &Desk, request: &Request<Incoming>) -> Option<Turn> {
-    if request.method() != Method::POST || request.uri().path() != desk.at.path {
+    if request.method() != Method::POST || !desk.has(request.uri().path()) {
         return None;
     }
     let id = request.headers().get(names::CONNECTION)?.to_str().ok()?;
@@ -57,7 +56,8 @@ async fn serve(
         // other clients' sockets wait for it.
         yield_now().await;
     }
-    let page = match desk.doorkeeper.admit(&request) {
+    let rules = desk.rules();
+    let page = match rules.doorkeeper.admit(&request) {
         Ok(page) => page,
         Err(refusal) => return Ok(refused(&desk, refusal, &caller.from, is_h1)),
     };
@@ -65,8 +65,8 @@ async fn serve(
     let mut answer = match page.preflight(&request) {
         Some(answer) => answer,
         None => {
-            let answered = match identify(&desk.setup.gate, &request, &caller) {
-                Ok(guest) => route(&desk, request, turn, &guest).await,
+            let answered = match identify(&rules.gate, &request, &caller) {
+                Ok(guest) => route(&desk, request, turn, guest).await,
                 Err(refusal) => Err(refusal),
             };
             answered.unwrap_or_else(|refusal| refused(&desk, refusal, &caller.from, is_h1))
@@ -80,22 +80,30 @@ async fn route(
     desk: &Arc<Desk>,
     request: Request<Incoming>,
     turn: Option<Turn>,
-    guest: &Guest,
+    mut guest: Guest,
 ) -> Result<Answer, Refusal> {
-    if !guest.principal.may_use(ONLY_AGENT) {
+    let path = request.uri().path();
+    let route = path.strip_prefix(&*desk.at.path);
+    let route = route.filter(|_| desk.speaks_elephant());
+    let route = route.and_then(elephant::Route::of);
+    let speaks = desk.speaks_http() || desk.only_websockets();
+    let rules = desk.rules();
+    let asked = match route {
+        Some(_) => rules.asked(&desk.at.path, &desk.at.path),
+        None => rules.asked(&desk.at.path, path).filter(|_| speaks),
+    };
+    let Some(agent) = asked else {
+        let why = format!("only {} served here", desk.served());
+        return Err(Refusal::stranger(StatusCode::NOT_FOUND, why));
+    };
+    if !guest.principal.may_use(agent.name()) {
         let why = format!("the {} is for other agents", guest.principal);
         return Err(Refusal::stranger(StatusCode::FORBIDDEN, why));
     }
-    let path = request.uri().path();
-    if desk.speaks_elephant()
-        && let Some(route) = path.strip_prefix(&*desk.at.path)
-        && let Some(route) = elephant::Route::of(route)
-    {
+    guest.wish = agent.wish();
+    let guest = &guest;
+    if let Some(route) = route {
         return elephant::answer(desk, route, request, guest).await;
-    }
-    if path != desk.at.path || !(desk.speaks_http() || desk.only_websockets()) {
-        let why = format!("only {} served here", desk.served());
-        return Err(Refusal::stranger(StatusCode::NOT_FOUND, why));
     }
     let wished = wish(&request);
     if wished == Wish::WebSocket || desk.only_websockets() {

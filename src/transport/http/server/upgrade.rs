@@ -37,7 +37,7 @@ pub(super) fn upgrade(
     guest: &Guest,
 ) -> Result<Answer, Refusal> {
     let accept = judge(&request)?;
-    if desk.closing.is_cancelled() {
+    if desk.is_closed() {
         return Err(Refusal::later("the relay is shutting down"));
     }
     let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
@@ -107,6 +107,7 @@ async fn enter(desk: Arc<Desk>, upgraded: OnUpgrade, guest: Guest) {
         Stream::Tls(stream) => link(split(*stream), begun, Role::Server, name, setup),
     };
     link.peer.principal = Some(guest.principal);
+    link.peer.wish = guest.wish;
     // Nobody is left to be told otherwise.
     let _ = desk.announce(&guest.from, link).await;
 }

@@ -203,6 +203,7 @@ fn pages_of_a_listed_origin_may_ask_and_read() {
             hosts: vec!["relay.example".to_owned()],
             affinity_cookie: Some("route=one".to_owned()),
             no_elephant: true,
+            ..Front::default()
         };
         let mut site = Site::with(How::H2, "http", Limits::default(), front).await;
         let page = [
