@@ -12,6 +12,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use super::border::BorderArgs;
 use super::common::Common;
 use super::door::DoorArgs;
 use super::{
@@ -183,6 +184,8 @@ pub(super) struct Connect {
     /// Where the agent is
     #[arg(value_name = "ENDPOINT", conflicts_with = "command", value_parser = endpoints::read_agent)]
     pub(super) endpoint: Option<Endpoint>,
+    #[command(flatten)]
+    pub(super) border: BorderArgs,
     #[command(flatten)]
     pub(super) common: Common,
     /// The agent's command and its arguments

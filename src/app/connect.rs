@@ -35,11 +35,12 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     }
     door::greet(&agent, &mut ground.agent);
     let stop = &ground.stop;
+    let border = args.border.raise(&agent);
     let reached = conversation::reach(&agent, &ground.agent, stop).await;
     let client = registry::connect(&Endpoint::Stdio, &ground.client).await?;
     match reached {
         Ok(agent) => {
-            let end = carry(client, agent, &ground).await;
+            let end = carry(client, agent, border, &ground).await;
             Ok(exit::of_end(&end, &ground))
         }
         Err(why) => {

@@ -12,6 +12,7 @@ use super::common::Ground;
 use super::margin::Margin;
 use super::record::Take;
 use super::{discretion, exit};
+use crate::border::Border;
 use crate::core::{Cause, Note};
 use crate::relay::{self, End, Stop};
 use crate::tap::{Journal, Tally, Taps};
@@ -52,7 +53,14 @@ pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<L
 }
 
 /// Carries a conversation until it is over, and records it if that is wanted.
-pub(super) async fn carry(client: Link, mut agent: Link, ground: &Ground) -> End {
+///
+/// `border` stands between the two, if they are not to have all of each other.
+pub(super) async fn carry(
+    client: Link,
+    mut agent: Link,
+    border: Option<Box<Border>>,
+    ground: &Ground,
+) -> End {
     let limits = &ground.limits;
     let stop = &ground.stop;
     let mut taps = Taps::default().with(Journal::default());
@@ -95,7 +103,8 @@ pub(super) async fn carry(client: Link, mut agent: Link, ground: &Ground) -> End
         tail: Arc::clone(&tail),
     });
     let speech = ground.tongues.speech();
-    let mut end = relay::run(client, agent, Arc::clone(limits), speech, taps, stop).await;
+    let limits = Arc::clone(limits);
+    let mut end = relay::run(client, agent, limits, speech, border, taps, stop).await;
     if let Some(take) = take {
         unrecorded = take.end().await;
     }

@@ -3,6 +3,7 @@
 //! One file for each subcommand. Not here: anything a conversation needs to know.
 
 mod agents;
+mod border;
 mod check;
 mod cli;
 mod common;

@@ -28,6 +28,7 @@
 
 mod action;
 mod asked;
+mod body;
 mod by_method;
 mod convert;
 mod detect;
@@ -61,6 +62,7 @@ mod values;
 mod vectors;
 mod wants;
 
+pub use body::Body;
 pub use convert::As;
 pub use detect::{Recognised, recognise, speaker};
 pub use library::{Library, Unknown};

@@ -100,6 +100,7 @@ fn allocations(speech: fn() -> Speech, rounds: &[Round], times: usize) -> u64 {
         agent,
         limits,
         speech(),
+        None,
         Taps::default(),
         &stop,
     ));

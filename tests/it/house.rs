@@ -7,22 +7,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each room may import of ours, besides itself.
-const FLOORS: [(&str, &[&str]); 10] = [
+const FLOORS: [(&str, &[&str]); 11] = [
     ("wire", &[]),
     ("canon", &["wire"]),
     ("dialect", &["wire"]),
+    ("border", &["wire", "dialect"]),
     ("recording", &["wire", "canon"]),
     ("guard", &["wire"]),
     ("transport", &["wire", "guard", "recording"]),
-    ("core", &["wire", "dialect"]),
+    ("core", &["wire", "dialect", "border"]),
     ("tap", &["wire", "recording", "core"]),
-    ("relay", &["wire", "guard", "transport", "core", "tap"]),
+    (
+        "relay",
+        &["wire", "guard", "border", "transport", "core", "tap"],
+    ),
     (
         "app",
         &[
             "wire",
             "canon",
             "dialect",
+            "border",
             "recording",
             "guard",
             "transport",
@@ -68,7 +73,7 @@ const KEPT_TO: [(&str, &[&str], &str); 9] = [
     ),
     (
         "crate::dialect",
-        &["dialect/", "core/", "app/"],
+        &["dialect/", "border/", "core/", "app/"],
         "transports do not know that dialects exist",
     ),
     (
@@ -89,6 +94,7 @@ const KEPT_TO: [(&str, &[&str], &str); 9] = [
             "app/",
             "core/",
             "relay/berth/opening.rs",
+            "border/places.rs",
             "build.rs",
             "dialect/table/",
             "dialect/vectors.rs",

@@ -100,7 +100,7 @@ impl House {
         };
         match conversation::reach(&agent.endpoint, &ground.agent, &self.stop).await {
             Ok(link) => {
-                let end = carry(client, link, &ground).await;
+                let end = carry(client, link, None, &ground).await;
                 exit::of_end(&end, &ground)
             }
             Err(why) => {

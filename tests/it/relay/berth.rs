@@ -76,7 +76,7 @@ impl Port {
             let run = tokio::spawn(async move {
                 let (speech, taps) = (Speech::canonical(), Taps::default());
                 let stop = Stop::default();
-                relay::run(link, near_agent, limits, speech, taps, &stop).await
+                relay::run(link, near_agent, limits, speech, None, taps, &stop).await
             });
             let agent = Mouth(agent);
             Some(Begun { agent, run })
