@@ -32,7 +32,6 @@ fn link() -> (Link, DuplexStream) {
         peer: Peer {
             name: "duplex".to_owned(),
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
         },
         rx: Box::new(rx),

@@ -185,8 +185,9 @@ pub(super) fn run(rounds: usize, only: &[&str]) {
             let beside = median(row.limit, column).map(|limit| format!(" ({:.2} ×)", rate / limit));
             print!(" {rate:.0}{} |", beside.unwrap_or_default());
         }
-        let own =
-            |column| median(row.name, column).map_or("–".to_owned(), |cpu| format!("{cpu:.2}"));
+        let own = |column| {
+            median(row.name, column).map_or_else(|| "–".to_owned(), |cpu| format!("{cpu:.2}"))
+        };
         // What socat forks is not its own.
         let tells = !row.name.starts_with("socat, tcp") && row.name != "no hop";
         let all = [2, 4, 6].map(|column| if tells { own(column) } else { "–".to_owned() });
@@ -201,12 +202,9 @@ pub(super) fn run(rounds: usize, only: &[&str]) {
 /// Keeps this thread and what it starts on one processor, or on those given; those before.
 fn pin(to: Option<&CpuSet>) -> Result<CpuSet, Error> {
     let before = sched_getaffinity(None)?;
-    let one = || {
-        let mut one = CpuSet::new();
-        let first = (0..CpuSet::MAX_CPU).find(|&number| before.is_set(number));
-        one.set(first.unwrap_or(0));
-        one
-    };
-    sched_setaffinity(None, to.unwrap_or(&one()))?;
+    let mut one = CpuSet::new();
+    let first = (0..CpuSet::MAX_CPU).find(|&number| before.is_set(number));
+    one.set(first.unwrap_or(0));
+    sched_setaffinity(None, to.unwrap_or(&one))?;
     Ok(before)
 }
