@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """flood.py: whether one client's flood slows another.
 
-    flood.py [--relay BINARY] [--limit 'COPIER ws 127.0.0.1:{PORT} --'] [--seconds 0.25] [--rounds 24]
+    flood.py [--relay BINARY] [--limit 'HOP copier ws 127.0.0.1:{PORT}'] [--seconds 0.25] [--rounds 24]
              [--allow PERCENT] [--tries 3] [--only ws-ws,ws-http,http-ws,http-http]
 
 A bystander asks and waits for its answer, again and again, over WebSocket and over HTTP, while
@@ -12,7 +12,7 @@ all rounds of a kind are put together and their p99 compared. It fails when the 
 than --allow percent of it in each of --tries tries: other work on the machine makes either figure
 worse at random, and a relay that lets a flood through is worse every time.
 
---limit does the same, over WebSocket, with a program that only copies (`target/release/deps/hop-* limit`,
+--limit does the same, over WebSocket, with a program that only copies (HOP is what `cargo bench --bench hop` runs;
 see tests/bench/README.md): what the system itself does to a bystander, which no relay can undo.
 Everything runs in one session: where the kernel groups processes by session (sched_autogroup), each
 relay in one of its own would be a comparison of groups. Wants the release build. The clients and

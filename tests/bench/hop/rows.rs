@@ -45,24 +45,27 @@ const ROWS: &[Row] = &[
     Row { name: "acp-relay, tcp", limit: "copier, tcp", how: TCP, words: "{RELAY} serve --listen tcp://127.0.0.1:{PORT} --client-dialect canonical --agent-dialect canonical -- {AGENT}" },
     Row { name: "acp-relay, tcp, auto", limit: "copier, tcp", how: TCP, words: "{RELAY} serve --listen tcp://127.0.0.1:{PORT} -- {AGENT}" },
     Row { name: "copier, ws", limit: "", how: WS, words: "{SELF} copier ws 127.0.0.1:{PORT} {AGENT}" },
-    Row { name: "websocat, ws", limit: "copier, ws", how: WS, words: "websocat -t -E -B 16777216 ws-l:127.0.0.1:{PORT} cmd:{AGENT_IN_ONE}" },
+    Row { name: "websocat, ws", limit: "copier, ws", how: WS, words: "websocat -t -E -B 16777216 ws-l:127.0.0.1:{PORT} sh-c:{AGENT_IN_ONE}" },
     Row { name: "acp-relay, ws", limit: "copier, ws", how: WS, words: "{RELAY} serve --listen ws://127.0.0.1:{PORT} --client-dialect canonical --agent-dialect canonical -- {AGENT}" },
     Row { name: "acp-relay, ws, auto", limit: "copier, ws", how: WS, words: "{RELAY} serve --listen ws://127.0.0.1:{PORT} -- {AGENT}" },
     Row { name: "socat, stdio", limit: "no hop", how: How::Stdio, words: "socat -b 65536 - EXEC:{AGENT_IN_ONE}" },
     Row { name: "acp-relay, stdio", limit: "no hop", how: How::Stdio, words: "{RELAY} connect -- {AGENT}" },
 ];
 
-/// A hop that runs until it is dropped.
+/// A hop, and a client that speaks through it.
 struct Hop {
-    process: Child,
+    process: Running,
     client: Client,
 }
 
-impl Drop for Hop {
+/// A process that runs until it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
     fn drop(&mut self) {
         // It may have ended with its client.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -73,7 +76,8 @@ impl Row {
         program.starts_with('{') || split_paths(&path).any(|folder| folder.join(program).is_file())
     }
 
-    fn start(&self) -> Hop {
+    /// A hop that was spoken with; nothing when it cannot be.
+    fn start(&self) -> Option<Hop> {
         let own = current_exe().unwrap().display().to_string();
         let free = TcpListener::bind("127.0.0.1:0")
             .unwrap()
@@ -95,18 +99,19 @@ impl Row {
             .collect();
         let piped = self.how == How::Stdio;
         let pipe = || if piped { Stdio::piped() } else { Stdio::null() };
-        let mut process = Command::new(&words[0])
+        let process = Command::new(&words[0])
             .args(&words[1..])
             .stdin(pipe())
             .stdout(pipe())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        let mut process = Running(process);
         let client = match self.how {
             How::Stdio => {
                 let (input, output) = (
-                    process.stdin.take().unwrap(),
-                    process.stdout.take().unwrap(),
+                    process.0.stdin.take().unwrap(),
+                    process.0.stdout.take().unwrap(),
                 );
                 Client::new(Box::new(output), Box::new(input))
             }
@@ -117,19 +122,19 @@ impl Row {
                     }
                     sleep(Duration::from_millis(20));
                 }
-                Client::dial(&free.to_string(), framing).unwrap()
+                Client::dial(&free.to_string(), framing).ok()?
             }
         };
         let mut hop = Hop { process, client };
         hop.client.echo(200);
-        hop
+        Some(hop)
     }
 }
 
 impl Hop {
     /// Processor time of the hop's own threads, in µs; nothing where that cannot be told.
     fn processor(&self) -> Option<f64> {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).ok()?;
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.0.id())).ok()?;
         let took = threads.filter_map(|thread| {
             let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
             text.split(' ').next()?.parse::<f64>().ok()
@@ -144,8 +149,10 @@ type Figures = HashMap<(&'static str, usize), Vec<f64>>;
 /// Measures and prints.
 pub(super) fn run(rounds: usize, only: &[&str]) {
     let wanted = |row: &&Row| only.is_empty() || only.iter().any(|name| row.name.contains(name));
-    let (there, missing): (Vec<&Row>, Vec<&Row>) =
-        ROWS.iter().filter(wanted).partition(|row| row.is_there());
+    let (there, missing): (Vec<&Row>, Vec<&Row>) = ROWS
+        .iter()
+        .filter(wanted)
+        .partition(|row| row.is_there() && row.start().is_some());
     let mut figures = Figures::new();
     for round in 0..rounds {
         for at in 0..there.len() {
@@ -154,11 +161,11 @@ pub(super) fn run(rounds: usize, only: &[&str]) {
                 |column, figure| figures.entry((row.name, column)).or_default().push(figure);
             // All on one processor, an answer takes what all work and switches take together.
             let everywhere = pin(None).unwrap();
-            let mut hop = row.start();
+            let mut hop = row.start().expect("it has started before");
             put(0, hop.client.echo(ECHOES));
             drop(hop);
             pin(Some(&everywhere)).unwrap();
-            let mut hop = row.start();
+            let mut hop = row.start().expect("it has started before");
             for (at, (size, count)) in STREAMS.into_iter().enumerate() {
                 hop.client.stream(count / 10, size);
                 let before = hop.processor();

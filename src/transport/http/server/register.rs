@@ -12,7 +12,6 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, Manner};
 use crate::guard::{Means, Principal};
-use crate::transport::Worker;
 use crate::wire::Limits;
 
 /// Live connections.
@@ -88,14 +87,6 @@ impl Register {
     pub(super) fn of_anybody(&self, id: &str) -> Option<Arc<Connection>> {
         let found = self.live().get(&Key::Official(id.to_owned())).cloned();
         found.filter(|connection| !connection.state().is_gone())
-    }
-
-    /// Where the official connection of that name is at home. Whose it is does not matter yet: who
-    /// asks is told nothing, and is only served there.
-    pub(super) fn home(&self, id: &str) -> Option<Worker> {
-        let live = self.live();
-        let found = live.get(&Key::Official(id.to_owned()));
-        found.map(|connection| connection.worker.clone())
     }
 
     /// Forgets a connection.

@@ -24,8 +24,9 @@ const FIELDS: usize = 32;
 pub(super) async fn seat(stream: &TcpStream, register: &Register, workers: &Workers) -> Worker {
     let mut head = [0; REACH];
     let length = stream.peek(&mut head).await.unwrap_or(0);
-    let home = named(&head[..length]).and_then(|id| register.home(id));
-    home.unwrap_or_else(|| workers.pick())
+    // Whose the connection is does not matter yet: who asks is told nothing, and only served there.
+    let found = named(&head[..length]).and_then(|id| register.of_anybody(id));
+    found.map_or_else(|| workers.pick(), |connection| connection.worker.clone())
 }
 
 /// The connection that the head of a request names, as far as it is there.
