@@ -33,6 +33,7 @@ fn link() -> (Link, DuplexStream) {
             name: "duplex".to_owned(),
             half_close: true,
             kind: PeerKind::Remote,
+            principal: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),
