@@ -34,6 +34,7 @@ fn link() -> (Link, DuplexStream) {
             half_close: true,
             kind: PeerKind::Remote,
             principal: None,
+            wish: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),
@@ -94,7 +95,7 @@ fn main() {
     let ((client, mut far_client), (agent, mut far_agent)) = (link(), link());
     let stop = Stop::default();
     let taps = Taps::default();
-    let run = relay::run(client, agent, Arc::default(), speech, taps, &stop);
+    let run = relay::run(client, agent, Arc::default(), speech, None, taps, &stop);
     let run: Pin<Box<dyn Future<Output = _>>> = Box::pin(run);
     let play = pin!(async move {
         let mut buffer = vec![0; ROOM];
