@@ -18,8 +18,8 @@ const BOUNDS: &[Bound] = &[
         about: "longest message from the network; as above" },
     Bound { name: "offences", field: Field::Count(|of| &mut of.offences), range: ANY,
         about: "over-long messages of one link; at it: the link is closed" },
-    // The scanner keeps its place in 128 bits.
-    Bound { name: "nesting", field: Field::Count(|of| &mut of.nesting), range: 8..=128,
+    // The scanner keeps its place in 1024 bits.
+    Bound { name: "nesting", field: Field::Count(|of| &mut of.nesting), range: 8..=1024,
         about: "deepest nesting; beyond it: error -32600" },
     Bound { name: "id", field: Field::Size(|of| &mut of.id), range: 16..=(64 << 10),
         about: "longest id; beyond it: error -32600" },

@@ -25,6 +25,7 @@ mod tcp;
 mod tls;
 mod unix;
 pub mod websocket;
+mod workers;
 
 pub use crate::wire::{Exit, Farewell};
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
@@ -37,3 +38,4 @@ pub use open::{
 };
 pub use pin::Pin;
 pub use process::Launch;
+pub use workers::{Worker, Workers};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Endpoint, Greeting, Inherited, Launch, Link, Pin as Fingerprint};
+use super::{Endpoint, Greeting, Inherited, Launch, Link, Pin as Fingerprint, Worker, Workers};
 use crate::guard::Gate;
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
@@ -69,6 +69,8 @@ pub struct Arrival {
     pub from: String,
     /// The rest of the handshake, to be run in a task of its own.
     pub finish: BoxFuture<'static, Result<Link, OpenError>>,
+    /// Where that task belongs, and all that is done for this peer.
+    pub worker: Worker,
 }
 
 /// What opening a link needs to know besides the endpoint.
@@ -92,6 +94,8 @@ pub struct Setup {
     pub inherited: Inherited,
     /// Whoever comes is to hear that nobody is served any more, where the transport can say it.
     pub draining: CancellationToken,
+    /// Where those who arrive are served.
+    pub workers: Workers,
 }
 
 /// How a listener that begins with HTTP receives those who come.

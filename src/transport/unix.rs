@@ -133,9 +133,22 @@ impl Listener for Bound {
                 token: None,
             };
             let judged = self.setup.gate.judge(&claim, moment());
-            let link = link(stream, from.clone(), &self.setup);
-            let finish = Box::pin(admission::settle(judged, link, &self.setup));
-            Some(Ok(Arrival { from, finish }))
+            let stream = match stream.into_std() {
+                Ok(stream) => stream,
+                Err(fault) => return Some(Err(fault)),
+            };
+            let worker = self.setup.workers.pick();
+            let (name, setup) = (from.clone(), self.setup.clone());
+            let finish = Box::pin(async move {
+                let stream = UnixStream::from_std(stream)
+                    .map_err(|source| failure::not_taken(&name, &source))?;
+                admission::settle(judged, link(stream, name, &setup), &setup).await
+            });
+            Some(Ok(Arrival {
+                from,
+                finish,
+                worker,
+            }))
         })
     }
 

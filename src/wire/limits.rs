@@ -16,6 +16,9 @@ pub struct Limits {
     /// Longest message from the network, in bytes. Beyond it: as above.
     pub frame_from_network: usize,
     /// Deepest nesting of arrays and objects. Beyond it: error −32600, the message skipped.
+    ///
+    /// Nothing on a message's way recurses into it, so this costs no stack; readers with a limit
+    /// of 128 (serde_json's) say so themselves, and a verbatim relay is not to say it for them.
     pub nesting: usize,
     /// Longest id, in bytes as spelled. Beyond it: error −32600, the message skipped.
     pub id: usize,
@@ -115,7 +118,7 @@ impl Default for Limits {
         Self {
             frame_from_child: 64 << 20,
             frame_from_network: 16 << 20,
-            nesting: 128,
+            nesting: 1024,
             id: 256,
             method: 1024,
             header_bytes: 32 << 10,

@@ -8,6 +8,7 @@ mod canon;
 mod cli;
 mod config;
 mod core;
+mod deep;
 mod dialect;
 mod dialect_cli;
 mod door;

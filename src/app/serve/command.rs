@@ -18,10 +18,6 @@ use crate::app::{exit, runtime, shutdown, stderr, telemetry};
 use crate::relay::Stop;
 use crate::transport::Inherited;
 
-/// Tasks that a worker runs before it looks at the sockets again. With tokio's 61 one client that
-/// never stops talking keeps all others unheard for milliseconds.
-const GLANCE: u32 = 4;
-
 /// A serving relay.
 struct Server {
     args: Serve,
@@ -54,9 +50,8 @@ pub(in crate::app) fn run(args: Serve, log: Option<&str>, sockets: Inherited) ->
     if let Err(error) = telemetry::start(log) {
         return cli::fail(exit::USAGE, &error);
     }
-    let mut builder = Builder::new_multi_thread();
-    builder.event_interval(GLANCE);
-    runtime::drive(builder, async {
+    // Clients are served by workers of their own.
+    runtime::drive(Builder::new_current_thread(), async {
         match serve(args, place, file, sockets).await {
             Ok(code) | Err(code) => code,
         }

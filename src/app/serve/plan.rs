@@ -14,7 +14,7 @@ use crate::app::config::{AgentPart, Config, ListenerPart, Source};
 use crate::app::door::{Door, DoorArgs};
 use crate::app::{cli, endpoints, exit, listeners, remote};
 use crate::relay::{Harbour, Stop};
-use crate::transport::{Endpoint, Front, OpenError, OpenErrorKind, Setup, Tls, registry};
+use crate::transport::{Endpoint, Front, OpenError, OpenErrorKind, Setup, Tls, Workers, registry};
 use crate::wire::Limits;
 
 /// Where clients connect when nobody says.
@@ -31,6 +31,7 @@ pub(super) struct InForce {
     entrance: Entrance,
     pub(super) door: Arc<Door>,
     pub(super) roster: Roster,
+    workers: Workers,
 }
 
 /// All that a door depends on.
@@ -72,6 +73,7 @@ pub(super) fn plan(
         },
         None => roster(args, file, &ground, before.map(|plan| &plan.roster))?,
     };
+    let workers = before.map_or_else(Workers::new, |plan| plan.workers.clone());
     let stations = parts.into_iter().map(|part| {
         let framing = args.common.client_framing(part.framing);
         let fixed = framing.and_then(FramingChoice::fixed);
@@ -88,6 +90,7 @@ pub(super) fn plan(
                     ..part.front.clone()
                 },
                 gate: door.gate(),
+                workers: workers.clone(),
                 framing: fixed.or_else(|| spoken.client_framing()),
                 ..ground.client.clone()
             },
@@ -103,6 +106,7 @@ pub(super) fn plan(
             entrance,
             door,
             roster,
+            workers,
         },
     })
 }

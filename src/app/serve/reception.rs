@@ -66,8 +66,10 @@ pub(super) async fn receive(
                 let span = tracing::info_span!("client", from = arrival.from);
                 let report = stdio.then(|| report.clone());
                 let station = Arc::clone(&station.borrow());
+                let worker = arrival.worker.clone();
                 let conversation = attend(Arc::clone(&house), arrival, station, report);
-                house.conversations.spawn(conversation.instrument(span));
+                let conversation = conversation.instrument(span);
+                worker.spawn(house.conversations.track_future(conversation));
             }
         }
     }

@@ -18,6 +18,7 @@ use super::routing::Routing;
 use super::streams::{Closed, Given, Lease, Opening, Streams};
 use super::turn::Turns;
 use crate::guard::Principal;
+use crate::transport::Worker;
 use crate::wire::{Frame, IdBuf, Limits};
 
 /// How a connection's messages are told apart on its streams.
@@ -40,6 +41,8 @@ pub(super) struct Connection {
     /// Tells event ids of this connection from those of others.
     pub(super) epoch: u32,
     pub(super) limits: Arc<Limits>,
+    /// Where it is at home.
+    pub(super) worker: Worker,
     state: Mutex<State>,
     /// Told when there is room for another message of the client.
     pub(super) room: Notify,
@@ -113,6 +116,7 @@ impl Connection {
             manner,
             epoch,
             limits: limits.clone(),
+            worker: Worker::here(),
             state: Mutex::new(State {
                 inbound: Inbound::default(),
                 streams: Streams::new(keep, now),

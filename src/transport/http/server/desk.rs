@@ -18,7 +18,7 @@ use super::register::Register;
 use super::rules::{AGENTS, Rules};
 use crate::guard::Place;
 use crate::guard::origin::Names;
-use crate::transport::{Arrival, Link, Manner, OpenError, Setup, Web};
+use crate::transport::{Arrival, Link, Manner, OpenError, Setup, Web, Worker};
 use crate::wire::Limits;
 
 /// What a listener knows.
@@ -114,6 +114,7 @@ impl Desk {
         let arrival = Arrival {
             from: from.to_owned(),
             finish: Box::pin(async { Ok(link) }),
+            worker: Worker::here(),
         };
         match timeout(self.limits.handshake, self.arrivals.send(arrival)).await {
             Ok(Ok(())) => Ok(()),
@@ -129,6 +130,7 @@ impl Desk {
         let _ = self.arrivals.try_send(Arrival {
             from: from.to_owned(),
             finish: Box::pin(async { Err(fault) }),
+            worker: Worker::here(),
         });
     }
 

@@ -24,6 +24,7 @@ use super::desk::Desk;
 use super::register::Register;
 use super::routes;
 use super::rules::Rules;
+use super::seat::seat;
 use super::socket::{Socket, Stream};
 use super::strangers::Strangers;
 use crate::guard::Admission;
@@ -181,10 +182,7 @@ impl Server {
                 Ok((stream, address)) => {
                     let from: Arc<str> = format!("{}://{address}", self.desk.at.scheme()).into();
                     let server = self.clone();
-                    tokio::spawn(async move {
-                        server.serve(stream, from, address).await;
-                        drop(place);
-                    });
+                    tokio::spawn(server.seat(stream, from, address, place));
                 }
                 Err(fault) => {
                     // Told once at a time; whoever hears it is slower than we are.
@@ -196,14 +194,45 @@ impl Server {
         self.done.cancel();
     }
 
-    /// Serves one socket.
-    async fn serve(self: Arc<Self>, stream: TcpStream, from: Arc<str>, address: SocketAddr) {
-        let patience = self.desk.limits.http_stall;
-        let Some(mut caller) = self.caller(&stream, from.clone(), address) else {
+    /// Has a socket served where it belongs.
+    async fn seat<P: Send + 'static>(
+        self: Arc<Self>,
+        stream: TcpStream,
+        from: Arc<str>,
+        address: SocketAddr,
+        place: P,
+    ) {
+        let Some(caller) = self.caller(&stream, from.clone(), address) else {
             let what = "too many clients of this address have not shown who they are yet";
             let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
             return self.desk.turned_away(&from, fault);
         };
+        let (workers, register) = (&self.desk.setup.workers, &self.desk.register);
+        let within = self.desk.limits.handshake;
+        let worker = match &self.desk.rules().certificates {
+            None => timeout(within, seat(&stream, register, workers)).await,
+            Some(_) => Ok(workers.pick()),
+        };
+        let Ok(worker) = worker else {
+            let fault = failure::too_slow(&from, "the handshake", within);
+            return self.desk.turned_away(&from, fault);
+        };
+        let moved = stream.into_std();
+        worker.spawn(async move {
+            match moved.and_then(TcpStream::from_std) {
+                Ok(stream) => self.serve(stream, from, caller).await,
+                Err(fault) => {
+                    let fault = failure::not_taken(&from, &fault);
+                    self.desk.turned_away(&from, fault);
+                }
+            }
+            drop(place);
+        });
+    }
+
+    /// Serves one socket.
+    async fn serve(self: Arc<Self>, stream: TcpStream, from: Arc<str>, mut caller: Caller) {
+        let patience = self.desk.limits.http_stall;
         let rules = self.desk.rules();
         let stream = match &rules.certificates {
             None => Stream::Clear(stream),

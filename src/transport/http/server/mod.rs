@@ -48,6 +48,7 @@ mod repeated;
 mod routes;
 mod routing;
 mod rules;
+mod seat;
 mod socket;
 mod strangers;
 mod stream;
