@@ -16,7 +16,7 @@ impl Transport for Rest {
         &["agent-connect+http", "agent-connect+https"]
     }
 
-    fn check(&self, to: &Endpoint) -> Result<(), OpenError> {
+    fn check(&self, to: &Endpoint, _setup: &Setup) -> Result<(), OpenError> {
         let what = "Agent Connect is served here, but agents of it cannot be used yet";
         Err(OpenError::new(OpenErrorKind::Usage, to, what))
     }
@@ -24,9 +24,9 @@ impl Transport for Rest {
     fn connect<'a>(
         &'a self,
         to: &'a Endpoint,
-        _setup: &'a Setup,
+        setup: &'a Setup,
     ) -> BoxFuture<'a, Result<Link, OpenError>> {
-        Box::pin(async move { Err(self.check(to).expect_err("it is never possible")) })
+        Box::pin(async move { Err(self.check(to, setup).expect_err("it is never possible")) })
     }
 
     fn listen<'a>(
