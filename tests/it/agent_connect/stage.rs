@@ -122,6 +122,7 @@ async fn serve(
                 near,
                 limits,
                 Speech::canonical(),
+                None,
                 Taps::default(),
                 &stop,
             )
