@@ -1,5 +1,9 @@
 # Build: docker build -t acp-relay .
 # Run:   docker run --rm -i acp-relay connect wss://agents.example/acp
+#        docker run --rm -v ./acp-relay.toml:/etc/acp-relay/acp-relay.toml:ro acp-relay serve
+# Hardened: --read-only --cap-drop ALL --security-opt no-new-privileges --tmpfs /tmp
+#
+# `docker stop` has running turns finish: give it more time than `drain.max` (docker stop -t 60).
 #
 # Alpine builds a static program against musl, whose resolver is part of it and reads no more than
 # /etc/resolv.conf and /etc/hosts, which the container engine provides; glibc's would load shared
@@ -9,6 +13,7 @@ FROM rust:1.95-alpine AS build
 RUN apk add --no-cache musl-dev
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
+COPY mappings mappings
 COPY src src
 RUN cargo build --locked --release --bin acp-relay
 
@@ -16,4 +21,5 @@ FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /src/target/release/acp-relay /acp-relay
 USER 65532:65532
+STOPSIGNAL SIGTERM
 ENTRYPOINT ["/acp-relay"]

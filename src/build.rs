@@ -1,11 +1,13 @@
-//! Embeds `mappings/*.json`, sorted by name, so that the program carries its tables.
+//! Embeds `mappings/*.json`, sorted by name, so that the program carries its tables, and says
+//! which program and tables these are.
 //!
-//! Each comes with its cover, which is the same table without its rules and what they use: all
-//! that has to be read when the program starts. Nothing is checked here: a fault in a table is
+//! Each table comes with its cover, which is the same table without its rules and what they use:
+//! all that has to be read when the program starts. Nothing is checked here: a fault in a table is
 //! reported by the program, with its line. Not here: any other build step.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 use serde_json::Value;
@@ -24,6 +26,7 @@ fn main() {
         .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
         .collect();
     files.sort();
+    name_this_build(&files);
     let mut list = String::from("[\n");
     for path in files {
         let name = path.file_name().expect("a file has a name");
@@ -36,6 +39,42 @@ fn main() {
     list.push_str("]\n");
     let out = env::var("OUT_DIR").expect("cargo sets it");
     fs::write(Path::new(&out).join("mappings.rs"), list).expect("the output folder is writable");
+}
+
+/// Sets the texts of `--version`: the commit, and how many tables there are with a digest over them.
+fn name_this_build(tables: &[PathBuf]) {
+    let mut digest = blake3::Hasher::new();
+    for path in tables {
+        digest.update(&fs::read(path).expect("a table can be read"));
+    }
+    let digest = &digest.finalize().to_hex()[..8];
+    let version = env::var("CARGO_PKG_VERSION").expect("cargo sets it");
+    let short = match commit() {
+        Some(commit) => format!("{version} ({commit})"),
+        None => version,
+    };
+    let count = tables.len();
+    println!("cargo::rustc-env=VERSION={short}");
+    println!("cargo::rustc-env=TABLES={count} mapping tables, digest {digest}");
+}
+
+/// The commit this is built from, as a packager says it or as git knows it.
+fn commit() -> Option<String> {
+    println!("cargo::rerun-if-env-changed=ACP_RELAY_COMMIT");
+    if let Ok(commit) = env::var("ACP_RELAY_COMMIT") {
+        return Some(commit);
+    }
+    // Each commit adds a line there.
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
+    println!("cargo::rerun-if-changed={log}");
+    git(&["log", "-1", "--format=%h %cs"])
+}
+
+fn git(words: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(words).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let text = text.trim();
+    (output.status.success() && !text.is_empty()).then(|| text.to_owned())
 }
 
 /// The table without its rules. What is no JSON is told by the program.

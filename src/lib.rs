@@ -4,6 +4,7 @@
 pub mod wire;
 pub mod canon;
 pub mod dialect;
+pub mod border;
 pub mod recording;
 pub mod guard;
 pub mod agent_connect;

@@ -38,7 +38,7 @@ enum Unasked {
 
 impl AgentConnectArgs {
     /// What the listeners are told, when any of them heeds it.
-    pub(super) fn settle(self, listen: &[Endpoint]) -> Result<AgentConnect, String> {
+    pub(super) fn settle(&self, listen: &[Endpoint]) -> Result<AgentConnect, String> {
         let heeds = |at: &&Endpoint| {
             matches!(
                 at,
@@ -63,12 +63,12 @@ impl AgentConnectArgs {
             return Err("one Agent Connect listener at a time can use a --store".to_owned());
         }
         Ok(AgentConnect {
-            store: self.store,
+            store: self.store.clone(),
             unasked: match self.unasked {
                 Unasked::Reject => Permissions::Reject,
                 Unasked::Allow => Permissions::Allow,
             },
-            callbacks: self.allow_callback,
+            callbacks: self.allow_callback.clone(),
             ..AgentConnect::default()
         })
     }

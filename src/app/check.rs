@@ -1,10 +1,9 @@
 //! `acp-relay check`: holds recorded conversations against the official ACP v1 schema.
 //!
-//! Not here: the schema (see `canon`), how files are read (see `lines`), which rules repair a
+//! Not here: the schema (see `canon`), how files are read (see `recording::capture`), which rules repair a
 //! deviation (see `repairs`), and how one is told (see `findings`).
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,12 +12,12 @@ use clap::{Args, ValueEnum};
 use super::console::Output;
 use super::dialect::{Shelf, Tables};
 use super::findings::{Finding, Tally};
-use super::lines::{Holds, Lines};
 use super::repairs::Repairs;
 use super::tongues::choice;
 use super::{cli, console, exit};
 use crate::canon::{Conversation, Remedies};
 use crate::core::Choice;
+use crate::recording::capture::{self, Holds, Lines};
 use crate::wire::Side;
 
 /// What `--help` says after the options.
@@ -123,7 +122,7 @@ fn file(
     let reader: Box<dyn BufRead> = if path == Path::new("-") {
         Box::new(console::input())
     } else {
-        Box::new(BufReader::new(File::open(path)?))
+        capture::open(path)?
     };
     let mut tally = Tally::default();
     let done = conversation(args, path, reader, &mut tally, &mut repairs, out);

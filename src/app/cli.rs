@@ -2,6 +2,7 @@
 //!
 //! Not here: what a subcommand does (each has its own file).
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,13 +10,15 @@ use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::agent_connect::AgentConnectArgs;
+use super::border::BorderArgs;
 use super::common::Common;
+use super::door::DoorArgs;
 use super::{
-    check, connect, demo, dialect, endpoints, exit, household, inspect, limits, listeners, replay,
-    serve, stderr, telemetry,
+    agents, check, config, connect, demo, dialect, discretion, endpoints, exit, household, inspect,
+    limits, listeners, replay, serve, shell, stderr, telemetry, token,
 };
 use crate::transport::Endpoint;
 
@@ -33,16 +36,21 @@ Examples:
       On the machine with the agent: one agent process for each client that connects.
   acp-relay connect ws://127.0.0.1:9000
       In the editor's settings, as the agent's command.
+  acp-relay serve --config team.toml
+      Several agents by name, several listeners; `acp-relay config example` prints such a file.
   acp-relay check capture.jsonl
       Where a recorded conversation departs from the official ACP v1 schema.
   acp-relay connect replay:talk.acpr
       A recording as the agent; `acp-relay replay --help` has more.
 
 Exit codes: 0 all well; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
-something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table; 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system; 73 socket file;
-75 stopped before the agent was reached, or told twice to stop; 76 protocol; 77 not permitted.
+something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table; 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system; 73 socket file or (`--record-strict`) recording;
+75 stopped before the agent was reached, or told twice to stop; 76 protocol; 77 not permitted;
+78 faulty configuration file.
 `connect`, and `serve` on stdio:, pass on the agent's exit where they learn of it (128 + n after
 signal n).";
+
+const VERSION: &str = concat!(env!("VERSION"), "\n", env!("TABLES"));
 
 /// Time the last lines on stderr may take to be read.
 const LAST_LINES: Duration = Duration::from_millis(500);
@@ -50,18 +58,21 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 /// A bridge for the Agent Client Protocol (ACP): between any editor and any agent, over any
 /// transport, byte for byte.
 #[derive(Debug, Parser)]
-#[command(name = "acp-relay", version, styles = STYLES, after_help = EXAMPLES)]
+#[command(name = "acp-relay", version = env!("VERSION"), long_version = VERSION)]
+#[command(styles = STYLES, after_help = EXAMPLES)]
 #[command(after_long_help = format!("{}\n\n{}\n\n{EXAMPLES}", endpoints::help(), limits::help()))]
 struct Cli {
     /// What is logged on stderr: error, warn, info, debug, trace, or a filter such as `agent=info`
+    /// [default: warn]
+    // Below what the subcommand is about.
     #[arg(
         long,
         global = true,
+        display_order = 1000,
         env = "ACP_RELAY_LOG",
-        value_name = "LEVEL",
-        default_value = "warn"
+        value_name = "LEVEL"
     )]
-    log: String,
+    log: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -88,23 +99,44 @@ enum Command {
     /// Find the first turn of a recording at which a live agent goes another way
     #[command(after_help = replay::BISECT)]
     Bisect(replay::Bisect),
+    /// Show, make, list and revoke the tokens that let clients in
+    Token(token::TokenArgs),
+    /// Check, show and explain the configuration file
+    Config(config::ConfigArgs),
+    /// List the well-known agents
+    Agents(agents::AgentsArgs),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),
+    /// Print the script with which a shell completes this command line
+    #[command(after_help = shell::COMPLETIONS)]
+    Completions(shell::Completions),
+    /// Print the manual page, or write one for each subcommand
+    #[command(after_help = shell::MAN)]
+    Man(shell::Manual),
 }
 
 /// What `serve` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Where clients connect; may be given several times
-    #[arg(long, value_name = "ENDPOINT", default_value = "ws://127.0.0.1:0")]
+    /// The configuration file: agents by name, listeners, and what else flags say; flags are
+    /// stronger. `acp-relay config example` prints one
+    ///
+    /// Without it, and when the command line names neither a listener nor an agent, the user's file
+    /// is read ($XDG_CONFIG_HOME/acp-relay/acp-relay.toml), or else the system's
+    /// (/etc/acp-relay/acp-relay.toml). SIGHUP has it read again.
+    #[arg(long, value_name = "FILE", env = "ACP_RELAY_CONFIG")]
+    pub(super) config: Option<PathBuf>,
+    /// Where clients connect; may be given several times [default: ws://127.0.0.1:0]
+    #[arg(long, value_name = "ENDPOINT")]
     pub(super) listen: Vec<Endpoint>,
     /// The agent's endpoint, instead of a command
-    #[arg(long, value_name = "ENDPOINT", conflicts_with = "command")]
+    #[arg(long, value_name = "ENDPOINT", conflicts_with_all = ["command", "profile"])]
     #[arg(value_parser = endpoints::read_agent)]
     pub(super) agent: Option<Endpoint>,
-    /// Listen beyond this machine although anybody who reaches the port can then run the agent
-    #[arg(long)]
-    pub(super) dangerously_no_auth: bool,
+    /// A well-known agent, instead of its command; `acp-relay agents list` has them
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    #[arg(value_parser = agents::read_profile)]
+    pub(super) profile: Option<&'static agents::Profile>,
     /// Let pages of this origin in, such as `https://editor.example`; may be given several times
     #[arg(long, value_name = "ORIGIN", value_parser = listeners::read_origin)]
     pub(super) allow_origin: Vec<String>,
@@ -130,6 +162,8 @@ pub(super) struct Serve {
     #[command(flatten)]
     pub(super) agent_connect: AgentConnectArgs,
     #[command(flatten)]
+    pub(super) door: DoorArgs,
+    #[command(flatten)]
     pub(super) common: Common,
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
@@ -153,6 +187,8 @@ pub(super) struct Connect {
     /// Where the agent is
     #[arg(value_name = "ENDPOINT", conflicts_with = "command", value_parser = endpoints::read_agent)]
     pub(super) endpoint: Option<Endpoint>,
+    #[command(flatten)]
+    pub(super) border: BorderArgs,
     #[command(flatten)]
     pub(super) common: Common,
     /// The agent's command and its arguments
@@ -181,6 +217,12 @@ fn obey() -> ExitCode {
     let cli = match Cli::try_parse().map_err(with_tip) {
         Ok(cli) => cli,
         Err(error) => {
+            // An argument that is quoted may be an address with a password in it.
+            let text = error.to_string();
+            if let Cow::Owned(clean) = discretion::clean(&text) {
+                stderr::say(clean.trim_end());
+                return ExitCode::from(exit::USAGE);
+            }
             // It is said on stdout when it was asked for, and nobody is told when that is closed.
             let _ = error.print();
             return if error.use_stderr() {
@@ -190,11 +232,20 @@ fn obey() -> ExitCode {
             };
         }
     };
-    if let Err(error) = telemetry::start(&cli.log) {
+    let log = cli.log.as_deref();
+    if let Command::Serve(args) = cli.command {
+        // Before anything is started that could inherit them.
+        let sockets = match serve::sockets() {
+            Ok(sockets) => sockets,
+            Err(code) => return code,
+        };
+        return household::keep(|| serve::run(*args, log, sockets));
+    }
+    if let Err(error) = telemetry::start(log.unwrap_or(telemetry::LEVEL)) {
         return fail(exit::USAGE, &error);
     }
     match cli.command {
-        Command::Serve(args) => household::keep(|| serve::run(*args)),
+        Command::Serve(_) => unreachable!("it is begun above"),
         Command::Connect(args) => household::keep(|| connect::run(args)),
         Command::Check(args) => check::run(&args),
         Command::Translate(args) => dialect::translate(&args),
@@ -202,7 +253,12 @@ fn obey() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Replay(args) => replay::run(args),
         Command::Bisect(args) => replay::bisect(&args),
+        Command::Token(args) => token::run(&args),
+        Command::Config(args) => config::run(&args),
+        Command::Agents(args) => agents::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Completions(args) => shell::completions(&args, Cli::command()),
+        Command::Man(args) => shell::manual(&args, Cli::command()),
     }
 }
 

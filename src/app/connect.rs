@@ -6,7 +6,7 @@ use tokio::runtime::Builder;
 
 use super::cli::{self, Connect};
 use super::conversation::{self, carry, turn_away_briskly};
-use super::{endpoints, exit, remote, runtime};
+use super::{door, endpoints, exit, remote, runtime};
 use crate::transport::registry;
 use crate::transport::{Endpoint, OpenError};
 
@@ -22,11 +22,10 @@ pub(super) fn run(args: Connect) -> ExitCode {
 }
 
 async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
-    let ground = match args.common.lay() {
+    let mut ground = match args.common.lay() {
         Ok(ground) => ground,
         Err(code) => return Ok(code),
     };
-    let stop = &ground.stop;
     let agent = match endpoints::agent(args.endpoint, args.command, "connect ENDPOINT") {
         Ok(agent) => agent,
         Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
@@ -34,12 +33,15 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     if let Err(fault) = remote::check(&agent, &ground.agent) {
         return Ok(cli::fail(exit::USAGE, &fault));
     }
+    door::greet(&agent, &mut ground.agent);
+    let stop = &ground.stop;
+    let border = args.border.raise(&agent);
     let reached = conversation::reach(&agent, &ground.agent, stop).await;
     let client = registry::connect(&Endpoint::Stdio, &ground.client).await?;
     match reached {
         Ok(agent) => {
-            let end = carry(client, agent, &ground).await;
-            Ok(exit::of_end(&end, stop))
+            let end = carry(client, agent, border, &ground).await;
+            Ok(exit::of_end(&end, &ground))
         }
         Err(why) => {
             let code = cli::fail(why.code(), &why);

@@ -9,9 +9,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::common::Ground;
-use super::exit;
+use super::margin::Margin;
 use super::record::Take;
-use crate::core::Cause;
+use super::{discretion, exit};
+use crate::border::Border;
+use crate::core::{Cause, Note};
 use crate::relay::{self, End, Stop};
 use crate::tap::{Journal, Tally, Taps};
 use crate::transport::registry;
@@ -37,6 +39,8 @@ pub(super) enum NoAgent {
 /// The agent's hold; remembers what it said last.
 struct Heard {
     hold: Box<dyn Hold>,
+    /// Where its stderr is recorded.
+    margin: Option<Arc<Margin>>,
     tail: Arc<OnceLock<String>>,
 }
 
@@ -49,11 +53,18 @@ pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<L
 }
 
 /// Carries a conversation until it is over, and records it if that is wanted.
-pub(super) async fn carry(client: Link, mut agent: Link, ground: &Ground) -> End {
+///
+/// `border` stands between the two, if they are not to have all of each other.
+pub(super) async fn carry(
+    client: Link,
+    mut agent: Link,
+    border: Option<Box<Border>>,
+    ground: &Ground,
+) -> End {
     let limits = &ground.limits;
     let stop = &ground.stop;
     let mut taps = Taps::default().with(Journal::default());
-    let mut take = None;
+    let (mut take, mut unrecorded) = (None, None);
     if let Some(studio) = &ground.studio {
         match studio.begin(&client.peer, &mut agent, &ground.tongues, stop) {
             Ok((recorder, begun)) => {
@@ -65,13 +76,18 @@ pub(super) async fn carry(client: Link, mut agent: Link, ground: &Ground) -> End
                 let reason =
                     Reason::new(reply::POLICY_DENIED, "the conversation cannot be recorded");
                 turn_away(client, &reason, limits, stop).await;
+                let mut counts = taps.counts().clone();
+                counts.add(&Note::Unrecorded { why: what });
                 return End {
                     cause: Cause::Stopped,
                     exit: None,
-                    counts: taps.counts().clone(),
+                    counts,
                 };
             }
-            Err(what) => tracing::error!("not recorded: {what}"),
+            Err(what) => {
+                tracing::error!("not recorded: {what}");
+                unrecorded = Some(Note::Unrecorded { why: what });
+            }
         }
     }
     let stop = take.as_ref().map_or(stop, Take::stop);
@@ -83,12 +99,17 @@ pub(super) async fn carry(client: Link, mut agent: Link, ground: &Ground) -> End
     let tail = Arc::new(OnceLock::new());
     agent.hold = Box::new(Heard {
         hold: agent.hold,
+        margin: take.as_ref().map(Take::margin),
         tail: Arc::clone(&tail),
     });
     let speech = ground.tongues.speech();
-    let end = relay::run(client, agent, Arc::clone(limits), speech, taps, stop).await;
+    let limits = Arc::clone(limits);
+    let mut end = relay::run(client, agent, limits, speech, border, taps, stop).await;
     if let Some(take) = take {
-        take.end().await;
+        unrecorded = take.end().await;
+    }
+    if let Some(note) = &unrecorded {
+        end.counts.add(note);
     }
     let dialects: Vec<String> = end.counts.dialects().iter().map(Tally::to_string).collect();
     tracing::info!(
@@ -190,7 +211,10 @@ impl Hold for Heard {
     }
 
     fn stderr_tail(&self) -> String {
-        let tail = self.hold.stderr_tail();
+        let tail = discretion::clean(&self.hold.stderr_tail()).into_owned();
+        if let Some(margin) = &self.margin {
+            margin.end();
+        }
         // Asked for once, when the agent has exited.
         let _ = self.tail.set(tail.clone());
         tail

@@ -51,7 +51,7 @@ pub(super) fn check_listener(at: &Endpoint) -> Result<(), String> {
 }
 
 /// Refuses to look for an agent where none can be.
-fn check_agent(to: &Endpoint) -> Result<(), String> {
+pub(super) fn check_agent(to: &Endpoint) -> Result<(), String> {
     let fault = match to {
         Endpoint::Stdio => {
             "our stdin and stdout are the client's; an agent is a command after `--`, or listens"

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use super::common::Ground;
 use crate::core::Cause;
-use crate::relay::{End, Stop};
+use crate::relay::End;
 use crate::transport::{OpenError, OpenErrorKind};
 use crate::wire::Exit;
 
@@ -23,7 +24,7 @@ const NO_HOST: u8 = 68;
 pub(super) const UNAVAILABLE: u8 = 69;
 /// The operating system failed us (`EX_OSERR`).
 pub(super) const SYSTEM: u8 = 71;
-/// A socket file cannot be made (`EX_CANTCREAT`).
+/// A socket file or a recording cannot be made (`EX_CANTCREAT`).
 pub(super) const CANNOT_CREATE: u8 = 73;
 /// Stopped before all was done (`EX_TEMPFAIL`): before the agent was reached, or told twice.
 pub(super) const STOPPED: u8 = 75;
@@ -31,6 +32,8 @@ pub(super) const STOPPED: u8 = 75;
 const PROTOCOL: u8 = 76;
 /// Not permitted (`EX_NOPERM`).
 pub(super) const FORBIDDEN: u8 = 77;
+/// A configuration file has faults (`EX_CONFIG`).
+pub(super) const CONFIG: u8 = 78;
 
 /// The code for an endpoint that could not be opened.
 pub(super) fn of_open_error(error: &OpenError) -> u8 {
@@ -45,11 +48,19 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
     }
 }
 
-/// The code for a conversation on our stdio, which `stop` may have cut short: the agent's own where it is known (128 + n for a
-/// signal, as shells have it), otherwise whether the agent was lost.
-pub(super) fn of_end(end: &End, stop: &Stop) -> ExitCode {
-    if stop.forced.is_cancelled() {
+/// The code for a conversation on our stdio, which `ground.stop` may have cut short: the agent's own
+/// where it is known (128 + n for a signal, as shells have it), otherwise whether the agent was
+/// lost. A conversation that had to be recorded and was not is a failure, however it went.
+pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
+    if ground.stop.forced.is_cancelled() {
         return ExitCode::from(STOPPED);
+    }
+    let strict = ground
+        .studio
+        .as_ref()
+        .is_some_and(|studio| studio.is_strict());
+    if strict && end.counts.note("unrecorded") > 0 {
+        return ExitCode::from(CANNOT_CREATE);
     }
     match (end.exit, &end.cause) {
         (Some(Exit::Code(code)), _) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),

@@ -2,6 +2,7 @@
 //!
 //! Not here: what happens at a bound (see `wire::limits`).
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ const BOUNDS: &[Bound] = &[
         about: "longest message from the network; as above" },
     Bound { name: "offences", field: Field::Count(|of| &mut of.offences), range: ANY,
         about: "over-long messages of one link; at it: the link is closed" },
-    // The scanner keeps its place in 128 bits.
-    Bound { name: "nesting", field: Field::Count(|of| &mut of.nesting), range: 8..=128,
+    // The scanner keeps its place in 1024 bits.
+    Bound { name: "nesting", field: Field::Count(|of| &mut of.nesting), range: 8..=1024,
         about: "deepest nesting; beyond it: error -32600" },
     Bound { name: "id", field: Field::Size(|of| &mut of.id), range: 16..=(64 << 10),
         about: "longest id; beyond it: error -32600" },
@@ -41,6 +42,27 @@ const BOUNDS: &[Bound] = &[
         about: "clients at a time; beyond it: error -32053 to the first request, and closed" },
     Bound { name: "handshake", field: Field::Time(|of| &mut of.handshake), range: DAY,
         about: "for connecting, TLS and the WebSocket handshake; after it: closed" },
+    Bound { name: "silence", field: Field::Time(|of| &mut of.silence), range: SILENCE,
+        about: "for the machine at the other end of a socket to confirm what it was sent, or to take \
+                more; after it: the connection has broken off" },
+    Bound { name: "strangers", field: Field::Count(|of| &mut of.strangers), range: ANY,
+        about: "sockets of one address that have not shown who they are; beyond it: closed" },
+    Bound { name: "failures", field: Field::Count(|of| &mut of.failures), range: ANY,
+        about: "wrong tokens of one address a minute; beyond it: 429 for wrong ones" },
+    Bound { name: "of-principal", field: Field::Count(|of| &mut of.of_principal), range: ANY,
+        about: "clients of one principal at a time, but of the relay's own user; beyond it: error \
+                -32053 to the first request, and closed" },
+    Bound { name: "spawns", field: Field::Count(|of| &mut of.spawns), range: ANY,
+        about: "agents started for one principal a minute, but for the relay's own user; beyond \
+                it: as above" },
+    Bound { name: "recheck", field: Field::Time(|of| &mut of.recheck), range: 10..=86_400_000,
+        about: "between two looks whether what let a client in is still good; when it is not: \
+                closed with 4401" },
+    Bound { name: "client-messages", field: Field::Count(|of| &mut of.client_messages), range: ANY,
+        about: "messages of one client a second, with five seconds' worth at once; beyond it: read \
+                later" },
+    Bound { name: "client-bytes", field: Field::Size(|of| &mut of.client_bytes), range: ANY,
+        about: "bytes of one client a second, with a second's worth at once; beyond it: read later" },
     Bound { name: "http-sockets", field: Field::Count(|of| &mut of.http_sockets), range: ANY,
         about: "sockets of one HTTP listener, WebSockets apart; at it: new ones wait" },
     Bound { name: "http-requests", field: Field::Count(|of| &mut of.http_requests), range: ANY,
@@ -82,6 +104,9 @@ const BOUNDS: &[Bound] = &[
         about: "for each step of stopping an agent: stdin closed, SIGTERM, SIGKILL" },
     Bound { name: "drain", field: Field::Time(|of| &mut of.drain), range: DAY,
         about: "for running turns to end once the relay is told to stop" },
+    Bound { name: "drain-min", field: Field::Time(|of| &mut of.drain_min), range: DAY,
+        about: "for listeners to stay open once the relay is told to stop, for balancers to see \
+                that it refuses: 503, or error -32054 to the first request" },
     Bound { name: "last-words", field: Field::Time(|of| &mut of.last_words), range: DAY,
         about: "for what is still on its way when all is over: the output of an agent that has \
                 exited, when others hold its pipes open; a network client's last messages" },
@@ -102,6 +127,9 @@ const MESSAGE: RangeInclusive<u64> = 1024..=(2 << 30);
 const ANY: RangeInclusive<u64> = 1..=(1 << 30);
 /// In milliseconds.
 const DAY: RangeInclusive<u64> = 0..=86_400_000;
+
+/// What keepalive can do, in milliseconds.
+const SILENCE: RangeInclusive<u64> = 1000..=86_400_000;
 
 /// Widest line of `--help`.
 const WIDTH: usize = 98;
@@ -129,8 +157,26 @@ enum Field {
 /// One bound that was set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
+    name: &'static str,
     field: Field,
     value: u64,
+}
+
+/// All names.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    BOUNDS.iter().map(|bound| bound.name)
+}
+
+/// Whether a bound is about what comes before an agent, so that one agent cannot have its own.
+pub(super) fn is_of_listeners(name: &str) -> bool {
+    let of_listeners = [
+        "drain-min",
+        "frame-from-network",
+        "handshake",
+        "header-bytes",
+        "header-fields",
+    ];
+    name.starts_with("http-") || of_listeners.contains(&name)
 }
 
 /// The names, what is in force when nothing is set, and what they mean, for `--help`.
@@ -170,7 +216,10 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
     let (name, value) = text
         .split_once('=')
         .ok_or("expected NAME=VALUE, such as connections=100")?;
-    let Some(Bound { field, range, .. }) = BOUNDS.iter().find(|bound| bound.name == name) else {
+    let Some(Bound {
+        name, field, range, ..
+    }) = BOUNDS.iter().find(|bound| bound.name == name)
+    else {
         return Err(format!(
             "there is no limit called `{name}`; `acp-relay --help` lists them"
         ));
@@ -183,7 +232,7 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
         return Err(format!("`{name}` must be between {least} and {most}"));
     }
     let field = *field;
-    Ok(Setting { field, value })
+    Ok(Setting { name, field, value })
 }
 
 impl Setting {
@@ -194,6 +243,18 @@ impl Setting {
             }
             Field::Time(field) => *field(limits) = Duration::from_millis(self.value),
         }
+    }
+}
+
+impl PartialEq for Setting {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.value) == (other.name, other.value)
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = \"{}\"", self.name, self.field.spelled(self.value))
     }
 }
 

@@ -3,14 +3,19 @@
 //! One file for each subcommand. Not here: anything a conversation needs to know.
 
 mod agent_connect;
+mod agents;
+mod border;
 mod check;
 mod cli;
 mod common;
 mod connect;
 mod console;
+mod config;
 mod conversation;
 mod demo;
 mod dialect;
+mod discretion;
+mod door;
 mod endpoints;
 mod exit;
 mod findings;
@@ -18,7 +23,7 @@ mod household;
 mod inspect;
 mod limits;
 mod listeners;
-mod lines;
+mod margin;
 mod record;
 mod remote;
 mod repairs;
@@ -26,9 +31,12 @@ mod replay;
 mod runtime;
 mod seldom;
 mod serve;
+mod shell;
 mod shutdown;
+mod state;
 mod stderr;
 mod telemetry;
+mod token;
 mod tongues;
 mod viewer;
 

@@ -11,8 +11,10 @@ use clap::{Args, ValueEnum};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::oneshot;
 
+use super::margin::Margin;
 use super::tongues::Tongues;
 use super::{cli, exit};
+use crate::core::Note;
 use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
 use crate::relay::Stop;
@@ -24,30 +26,42 @@ use crate::wire::Side;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is recorded, and how.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Recording")]
 pub(super) struct RecordArgs {
     /// Record every conversation into a file of its own in this folder
     #[arg(long, value_name = "DIR", env = "ACP_RELAY_RECORD")]
     record: Option<PathBuf>,
-    /// Which conversations are kept
-    #[arg(long, value_enum, default_value_t, requires = "record")]
-    record_mode: Keep,
-    /// What happens when recording is slower than the conversation
-    #[arg(long, value_enum, default_value_t, requires = "record")]
-    record_policy: Pace,
-    /// What is kept out of recordings
-    #[arg(long, value_enum, default_value_t, requires = "record")]
-    record_redact: Redact,
+    /// Which conversations are kept [default: all]
+    #[arg(long, value_enum)]
+    record_mode: Option<Keep>,
+    /// What happens when recording is slower than the conversation [default: lossless]
+    #[arg(long, value_enum)]
+    record_policy: Option<Pace>,
+    /// What is kept out of recordings [default: default]
+    #[arg(long, value_enum)]
+    record_redact: Option<Redact>,
     /// Keep out what is at this place in messages, too; `*` is any one step
-    #[arg(long, value_name = "POINTER", requires = "record")]
+    #[arg(long, value_name = "POINTER")]
     record_redact_pointer: Vec<Pattern>,
     /// End a conversation that cannot be recorded (any more)
-    #[arg(long, requires = "record")]
+    #[arg(long)]
     record_strict: bool,
 }
 
+/// The same, from wherever it was said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RecordPart {
+    pub(super) folder: Option<PathBuf>,
+    pub(super) mode: Option<Keep>,
+    pub(super) policy: Option<Pace>,
+    pub(super) redact: Option<Redact>,
+    pub(super) pointers: Vec<Pattern>,
+    pub(super) strict: Option<bool>,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Keep {
+pub(super) enum Keep {
     /// All
     #[default]
     All,
@@ -55,8 +69,8 @@ enum Keep {
     OnError,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Pace {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Pace {
     /// The conversation waits
     #[default]
     Lossless,
@@ -64,7 +78,7 @@ enum Pace {
     Lossy,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Redact {
     /// Nothing: secrets are recorded
     Full,
@@ -92,14 +106,34 @@ pub(super) struct Studio {
 #[derive(Debug)]
 pub(super) struct Take {
     stop: Stop,
+    margin: Arc<Margin>,
     end: oneshot::Receiver<Outcome>,
 }
 
 impl RecordArgs {
+    /// What these options say, and what `file` says besides.
+    pub(super) fn over(&self, file: &RecordPart) -> RecordPart {
+        let pointers = [&file.pointers[..], &self.record_redact_pointer].concat();
+        RecordPart {
+            folder: self.record.clone().or_else(|| file.folder.clone()),
+            mode: self.record_mode.or(file.mode),
+            policy: self.record_policy.or(file.policy),
+            redact: self.record_redact.or(file.redact),
+            pointers,
+            strict: self.record_strict.then_some(true).or(file.strict),
+        }
+    }
+}
+
+impl RecordPart {
     /// Opens the studio, if it is wanted. What is wrong is said, and the exit code returned.
     pub(super) fn open(self) -> Result<Option<Studio>, ExitCode> {
-        let Some(folder) = self.record else {
-            return Ok(None);
+        let Some(folder) = self.folder else {
+            if self == Self::default() {
+                return Ok(None);
+            }
+            let fault = "nothing is recorded without a folder: --record DIR";
+            return Err(cli::fail(exit::USAGE, &fault));
         };
         let trouble = |error: std::io::Error| {
             let what = format!("cannot record into {}: {error}", folder.display());
@@ -116,17 +150,17 @@ impl RecordArgs {
         })?;
         Ok(Some(Studio {
             desk,
-            keep: self.record_mode,
-            policy: match self.record_policy {
+            keep: self.mode.unwrap_or_default(),
+            policy: match self.policy.unwrap_or_default() {
                 Pace::Lossless => Policy::Lossless,
                 Pace::Lossy => Policy::Lossy,
             },
             redactor: Arc::new(Redactor::new(
-                self.record_redact.mode(),
-                self.record_redact_pointer,
+                self.redact.unwrap_or_default().mode(),
+                self.pointers,
                 key,
             )),
-            strict: self.record_strict,
+            strict: self.strict == Some(true),
             folder,
         }))
     }
@@ -209,12 +243,17 @@ impl Studio {
                 what: agent.peer.name.clone(),
             });
         }
-        agent.hold.hear_stderr(Box::new(move |bytes| {
-            if !bytes.is_empty() {
-                remarks.stderr(bytes);
-            }
-        }));
-        Ok((recorder, Take { stop: own, end }))
+        let margin = Arc::new(Margin::new(remarks));
+        let ear = Arc::clone(&margin);
+        agent
+            .hold
+            .hear_stderr(Box::new(move |bytes| ear.hear(bytes)));
+        let take = Take {
+            stop: own,
+            margin,
+            end,
+        };
+        Ok((recorder, take))
     }
 }
 
@@ -224,19 +263,36 @@ impl Take {
         &self.stop
     }
 
-    /// Waits until all is written.
-    pub(super) async fn end(self) {
-        match tokio::time::timeout(PATIENCE, self.end).await {
-            Ok(Ok(Outcome::Kept(path))) => tracing::info!("recorded in {path}"),
-            Ok(Ok(Outcome::Dropped)) => tracing::debug!("nothing went wrong; not kept"),
+    /// Where the agent's stderr goes.
+    pub(super) fn margin(&self) -> Arc<Margin> {
+        Arc::clone(&self.margin)
+    }
+
+    /// Waits until all is written; a note when it could not be.
+    pub(super) async fn end(self) -> Option<Note> {
+        let why = match tokio::time::timeout(PATIENCE, self.end).await {
+            Ok(Ok(Outcome::Kept(path))) => {
+                tracing::info!("recorded in {path}");
+                return None;
+            }
+            Ok(Ok(Outcome::Dropped)) => {
+                tracing::debug!("nothing went wrong; not kept");
+                return None;
+            }
             // It was said when it happened.
-            Ok(Ok(Outcome::Failed(_)) | Err(_)) => {}
-            Err(_) => tracing::error!("the end of the recording could not be written in time"),
-        }
+            Ok(Ok(Outcome::Failed(why))) => why,
+            Ok(Err(_)) => "the recorder is gone".to_owned(),
+            Err(_) => {
+                let why = "the end of the recording could not be written in time";
+                tracing::error!("{why}");
+                why.to_owned()
+            }
+        };
+        Some(Note::Unrecorded { why })
     }
 }
 
-fn random<const N: usize>() -> Option<[u8; N]> {
+pub(super) fn random<const N: usize>() -> Option<[u8; N]> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(bytes)

@@ -17,31 +17,47 @@ const BEARER: &str = "ACP_RELAY_BEARER";
 const TOKEN: u64 = 16 << 10;
 
 /// How remote agents are reached.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Remote agents")]
 pub(super) struct RemoteArgs {
     /// Certificates to trust for https:// and wss:// agents instead of the system's, PEM
     #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
+    pub(super) tls_ca: Option<PathBuf>,
     /// The SHA-256 of the agent's certificate or of its public key, in hexadecimal or Base64;
     /// trusted whoever signed it
     #[arg(long, value_name = "HASH", conflicts_with = "tls_ca")]
-    pin_sha256: Option<Pin>,
+    pub(super) pin_sha256: Option<Pin>,
     /// A header for every HTTP request to the agent; may be given several times
     #[arg(long = "header", value_name = "NAME: VALUE")]
-    headers: Vec<String>,
+    pub(super) headers: Vec<String>,
     /// A file with the bearer token for the agent; without it, the variable ACP_RELAY_BEARER
     #[arg(long, value_name = "FILE")]
-    bearer_file: Option<PathBuf>,
+    pub(super) bearer_file: Option<PathBuf>,
     /// Speak HTTP/2 to http:// agents without asking; over TLS it is agreed on by itself
     #[arg(long)]
-    http2_prior_knowledge: bool,
+    pub(super) http2_prior_knowledge: bool,
 }
 
 impl RemoteArgs {
-    /// Sets up links to agents. What makes no sense by itself is the error.
-    pub(super) fn apply(self, setup: &mut Setup) -> Result<(), String> {
-        setup.tls.ca = self.tls_ca;
+    /// Sets up links to agents; without a file, the token is the one in the environment. What makes
+    /// no sense by itself is the error.
+    pub(super) fn apply(&self, setup: &mut Setup) -> Result<(), String> {
+        self.set_up(setup)?;
+        let token = env::var_os(BEARER).filter(|token| !token.is_empty());
+        if let Some(token) = token.filter(|_| self.bearer_file.is_none()) {
+            let token = token
+                .to_str()
+                .ok_or_else(|| format!("{BEARER} is not text"))?;
+            let borne = setup.greeting.bear(token);
+            borne.map_err(|fault| format!("{BEARER}: {fault}"))?;
+        }
+        Ok(())
+    }
+
+    /// The same, without the environment: its token is for the agent on the command line, and for
+    /// none of several.
+    pub(super) fn set_up(&self, setup: &mut Setup) -> Result<(), String> {
+        setup.tls.ca = self.tls_ca.clone();
         setup.tls.pin = self.pin_sha256;
         let greeting = &mut setup.greeting;
         greeting.http2 = self.http2_prior_knowledge;
@@ -49,22 +65,16 @@ impl RemoteArgs {
             let added = greeting.add(line);
             added.map_err(|fault| format!("--header: {fault}"))?;
         }
-        if let Some(path) = self.bearer_file {
+        if let Some(path) = &self.bearer_file {
             let shown = path.display();
-            let size = fs::metadata(&path).map(|about| about.len());
+            let size = fs::metadata(path).map(|about| about.len());
             if size.is_ok_and(|size| size > TOKEN) {
                 return Err(format!("--bearer-file: {shown} is too long for a token"));
             }
-            let token = fs::read_to_string(&path)
+            let token = fs::read_to_string(path)
                 .map_err(|fault| format!("--bearer-file: {shown} cannot be read ({fault})"))?;
             let borne = greeting.bear(&token);
             borne.map_err(|fault| format!("--bearer-file: {shown}: {fault}"))?;
-        } else if let Some(token) = env::var_os(BEARER).filter(|token| !token.is_empty()) {
-            let token = token
-                .to_str()
-                .ok_or_else(|| format!("{BEARER} is not text"))?;
-            let borne = greeting.bear(token);
-            borne.map_err(|fault| format!("{BEARER}: {fault}"))?;
         }
         Ok(())
     }

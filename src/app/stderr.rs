@@ -2,7 +2,7 @@
 //!
 //! Whoever started us may have closed it or may let its pipe run full, and neither may hold up a
 //! conversation or end the program. So a thread writes, behind a bounded queue; what does not fit
-//! is lost and counted, and errors are nobody's. Not here: what is worth saying (see `telemetry`).
+//! is lost and counted, and errors are nobody's. It is there that secrets are taken out. Not here: what is worth saying (see `telemetry`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+
+use super::discretion::Lines;
 
 /// Lines that may wait. Beyond it: lost, and counted.
 const LINES: usize = 1024;
@@ -82,7 +84,7 @@ impl Stderr {
             let thread = std::thread::Builder::new().name("stderr".to_owned());
             if thread.spawn(|| self.write()).is_err() {
                 drop(queue);
-                put(&line);
+                put(&Lines::default().clean(line));
                 return;
             }
             queue.writer = Writer::Idle;
@@ -98,12 +100,13 @@ impl Stderr {
 
     /// The thread.
     fn write(&self) {
+        let mut lines = Lines::default();
         let mut queue = self.lock();
         loop {
             if let Some(line) = queue.next() {
                 queue.writer = Writer::Busy;
                 drop(queue);
-                put(&line);
+                put(&lines.clean(line));
                 queue = self.lock();
             } else {
                 queue.writer = Writer::Idle;

@@ -10,18 +10,24 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::stderr;
 
+/// What is logged when nobody says.
+pub(super) const LEVEL: &str = "warn";
+
+/// Refuses what is no `env-filter` directive.
+///
+/// # Errors
+/// Why, and what is expected.
+pub(super) fn check(level: &str) -> Result<(), String> {
+    filter(level).map(|_| ())
+}
+
 /// Starts logging at `level` (an `env-filter` directive); colour only on a terminal and without
 /// `NO_COLOR`.
 ///
 /// # Errors
 /// When `level` is not a directive.
 pub(super) fn start(level: &str) -> Result<(), String> {
-    let filter = EnvFilter::builder()
-        .with_default_directive(LevelFilter::WARN.into())
-        .parse(level)
-        .map_err(|error| {
-            format!("--log {level}: {error}. Use error, warn, info, debug or trace")
-        })?;
+    let filter = filter(level).map_err(|fault| format!("--log {fault}"))?;
     let colour = std::io::stderr().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     tracing_subscriber::fmt()
@@ -31,4 +37,10 @@ pub(super) fn start(level: &str) -> Result<(), String> {
         .with_target(false)
         .init();
     Ok(())
+}
+
+fn filter(level: &str) -> Result<EnvFilter, String> {
+    let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
+    let read = builder.parse(level);
+    read.map_err(|error| format!("{level}: {error}. Use error, warn, info, debug or trace"))
 }

@@ -3,6 +3,7 @@
 //! The user's tables are read once, when the program starts; those built in when they are needed.
 //! Not here: what is done with a dialect (see `core::speech`).
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use crate::dialect::{Library, Unknown};
 use crate::wire::framing::Framing;
 
 /// The dialects of the two sides.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Dialects")]
 pub(super) struct TonguesArgs {
     /// What clients speak: auto (recognised by what they say; the default), canonical, or a
     /// dialect's name
@@ -32,11 +34,14 @@ pub(super) struct TonguesArgs {
 }
 
 /// The dialects of the two sides, with the tables behind them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tongues {
     library: Arc<Library>,
-    client: Choice,
-    agent: Choice,
+    /// What was said of them; `Auto` when nothing was.
+    client: Option<Choice>,
+    agent: Option<Choice>,
+    /// Where the agent works, unless that is where we do.
+    folder: Option<PathBuf>,
 }
 
 impl TonguesArgs {
@@ -46,16 +51,22 @@ impl TonguesArgs {
             side.get_or_insert(Choice::Canonical);
         }
     }
+
+    /// The same, with more of the user's tables, which those named here may replace.
+    pub(super) fn over(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
+        Self {
+            tables: self.tables.over(tables, folders),
+            ..self.clone()
+        }
+    }
 }
 
 impl Tongues {
     /// Reads the tables that are needed. What is wrong with them is said, and the exit code
     /// returned.
     pub(super) fn new(args: TonguesArgs) -> Result<Self, ExitCode> {
-        let client = args.client.unwrap_or(Choice::Auto);
-        let agent = args.agent.unwrap_or(Choice::Auto);
-        let plain = |choice: &Choice| *choice == Choice::Canonical;
-        let idle = plain(&client) && plain(&agent) && args.tables.is_empty();
+        let plain = |choice: &Option<Choice>| *choice == Some(Choice::Canonical);
+        let idle = plain(&args.client) && plain(&args.agent) && args.tables.is_empty();
         let library = if idle {
             Arc::<Library>::default()
         } else {
@@ -64,8 +75,9 @@ impl Tongues {
         };
         let tongues = Self {
             library,
-            client,
-            agent,
+            client: args.client,
+            agent: args.agent,
+            folder: None,
         };
         match tongues.try_speech() {
             Ok(_) => Ok(tongues),
@@ -73,12 +85,41 @@ impl Tongues {
         }
     }
 
+    /// With what is said of one agent, where the command line says nothing.
+    ///
+    /// # Errors
+    /// There is no such dialect.
+    pub(super) fn of_agent(
+        &self,
+        agent: Option<&Choice>,
+        folder: Option<&Path>,
+    ) -> Result<Self, Unknown> {
+        let tongues = Self {
+            agent: self.agent.clone().or_else(|| agent.cloned()),
+            folder: folder.map(Path::to_owned),
+            ..self.clone()
+        };
+        tongues.try_speech().map(|_| tongues)
+    }
+
+    /// With what is said of the clients of one listener, as above.
+    ///
+    /// # Errors
+    /// There is no such dialect.
+    pub(super) fn of_client(&self, client: Option<&Choice>) -> Result<Self, Unknown> {
+        let tongues = Self {
+            client: self.client.clone().or_else(|| client.cloned()),
+            ..self.clone()
+        };
+        tongues.try_speech().map(|_| tongues)
+    }
+
     /// What the client and the agent are told to speak, in words.
     pub(super) fn names(&self) -> [String; 2] {
-        [&self.client, &self.agent].map(|choice| match choice {
+        self.choices().map(|choice| match choice {
             Choice::Canonical => "canonical".to_owned(),
             Choice::Auto => "auto".to_owned(),
-            Choice::Named(name) => name.clone(),
+            Choice::Named(name) => name,
         })
     }
 
@@ -88,26 +129,32 @@ impl Tongues {
             .try_speech()
             .expect("both dialects were found when the program started");
         // A folder that is gone is not one to open a session in.
-        let folder = std::env::current_dir().unwrap_or_default();
+        let ours = || std::env::current_dir().unwrap_or_default();
+        let folder = self.folder.clone().unwrap_or_else(ours);
         speech.in_folder(&folder.to_string_lossy())
     }
 
     /// The framing that the client's dialect comes in.
     pub(super) fn client_framing(&self) -> Option<Framing> {
-        self.framing(&self.client)
+        self.framing(self.client.as_ref())
     }
 
     /// The framing that the agent's dialect comes in.
     pub(super) fn agent_framing(&self) -> Option<Framing> {
-        self.framing(&self.agent)
+        self.framing(self.agent.as_ref())
     }
 
     fn try_speech(&self) -> Result<Speech, Unknown> {
-        Speech::new(&self.library, &self.client, &self.agent)
+        let [client, agent] = self.choices();
+        Speech::new(&self.library, &client, &agent)
     }
 
-    fn framing(&self, choice: &Choice) -> Option<Framing> {
-        let Choice::Named(name) = choice else {
+    fn choices(&self) -> [Choice; 2] {
+        [&self.client, &self.agent].map(|choice| choice.clone().unwrap_or(Choice::Auto))
+    }
+
+    fn framing(&self, choice: Option<&Choice>) -> Option<Framing> {
+        let Some(Choice::Named(name)) = choice else {
             return None;
         };
         match self.library.table(name).ok()?.framing.as_deref() {

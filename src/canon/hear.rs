@@ -1,6 +1,6 @@
 //! A conversation, message by message, held against the schema by method and side.
 //!
-//! Not here: where the messages come from (see `app::lines`).
+//! Not here: where the messages come from (see `recording::capture`).
 
 use serde_json::Value;
 

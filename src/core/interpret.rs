@@ -23,6 +23,10 @@ impl Core {
         if self.speech.is_open(from) {
             self.recognise(from, &frame, at, out);
         }
+        if self.speech.hears_as_is(from, &frame, at) && is_known(&frame, at) {
+            self.message(from, frame, at, now, out);
+            return;
+        }
         let outcome = self.speech.read(from, &frame, at);
         self.report(from, &outcome, out);
         self.report_stranger(from, &frame, at, &outcome, out);
@@ -61,6 +65,10 @@ impl Core {
 
     /// The same, of a message whose envelope is known.
     pub(super) fn translate(&mut self, to: Side, frame: Frame, at: &Envelope, out: &mut Outbox) {
+        if self.speech.says_as_is(to, &frame, at) {
+            self.hand_over(to, frame, out);
+            return;
+        }
         let outcome = self.speech.write(to, &frame, at);
         self.report(to, &outcome, out);
         match outcome.pass {
@@ -121,7 +129,7 @@ impl Core {
         out: &mut Outbox,
     ) {
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
-        if !calls || !outcome.fired.is_empty() || dialect::is_known(&at.method(frame)) {
+        if !calls || !outcome.fired.is_empty() || is_known(frame, at) {
             return;
         }
         out.note(Note::Dialect {
@@ -132,4 +140,10 @@ impl Core {
             detail: "its method is not in the protocol".to_owned(),
         });
     }
+}
+
+/// Whether the protocol or an extension has its method.
+fn is_known(frame: &Frame, at: &Envelope) -> bool {
+    // Hardly anybody spells a method with escapes.
+    dialect::is_known_raw(at.raw_method(frame)) || dialect::is_known(&at.method(frame))
 }

@@ -10,6 +10,7 @@ use super::ending::Ending;
 use super::pending::{Pending, Refusal};
 use super::speech::Speech;
 use super::{Note, Outbox, excuse};
+use crate::border::Border;
 use crate::wire::reply::{self, Reason};
 use crate::wire::{Envelope, Fault, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Shape, Side, scan};
 
@@ -22,6 +23,8 @@ pub struct Core {
     pub(super) pending: [Pending; 2],
     pub(super) ending: Ending,
     pub(super) speech: Speech,
+    /// What stands between the two, when they are not to have all of each other.
+    pub(super) border: Option<Box<Border>>,
     /// Answers that a translator gave in the place of a side, still to be heard.
     pub(super) returned: VecDeque<(Side, Frame)>,
     /// Stray lines since the agent last spoke JSON.
@@ -58,11 +61,19 @@ impl Core {
             manners,
             ending: Ending::default(),
             speech,
+            border: None,
             returned: VecDeque::new(),
             strays: 0,
             offences: [0; 2],
             unknown: [0; 2],
         }
+    }
+
+    /// Puts a border between the two sides.
+    #[must_use]
+    pub fn with_border(mut self, border: Option<Box<Border>>) -> Self {
+        self.border = border;
+        self
     }
 
     /// Takes a frame that `from` has said.
@@ -129,7 +140,13 @@ impl Core {
     }
 
     /// Says a canonical message to a side that still listens, whose envelope is known.
-    fn pass_on(&mut self, to: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
+    pub(super) fn pass_on(
+        &mut self,
+        to: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        out: &mut Outbox,
+    ) {
         if self.speech.is_canonical(to) {
             self.hand_over(to, frame, out);
         } else {
@@ -193,7 +210,7 @@ impl Core {
                 if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
                     return;
                 }
-                self.pass_on(to, frame, envelope, out);
+                self.carry(to, frame, envelope, None, out);
             }
             Kind::Result | Kind::Error => {
                 self.answer(from, frame, envelope, now, out);
@@ -211,7 +228,7 @@ impl Core {
             return;
         }
         match self.pending[from as usize].ask(id, method) {
-            Ok(()) => self.pass_on(to, frame, envelope, out),
+            Ok(()) => self.carry(to, frame, envelope, None, out),
             Err(Refusal::Reused) => {
                 out.note(Note::ReusedId {
                     from,
@@ -249,9 +266,12 @@ impl Core {
             match answered.spelled {
                 Some(asked) => {
                     out.note(Note::RestoredId { from });
-                    self.say(to, envelope.with_id(&frame, asked.as_id()), out);
+                    let frame = envelope.with_id(&frame, asked.as_id());
+                    if let Shape::One(envelope) = scan(&frame, &self.limits) {
+                        self.carry(to, frame, &envelope, Some(&answered.method), out);
+                    }
                 }
-                None => self.pass_on(to, frame, envelope, out),
+                None => self.carry(to, frame, envelope, Some(&answered.method), out),
             }
         } else if envelope.kind == Kind::Error && matches!(id, Id::Absent | Id::Null) {
             out.note(Note::Complaint { from });

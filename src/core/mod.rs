@@ -31,6 +31,7 @@
 //! the agent died is answered; and a socket closed with unread bytes is reset, which could take
 //! the answers with it.
 
+mod customs;
 mod ending;
 mod excuse;
 mod interpret;

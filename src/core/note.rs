@@ -118,10 +118,33 @@ pub enum Note {
         /// What it met, for a person.
         detail: String,
     },
+    /// A call was not passed on because it is not allowed; who asked was told.
+    Denied {
+        /// Who called.
+        from: Side,
+        /// The method.
+        method: String,
+        /// Why not, for a person.
+        why: String,
+    },
+    /// A message was changed where it crosses from one machine to the other.
+    Adjusted {
+        /// Who sent it.
+        from: Side,
+        /// The method, or that of the request it answers.
+        method: String,
+        /// What was changed, for a person.
+        what: String,
+    },
     /// The agent is being stopped, by this signal.
     Stopping {
         /// `SIGTERM` or `SIGKILL`.
         signal: &'static str,
+    },
+    /// The conversation should have been recorded and was not, or not to its end.
+    Unrecorded {
+        /// Why, for a person.
+        why: String,
     },
 }
 
@@ -133,7 +156,7 @@ impl Note {
     }
 
     /// All names, in the order of [`Note::index`].
-    pub const NAMES: [&'static str; 16] = [
+    pub const NAMES: [&'static str; 19] = [
         "stray_line",
         "refused",
         "batch",
@@ -150,6 +173,9 @@ impl Note {
         "recognised",
         "translated",
         "dialect",
+        "unrecorded",
+        "denied",
+        "adjusted",
     ];
 
     /// The place of its name in [`Note::NAMES`].
@@ -172,6 +198,9 @@ impl Note {
             Self::Recognised { .. } => 13,
             Self::Translated { .. } => 14,
             Self::Dialect { .. } => 15,
+            Self::Unrecorded { .. } => 16,
+            Self::Denied { .. } => 17,
+            Self::Adjusted { .. } => 18,
         }
     }
 }
@@ -248,11 +277,18 @@ impl fmt::Display for Note {
                 let rule = rule.as_deref().unwrap_or(dialect);
                 write!(f, "{what} at the {side} ({rule}): {detail}")
             }
+            Self::Denied { from, method, why } => {
+                write!(f, "did not pass on {method} of the {from}: {why}")
+            }
+            Self::Adjusted { from, method, what } => {
+                write!(f, "changed {method} of the {from}: {what}")
+            }
             Self::Ended { side, how } => write!(f, "the {side} {how}"),
             Self::AgentExited { exit } => write!(f, "the agent ended with {exit}"),
             Self::Stopping { signal } => {
                 write!(f, "the agent did not end by itself; sending {signal}")
             }
+            Self::Unrecorded { why } => write!(f, "not recorded to its end: {why}"),
         }
     }
 }

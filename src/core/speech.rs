@@ -149,6 +149,19 @@ impl Speech {
         })
     }
 
+    /// Whether what `side` has said is a notification that its translation does nothing with: most
+    /// messages are, and they are spared an [`Outcome`].
+    pub(super) fn hears_as_is(&mut self, side: Side, frame: &Frame, at: &Envelope) -> bool {
+        let translator = self.voices[side as usize].translator.as_mut();
+        translator.is_some_and(|translator| translator.reads_as_is(frame, at))
+    }
+
+    /// The same of what is said to `side`.
+    pub(super) fn says_as_is(&mut self, side: Side, frame: &Frame, at: &Envelope) -> bool {
+        let translator = self.voices[side as usize].translator.as_mut();
+        translator.is_some_and(|translator| translator.writes_as_is(frame, at))
+    }
+
     /// Turns what `side` has said into canonical.
     pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
         match &mut self.voices[side as usize].translator {

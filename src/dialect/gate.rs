@@ -146,6 +146,13 @@ impl Gate {
         let Some(first) = &self.first else {
             return true;
         };
+        // Mostly one place tells.
+        if let [(place, wanted)] = &first[..] {
+            let found = body.look(place).map(Look::json);
+            if !wanted.is_met(found.as_deref()) {
+                return false;
+            }
+        }
         let look = |place: &Place| body.look(place).map(Look::json);
         let found: SmallVec<[_; PLACES]> = first.iter().map(|(place, _)| look(place)).collect();
         let mut all = first.iter().zip(&found);

@@ -56,7 +56,7 @@ impl<'a> Sketch<'a> {
                 Some(Look::Raw(found.value.of(self.frame)))
             }
             None => {
-                let found = self.outline.members().rfind(called)?;
+                let found = self.outline.last_member(name, self.frame)?;
                 Some(match self.part(found) {
                     Ok(sketch) => Look::Sketch(sketch),
                     Err(text) => Look::Raw(text),

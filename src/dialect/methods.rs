@@ -6,36 +6,41 @@
 /// Whether the stable v1 protocol has this method, or leaves the name to extensions.
 #[must_use]
 pub fn is_known(method: &str) -> bool {
-    method.starts_with('_') || is_canonical(method)
+    is_known_raw(method.as_bytes())
 }
 
-fn is_canonical(method: &str) -> bool {
+/// The same of a method as it stands between its quotes; `false` when it is spelled with escapes.
+pub(crate) fn is_known_raw(method: &[u8]) -> bool {
+    method.first() == Some(&b'_') || is_canonical(method)
+}
+
+fn is_canonical(method: &[u8]) -> bool {
     matches!(
         method,
-        "$/cancel_request"
-            | "authenticate"
-            | "elicitation/complete"
-            | "elicitation/create"
-            | "fs/read_text_file"
-            | "fs/write_text_file"
-            | "initialize"
-            | "logout"
-            | "session/cancel"
-            | "session/close"
-            | "session/delete"
-            | "session/list"
-            | "session/load"
-            | "session/new"
-            | "session/prompt"
-            | "session/request_permission"
-            | "session/resume"
-            | "session/set_config_option"
-            | "session/set_mode"
-            | "session/update"
-            | "terminal/create"
-            | "terminal/kill"
-            | "terminal/output"
-            | "terminal/release"
-            | "terminal/wait_for_exit"
+        b"$/cancel_request"
+            | b"authenticate"
+            | b"elicitation/complete"
+            | b"elicitation/create"
+            | b"fs/read_text_file"
+            | b"fs/write_text_file"
+            | b"initialize"
+            | b"logout"
+            | b"session/cancel"
+            | b"session/close"
+            | b"session/delete"
+            | b"session/list"
+            | b"session/load"
+            | b"session/new"
+            | b"session/prompt"
+            | b"session/request_permission"
+            | b"session/resume"
+            | b"session/set_config_option"
+            | b"session/set_mode"
+            | b"session/update"
+            | b"terminal/create"
+            | b"terminal/kill"
+            | b"terminal/output"
+            | b"terminal/release"
+            | b"terminal/wait_for_exit"
     )
 }

@@ -28,6 +28,7 @@
 
 mod action;
 mod asked;
+mod body;
 mod by_method;
 mod convert;
 mod detect;
@@ -61,10 +62,12 @@ mod values;
 mod vectors;
 mod wants;
 
+pub use body::Body;
 pub use convert::As;
 pub use detect::{Recognised, recognise, speaker};
 pub use library::{Library, Unknown};
 pub use methods::is_known;
+pub(crate) use methods::is_known_raw;
 pub use outcome::{Happened, Note, Outcome, Pass};
 pub use pointed::Blocked;
 pub use pointer::Place;

@@ -98,6 +98,20 @@ impl Translator {
         outcome
     }
 
+    /// Whether [`Translator::read`] would leave a notification as it is and note nothing. Only when it
+    /// would not is `read` to be called.
+    pub fn reads_as_is(&mut self, frame: &Frame, at: &Envelope) -> bool {
+        at.jsonrpc && at.kind == Kind::Notification && self.leaves(Way::Read, frame, at)
+    }
+
+    /// The same of [`Translator::write`].
+    pub fn writes_as_is(&mut self, frame: &Frame, at: &Envelope) -> bool {
+        at.kind == Kind::Notification
+            && !self.program.int_ids()
+            && self.legacy.is_quiet()
+            && self.leaves(Way::Write, frame, at)
+    }
+
     /// Says where the relay runs, for sessions that it opens itself.
     pub fn runs_in(&mut self, folder: &str) {
         folder.clone_into(&mut self.legacy.folder);
@@ -137,25 +151,13 @@ impl Translator {
     pub(super) fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Outcome {
         let from = self.from(way);
         let mut out = Outcome::default();
-        if at.kind == Kind::Notification && self.program.ignores(way, from, at.kind) {
-            return out;
-        }
         let body = message::body(frame, at);
         let strips = way == Way::Write && self.program.strips() && at.jsonrpc;
         match at.kind {
             Kind::Notification => {
-                let raw = at.raw_method(frame);
-                let is_escaped = || memchr::memchr(b'\\', raw).is_some();
-                let lets_in = match self.program.gate(way, from, at.kind, raw) {
-                    Some(gate) => gate.lets_in(&body),
-                    // Run at leisure; it is seldom.
-                    None => is_escaped(),
-                };
-                if strips || lets_in {
+                if !self.leaves(way, frame, at) {
                     let message = Message::take(frame, at, &at.method(frame));
                     self.run(way, message, Asked::default(), &mut out);
-                } else if self.program.sessions && raw == b"session/update" {
-                    self.sessions.touch(&body);
                 }
             }
             Kind::Request => {
@@ -195,6 +197,28 @@ impl Translator {
             }
         }
         out
+    }
+
+    /// Whether nothing is done with a notification but to remember that its session is alive.
+    fn leaves(&mut self, way: Way, frame: &Frame, at: &Envelope) -> bool {
+        let from = self.from(way);
+        if self.program.ignores(way, from, at.kind) {
+            return true;
+        }
+        if way == Way::Write && self.program.strips() && at.jsonrpc {
+            return false;
+        }
+        let raw = at.raw_method(frame);
+        let body = message::body(frame, at);
+        let lets_in = match self.program.gate(way, from, at.kind, raw) {
+            Some(gate) => gate.lets_in(&body),
+            // Run at leisure; it is seldom.
+            None => memchr::memchr(b'\\', raw).is_some(),
+        };
+        if !lets_in && self.program.sessions && raw == b"session/update" {
+            self.sessions.touch(&body);
+        }
+        !lets_in
     }
 
     /// Whether a rule may be for such a message, or anything of it is remembered.

@@ -3,6 +3,7 @@
 //! `20261120T155900Z-8f1c22ab.000.acpr` is the first segment of a recording,
 //! `….001.acpr.zst` a packed second one. Not here: making them (see `tap::recorder`).
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -51,35 +52,7 @@ pub fn open(path: &Path) -> io::Result<Reader<Source>> {
 /// # Errors
 /// When the folder cannot be read.
 pub fn segments(folder: &Path) -> io::Result<Vec<Recording>> {
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_file() && (ends_with(&path, PLAIN) || ends_with(&path, PACKED)) {
-            paths.push(path);
-        }
-    }
-    // The plain one of two stands before the packed one.
-    paths.sort();
-    let mut found: Vec<Recording> = Vec::new();
-    for path in paths {
-        let (name, number) = name(&path);
-        match found.last_mut() {
-            Some(last) if last.name == name => {
-                let twice = last
-                    .segments
-                    .last()
-                    .is_some_and(|known| self::name(known).1 == number);
-                if !twice {
-                    last.segments.push(path);
-                }
-            }
-            _ => found.push(Recording {
-                name,
-                segments: vec![path],
-            }),
-        }
-    }
-    Ok(found)
+    among(folder, |_| true)
 }
 
 impl Recording {
@@ -101,11 +74,10 @@ impl Recording {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let found = segments(folder)?.into_iter();
-        Ok(found
-            .into_iter()
-            .find(|known| known.name == name)
-            .unwrap_or(alone))
+        let file = |path: &Path| parts(path).0;
+        let found = among(folder, |other| file(other) == file(path))?;
+        let same = |known: &Self| known.name == name;
+        Ok(found.into_iter().find(same).unwrap_or(alone))
     }
 
     /// The lines of all segments, each with the number of its segment's file.
@@ -139,18 +111,65 @@ impl Recording {
     }
 }
 
+/// The recordings in a folder that have segments among the `wanted` files.
+fn among(folder: &Path, wanted: impl Fn(&Path) -> bool) -> io::Result<Vec<Recording>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_segment = ends_with(&path, PLAIN) || ends_with(&path, PACKED);
+        if is_segment && wanted(&path) && path.is_file() {
+            paths.push(path);
+        }
+    }
+    // The plain one of two stands before the packed one.
+    paths.sort();
+    let mut found: BTreeMap<String, BTreeMap<Option<u64>, PathBuf>> = BTreeMap::new();
+    for path in paths {
+        let (name, number) = name(&path);
+        let segments = found.entry(name).or_default();
+        segments.entry(number).or_insert(path);
+    }
+    let recording = |(name, segments): (_, BTreeMap<_, _>)| Recording {
+        name,
+        segments: segments.into_values().collect(),
+    };
+    Ok(found.into_iter().map(recording).collect())
+}
+
 /// The recording's name in a segment's, and the segment's number.
-fn name(path: &Path) -> (String, Option<u32>) {
+///
+/// A name may end in a number that counts no segments, such as that of a version: where the header
+/// says otherwise, the number is part of the name. A file without a header goes by its name.
+fn name(path: &Path) -> (String, Option<u64>) {
+    let (name, number) = parts(path);
+    let Some((number, digits)) = number else {
+        return (name, None);
+    };
+    let said = open(path).ok().and_then(|mut reader| reader.next());
+    match said {
+        Some(Ok(Entry {
+            found: Found::Header(header),
+            ..
+        })) if header.segment != number => (format!("{name}.{digits}"), None),
+        _ => (name, Some(number)),
+    }
+}
+
+/// What a file's name may say: the recording's name, and a number as such and as it is spelled.
+fn parts(path: &Path) -> (String, Option<(u64, String)>) {
     let whole = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = whole
         .strip_suffix(PACKED)
         .or_else(|| whole.strip_suffix(PLAIN));
     let stem = stem.unwrap_or(&whole);
-    match stem.rsplit_once('.') {
-        Some((name, number)) if number.len() >= 3 && number.bytes().all(|b| b.is_ascii_digit()) => {
-            (name.to_owned(), number.parse().ok())
-        }
-        _ => (stem.to_owned(), None),
+    let number = stem.rsplit_once('.').and_then(|(name, digits)| {
+        let number = digits.parse().ok()?;
+        // As the recorder spells it.
+        (format!("{number:03}") == digits).then(|| (name.to_owned(), number, digits.to_owned()))
+    });
+    match number {
+        Some((name, number, digits)) => (name, Some((number, digits))),
+        None => (stem.to_owned(), None),
     }
 }
 
@@ -173,5 +192,60 @@ impl Seek for Source {
             Self::Plain(file) => file.seek(to),
             Self::Packed(sealed) => sealed.seek(to),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::{Header, write};
+
+    #[test]
+    fn a_number_in_a_name_counts_segments_only_when_the_header_says_so() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        for (file, segment) in [
+            ("copilot-1.0.102.acpr", 0),
+            ("copilot-1.0.103.acpr", 0),
+            ("a.000.acpr", 0),
+            ("a.001.acpr", 1),
+            ("a.999.acpr", 999),
+            ("a.1000.acpr", 1000),
+            ("b.0007.acpr", 7),
+            ("plain.acpr", 0),
+        ] {
+            let mut line = Vec::new();
+            let header = Header {
+                segment,
+                ..Header::default()
+            };
+            write::header(&mut line, &header);
+            fs::write(folder.join(file), line).unwrap();
+        }
+        // Its header is not there yet.
+        fs::write(folder.join("a.1001.acpr"), "").unwrap();
+        let found = segments(folder).unwrap();
+        let of = Recording::of(&folder.join("a.001.acpr")).unwrap();
+        let alone = Recording::of(&folder.join("copilot-1.0.102.acpr")).unwrap();
+        let names = |recording: &Recording| -> Vec<String> {
+            let file = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+            recording.segments.iter().map(file).collect()
+        };
+        let known: Vec<&str> = found.iter().map(|known| known.name.as_str()).collect();
+        let wanted = ["a", "b.0007", "copilot-1.0.102", "copilot-1.0.103", "plain"];
+        assert_eq!(known, wanted);
+        let whole = [
+            "a.000.acpr",
+            "a.001.acpr",
+            "a.999.acpr",
+            "a.1000.acpr",
+            "a.1001.acpr",
+        ];
+        assert_eq!(names(&found[0]), whole);
+        assert_eq!(of, found[0]);
+        assert_eq!(
+            (alone.name.as_str(), alone.segments.len()),
+            ("copilot-1.0.102", 1)
+        );
     }
 }

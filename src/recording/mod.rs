@@ -24,10 +24,12 @@
 //! ```
 
 pub mod canonical;
+pub mod capture;
 mod conversation;
 mod event;
 mod files;
 pub mod filter;
+pub mod lint;
 mod parse;
 pub mod patch;
 mod read;

@@ -10,6 +10,9 @@ use crate::wire::Side;
 /// Bytes of a line after its last member but the checksum: `,"crc":"01234567"}`.
 pub(super) const TAIL: usize = 18;
 
+/// Bytes of most lines of a frame, beside those of the frame.
+const LINE: usize = 256;
+
 /// When an event happened, and its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
@@ -58,6 +61,16 @@ pub enum Kept<'a> {
     Any(&'a [u8]),
     /// Not at all; its length.
     Not(u64),
+}
+
+impl Kept<'_> {
+    /// Its length, when it is kept.
+    const fn len(&self) -> usize {
+        match self {
+            Self::Line(bytes) | Self::Any(bytes) => bytes.len(),
+            Self::Not(_) => 0,
+        }
+    }
 }
 
 impl<'a> Facts<'a> {
@@ -118,14 +131,13 @@ pub fn header(out: &mut Vec<u8>, header: &Header) {
 
 /// Appends a frame.
 pub fn frame(out: &mut Vec<u8>, stamp: Stamp, facts: &Facts<'_>, body: Kept<'_>) {
+    out.reserve(LINE + body.len());
     let start = begin(out, stamp, b"msg");
-    out.extend_from_slice(match facts.hop {
-        Side::Client => b",\"h\":\"client\"",
-        Side::Agent => b",\"h\":\"agent\"",
-    });
-    out.extend_from_slice(match facts.to {
-        Side::Client => b",\"d\":\"<\"",
-        Side::Agent => b",\"d\":\">\"",
+    out.extend_from_slice(match (facts.hop, facts.to) {
+        (Side::Client, Side::Client) => b",\"h\":\"client\",\"d\":\"<\"",
+        (Side::Client, Side::Agent) => b",\"h\":\"client\",\"d\":\">\"",
+        (Side::Agent, Side::Client) => b",\"h\":\"agent\",\"d\":\"<\"",
+        (Side::Agent, Side::Agent) => b",\"h\":\"agent\",\"d\":\">\"",
     });
     if let Some(kind) = facts.kind {
         quoted(out, b",\"is\":", kind.name().as_bytes());
@@ -362,25 +374,40 @@ fn escaped(say: &str) -> Vec<u8> {
 
 fn number(out: &mut Vec<u8>, name: &[u8], value: u64) {
     out.extend_from_slice(name);
-    digits(out, value, 1);
+    digits(out, value);
 }
 
 fn seconds(out: &mut Vec<u8>, name: &[u8], micros: u64) {
     out.extend_from_slice(name);
-    digits(out, micros / 1_000_000, 1);
-    out.push(b'.');
-    digits(out, micros % 1_000_000, 6);
+    digits(out, micros / 1_000_000);
+    let mut rest = (micros % 1_000_000) as u32;
+    let mut point = *b".000000";
+    for pair in [5, 3, 1] {
+        point[pair..pair + 2].copy_from_slice(&two(rest % 100));
+        rest /= 100;
+    }
+    out.extend_from_slice(&point);
 }
 
-fn digits(out: &mut Vec<u8>, mut value: u64, least: usize) {
-    let mut room = [b'0'; 20];
+/// A number in decimal digits.
+fn digits(out: &mut Vec<u8>, mut value: u64) {
+    let mut room = [0; 20];
     let mut at = room.len();
-    while value > 0 {
-        at -= 1;
-        room[at] = b'0' + (value % 10) as u8;
-        value /= 10;
+    loop {
+        at -= 2;
+        room[at..at + 2].copy_from_slice(&two((value % 100) as u32));
+        value /= 100;
+        if value == 0 {
+            break;
+        }
     }
-    out.extend_from_slice(&room[at.min(room.len() - least)..]);
+    at += usize::from(room[at] == b'0');
+    out.extend_from_slice(&room[at..]);
+}
+
+/// The two digits of a number below 100.
+const fn two(value: u32) -> [u8; 2] {
+    [b'0' + (value / 10) as u8, b'0' + (value % 10) as u8]
 }
 
 /// The time as in `2026-11-20T15:59:00Z`, of microseconds since 1970.
@@ -415,6 +442,22 @@ mod tests {
             (1_795_190_340, "2026-11-20T15:59:00Z"),
         ] {
             assert_eq!(calendar(seconds * 1_000_000), date);
+        }
+    }
+
+    #[test]
+    fn numbers_and_times_have_the_digits_they_should() {
+        for (value, said) in [
+            (0, "0 0.000000"),
+            (7, "7 0.000007"),
+            (100, "100 0.000100"),
+            (1_002_030, "1002030 1.002030"),
+            (u64::MAX, "18446744073709551615 18446744073709.551615"),
+        ] {
+            let mut out = Vec::new();
+            number(&mut out, b"", value);
+            seconds(&mut out, b" ", value);
+            assert_eq!(String::from_utf8(out).unwrap(), said);
         }
     }
 

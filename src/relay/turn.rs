@@ -13,6 +13,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::End;
 use super::writer::{Writer, Written};
+use crate::border::Border;
 use crate::core::{Core, Manners, Note, Order, Outbox, Speech};
 use crate::tap::{Sight, Taps};
 use crate::transport::{FrameStream, Hold, Link, LinkError, PeerKind, StopStep};
@@ -50,6 +51,7 @@ pub async fn run(
     agent: Link,
     limits: Arc<Limits>,
     speech: Speech,
+    border: Option<Box<Border>>,
     taps: Taps,
     stop: &Stop,
 ) -> End {
@@ -68,7 +70,7 @@ pub async fn run(
         },
         last_words: limits.last_words,
         outbox: Outbox::new(&limits),
-        core: Core::new(limits, manners, speech),
+        core: Core::new(limits, manners, speech).with_border(border),
         taps,
         readers: [client.rx, agent.rx],
         writers: [

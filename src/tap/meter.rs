@@ -71,6 +71,12 @@ impl Counts {
         &self.dialects
     }
 
+    /// Counts a note, also one of what happened after all was said.
+    pub fn add(&mut self, note: &Note) {
+        self.notes[note.index()] += 1;
+        self.see_dialect(note);
+    }
+
     fn see_dialect(&mut self, note: &Note) {
         match note {
             Note::Translated { side, rules, .. } => {
@@ -133,10 +139,7 @@ impl Tap for Meter {
         match sight {
             Sight::Heard(from, frame) => self.0.heard[*from as usize].add(frame.len()),
             Sight::Said(to, frame) => self.0.said[*to as usize].add(frame.len()),
-            Sight::Note(note) => {
-                self.0.notes[note.index()] += 1;
-                self.0.see_dialect(note);
-            }
+            Sight::Note(note) => self.0.add(note),
             Sight::Settled(_) => {}
         }
     }

@@ -36,6 +36,12 @@ impl OpenError {
     }
 }
 
+/// A socket that was accepted cannot be waited for.
+pub(super) fn not_taken(from: impl fmt::Display, source: &io::Error) -> OpenError {
+    let what = format!("the system does not let its socket be used ({source})");
+    OpenError::new(OpenErrorKind::System, from, what)
+}
+
 /// Nobody could be reached at `endpoint`.
 pub(super) fn not_connected(endpoint: &Endpoint, source: &io::Error) -> OpenError {
     use io::ErrorKind::{

@@ -7,8 +7,10 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::guard::Principal;
 use crate::wire::framing::Cut;
 use crate::wire::{Exit, Farewell, Flaw, Frame};
 
@@ -31,10 +33,13 @@ pub struct Peer {
     pub name: String,
     /// Whether one direction can end while the other goes on.
     pub half_close: bool,
-    /// An end of its stream means that it wants no more, rather than that a connection broke.
-    pub ends_on_purpose: bool,
     /// How it is related to us.
     pub kind: PeerKind,
+    /// Who it is, if it came to a listener with a gate. There is none for what we have started or
+    /// reached ourselves, and for the program that has started us.
+    pub principal: Option<Arc<Principal>>,
+    /// The agent that it asks for by name, if it came where agents have names.
+    pub wish: Option<Arc<str>>,
 }
 
 /// How a peer is related to this process.
@@ -52,6 +57,11 @@ pub enum PeerKind {
 pub trait FrameStream: Send {
     /// The next thing heard; `None` when the peer has ended its stream.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>>;
+    /// Whether the end that was heard means that the peer wants no more, rather than that a
+    /// connection broke.
+    fn ended_on_purpose(&self) -> bool {
+        true
+    }
 }
 
 /// What is said to a peer, in the order it was given.

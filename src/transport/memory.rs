@@ -10,7 +10,9 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::mpsc;
 
-use super::{Arrival, BoxFuture, Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError};
+use super::{
+    Arrival, BoxFuture, Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError, Worker,
+};
 use super::{Listener, OpenError, OpenErrorKind, Peer, PeerKind, Setup, Transport};
 use crate::wire::framing::Cut;
 use crate::wire::{Fault, Flaw, Frame, IdBuf, Limits};
@@ -66,8 +68,9 @@ pub fn pair(limits: &Limits) -> (Link, Link) {
         peer: Peer {
             name: format!("memory:{name}"),
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
         },
         rx: Box::new(Ear {
             lane: rx.clone(),
@@ -139,7 +142,13 @@ impl Listener for Bound {
             let link = self.rx.recv().await?;
             let from = link.peer.name.clone();
             let finish = Box::pin(async move { Ok(link) });
-            Some(Ok(Arrival { from, finish }))
+            let worker = Worker::here();
+            let arrival = Arrival {
+                from,
+                finish,
+                worker,
+            };
+            Some(Ok(arrival))
         })
     }
 

@@ -3,14 +3,19 @@
 //! Each transport makes [`Link`]s; the [`registry`] knows them all. Transports do not know that
 //! dialects, sessions or the core exist.
 
+mod admission;
 mod agent_connect;
+mod certificate;
 mod endpoint;
 mod failure;
 mod greeting;
 pub mod http;
+mod inherited;
 mod link;
 pub mod memory;
+mod moment;
 mod open;
+pub mod owner;
 mod pin;
 pub mod process;
 pub mod registry;
@@ -21,13 +26,18 @@ mod tcp;
 mod tls;
 mod unix;
 pub mod websocket;
+mod workers;
 
 pub use crate::wire::{Exit, Farewell};
 pub use agent_connect::AgentConnect;
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
 pub use greeting::Greeting;
+pub use inherited::Inherited;
 pub use link::{Ear, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
+pub use moment::moment;
 pub use open::{
     Arrival, BoxFuture, Front, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport,
 };
 pub use pin::Pin;
+pub use process::Launch;
+pub use workers::{Worker, Workers};

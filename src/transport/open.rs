@@ -4,13 +4,18 @@
 //! split in two so that a slow TLS or WebSocket handshake never holds up the next client. Not
 //! here: what is done with a link once it is open.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::{AgentConnect, Endpoint, Greeting, Link, Pin as Fingerprint};
+use tokio_util::sync::CancellationToken;
+
+use super::{AgentConnect, Endpoint, Greeting, Inherited, Launch, Link};
+use super::{Pin as Fingerprint, Worker, Workers};
+use crate::guard::Gate;
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
 
@@ -25,8 +30,8 @@ pub trait Transport: Send + Sync {
     ///
     /// # Errors
     /// When connecting could not succeed.
-    fn check(&self, to: &Endpoint) -> Result<(), OpenError> {
-        let _ = to;
+    fn check(&self, to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
+        let _ = (to, setup);
         Ok(())
     }
     /// Opens a link to a peer that listens (or starts it).
@@ -49,6 +54,14 @@ pub trait Listener: Send {
     fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>>;
     /// Where it is bound, with the real port.
     fn address(&self) -> Endpoint;
+    /// Takes on what can change while it is bound, for those who come from now on.
+    ///
+    /// # Errors
+    /// When it cannot; then it stays as it was.
+    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        let _ = setup;
+        Ok(())
+    }
 }
 
 /// A peer that has arrived and may still have to shake hands.
@@ -57,6 +70,8 @@ pub struct Arrival {
     pub from: String,
     /// The rest of the handshake, to be run in a task of its own.
     pub finish: BoxFuture<'static, Result<Link, OpenError>>,
+    /// Where that task belongs, and all that is done for this peer.
+    pub worker: Worker,
 }
 
 /// What opening a link needs to know besides the endpoint.
@@ -66,6 +81,8 @@ pub struct Setup {
     pub limits: Arc<Limits>,
     /// The framing of byte streams; sniffed from the peer's first bytes when not given.
     pub framing: Option<Framing>,
+    /// Who may come in.
+    pub gate: Gate,
     /// Certificates and keys.
     pub tls: Tls,
     /// How an HTTP listener receives strangers.
@@ -74,10 +91,18 @@ pub struct Setup {
     pub greeting: Greeting,
     /// How Agent Connect is served.
     pub agent_connect: AgentConnect,
+    /// How an agent is started.
+    pub launch: Launch,
+    /// Sockets that somebody else has bound for us.
+    pub inherited: Inherited,
+    /// Whoever comes is to hear that nobody is served any more, where the transport can say it.
+    pub draining: CancellationToken,
+    /// Where those who arrive are served.
+    pub workers: Workers,
 }
 
 /// How a listener that begins with HTTP receives those who come.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Front {
     /// Origins of web pages that may come in, exactly as browsers spell them.
     pub origins: Vec<String>,
@@ -87,15 +112,24 @@ pub struct Front {
     pub affinity_cookie: Option<String>,
     /// Whether elephant.ai's routes are left out beside the official ones.
     pub no_elephant: bool,
+    /// The names of agents below which there is an endpoint: `/agents/NAME` before the listener's
+    /// own path.
+    pub agents: BTreeSet<String>,
+    /// What the agent is called whom those get who name none.
+    pub default_agent: Option<String>,
+    /// Whether there is none for them: the listener's own path is no endpoint.
+    pub names_only: bool,
 }
 
 /// Files for TLS, in PEM.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
     /// Certificate chain of a `wss://` listener.
     pub cert: Option<std::path::PathBuf>,
     /// Private key of a `wss://` listener.
     pub key: Option<std::path::PathBuf>,
+    /// Authorities whose certificates clients of such a listener may show.
+    pub client_ca: Option<std::path::PathBuf>,
     /// Certificates a connector trusts instead of the system's.
     pub ca: Option<std::path::PathBuf>,
     /// The one certificate or key a connector trusts, whoever signed it.

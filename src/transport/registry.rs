@@ -37,8 +37,8 @@ pub fn lookup(scheme: &str) -> Option<&'static dyn Transport> {
 ///
 /// # Errors
 /// When connecting could not succeed.
-pub fn check(to: &Endpoint) -> Result<(), OpenError> {
-    serving(to)?.check(to)
+pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
+    serving(to)?.check(to, setup)
 }
 
 /// Opens a link to a peer that listens (or starts it).

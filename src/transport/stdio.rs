@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::Handle;
 
 use super::{
-    Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
+    Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind, Worker,
 };
 use super::{Setup, Transport, stream};
 
@@ -109,7 +109,12 @@ impl Listener for Once {
             let setup = setup?;
             let from = Endpoint::Stdio.to_string();
             let finish = Box::pin(async move { link(&setup) });
-            Some(Ok(Arrival { from, finish }))
+            let worker = Worker::here();
+            Some(Ok(Arrival {
+                from,
+                finish,
+                worker,
+            }))
         })
     }
 
@@ -131,8 +136,9 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
         peer: Peer {
             name: Endpoint::Stdio.to_string(),
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Parent,
+            principal: None,
+            wish: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

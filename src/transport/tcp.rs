@@ -1,7 +1,17 @@
 //! Frames over TCP: `tcp://HOST:PORT`.
 //!
-//! Also where WebSockets get their sockets from, so that every socket is set up alike: no delay
-//! for small messages, and keepalive, so that a peer whose machine has vanished is noticed.
+//! Also where HTTP and WebSockets get their sockets from, so that every socket is set up alike: no
+//! delay for small messages, and an end when the other machine confirms nothing any more.
+//!
+//! # Why
+//! **Both keepalive and `TCP_USER_TIMEOUT`.** Keepalive asks only where nothing is on its way. What
+//! is sent into a network that is gone is repeated by Linux for a quarter of an hour, and streams of
+//! events, whose signs of life are sent by us, would have it so always.
+//!
+//! **A byte stream shows no token.** A first line that is none of the protocol's would keep out every
+//! program that this transport is for (`socat`, an agent's own `--port`). So such a listener is for
+//! programs of the relay's own user, or for anybody when that is asked for; from elsewhere one comes
+//! through ssh, or over `wss://`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +24,12 @@ use tokio::time::timeout;
 use super::{
     Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Peer, PeerKind, Setup, Transport,
 };
-use super::{failure, stream};
+use super::{admission, failure, moment, owner, stream};
+use crate::guard::{Claim, Place};
+use crate::wire::Limits;
+
+/// Shortest time that keepalive knows.
+const LEAST: Duration = Duration::from_secs(1);
 
 /// The transport behind `tcp://`.
 #[derive(Debug)]
@@ -55,7 +70,7 @@ impl Transport for Tcp {
             let Endpoint::Tcp { host, port } = at else {
                 return Err(OpenError::misplaced(at));
             };
-            let (socket, port) = bind(at, host, *port).await?;
+            let (socket, port) = bind(at, host, *port, setup).await?;
             let at = Endpoint::Tcp {
                 host: host.clone(),
                 port,
@@ -69,19 +84,56 @@ impl Transport for Tcp {
 impl Listener for Bound {
     fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
         Box::pin(async move {
-            let (stream, address) = match accept(&self.socket).await {
+            let (stream, address) = match accept(&self.socket, &self.setup.limits).await {
                 Ok(accepted) => accepted,
                 Err(fault) => return Some(Err(fault)),
             };
             let from = format!("tcp://{address}");
-            let link = link(stream, from.clone(), &self.setup);
-            let finish = Box::pin(async move { Ok(link) });
-            Some(Ok(Arrival { from, finish }))
+            let place = if self.at.is_loopback() {
+                Place::Loopback
+            } else {
+                Place::Network
+            };
+            let mut user = None;
+            if self.setup.gate.asks_for_user(place)
+                && let Ok(near) = stream.local_addr()
+            {
+                user = owner::of_socket(address, near);
+            }
+            let claim = Claim {
+                place,
+                address: Some(address.ip()),
+                user,
+                certificate: None,
+                token: None,
+            };
+            let judged = self.setup.gate.judge(&claim, moment());
+            let stream = match stream.into_std() {
+                Ok(stream) => stream,
+                Err(fault) => return Some(Err(fault)),
+            };
+            let worker = self.setup.workers.pick();
+            let (name, setup) = (from.clone(), self.setup.clone());
+            let finish = Box::pin(async move {
+                let stream = TcpStream::from_std(stream)
+                    .map_err(|source| failure::not_taken(&name, &source))?;
+                admission::settle(judged, link(stream, name, &setup), &setup).await
+            });
+            Some(Ok(Arrival {
+                from,
+                finish,
+                worker,
+            }))
         })
     }
 
     fn address(&self) -> Endpoint {
         self.at.clone()
+    }
+
+    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        self.setup = setup.clone();
+        Ok(())
     }
 }
 
@@ -93,8 +145,9 @@ fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),
@@ -119,7 +172,7 @@ pub(super) async fn dial(
         let stream = TcpStream::connect(&addresses[..])
             .await
             .map_err(|source| failure::not_connected(to, &source))?;
-        tune(&stream);
+        tune(&stream, setup.limits.silence);
         Ok(stream)
     })
     .await
@@ -131,20 +184,28 @@ pub(super) async fn bind(
     at: &Endpoint,
     host: &str,
     port: u16,
+    setup: &Setup,
 ) -> Result<(TcpListener, u16), OpenError> {
     let addresses = resolve(at, host, port).await?;
     let not_bound = |source| failure::not_bound(at, &source);
-    let socket = TcpListener::bind(&addresses[..]).await.map_err(not_bound)?;
+    let socket = match setup.inherited.tcp(&addresses) {
+        Some(socket) => TcpListener::from_std(socket),
+        None => TcpListener::bind(&addresses[..]).await,
+    };
+    let socket = socket.map_err(not_bound)?;
     let port = socket.local_addr().map_err(not_bound)?.port();
     Ok((socket, port))
 }
 
 /// Accepts a socket; peers that have gone before they were accepted are passed over.
-pub(super) async fn accept(socket: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+pub(super) async fn accept(
+    socket: &TcpListener,
+    limits: &Limits,
+) -> io::Result<(TcpStream, SocketAddr)> {
     loop {
         match socket.accept().await {
             Ok((stream, address)) => {
-                tune(&stream);
+                tune(&stream, limits.silence);
                 return Ok((stream, address));
             }
             Err(fault) if gone_already(&fault) => {}
@@ -171,15 +232,28 @@ async fn resolve(endpoint: &Endpoint, host: &str, port: u16) -> Result<Vec<Socke
 }
 
 /// Sets what every socket gets. A system that lacks an option serves us without it.
-fn tune(stream: &TcpStream) {
+fn tune(stream: &TcpStream, silence: Duration) {
+    // Half of the time may pass before the other machine is asked; then it is asked five times.
     let keepalive = TcpKeepalive::new()
-        .with_time(Duration::from_secs(30))
-        .with_interval(Duration::from_secs(10))
-        .with_retries(3);
+        .with_time((silence / 2).max(LEAST))
+        .with_interval((silence / 10).max(LEAST))
+        .with_retries(5);
+    let socket = SockRef::from(stream);
     let set = stream
         .set_nodelay(true)
-        .and_then(|()| SockRef::from(stream).set_tcp_keepalive(&keepalive));
+        .and_then(|()| socket.set_tcp_keepalive(&keepalive))
+        .and_then(|()| confirm_within(&socket, silence));
     if let Err(fault) = set {
         tracing::debug!(%fault, "a socket option could not be set");
     }
+}
+
+#[cfg(target_os = "linux")]
+fn confirm_within(socket: &SockRef<'_>, silence: Duration) -> io::Result<()> {
+    socket.set_tcp_user_timeout(Some(silence.max(LEAST)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn confirm_within(_: &SockRef<'_>, _: Duration) -> io::Result<()> {
+    Ok(())
 }

@@ -8,23 +8,24 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
-use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::pin::Pinned;
 use super::{Endpoint, OpenError, OpenErrorKind, Tls};
 
-/// What a listener shows. `protocols` are what it speaks, in its order of preference, for clients
-/// that ask (ALPN); a listener with none does not negotiate.
-pub(super) fn acceptor(
+/// What a listener shows, and whose certificates it takes. `protocols` are what it speaks, in its
+/// order of preference, for clients that ask (ALPN); a listener with none does not negotiate.
+pub(super) fn server(
     at: &Endpoint,
     tls: &Tls,
-    protocols: &[&[u8]],
-) -> Result<TlsAcceptor, OpenError> {
+    protocols: &[Vec<u8>],
+) -> Result<Arc<ServerConfig>, OpenError> {
     let (Some(cert), Some(key)) = (&tls.cert, &tls.key) else {
         let what = "a listener with TLS needs a certificate and its key";
         return Err(OpenError::new(OpenErrorKind::Usage, at, what)
@@ -33,19 +34,29 @@ pub(super) fn acceptor(
     let chain = certificates(at, cert)?;
     let private = PrivateKeyDer::from_pem_file(key)
         .map_err(|fault| unreadable(at, "private key", key, &fault))?;
-    let mut config = ServerConfig::builder_with_provider(provider())
+    let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|fault| broken(at, &fault))?
-        .with_no_client_auth()
-        .with_single_cert(chain, private)
-        .map_err(|fault| {
-            let (cert, key) = (cert.display(), key.display());
-            let what = format!("the certificate {cert} and the key {key} do not work ({fault})");
-            OpenError::new(OpenErrorKind::Usage, at, what)
-                .with_remedy("Check that the key belongs to the first certificate of the file")
-        })?;
-    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-    Ok(TlsAcceptor::from(Arc::new(config)))
+        .map_err(|fault| broken(at, &fault))?;
+    let builder = match &tls.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let roots = Arc::new(authorities(at, path)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider())
+                // Who shows no certificate may still have a token.
+                .allow_unauthenticated()
+                .build()
+                .map_err(|fault| broken(at, &fault))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = builder.with_single_cert(chain, private).map_err(|fault| {
+        let (cert, key) = (cert.display(), key.display());
+        let what = format!("the certificate {cert} and the key {key} do not work ({fault})");
+        OpenError::new(OpenErrorKind::Usage, at, what)
+            .with_remedy("Check that the key belongs to the first certificate of the file")
+    })?;
+    protocols.clone_into(&mut config.alpn_protocols);
+    Ok(Arc::new(config))
 }
 
 /// What a connector trusts, and the protocols it offers to speak inside.
@@ -87,17 +98,10 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 fn roots(to: &Endpoint, tls: &Tls) -> Result<RootCertStore, OpenError> {
-    let mut roots = RootCertStore::empty();
     if let Some(path) = &tls.ca {
-        for certificate in certificates(to, path)? {
-            roots.add(certificate).map_err(|fault| {
-                let path = path.display();
-                let what = format!("a certificate in {path} cannot be trusted ({fault})");
-                OpenError::new(OpenErrorKind::Usage, to, what)
-            })?;
-        }
-        return Ok(roots);
+        return authorities(to, path);
     }
+    let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
     for fault in &found.errors {
         tracing::debug!(%fault, "a certificate of the system was passed over");
@@ -108,6 +112,19 @@ fn roots(to: &Endpoint, tls: &Tls) -> Result<RootCertStore, OpenError> {
         let what = "this system has no certificates to trust";
         return Err(OpenError::new(OpenErrorKind::System, to, what)
             .with_remedy("Install ca-certificates, or name a file with --tls-ca"));
+    }
+    Ok(roots)
+}
+
+/// The certificates of a file, each to be trusted.
+fn authorities(endpoint: &Endpoint, path: &Path) -> Result<RootCertStore, OpenError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(endpoint, path)? {
+        roots.add(certificate).map_err(|fault| {
+            let path = path.display();
+            let what = format!("a certificate in {path} cannot be trusted ({fault})");
+            OpenError::new(OpenErrorKind::Usage, endpoint, what)
+        })?;
     }
     Ok(roots)
 }

@@ -26,7 +26,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{
     Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
 };
-use super::{Setup, Transport, failure, stream};
+use super::{Setup, Transport, admission, failure, moment, stream};
+use crate::guard::{Claim, Place};
 
 /// Connections the system keeps for us until we accept them.
 const BACKLOG: i32 = 1024;
@@ -88,6 +89,14 @@ impl Transport for Unix {
                 return Err(OpenError::misplaced(at));
             };
             let address = address(at, path)?;
+            if let Some(socket) = setup.inherited.unix(path) {
+                let socket = UnixListener::from_std(socket);
+                return Ok(Box::new(Bound {
+                    file: SocketFile::of_another(path),
+                    socket: socket.map_err(|source| not_bound(at, &source))?,
+                    setup: setup.clone(),
+                }) as Box<dyn Listener>);
+            }
             let turn = turn(at, path).await?;
             clear_away(at, path).await?;
             let socket = bind(&address).map_err(|source| not_bound(at, &source))?;
@@ -111,23 +120,57 @@ impl Listener for Bound {
                 Ok((stream, _)) => stream,
                 Err(fault) => return Some(Err(fault)),
             };
-            let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
+            let peer = stream.peer_cred().ok();
             let mut from = self.address().to_string();
-            if let Some(process) = process {
+            if let Some(process) = peer.and_then(|peer| peer.pid()) {
                 from = format!("{from} (process {process})");
             }
-            let link = link(stream, from.clone(), &self.setup);
-            let finish = Box::pin(async move { Ok(link) });
-            Some(Ok(Arrival { from, finish }))
+            let claim = Claim {
+                place: Place::Socket,
+                address: None,
+                user: peer.map(|peer| peer.uid()),
+                certificate: None,
+                token: None,
+            };
+            let judged = self.setup.gate.judge(&claim, moment());
+            let stream = match stream.into_std() {
+                Ok(stream) => stream,
+                Err(fault) => return Some(Err(fault)),
+            };
+            let worker = self.setup.workers.pick();
+            let (name, setup) = (from.clone(), self.setup.clone());
+            let finish = Box::pin(async move {
+                let stream = UnixStream::from_std(stream)
+                    .map_err(|source| failure::not_taken(&name, &source))?;
+                admission::settle(judged, link(stream, name, &setup), &setup).await
+            });
+            Some(Ok(Arrival {
+                from,
+                finish,
+                worker,
+            }))
         })
     }
 
     fn address(&self) -> Endpoint {
         Endpoint::Unix(self.file.path.clone())
     }
+
+    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        self.setup = setup.clone();
+        Ok(())
+    }
 }
 
 impl SocketFile {
+    /// One that somebody else has made and removes.
+    fn of_another(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            identity: None,
+        }
+    }
+
     fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -159,8 +202,9 @@ fn link(stream: UnixStream, name: String, setup: &Setup) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

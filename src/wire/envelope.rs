@@ -111,6 +111,14 @@ impl Envelope {
         }
     }
 
+    /// Whether that is its method, however it is spelled.
+    #[must_use]
+    pub fn has_method(&self, frame: &Frame, name: &str) -> bool {
+        let raw = self.raw_method(frame);
+        // Escapes make it longer.
+        raw == name.as_bytes() || (raw.len() > name.len() && self.method(frame) == name)
+    }
+
     /// The same message with another id and every other byte as it was.
     #[must_use]
     pub fn with_id(&self, frame: &Frame, id: Id<'_>) -> Frame {

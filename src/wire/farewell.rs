@@ -14,6 +14,8 @@ pub enum Farewell {
     Shutdown,
     /// The same client has come back over another link.
     Replaced,
+    /// The peer is no longer let in.
+    Unauthorized,
     /// The peer broke the protocol of its transport, or a limit.
     Violation,
 }

@@ -16,6 +16,9 @@ pub struct Limits {
     /// Longest message from the network, in bytes. Beyond it: as above.
     pub frame_from_network: usize,
     /// Deepest nesting of arrays and objects. Beyond it: error −32600, the message skipped.
+    ///
+    /// Nothing on a message's way recurses into it, so this costs no stack; readers with a limit
+    /// of 128 (serde_json's) say so themselves, and a verbatim relay is not to say it for them.
     pub nesting: usize,
     /// Longest id, in bytes as spelled. Beyond it: error −32600, the message skipped.
     pub id: usize,
@@ -42,6 +45,25 @@ pub struct Limits {
     pub connections: usize,
     /// Time a new connection has for TLS and the WebSocket handshake. After it: closed.
     pub handshake: Duration,
+    /// Time the machine at the other end of a socket may confirm nothing of what it is sent, or have
+    /// no room for it. After it: the connection has broken off.
+    pub silence: Duration,
+    /// Sockets of one address that have not shown who they are. Beyond it: closed.
+    pub strangers: usize,
+    /// Wrong tokens of one address a minute. Beyond it: 429 for wrong ones.
+    pub failures: usize,
+    /// Client connections, and so agents, of one principal at a time, but of the relay's own user.
+    /// Beyond it: error −32053 to the first request, and closed.
+    pub of_principal: usize,
+    /// Agents started for one principal a minute, but for the relay's own user. Beyond it: as above.
+    pub spawns: usize,
+    /// Time between two looks whether what let a client in is still good. When it is not: closed
+    /// with 4401.
+    pub recheck: Duration,
+    /// Messages of one client a second, with five seconds' worth at once. Beyond it: read later.
+    pub client_messages: usize,
+    /// Bytes of one client a second, with a second's worth at once. Beyond it: read later.
+    pub client_bytes: usize,
     /// Sockets of one HTTP listener at a time, WebSockets apart. At it: new ones wait.
     pub http_sockets: usize,
     /// Requests at a time on one HTTP/2 socket, open streams included. Beyond it: refused.
@@ -86,6 +108,9 @@ pub struct Limits {
     pub stop_grace: Duration,
     /// Time running turns may take to end once the relay is told to stop.
     pub drain: Duration,
+    /// Time listeners stay open once the relay is told to stop, so that balancers see it refuse:
+    /// 503, or error −32054 to the first request.
+    pub drain_min: Duration,
     /// Time for what is still on its way when all is over: in the pipes of an exited agent that
     /// other processes hold open, and from a network client that has not seen our end yet.
     pub last_words: Duration,
@@ -105,7 +130,7 @@ impl Default for Limits {
         Self {
             frame_from_child: 64 << 20,
             frame_from_network: 16 << 20,
-            nesting: 128,
+            nesting: 1024,
             id: 256,
             method: 1024,
             header_bytes: 32 << 10,
@@ -117,6 +142,14 @@ impl Default for Limits {
             strays: 100,
             connections: 1024,
             handshake: Duration::from_secs(10),
+            silence: Duration::from_secs(25),
+            strangers: 16,
+            failures: 5,
+            of_principal: 64,
+            spawns: 10,
+            recheck: Duration::from_secs(60),
+            client_messages: 1 << 30,
+            client_bytes: 1 << 30,
             http_sockets: 8192,
             http_requests: 128,
             http_strangers: 64,
@@ -136,6 +169,8 @@ impl Default for Limits {
             agent_connect_start: Duration::from_secs(60),
             stop_grace: Duration::from_secs(5),
             drain: Duration::from_secs(25),
+            // Who serves one editor need not wait for balancers.
+            drain_min: Duration::ZERO,
             last_words: Duration::from_millis(500),
             return_grace: Duration::from_secs(600),
             return_turn: Duration::from_secs(86_400),

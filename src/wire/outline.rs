@@ -58,6 +58,20 @@ impl Outline {
             .map(|at| self.outlined(at))
     }
 
+    /// The last member of the body that is called so, in the frame it was found in.
+    #[must_use]
+    pub fn last_member(&self, name: &str, text: &[u8]) -> Option<Outlined> {
+        let mut at = usize::from(self.count);
+        while at > 0 {
+            at -= 1;
+            let member = self.outlined(at);
+            if self.inner >> at & 1 == 0 && member.is_called(name, text) {
+                return Some(member);
+            }
+        }
+        None
+    }
+
     /// The members of the object that `member` is, in their order; none when it is no object.
     pub fn members_of(
         &self,

@@ -222,7 +222,7 @@ pub fn agent_exited_notice(exit: Exit, stderr_tail: &str) -> Frame {
 /// Reads the notification that an agent has ended; `None` for every other message.
 #[must_use]
 pub fn read_notice(frame: &Frame, at: &Envelope) -> Option<Notice> {
-    if at.kind != Kind::Notification || at.method(frame) != AGENT_EXITED_METHOD {
+    if at.kind != Kind::Notification || !at.has_method(frame, AGENT_EXITED_METHOD) {
         return None;
     }
     let params: Value = serde_json::from_slice(at.body(frame)?).ok()?;

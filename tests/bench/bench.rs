@@ -5,6 +5,7 @@
 
 mod core;
 mod dialect;
+mod recording;
 mod samples;
 mod wire;
 
@@ -18,6 +19,7 @@ criterion_group!(
     dialect::rewritten,
     dialect::large,
     dialect::tables,
-    core::passing
+    core::passing,
+    recording::recorder
 );
 criterion_main!(all);

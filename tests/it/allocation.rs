@@ -42,8 +42,9 @@ fn link(half_close: bool) -> (Link, DuplexStream) {
         peer: Peer {
             name: "duplex".to_owned(),
             half_close,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),
@@ -99,6 +100,7 @@ fn allocations(speech: fn() -> Speech, rounds: &[Round], times: usize) -> u64 {
         agent,
         limits,
         speech(),
+        None,
         Taps::default(),
         &stop,
     ));

@@ -4,10 +4,11 @@
 //! states everything: an output that it does not expect fails it, notes included.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use acp_relay::border::{Border, Disk, Map, Pair, Rules};
 use acp_relay::core::{Choice, Core, Manners, Note, Order, Outbox, Speech};
 use acp_relay::dialect::Library;
 use acp_relay::wire::framing::{Cut, Cutter, Framing};
@@ -125,7 +126,7 @@ impl Stage {
         let library = Arc::new(Library::builtin().unwrap());
         let speech = Speech::new(&library, &choice("client"), &choice("agent")).unwrap();
         Self {
-            core: Core::new(Arc::new(limits.clone()), manners, speech),
+            core: Core::new(Arc::new(limits.clone()), manners, speech).with_border(border(lines)),
             out: Outbox::new(&limits),
             now: Instant::now(),
             closed: [false; 2],
@@ -235,6 +236,53 @@ impl Stage {
     }
 }
 
+/// The border that a playbook asks for.
+fn border(lines: &[(usize, &str)]) -> Option<Box<Border>> {
+    let all = |name: &str| -> Vec<&str> {
+        let words = lines
+            .iter()
+            .filter_map(|(_, line)| line.strip_prefix("with "));
+        let words = words.filter_map(|word| word.strip_prefix(name));
+        words.map(str::trim).collect()
+    };
+    let patterns = |name| all(name).iter().map(|word| word.parse().unwrap()).collect();
+    let rules = Rules {
+        guarded: !all("guard").is_empty(),
+        allow: patterns("allow "),
+        deny: patterns("deny "),
+        roots: all("root ").iter().map(PathBuf::from).collect(),
+    };
+    let pairs: Vec<Pair> = all("map ")
+        .iter()
+        .map(|pair| pair.parse().unwrap())
+        .collect();
+    let files: Vec<(PathBuf, PathBuf)> = all("file ")
+        .iter()
+        .map(|file| match file.split_once(" -> ") {
+            Some((link, to)) => (link.into(), to.into()),
+            None => (file.into(), file.into()),
+        })
+        .collect();
+    let asked = rules.guarded || !rules.deny.is_empty() || !pairs.is_empty();
+    asked.then(|| Box::new(Border::new(rules, Map::new(pairs), Box::new(Files(files)))))
+}
+
+/// A disk of a playbook: files, and links with where they lead.
+#[derive(Debug)]
+struct Files(Vec<(PathBuf, PathBuf)>);
+
+impl Disk for Files {
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        let (_, to) = self.0.iter().find(|(name, _)| name == path)?;
+        let there = self.0.iter().any(|(name, _)| name == to);
+        there.then(|| to.clone())
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.0.iter().any(|(name, _)| name == path)
+    }
+}
+
 /// A note's name; of what rules did also the side, the method and the rules.
 fn noted(note: &Note) -> String {
     match note {
@@ -266,6 +314,7 @@ fn farewell(why: Farewell) -> &'static str {
         Farewell::PeerFailed => "peer-failed",
         Farewell::Shutdown => "shutdown",
         Farewell::Replaced => "replaced",
+        Farewell::Unauthorized => "unauthorized",
         Farewell::Violation => "violation",
     }
 }

@@ -14,7 +14,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
 use acp_relay::transport::process::{Child, spawn};
-use acp_relay::transport::{Exit, Hold as _, OpenErrorKind, StopStep};
+use acp_relay::transport::{Exit, Hold as _, Launch, OpenErrorKind, StopStep};
 use acp_relay::wire::Limits;
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -72,10 +72,37 @@ async fn the_environment_is_ours_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_bare_environment_holds_what_every_program_needs_and_what_it_is_given() {
+    let launch = Launch {
+        env: vec![("LLM_KEY".into(), "k".into()), ("HOME".into(), "/h".into())],
+        bare: true,
+        ..Launch::default()
+    };
+    let mut child = spawn(&words(&["env", "-0"]), &launch, &Limits::default()).unwrap();
+    let theirs = said(&mut child).await;
+    let known = ["LANG", "LC_", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];
+    for pair in &theirs {
+        let pair = pair.to_str().unwrap();
+        let own = ["LLM_KEY=k", "HOME=/h"].contains(&pair);
+        assert!(
+            own || known.iter().any(|one| pair.starts_with(one)),
+            "{pair}"
+        );
+    }
+    assert!(theirs.contains(&"LLM_KEY=k".into()) && theirs.contains(&"HOME=/h".into()));
+    // Cargo's own variables are among ours, and not among these.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+}
+
+#[tokio::test]
 async fn it_runs_where_it_is_told_to() {
     let dir = tempfile::tempdir().unwrap();
     let argv = words(&["sh", "-c", r#"printf '%s\0' "$(pwd -P)""#]);
-    let mut child = spawn(&argv, Some(dir.path()), &Limits::default()).unwrap();
+    let launch = Launch {
+        dir: Some(dir.path().to_owned()),
+        ..Launch::default()
+    };
+    let mut child = spawn(&argv, &launch, &Limits::default()).unwrap();
     let here = dir.path().canonicalize().unwrap();
     assert_eq!(said(&mut child).await, [here.into_os_string()]);
 }
@@ -132,7 +159,7 @@ async fn what_cannot_be_started_is_explained() {
             "not a program",
         ),
     ] {
-        let error = spawn(&[program], None, &Limits::default()).unwrap_err();
+        let error = spawn(&[program], &Launch::default(), &Limits::default()).unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.to_string().contains(says), "{error}");
     }
@@ -367,7 +394,7 @@ fn a_relay_that_ends_leaves_no_keeper() {
 }
 
 fn start(argv: &[OsString]) -> Child {
-    spawn(argv, None, &Limits::default()).unwrap()
+    spawn(argv, &Launch::default(), &Limits::default()).unwrap()
 }
 
 /// All it writes, cut at NUL.

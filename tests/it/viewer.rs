@@ -124,8 +124,13 @@ impl Answer {
 
 impl Paper {
     fn new() -> Self {
+        Self::segment(0)
+    }
+
+    fn segment(segment: u64) -> Self {
         let mut text = Vec::new();
         let header = Header {
+            segment,
             id: "ab".repeat(16),
             began: 1_795_190_340_000_000,
             client: Peer {
@@ -235,7 +240,17 @@ fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
     assert_eq!(viewer.found("t0=8000&t1=12000"), [8, 10]);
     assert_eq!(viewer.found("q=kind%3aresult&count=3"), [7, 14, 21]);
     assert_eq!(viewer.found("q=TWO+method:session/update&count=2"), [4, 11]);
-    assert_eq!(viewer.found("q=-method:session+-zzz"), [71]);
+    assert_eq!(viewer.found("q=not+method:session/*+not+zzz"), [71]);
+    assert_eq!(viewer.found("q=dur%3E5ms+kind:request&count=2"), [1, 8]);
+    assert!(viewer.found("q=dur%3E7ms").is_empty());
+    // Of what is no filter it is said where and why.
+    let fault = viewer.ask("api/0/rows?q=n:1+and");
+    assert_eq!(fault.status, 400);
+    assert!(
+        fault.text().contains("missing at the end"),
+        "{}",
+        fault.text()
+    );
     assert_eq!(viewer.found("q=%22hello%20there%22&count=1"), [1]);
     assert!(viewer.found("q=%22there%20hello%22").is_empty());
     let rows = viewer.json("api/0/rows?count=3&n=14");
@@ -281,7 +296,7 @@ fn what_is_recorded_meanwhile_comes_to_who_waits() {
         digest: String::new(),
     });
     file.write_all(&paper.text[written..]).unwrap();
-    let mut next = Paper::new();
+    let mut next = Paper::segment(1);
     next.n = paper.n;
     next.turn();
     next.end();
@@ -291,6 +306,84 @@ fn what_is_recorded_meanwhile_comes_to_who_waits() {
     let state = viewer.wait(|state| state["ended"] == true);
     assert_eq!(state["events"], 23);
     assert_eq!(viewer.found("q=kind:result"), [7, 14, 22]);
+}
+
+#[test]
+fn what_the_linter_finds_stands_at_the_rows_and_by_rule() {
+    let folder = recorded();
+    let viewer = Viewer::of(folder.path());
+    let state = viewer.wait(|state| state["lint"]["seen"] == 71);
+    let rules = state["lint"]["rules"].as_array().unwrap();
+    let weights: Vec<&str> = rules
+        .iter()
+        .filter_map(|rule| rule["weight"].as_str())
+        .collect();
+    let mut sorted = weights.clone();
+    sorted.sort_by_key(|weight| {
+        ["error", "warning", "hint"]
+            .iter()
+            .position(|w| w == weight)
+    });
+    assert_eq!(weights, sorted);
+    // Ten prompts before any handshake.
+    let early = rules
+        .iter()
+        .find(|rule| rule["id"] == "not-initialized")
+        .unwrap();
+    assert_eq!(early["count"], 10);
+    let list = viewer.json("api/0/findings?id=not-initialized&from=8");
+    let numbers: Vec<_> = (list["findings"].as_array().unwrap().iter())
+        .map(|finding| finding["n"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, [57, 64]);
+    assert_eq!(viewer.found("q=lint:not-init*&count=2"), [1, 8]);
+    let row = &viewer.json("api/0/rows?count=1")["rows"][0];
+    let about: Vec<&str> = (row["lint"].as_array().unwrap().iter())
+        .filter_map(|finding| finding["id"].as_str())
+        .collect();
+    assert!(about.contains(&"not-initialized"), "{about:?}");
+}
+
+#[test]
+fn a_filter_learns_of_what_becomes_known_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paper = Paper::new();
+    paper.turn();
+    let whole = paper.text.len();
+    let answer = paper.text[..whole - 1]
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .unwrap()
+        + 1;
+    let path = folder.path().join("a.000.acpr");
+    let mut file = File::create(&path).unwrap();
+    file.write_all(&paper.text[..answer]).unwrap();
+    let viewer = Viewer::of(&path);
+    viewer.wait(|state| state["events"] == 6);
+    let asked = "q=dur%3E1ms+or+lint:unanswered";
+    assert!(viewer.found(asked).is_empty());
+    file.write_all(&paper.text[answer..]).unwrap();
+    viewer.wait(|state| state["events"] == 7);
+    assert_eq!(viewer.found(asked), [1, 7]);
+    // A request that never gets its answer is known as such when the recording ends.
+    let written = paper.text.len();
+    let facts = Facts {
+        kind: Some(MessageKind::Request),
+        method: Some(b"session/cancel"),
+        id: Some(b"9"),
+        ..Facts::new(Side::Client, Side::Agent)
+    };
+    paper.frame(
+        &facts,
+        r#"{"jsonrpc":"2.0","id":9,"method":"session/cancel"}"#,
+    );
+    paper.end();
+    file.write_all(&paper.text[written..]).unwrap();
+    viewer.wait(|state| {
+        let rules = state["lint"]["rules"].as_array().unwrap();
+        rules.iter().any(|rule| rule["id"] == "unanswered")
+    });
+    assert_eq!(viewer.found(asked), [1, 7, 8]);
 }
 
 #[test]

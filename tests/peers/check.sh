@@ -20,15 +20,22 @@ part "so can that of the peers of old" python3 dialects/run.py --prove
 part "real agents and a real client" python3 run.py
 part "peers of old" python3 dialects/run.py
 part "official remote clients" python3 http_server.py
+part "another user of the machine" python3 other_user.py "${ACP_RELAY_BIN:-../../target/debug/acp-relay}"
 part "curl and nghttp" ./http_tools.sh
 part "a browser" node browser.mjs
 part "clients that come back" python3 returns.py
 part "remote agents over HTTP and WebSocket" python3 remote_agents.py
-part "the network cut 200 times" python3 remote_cuts.py
+part "connections reset 200 times" python3 remote_cuts.py
+part "the network taken away 200 times" python3 network_cuts.py
 part "JSON through every pair of wires" python3 json_suite.py
 part "killed at random moments" python3 kill.py
+part "torn recordings can be told" python3 torn.py --prove
+part "recorders killed 1 000 times" python3 torn.py
+part "disks that are full" python3 full_disk.py
 part "so can that of the trace viewer" python3 trace_viewer.py --prove
 part "the official trace viewer" python3 trace_viewer.py
+part "the checks of exports can fail" python3 formats.py --prove
+part "HAR, Mermaid and pcapng are what others say they are" python3 formats.py
 part "Agent Connect" python3 agent_connect.py
 part "somebody else's Agent Connect" python3 agent_connect_client.py
 part "recordings played again" python3 replay.py
@@ -38,7 +45,7 @@ part "the optimised program" cargo build --quiet --release --locked --offline
 fast=${CARGO_TARGET_DIR:-../../target}/release/acp-relay
 part "stalled readers" python3 stall.py --relay "$fast"
 part "many clients" python3 http_load.py --relay "$fast" --idle 9000 --seconds 20
-part "a flood beside a bystander" python3 flood.py --relay "$fast" --seconds 1 --rounds 3 --within 5000
+part "a flood beside a bystander" python3 flood.py --relay "$fast" --rounds 12
 # Split into words on purpose: it is a command with arguments.
 # shellcheck disable=SC2086
 part "Autobahn" python3 autobahn.py -- ${ACP_RELAY_ECHO:-cargo test --quiet --offline --test autobahn_echo --}

@@ -21,6 +21,9 @@ goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
 playwright=1.65.1
 autobahn=25.10.1
 trace_viewer=5.0.0
+har_validator=5.1.5
+mermaid=11.17.2
+jsdom=29.1.1
 agntcy=1.5.2
 langgraph=0.4.8
 langgraph_cli=0.4.40
@@ -114,6 +117,17 @@ if ! is_there acpremote "$want"; then
     complete acpremote "$want"
 fi
 
+# What takes the network away (network_cuts.py), and TLS in front of a server that has none
+# (remote_agents.py). Both say so when they have to do without.
+for tool in nft:nftables ss:iproute2 nginx:nginx-light; do
+    PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null && continue
+    if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+        apt-get install -y -qq --no-install-recommends "${tool#*:}" > /dev/null 2>&1 \
+            || { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${tool#*:}"; } > /dev/null 2>&1 || true
+    fi
+    PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null \
+        || echo "peers: skipped: ${tool%:*}, for apt-get cannot install ${tool#*:} here" >&2
+done
 # The SDK of Agent Connect, what its node stands in, and what holds servers against their document.
 want="agntcy-acp $agntcy langgraph $langgraph schemathesis $schemathesis"
 if ! is_there agent_connect "$want"; then
@@ -160,6 +174,15 @@ if ! is_there viewer "$want"; then
     cargo install --quiet --locked --debug --root "$peers/viewer" \
         agent-client-protocol-trace-viewer --version "$trace_viewer"
     complete viewer "$want"
+fi
+
+# Those who say what HAR and Mermaid are. pcapng is read by Debian's tshark, where there is one.
+want="har-validator $har_validator mermaid $mermaid jsdom $jsdom"
+if ! is_there formats "$want"; then
+    begin formats "$want"
+    npm install --prefix "$peers/formats" --ignore-scripts --no-audit --no-fund --loglevel=error \
+        "har-validator@$har_validator" "mermaid@$mermaid" "jsdom@$jsdom"
+    complete formats "$want"
 fi
 
 # The Autobahn test suite for WebSocket. It never left Python 2.

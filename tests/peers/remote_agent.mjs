@@ -1,13 +1,14 @@
-// remote_agent.mjs SDK: the official TypeScript SDK's HTTP and WebSocket server, of the package at
-// SDK, with an agent that does what turner.py does. Says `listening PORT` on stdout, and
+// remote_agent.mjs SDK [TLS]: the official TypeScript SDK's HTTP and WebSocket server, of the package at
+// SDK, over TLS when a directory with cert.pem and key.pem is named, with an agent that does what turner.py does. Says `listening PORT` on stdout, and
 // `open N` whenever the number of connections that it keeps has changed.
 import { createServer } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 
-const root = process.argv[2];
+const [, , root, tls] = process.argv;
 const { exports } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
 const load = (name) => import(pathToFileURL(path.join(root, exports[name].import)).href);
 const acp = await load(".");
@@ -70,7 +71,11 @@ const server = new AcpServer({ agent });
 const handler = createNodeHttpHandler(server);
 const sockets = new WebSocketServer({ noServer: true, maxPayload: 16 << 20 });
 const upgrade = createNodeWebSocketUpgradeHandler(server, sockets);
-const http = createServer((request, response) => {
+const pem = (name) => readFileSync(path.join(tls, name));
+const create = tls
+    ? (serve) => createTlsServer({ cert: pem("cert.pem"), key: pem("key.pem") }, serve)
+    : createServer;
+const http = create((request, response) => {
     console.log(`asked ${request.method} HTTP/${request.httpVersion}`);
     handler(request, response);
 });

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""remote_agent.py: the official Python SDK's HTTP and WebSocket server under hypercorn, with an
-agent that does what turner.py does. Says `listening PORT` on stdout, and each request.
+"""remote_agent.py [TLS]: the official Python SDK's HTTP and WebSocket server under hypercorn, over TLS
+when a directory with cert.pem and key.pem is named, with an agent that does what turner.py does. Says `listening PORT` on stdout, and each request.
 
 It runs in the environment that install.sh makes for the Python SDK.
 """
 import asyncio
 import socket
+import sys
 from uuid import uuid4
 
 import hypercorn.asyncio
@@ -75,6 +76,8 @@ async def main():
     config = Config()
     config.bind = ["fd://%d" % listener.fileno()]
     config.loglevel = "ERROR"
+    if len(sys.argv) > 1:
+        config.certfile, config.keyfile = sys.argv[1] + "/cert.pem", sys.argv[1] + "/key.pem"
     print("listening %d" % listener.getsockname()[1], flush=True)
     await hypercorn.asyncio.serve(app, config)
 

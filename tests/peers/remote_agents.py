@@ -7,15 +7,19 @@
 server is `acp-relay serve`. Over each way a server can be
 reached: initialize, two sessions, a turn in each at the same time with file reads, permissions
 and file writes, a prompt that is cancelled, the end (exit code 0, DELETE over HTTP, where the
-server tells), and session/load by a second `connect`. One line per run, `N passed, N failed` at the
+server tells), and session/load by a second `connect`. Over TLS a server that was not named has to be
+refused first. One line per run, `N passed, N failed` at the
 end, exit 1 when one failed. Servers are installed by install.sh; one that is not there is skipped,
 and named. Not here: how the servers are written (remote_agent.*, rust_sdk, turner.py).
 """
 import argparse
+import hashlib
 import json
 import os
 import queue
+import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -53,6 +57,35 @@ SERVERS["acpremote-mirror"] = (ACPREMOTE, OURS, [("ws", [])])
 # Whose client it is where it is not ours.
 CLIENTS = {"acpremote-mirror": [ACPREMOTE, "mirror"]}
 PATHS = {"acpremote-1.10.0": "/acp/ws"}
+
+# Over TLS, by a certificate authority of ours or by the certificate's hash: Node's and hypercorn's
+# own, the latter with HTTP/2, and nginx in front of the Rust SDK's server.
+CA, PINNED = ["--tls-ca", "{tls}/ca.pem"], ["--pin-sha256", "{pin}"]
+TLS_WAYS = [("https", CA), ("https", PINNED), ("wss", CA), ("wss", PINNED)]
+NGINX = Path(shutil.which("nginx") or "/usr/sbin/nginx")
+for name, command in (("ts-sdk-1.9.0", [*SERVERS["ts-sdk-1.9.0"][1], "{tls}"]),
+                      ("ts-sdk-2.4.0", [*SERVERS["ts-sdk-2.4.0"][1], "{tls}"]),
+                      ("python-sdk-0.12.1", [PYTHON, HERE / "remote_agent.py", "{tls}"]),
+                      ("rust-sdk-5.0.0", [RUST, *TURNER])):
+    SERVERS[name + "-tls"] = (SERVERS[name][0], command, TLS_WAYS)
+# Behind nginx all streams stay open as long as the server wants, and nothing is held back.
+NGINX_CONF = """
+daemon off; worker_processes 1; pid %(folder)s/nginx.pid; error_log stderr warn;
+events { worker_connections 256; }
+http {
+    access_log off; proxy_buffering off; proxy_request_buffering off; proxy_read_timeout 1h;
+    proxy_temp_path %(folder)s/t1; client_body_temp_path %(folder)s/t2; fastcgi_temp_path %(folder)s/t3;
+    uwsgi_temp_path %(folder)s/t4; scgi_temp_path %(folder)s/t5;
+    map $http_upgrade $connection_upgrade { default upgrade; '' ''; }
+    server {
+        listen 127.0.0.1:%(port)d ssl http2; ssl_certificate %(tls)s/cert.pem; ssl_certificate_key %(tls)s/key.pem;
+        location / {
+            proxy_pass http://127.0.0.1:%(to)d; proxy_http_version 1.1; proxy_set_header Host $http_host;
+            proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;
+        }
+    }
+}
+"""
 
 
 class Fault(Exception):
@@ -197,6 +230,16 @@ class Server:
                 self.ready.set()
             self.lines.append(line.strip())
 
+    def leaves(self, before, wanted):
+        """How many DELETEs it has heard, and all that it said; another thread reads it."""
+        deadline = time.monotonic() + 3
+        while True:
+            said = self.lines[before:]
+            leaves = sum(line.startswith("asked DELETE") for line in said)
+            if leaves >= wanted or time.monotonic() > deadline:
+                return leaves, said
+            time.sleep(0.05)
+
     def stop(self):
         try:
             os.killpg(self.process.pid, 15)
@@ -225,6 +268,30 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def certificates(folder):
+    """An authority, and a certificate of it for 127.0.0.1; says the certificate's hash."""
+    def openssl(*words):
+        subprocess.run(["openssl", *words], cwd=folder, check=True, stderr=subprocess.DEVNULL, timeout=30)
+    fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    openssl("req", "-x509", *fresh, "-days", "2", "-subj", "/CN=peers", "-keyout", "ca.key", "-out", "ca.pem",
+            "-addext", "basicConstraints=critical,CA:TRUE")
+    openssl("req", *fresh, "-subj", "/CN=server", "-keyout", "key.pem", "-out", "cert.csr")
+    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
+    openssl("x509", "-req", "-in", "cert.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1",
+            "-extfile", "ext", "-out", "cert.pem")
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert((folder / "cert.pem").read_text())).hexdigest()
+
+
+def refuses(relay, endpoint, log):
+    """Nobody is trusted who was not named: neither the authority nor another certificate."""
+    for options in ([], ["--pin-sha256", "00" * 32]):
+        done = subprocess.run([relay, "connect", endpoint, *options], stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=PATIENCE)
+        log.write(done.stderr)
+        if done.returncode == 0 or b"ertificate" not in done.stderr:
+            raise Fault("a server that is not trusted is spoken to with %s: %s" % (options, done))
+
+
 def run(relay, name, root):
     """The lines of one server's runs: (way, what went through or why not, passed)."""
     _, command, ways = SERVERS[name]
@@ -245,17 +312,28 @@ def run(relay, name, root):
         url = "http://" + llm.lines[0].split()[-1]
         env.update({key: value.format(llm=url) for key, value in goose.env.items()})
         command, words, cancelled = goose.server, "[[edit]]", "[[slow]]"
-    command = [str(word).format(port=port, dir=folder / "sessions") for word in command]
-    server = Server(command, env, log)
+    tls, pin = folder / "tls", ""
+    if name.endswith("-tls"):
+        tls.mkdir()
+        pin = certificates(tls)
+    command = [str(word).format(port=port, dir=folder / "sessions", tls=tls) for word in command]
+    server, nginx = Server(command, env, log), None
     try:
         if any("{port}" in str(word) for word in (SERVERS[name][1] or ["{port}"])):
             server.port = port
             wait_for(port)
         elif not server.ready.wait(PATIENCE):
             raise Fault("the server does not start; see %s" % log.name)
+        if name == "rust-sdk-5.0.0-tls":
+            conf = folder / "nginx.conf"
+            conf.write_text(NGINX_CONF % {"folder": folder, "port": port, "tls": tls, "to": server.port})
+            nginx = Server([str(NGINX), "-c", str(conf), "-p", str(folder), "-e", "stderr"], env, log)
+            wait_for(port)
         for scheme, options in ways:
-            endpoint = "%s://127.0.0.1:%d%s" % (scheme, server.port, PATHS.get(name, "/acp"))
-            way = scheme + (" h2" if options else "")
+            endpoint = "%s://127.0.0.1:%d%s" % (scheme, port if nginx else server.port, PATHS.get(name, "/acp"))
+            way = scheme + {tuple(H2): " h2", tuple(PINNED): " pin"}.get(tuple(options), "")
+            h2 = options == H2 or scheme == "https" and name.startswith("python")
+            options = [word.format(tls=tls, pin=pin) for word in options]
             editors = []
 
             def start():
@@ -263,13 +341,15 @@ def run(relay, name, root):
                 return editors[-1]
             before = len(server.lines)
             try:
+                if scheme in ("https", "wss"):
+                    refuses(relay, endpoint, log)
                 done = conversation(start, str(folder), words, cancelled, product)
                 said = server.lines[before:]
-                if any(line.startswith("asked") for line in said) and scheme == "http":
-                    leaves = sum(line.startswith("asked DELETE") for line in said)
+                if any(line.startswith("asked") for line in said) and scheme in ("http", "https"):
+                    leaves, said = server.leaves(before, len(editors))
                     if leaves != len(editors):
                         raise Fault("%d links took leave with %d DELETE" % (len(editors), leaves))
-                    version = "HTTP/2" if options else "HTTP/1.1"
+                    version = "HTTP/2" if h2 else "HTTP/1.1"
                     if not all(version in line for line in said if line.startswith("asked")):
                         raise Fault("not all requests were %s: %s" % (version, set(said)))
                     done.append("DELETE")
@@ -285,6 +365,8 @@ def run(relay, name, root):
         yield "start", str(fault), False
     finally:
         server.stop()
+        if nginx:
+            nginx.stop()
         if llm:
             llm.stop()
 
@@ -300,9 +382,12 @@ def main():
             if not Path(SERVERS[name][0]).exists():
                 print("skipped: %s is not installed" % name)
                 continue
+            if name == "rust-sdk-5.0.0-tls" and not NGINX.exists():
+                print("skipped: nginx is not installed")
+                continue
             for way, what, good in run(asked.relay, name, root):
                 passed, failed = passed + good, failed + (not good)
-                print("%-4s %-18s %-8s %s" % ("ok" if good else "FAIL", name, way, what), flush=True)
+                print("%-4s %-21s %-9s %s" % ("ok" if good else "FAIL", name, way, what), flush=True)
         if failed:
             for path in sorted(Path(root).rglob("*.stderr")):
                 tail = path.read_text(errors="replace")[-2000:]

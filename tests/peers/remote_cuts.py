@@ -9,14 +9,14 @@ when every request has exactly one answer (a result, or an error that says why),
 twice or out of order, and connect has not ended with anything open. Says how many were results.
 Over WebSocket, where nothing can be resumed, a connect of its own is cut off N / 4 times, and has
 to answer all that is open and to end.
-Not here: servers of others (remote_agents.py), processes that are killed (kill.py).
+Not here: a network that is really gone (network_cuts.py), servers of others (remote_agents.py),
+processes that are killed (kill.py).
 """
 import argparse
-import json
+import queue
 import random
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
@@ -80,6 +80,74 @@ class Proxy:
             one.close()
 
 
+class Fault(Exception):
+    pass
+
+
+def turns(editor, goes_on):
+    """Prompts while `goes_on()`, and judges each turn: (results, errors that say why)."""
+    results = errors = turn = 0
+    while goes_on():
+        turn += 1
+        number = editor.ask("session/prompt", sessionId="s", turn=turn)
+        told = []
+        while "method" in (message := heard(editor)):
+            told.append((message["params"]["turn"], message["params"]["n"]))
+        if message["id"] != number:
+            raise Fault("an answer that nobody waits for: %s" % message)
+        if told != sorted(set(told)):
+            raise Fault("out of order: %s" % told)
+        if "result" in message:
+            results += 1
+            if [n for of, n in told if of == turn] != list(range(20)):
+                raise Fault("updates of turn %d are missing: %s" % (turn, told))
+        else:
+            errors += 1
+            says_why(message)
+    return results, errors
+
+
+def last_answers(editor, open_requests):
+    """What is answered until `connect` has ended: (results, errors that say why)."""
+    results = errors = 0
+    while (message := heard(editor, ends=True)) is not None:
+        if "method" in message:
+            continue
+        open_requests.remove(message["id"])
+        if "result" in message:
+            results += 1
+        else:
+            errors += 1
+            says_why(message)
+    if open_requests:
+        raise Fault("connect has ended without an answer to %s" % open_requests)
+    editor.process.wait(10)
+    return results, errors
+
+
+def heard(editor, ends=False):
+    try:
+        message = editor.heard.get(timeout=90)
+    except queue.Empty:
+        raise Fault("nothing is heard for 90 s") from None
+    if message is None and not ends:
+        raise Fault("connect has ended, %s; last it said: %s" % (editor.process.wait(10), editor.last))
+    editor.last = message
+    return message
+
+
+def says_why(message):
+    if "relay" not in message["error"].get("data", {}):
+        raise Fault("an error that does not say why: %s" % message)
+
+
+def stop(editor):
+    if editor.process.poll() is None:
+        editor.process.kill()
+    editor.process.wait()
+    editor.process.stdin.close()
+
+
 def websockets(asked, proxy, chance, log):
     """Every connect answers what is open when it is cut off, and ends."""
     results = errors = 0
@@ -88,25 +156,15 @@ def websockets(asked, proxy, chance, log):
         try:
             editor.until(editor.ask("initialize", protocolVersion=1), editor.ask("session/new"))
             open_requests = {editor.ask("session/prompt", sessionId="s", turn=turn) for turn in range(2)}
-            time.sleep(chance.uniform(0, 0.06))
+            # What is still in the pipe to a relay that ends is not answered (kill.py).
+            heard(editor)
+            time.sleep(chance.uniform(0, 0.05))
             proxy.cut()
-            while (message := editor.heard.get(timeout=30)) is not None:
-                if "method" in message:
-                    continue
-                open_requests.remove(message["id"])
-                results += "result" in message
-                errors += "relay" in message.get("error", {}).get("data", {})
-            if open_requests:
-                print("connect has ended without an answer to %s" % open_requests)
-                return False
-            editor.process.wait(10)
+            done, failed = last_answers(editor, open_requests)
+            results, errors = results + done, errors + failed
         finally:
-            if editor.process.poll() is None:
-                editor.process.kill()
-            editor.process.wait()
-            editor.process.stdin.close()
+            stop(editor)
     print("%d WebSockets cut off: %d results, %d errors that say why" % (asked.cuts // 4, results, errors))
-    return results + errors == asked.cuts // 4 * 2
 
 
 def run(asked, folder):
@@ -120,53 +178,26 @@ def run(asked, folder):
         chance = random.Random(asked.seed)
         editor = Editor([asked.relay, "connect"], "http://127.0.0.1:%d" % proxy.port, [], open(folder / "connect.stderr", "wb"))
         editor.until(editor.ask("initialize", protocolVersion=1), editor.ask("session/new"))
-        stop = threading.Event()
+        over = threading.Event()
 
         def cutting():
             for _ in range(asked.cuts):
                 time.sleep(chance.uniform(0.02, 0.2))
                 proxy.cut()
-            stop.set()
+            over.set()
         threading.Thread(target=cutting, daemon=True).start()
-        results = errors = turn = 0
-        while not stop.is_set():
-            turn += 1
-            number = editor.ask("session/prompt", sessionId="s", turn=turn)
-            told = []
-            while True:
-                message = editor.heard.get(timeout=60)
-                if message is None:
-                    print("connect has ended, %s, after %d turns" % (editor.process.wait(10), turn))
-                    return False
-                if "method" in message:
-                    told.append((message["params"]["turn"], message["params"]["n"]))
-                elif message["id"] != number:
-                    print("an answer that nobody waits for: %s" % message)
-                    return False
-                else:
-                    break
-            if told != sorted(set(told)):
-                print("out of order: %s" % told)
-                return False
-            if "result" in message:
-                results += 1
-                if [n for of, n in told if of == turn] != list(range(20)):
-                    print("updates of turn %d are missing: %s" % (turn, told))
-                    return False
-            else:
-                errors += 1
-                if "relay" not in message["error"].get("data", {}):
-                    print("an error that does not say why: %s" % message)
-                    return False
+        results, errors = turns(editor, lambda: not over.is_set())
         editor.end()
+        print("%d cuts, %d turns: %d results, %d errors that say why" % (asked.cuts, results + errors, results, errors))
         with open(folder / "connect.stderr", "ab") as log:
-            good = websockets(asked, proxy, chance, log)
-        print("%d cuts, %d turns: %d results, %d errors that say why" % (asked.cuts, turn, results, errors))
-        return good
+            websockets(asked, proxy, chance, log)
+        return True
+    except Fault as fault:
+        print(fault)
+        return False
     finally:
-        if editor and editor.process.poll() is None:
-            editor.process.kill()
-            editor.process.wait()
+        if editor:
+            stop(editor)
         server.stop()
 
 

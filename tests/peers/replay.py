@@ -5,6 +5,8 @@
 
 For every agent of peers.py that is installed:
   record   client.mjs (the official SDK's client) talks to the agent through `connect --record`;
+  bytes    what the recording holds of either edge is byte for byte what a tee outside has seen
+           there, in both directions, and `inspect verify` finds it intact;
   agent    the same client talks to `replay agent RECORDING` in another directory, through a relay
            that records again: the conversation is complete, with files read and written;
   again    the second recording is the same conversation as the first;
@@ -26,7 +28,7 @@ from pathlib import Path
 
 import isolation
 from peers import AGENTS, PEERS, SDK, WAYS
-from run import Run
+from run import TEE, Run
 
 # What a table would mend is recorded as it was said, for the agent is asked directly afterwards.
 PLAIN = ["--client-dialect", "canonical", "--agent-dialect", "canonical"]
@@ -70,11 +72,14 @@ class Replayed(Run):
         first, second = self.dir / "first", self.dir / "second"
         # The model names paths in the directory it was started for, so the live agents work there.
         self.fresh("home-of-tools")
+        outside = {edge: self.dir / ("outside-" + edge) for edge in ("client", "agent")}
         if not self.step("record", lambda: self.converse(
-                env, ["--", *self.relay, "connect", *PLAIN, "--record", first, "--record-redact", "full",
-                      "--", *self.agent.command])):
+                env, ["--", *TEE, "--out", outside["client"], "--",
+                      *self.relay, "connect", *PLAIN, "--record", first, "--record-redact", "full",
+                      "--", *TEE, "--out", outside["agent"], "--", *self.agent.command])):
             return
         recording = only(first)
+        self.step("bytes", lambda: self.same_bytes(recording, outside))
         # Another directory of another length: what is read and written there is what was recorded.
         self.fresh("another-place")
         self.step("agent", lambda: self.converse(
@@ -87,6 +92,28 @@ class Replayed(Run):
         self.step("client", lambda: self.ask(
             env, recording, self.agent.command, 0, "--cwd", self.workspace, *volatile))
         self.step("other", lambda: self.another(env, recording))
+
+    def same_bytes(self, recording, outside):
+        """What was recorded at each edge is what went over the wire there."""
+        if (verified := self.inspect("verify", recording)) and b"intact" not in verified:
+            self.wrong.append("verify: %s" % verified.decode())
+        for edge, prefix in outside.items():
+            for way, direction in (("c2a", ">"), ("a2c", "<")):
+                wire = Path("%s.%s" % (prefix, way)).read_bytes()
+                kept = self.inspect("export", recording, "dir:" + direction, "--to", "ndjson", "--at", edge)
+                if not wire:
+                    self.wrong.append("the tee at the %s has seen nothing" % edge)
+                if kept != wire:
+                    at = next((i for i, (a, b) in enumerate(zip(kept, wire)) if a != b), min(len(kept), len(wire)))
+                    self.wrong.append("%s of the %s: %d bytes are kept, %d were said; other from %d: %r %r" % (
+                        way, edge, len(kept), len(wire), at, kept[at:at + 80], wire[at:at + 80]))
+
+    def inspect(self, *words):
+        done = subprocess.run([*map(str, [*self.relay, "inspect", *words])], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+        if done.returncode != 0:
+            self.wrong.append("inspect %s: %s" % (words[0], (done.stdout + done.stderr)[-1000:]))
+        return done.stdout
 
     def fresh(self, name):
         self.workspace = self.dir / name

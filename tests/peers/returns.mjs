@@ -2,7 +2,7 @@
 // returns.mjs --sdk DIR --url URL [SESSION]: the official TypeScript SDK as a client that is cut off.
 //
 // Without SESSION it prompts, says what it was told once it is asked for a permission, and waits to
-// be killed. With SESSION it comes back for it: session/load, an answer to the permission, another
+// be killed, or for the end of stdin, at which it closes its connection. With SESSION it comes back for it: session/load, an answer to the permission, another
 // prompt. What it saw goes to stdout as one line of JSON, which returns.py judges.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -83,5 +83,10 @@ if (session) {
   await until(() => asked.length > 0 && texts.length > 0);
   say({ texts });
   clearTimeout(deadline);
-  process.stdin.resume();
+  process.stdin.resume().on("end", async () => {
+    connection.close();
+    await connection.closed;
+    // Over HTTP its DELETE is still on the way.
+    setTimeout(() => process.exit(0), 500);
+  });
 }

@@ -9,7 +9,8 @@ session/load and passes when it is the same agent process, nothing is missing of
 before and meanwhile, the permission is asked again, its answer ends the turn, and a further prompt
 is answered. It comes back twice: before the relay can have noticed the loss (HTTP has no socket to
 tell) and after. With `terminate` the agent's processes are gone within a second of their grace,
-and nothing is left. The clients are Python's `websockets` and the official TypeScript SDK over
+and nothing is left. A client that closes its connection itself, however it does that, has left for
+good: its agent is gone at once, with `detach` too. The clients are Python's `websockets` and the official TypeScript SDK over
 HTTP and WebSocket (returns.mjs); the agent is ours. Not here: what each message looks like
 (tests/it/relay/berth.rs).
 """
@@ -117,6 +118,7 @@ def converse(socket, session):
         until(lambda: asked)
         print(json.dumps({"texts": texts}), flush=True)
         sys.stdin.read()
+        return
     ask(1, "session/load", sessionId=session, cwd="/", mcpServers=[])
     if not asked:
         until(lambda: asked)
@@ -193,6 +195,16 @@ def held(relay, name, how, folder):
         there = agents(mark, folder)
         if len(there) != 1 or begun["texts"] != ["one of %d" % there[0]]:
             raise Fault("it began with %s, the agents are %s" % (begun, there))
+        if how == "detach left":
+            first.stdin.close()
+            cut = time.monotonic()
+            while agents(mark, folder):
+                if time.monotonic() - cut > PATIENCE:
+                    raise Fault("the agent of a client that has closed is still there")
+                time.sleep(0.01)
+            if (took := time.monotonic() - cut) > 2:
+                raise Fault("the agent was gone after %.2f s" % took)
+            return "gone after %.2f s" % took
         first.send_signal(signal.SIGKILL)
         first.wait()
         cut = time.monotonic()
@@ -248,7 +260,7 @@ def main():
         if not CLIENTS[name][0].exists():
             print("skip  %-12s %s is not there, see install.sh" % (name, CLIENTS[name][0]))
             continue
-        for how in ("detach", "detach late", "terminate"):
+        for how in ("detach", "detach late", "detach left", "terminate"):
             with tempfile.TemporaryDirectory(prefix="acp-returns-") as folder:
                 try:
                     what, good = held(asked.relay, name, how, Path(folder)), True

@@ -11,7 +11,7 @@
 // In every check: no request leaves for anywhere but the viewer, no dialog opens, no error is
 // logged on the page.
 import { spawn } from "node:child_process";
-import { appendFileSync, closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { appendFileSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -202,6 +202,35 @@ await check("a filter narrows the list, and Esc widens it", plain, async (page) 
   await counted(page, "29 events");
 });
 
+await check("what is no filter is said while it is typed, and the list stays", plain, async (page) => {
+  await row(page, "question 1").waitFor();
+  await page.locator("#filter").fill("metod:x");
+  await page.locator("#fault mark", { hasText: "metod" }).waitFor();
+  await page.locator("#fault", { hasText: "no such field" }).waitFor();
+  demand((await page.locator(".row").count()) === 20, "the list stays");
+  await page.locator("#filter").fill("dur>50ms");
+  await counted(page, "6 of 29 events");
+  await page.locator("#fault").waitFor({ state: "hidden" });
+});
+
+await check("findings stand at their rows, in a view by rule, and in the filter", plain, async (page) => {
+  await page.locator(".row .badge.error").first().waitFor();
+  await page.locator("#found").waitFor();
+  await page.keyboard.press("t");
+  await page.keyboard.press("t");
+  const group = page.locator(".group", { hasText: "not-initialized" });
+  await group.locator(".place").nth(2).waitFor();
+  demand((await group.locator(".place").count()) === 3, "three prompts came too early");
+  await group.locator(".place").nth(1).click();
+  await page.locator(".row.selected", { hasText: "question 2" }).waitFor();
+  await page.locator("#detail .finding.error", { hasText: "not-initialized" }).waitFor();
+  await page.locator("#detail .finding .id", { hasText: "not-initialized" }).click();
+  await counted(page, "3 of 29 events");
+  demand((await page.locator("#filter").inputValue()) === "lint:not-initialized", "the filter says it");
+  await page.keyboard.press("n");
+  await page.locator(".row.selected", { hasText: "question 2" }).waitFor({ state: "detached" });
+});
+
 await check("the keys walk, open, go to the pair and close", plain, async (page) => {
   await row(page, "question 1").waitFor();
   for (let presses = 0; presses < 4; presses++) await page.keyboard.press("j");
@@ -259,6 +288,7 @@ await check("a range of time can be pulled", plain, async (page) => {
   await page.mouse.move(box.x + box.width * 0.7, box.y + 20, { steps: 4 });
   await page.mouse.up();
   await page.waitForFunction(() => / of 29 events/.test(document.getElementById("count").textContent));
+  await row(page, "question 2").waitFor();
   demand((await row(page, "question 1").count()) === 0 && (await row(page, "question 2").count()) === 1, "the second turn alone is seen");
   await page.keyboard.press("Escape");
   await counted(page, "29 events");
@@ -341,6 +371,30 @@ await check("a file is shown by the page alone", pathToFileURL(alone), async (pa
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
   await page.keyboard.press("t");
   await page.locator(".turn .words", { hasText: "Hello and more" }).first().waitFor();
+});
+// The page's filter against the cases of the program's.
+const vectors = JSON.parse(readFileSync(new URL("../vectors/inspect/filter.json", import.meta.url)));
+await check("the page and the program mean the same with a filter", pathToFileURL(alone), async (page) => {
+  await page.locator("#welcome").waitFor();
+  const wrong = await page.evaluate((vectors) => {
+    const wrong = [];
+    const facts = (n) => vectors.facts[n] ?? { took: null, lint: [] };
+    for (const { filter: text, n } of vectors.matches) {
+      const filter = new Filter(text);
+      const found = vectors.events.filter((line) => filter.matches(line, JSON.stringify(line), facts(line.n))).map((line) => line.n);
+      if (JSON.stringify(found) !== JSON.stringify(n)) wrong.push(`${text}: ${found} and not ${n}`);
+    }
+    for (const { filter: text, at, why } of vectors.faults) {
+      try {
+        new Filter(text);
+        wrong.push(`${text} is taken`);
+      } catch (fault) {
+        if (fault.from !== at[0] || fault.to !== at[1] || !fault.message.includes(why)) wrong.push(`${text}: ${fault.from}..${fault.to} ${fault.message}`);
+      }
+    }
+    return wrong;
+  }, vectors);
+  demand(vectors.matches.length > 50 && wrong.length === 0, wrong.join("\n"));
 });
 await check("hostile text stays text in the page alone", pathToFileURL(alone), async (page) => {
   await page.locator("#pick").setInputFiles(join(root, "hostile.acpr"));

@@ -132,11 +132,11 @@ class Listener:
 class Relay:
     """A running acp-relay. `endpoint` is where it listens, None when it speaks stdio."""
 
-    def __init__(self, words, env=None, listens=True, folder=None):
+    def __init__(self, words, env=None, listens=True, folder=None, apart=True):
         self.endpoint = None
         pipe = subprocess.DEVNULL if listens else subprocess.PIPE
         self.process = subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, stderr=subprocess.PIPE,
-                                        bufsize=0, start_new_session=True)
+                                        bufsize=0, start_new_session=apart)
         self.said, bound = [], threading.Event()
 
         def read():

@@ -60,6 +60,14 @@ pub(in crate::app) enum Trouble {
 }
 
 impl Tables {
+    /// With more before them.
+    pub(in crate::app) fn over(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
+        Self {
+            tables: [tables, &self.tables].concat(),
+            dialect_dirs: [folders, &self.dialect_dirs].concat(),
+        }
+    }
+
     /// Whether there are only those built in.
     pub(in crate::app) fn is_empty(&self) -> bool {
         self.tables.is_empty() && self.dialect_dirs.is_empty()

@@ -2,11 +2,10 @@
 //!
 //! What is no message is copied; what a rule says about a message (left out, answered, not
 //! translatable, a permission repaired) is said on stderr, and nothing is lost in silence. Not
-//! here: how a line is read (see `lines`), which translations it meets (see `passage`), and how
-//! a change is explained (see `explain`).
+//! here: how a line is read (see `recording::capture`), which translations it meets (see
+//! `passage`), and how a change is explained (see `explain`).
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,12 +16,12 @@ use super::explain::{Explanation, told};
 use super::passage::{Carried, Pair, Passage, Stage};
 use super::shelf::{Shelf, Tables, Trouble};
 use crate::app::console::Output;
-use crate::app::lines::{Holds, Line, Lines, Place};
 use crate::app::tongues::choice;
 use crate::app::{cli, console, exit};
 use crate::canon::Conversation;
 use crate::core::Choice;
 use crate::dialect::{Happened, Unknown};
+use crate::recording::capture::{self, Holds, Line, Lines, Place};
 use crate::wire::{Frame, Limits, Shape, Side, scan};
 
 /// What `translate` is asked for.
@@ -115,8 +114,8 @@ pub(in crate::app) fn run(args: &Translate) -> ExitCode {
     if args.file == Path::new("-") {
         return run.over(console::input());
     }
-    match File::open(&args.file) {
-        Ok(file) => run.over(BufReader::new(file)),
+    match capture::open(&args.file) {
+        Ok(file) => run.over(file),
         Err(error) => Trouble::file(&args.file, error).fail(),
     }
 }

@@ -11,12 +11,12 @@ use std::time::Duration;
 use clap::Args;
 
 use super::command::{recording, unreadable};
-use super::lint::Linter;
 use super::page::{Page, Style};
 use super::select::Selection;
 use crate::app::console::remark;
 use crate::app::exit;
 use crate::recording::filter::{Facts, Field, Filter};
+use crate::recording::lint::Linter;
 use crate::recording::{
     Conversation, Entry, Event, Exchange, Found, Reader, Recording, Source, What, open, segments,
 };
@@ -66,12 +66,15 @@ pub(super) fn run(args: &Follow) -> ExitCode {
         Ok(recording) => recording,
         Err(code) => return code,
     };
-    let mut page = Page::new(Style {
+    let style = Style {
         all: args.all,
         bodies: args.bodies,
         json: args.json,
-    });
-    match follow(args, recording, &mut page) {
+        whole: false,
+    };
+    let known = known(&recording);
+    let mut page = Page::new(style, known.clone());
+    match follow(args, recording, &known, &mut page) {
         Ok(()) => {
             page.end_run();
             page.output.done(exit::SUCCESS)
@@ -91,7 +94,21 @@ fn newest(path: &Path) -> io::Result<PathBuf> {
     last.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no recording in it yet"))
 }
 
-fn follow(args: &Follow, recording: Recording, page: &mut Page) -> io::Result<()> {
+/// What was asked and answered before we came. An error is met again where it is read to be shown.
+fn known(recording: &Recording) -> Conversation {
+    let mut known = Conversation::default();
+    for event in recording.events().map_while(Result::ok) {
+        known.see(&event);
+    }
+    known
+}
+
+fn follow(
+    args: &Follow,
+    recording: Recording,
+    known: &Conversation,
+    page: &mut Page,
+) -> io::Result<()> {
     let filter = args.selection.filter.as_ref();
     let mut linter = filter
         .filter(|filter| filter.asks(Field::Lint))
@@ -119,7 +136,7 @@ fn follow(args: &Follow, recording: Recording, page: &mut Page) -> io::Result<()
         };
         idle = 0;
         if let Found::Event(event) = &entry.found
-            && !picks(filter, event, &mut conversation, linter.as_mut())
+            && !picks(filter, event, known, &mut conversation, linter.as_mut())
         {
             page.pass_over(event);
             continue;
@@ -145,6 +162,7 @@ fn follow(args: &Follow, recording: Recording, page: &mut Page) -> io::Result<()
 fn picks(
     filter: Option<&Filter>,
     event: &Event,
+    known: &Conversation,
     conversation: &mut Conversation,
     linter: Option<&mut Linter>,
 ) -> bool {
@@ -153,6 +171,7 @@ fn picks(
     };
     let exchange = conversation.see(event);
     let took = exchange.filter(|exchange| exchange.answer.is_some_and(|a| a.n == event.n));
+    let took = took.or_else(|| known.exchange(event.n));
     let took = took.and_then(Exchange::took);
     let found = linter.map_or(&[][..], |linter| linter.see(event));
     let lint: Vec<&str> = found.iter().map(|finding| finding.rule.id).collect();

@@ -12,8 +12,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use rustix::fs::FlockOperation;
+use serde_json::{Value, json};
 
 use super::command::{recording, unreadable};
+use crate::app::console::print;
 use crate::app::{cli, exit};
 use crate::recording::write::{self, Stamp};
 use crate::recording::{Found, PACKED, Reader, What};
@@ -28,6 +30,9 @@ pub(super) struct Mark {
     /// What is worth remembering here
     #[arg(value_name = "TEXT")]
     text: String,
+    /// Say what was done as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the subcommand.
@@ -42,12 +47,20 @@ pub(super) fn run(args: &Mark) -> ExitCode {
         return cli::fail(exit::DATA, &format!("{}: {what}", last.display()));
     }
     match mark(&last, &args.text) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(None) if args.json => said(&last, json!({"by": "writer"})),
+        Ok(Some(n)) if args.json => said(&last, json!({"by": "mark", "n": n})),
+        Ok(_) => ExitCode::SUCCESS,
         Err(error) => unreadable(&last, &error),
     }
 }
 
-fn mark(path: &Path, text: &str) -> io::Result<()> {
+fn said(file: &Path, mut what: Value) -> ExitCode {
+    what["file"] = file.to_string_lossy().into();
+    print(&what.to_string(), exit::SUCCESS)
+}
+
+/// The number of the mark's event; none when the recording has a writer, who will give it one.
+fn mark(path: &Path, text: &str) -> io::Result<Option<u64>> {
     let file = OpenOptions::new()
         .read(true)
         .append(true)
@@ -55,9 +68,9 @@ fn mark(path: &Path, text: &str) -> io::Result<()> {
         .open(path)?;
     let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
     if lock.is_err() {
-        return wish(path, text);
+        return wish(path, text).map(|()| None);
     }
-    resume(file, text)
+    resume(file, text).map(Some)
 }
 
 /// Leaves a mark for the writer.
@@ -71,7 +84,7 @@ fn wish(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Adds a mark to a recording that nobody writes.
-fn resume(mut file: File, text: &str) -> io::Result<()> {
+fn resume(mut file: File, text: &str) -> io::Result<u64> {
     let mut reader = Reader::new(&file);
     let mut last = Stamp::default();
     for entry in reader.by_ref() {
@@ -103,5 +116,6 @@ fn resume(mut file: File, text: &str) -> io::Result<()> {
         last.w = now;
         write::event(&mut out, last, &what);
     }
-    file.write_all(&out)
+    file.write_all(&out)?;
+    Ok(last.n)
 }

@@ -12,7 +12,7 @@ use super::units::{excerpt, place, size, took};
 use crate::app::console::Output;
 use crate::recording::write::calendar;
 use crate::recording::{
-    Conversation, Entry, Event, Found, Header, Message, MessageKind, What, tree,
+    Conversation, Entry, Event, Exchange, Found, Header, Message, MessageKind, What, tree,
 };
 use crate::wire::{Side, printable};
 
@@ -28,6 +28,8 @@ pub(super) struct Style {
     pub(super) bodies: bool,
     /// The lines of the recording.
     pub(super) json: bool,
+    /// Nothing comes after what is known: a request that has no answer gets none.
+    pub(super) whole: bool,
 }
 
 /// What is being shown.
@@ -36,17 +38,21 @@ pub(super) struct Page {
     paint: Paint,
     pub(super) output: Output,
     conversation: Conversation,
+    /// What is known of requests before their answers are shown.
+    known: Conversation,
     chunks: Folding,
 }
 
 impl Page {
-    pub(super) fn new(style: Style) -> Self {
+    /// A page; `known` has the answers that are there already.
+    pub(super) fn new(style: Style, known: Conversation) -> Self {
         let output = Output::new();
         Self {
             style,
             paint: Paint::of(&output),
             output,
             conversation: Conversation::default(),
+            known,
             chunks: Folding::default(),
         }
     }
@@ -117,9 +123,9 @@ impl Page {
             return;
         }
         self.end_run();
-        self.conversation.see(event);
+        let asked = self.conversation.see(event).cloned();
         let text = match &event.what {
-            What::Message(message) => self.message(event, message),
+            What::Message(message) => self.message(event, message, asked.as_ref()),
             what => said(what),
         };
         let line = format!("{:>6} {:>12}  {text}", event.n, place(event.t));
@@ -160,23 +166,35 @@ impl Page {
         self.output.line(line.as_bytes());
     }
 
-    fn message(&self, event: &Event, message: &Message) -> String {
+    /// What a message is, and the exchange that it is part of.
+    fn message(&self, event: &Event, message: &Message, asked: Option<&Exchange>) -> String {
         let method = message.method.as_deref().unwrap_or("?");
         let method = excerpt(method.as_bytes());
         let id = message.id.as_deref().unwrap_or("no id");
         let id = excerpt(id.as_bytes());
         let mut line = edge(message);
-        let mut request = String::new();
+        let mut other = String::new();
         match message.kind {
-            Some(MessageKind::Request) => line += &format!(" {method} [{id}]"),
+            Some(MessageKind::Request) => {
+                line += &format!(" {method} [{id}]");
+                if let Some(asked) = self.known.exchange(event.n) {
+                    other = match asked.answer {
+                        Some(answer) => {
+                            let took = took(asked.took().unwrap_or_default());
+                            format!(", answer {} after {took}", answer.n)
+                        }
+                        None if self.style.whole && message.is_heard() => ", no answer".to_owned(),
+                        None => String::new(),
+                    };
+                }
+            }
             Some(MessageKind::Notification) => line += &format!(" {method}"),
             Some(kind) => {
                 line += &format!(" {method} [{id}] {}", kind.name());
-                let asked = message.answers.and_then(|n| self.conversation.exchange(n));
                 if let Some(asked) = asked {
                     let took = took(event.t.saturating_sub(asked.asked));
                     line += &format!(" after {took}");
-                    request = format!(", request {}", asked.n);
+                    other = format!(", request {}", asked.n);
                 }
             }
             None => {
@@ -189,7 +207,7 @@ impl Page {
         if message.kind.is_some() && !detail.is_empty() {
             line += &format!(": {}", excerpt(detail.as_bytes()));
         }
-        line += &format!(" ({}{request})", size(message.body.len()));
+        line += &format!(" ({}{other})", size(message.body.len()));
         if let Some(of) = message.of {
             line += &format!(" from {of}");
         }

@@ -8,8 +8,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use ring::rand::{SecureRandom, SystemRandom};
+use serde_json::json;
 
 use super::command::{recording, unreadable};
+use crate::app::console::print;
 use crate::app::record::Redact;
 use crate::app::{cli, exit};
 use crate::recording::redact::{Mode, Pattern, Redactor};
@@ -33,6 +35,17 @@ pub(super) struct Scrub {
     /// Keep out what is at this place in messages, too; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     redact_pointer: Vec<Pattern>,
+    /// Say what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a copy holds.
+#[derive(Debug, Default)]
+struct Copied {
+    events: u64,
+    /// Messages of which something was left out, now or before.
+    redacted: u64,
 }
 
 /// Runs the subcommand.
@@ -54,12 +67,23 @@ pub(super) fn run(args: &Scrub) -> ExitCode {
         }
     };
     match scrub(&recording, &redactor, to) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(copied) if args.json => {
+            let said = json!({
+                "file": args.to,
+                "events": copied.events,
+                "redacted": copied.redacted,
+                "mode": redactor.describe().mode,
+                "rules": redactor.describe().rules,
+            });
+            print(&said.to_string(), exit::SUCCESS)
+        }
+        Ok(_) => ExitCode::SUCCESS,
         Err(error) => unreadable(&args.from, &error),
     }
 }
 
-fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::Result<()> {
+fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::Result<Copied> {
+    let mut copied = Copied::default();
     let mut digest = blake3::Hasher::new();
     let mut first = true;
     for entry in recording.entries() {
@@ -83,6 +107,10 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
                 let ended = digest.finalize().to_hex().to_string();
                 let what = clean(*event, redactor, ended);
                 write::event(&mut line, stamp, &what);
+                copied.events += 1;
+                let left_out = |message: &Message| !message.redacted.is_empty();
+                let is_redacted = matches!(&what, What::Message(message) if left_out(message));
+                copied.redacted += u64::from(is_redacted);
             }
             Found::Broken(fault) => {
                 let what = format!("byte {at}: {fault}; what cannot be read cannot be scrubbed");
@@ -93,7 +121,8 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
         digest.update(&line);
         to.write_all(&line)?;
     }
-    to.flush()
+    to.flush()?;
+    Ok(copied)
 }
 
 fn clean(event: Event, redactor: &Redactor, ended: String) -> What {

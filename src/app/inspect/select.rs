@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::command::{recording, unreadable};
-use super::lint::Linter;
 use crate::app::console::remark;
 use crate::recording::filter::{FIELDS, Facts, Field, Filter};
+use crate::recording::lint::Linter;
 use crate::recording::{Conversation, Entry, Event, Found, Header, Recording, Scene, View, What};
 use crate::wire::Side;
 

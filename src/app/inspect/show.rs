@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::command::unreadable;
 use super::page::{Page, Style};
-use super::select::Selection;
+use super::select::{Chosen, Selection};
 use crate::app::console::remark;
 use crate::app::exit;
-use crate::recording::Found;
+use crate::recording::{Conversation, Found};
 use crate::wire::printable;
 
 /// What `inspect show` is asked for.
@@ -35,11 +36,17 @@ pub(super) fn run(args: &Show) -> ExitCode {
         Ok(chosen) => chosen,
         Err(code) => return code,
     };
-    let mut page = Page::new(Style {
+    let known = match exchanges(&chosen) {
+        Ok(known) => known,
+        Err(error) => return unreadable(&args.selection.file, &error),
+    };
+    let style = Style {
         all: args.all,
         bodies: args.bodies,
         json: args.json,
-    });
+        whole: true,
+    };
+    let mut page = Page::new(style, known);
     let mut code = exit::SUCCESS;
     for entry in chosen.entries() {
         let fault = match entry {
@@ -64,4 +71,15 @@ pub(super) fn run(args: &Show) -> ExitCode {
     }
     page.end_run();
     page.output.done(code)
+}
+
+/// Who asked what and what came of it, so that a request can say which answer it got.
+fn exchanges(chosen: &Chosen<'_>) -> std::io::Result<Conversation> {
+    let mut known = Conversation::default();
+    for entry in chosen.entries() {
+        if let Found::Event(event) = entry?.1.found {
+            known.see(&event);
+        }
+    }
+    Ok(known)
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::app::border::BorderArgs;
 use crate::app::cli::{self, Connect};
 use crate::app::common::Common;
 use crate::app::{connect, endpoints, exit, household};
@@ -93,6 +94,7 @@ pub(super) fn run(args: Agent) -> ExitCode {
     spot.fault = args.fault;
     spot.edge = args.edge;
     let connect = Connect {
+        border: BorderArgs::default(),
         endpoint: Some(Endpoint::Replay(spot)),
         // What is played is what was said, slips and all.
         common: args.common.or_canonical(),

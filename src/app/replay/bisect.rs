@@ -1,4 +1,5 @@
-//! `acp-relay bisect`: how many turns of a recording it takes until a live agent goes another way.
+//! `acp-relay bisect`: how many turns of a recording it takes until a live agent goes another way,
+//! or until something is met in what it says.
 //!
 //! Each try is a new agent and a new conversation. Not here: holding it (see `play`).
 
@@ -10,9 +11,11 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::play::{Outcome, Play};
-use super::report;
+use super::{report, until};
 use crate::app::console::Output;
+use crate::app::discretion::clean;
 use crate::app::{cli, exit, household};
+use crate::recording::filter::Filter;
 use crate::recording::replay::Script;
 use crate::wire::Side;
 
@@ -23,8 +26,11 @@ Examples:
       The first turn at which the agent does not go on as recorded.
   acp-relay bisect talk.acpr --save small.jsonl --cwd . -- goose acp
       And the conversation up to there, to replay and to report.
+  acp-relay bisect talk.acpr --until lint:unanswered -- goose acp
+      The first turn at which the linter finds that; any filter of inspect will do, such as
+      'kind:error and method:session/prompt' or 'dur>30s'.
 
-Exit codes: 0 nothing differs; 1 a failing prefix was found; 64 usage; 66 unreadable file; 69 no agent.";
+Exit codes: 0 nothing differs, or is met; 1 a failing prefix was found; 64 usage; 66 unreadable file; 69 no agent.";
 
 /// What `bisect` is asked for.
 #[derive(Debug, Args)]
@@ -35,8 +41,18 @@ pub(in crate::app) struct Bisect {
     /// Write the smallest prefix that fails, as a capture
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Look for this in the live conversation, instead of for a difference; see inspect show --help
+    #[arg(long, value_name = "FILTER")]
+    until: Option<Filter>,
     #[command(flatten)]
     play: Play,
+}
+
+/// A prefix that was played.
+struct Try {
+    prefix: Arc<Script>,
+    outcome: Outcome,
+    fails: bool,
 }
 
 /// Runs the subcommand.
@@ -49,35 +65,47 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
     let script = args.play.script(&args.file)?;
     let turns = script.turns().len();
     let mut output = Output::new();
-    let mut attempt = |turns: usize| -> Result<(Arc<Script>, Outcome), ExitCode> {
+    let mut attempt = |turns: usize| -> Result<Try, ExitCode> {
         let prefix = Arc::new(script.prefix(turns));
         let outcome = args.play.run(&prefix, &agent)?;
-        let verdict = if outcome.is_same() {
-            "the same"
-        } else {
-            "differs"
+        let met = args
+            .until
+            .as_ref()
+            .map(|filter| until::met(filter, &outcome.live));
+        let (fails, verdict) = match &met {
+            Some(Some(met)) => (true, met.as_str()),
+            Some(None) => (false, "not met"),
+            None if outcome.is_same() => (false, "the same"),
+            None => (true, "differs"),
         };
-        output.line(format!("{}: {verdict}", counted(turns)).as_bytes());
+        let line = format!("{}: {verdict}", counted(turns));
+        output.line(clean(&line).as_bytes());
         output.flush();
-        Ok((prefix, outcome))
+        Ok(Try {
+            prefix,
+            outcome,
+            fails,
+        })
     };
     let mut worst = attempt(turns)?;
-    if worst.1.is_same() {
+    if !worst.fails {
         return Ok(output.done(exit::SUCCESS));
     }
-    // What differs in a prefix differs in a longer one, too. The handshake alone is 0 turns.
+    // What fails in a prefix fails in a longer one, too. The handshake alone is 0 turns.
     let (mut least, mut most) = (0, turns);
     while least < most {
         let middle = usize::midpoint(least, most);
         let tried = attempt(middle)?;
-        if tried.1.is_same() {
-            least = middle + 1;
-        } else {
+        if tried.fails {
             most = middle;
             worst = tried;
+        } else {
+            least = middle + 1;
         }
     }
-    let (prefix, outcome) = worst;
+    let Try {
+        prefix, outcome, ..
+    } = worst;
     if let Some(path) = &args.save {
         save(path, &prefix)?;
     }
@@ -89,8 +117,10 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
         )
         .as_bytes(),
     );
-    for line in report::lines(&args.file.display().to_string(), &outcome) {
-        output.line(line.as_bytes());
+    if args.until.is_none() {
+        for line in report::lines(&args.file.display().to_string(), &outcome) {
+            output.line(clean(&line).as_bytes());
+        }
     }
     Ok(output.done(exit::DEVIATES))
 }

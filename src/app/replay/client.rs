@@ -11,6 +11,7 @@ use clap::Args;
 use super::play::Play;
 use super::{junit, report};
 use crate::app::console::Output;
+use crate::app::discretion::clean;
 use crate::app::{cli, exit, household};
 
 /// Shown below `--help`.
@@ -57,16 +58,16 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
     let outcome = args.play.run(&script, &agent)?;
     let name = args.file.display().to_string();
     if let Some(path) = &args.junit {
-        std::fs::write(path, junit::report(&name, &outcome)).map_err(|error| {
+        std::fs::write(path, &*clean(&junit::report(&name, &outcome))).map_err(|error| {
             cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display()))
         })?;
     }
     let mut output = Output::new();
     if args.json {
-        output.line(report::json(&name, &outcome).to_string().as_bytes());
+        output.line(clean(&report::json(&name, &outcome).to_string()).as_bytes());
     } else {
         for line in report::lines(&name, &outcome) {
-            output.line(line.as_bytes());
+            output.line(clean(&line).as_bytes());
         }
     }
     Ok(output.done(if outcome.is_same() {

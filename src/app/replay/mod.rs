@@ -11,6 +11,7 @@ mod command;
 mod junit;
 mod play;
 mod report;
+mod until;
 
 pub(super) use bisect::{Bisect, EXAMPLES as BISECT, run as bisect};
 pub(super) use command::{Replay, run};

@@ -65,6 +65,8 @@ pub(super) struct Play {
 pub(super) struct Outcome {
     /// How it differs.
     pub(super) compared: Compared,
+    /// What was said.
+    pub(super) live: Script,
     /// What kept it from going on.
     pub(super) troubles: Vec<String>,
     /// How long it took.
@@ -127,6 +129,7 @@ impl Play {
         };
         Ok(Outcome {
             compared: compare(script, driver.live(), &ignored),
+            live: driver.live().clone(),
             troubles: driver.troubles().to_vec(),
             took: began.elapsed(),
         })

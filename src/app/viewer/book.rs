@@ -14,25 +14,30 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::watch;
 
+use super::findings::Inspector;
 use super::index::{Index, Item};
-use super::sieve::Sieves;
+use super::search::Searches;
+use crate::recording::lint::Finding;
 use crate::recording::{Entry, Found, Reader, Recording, Source, What, open};
 
 /// How long the reader of a recording sleeps at its end.
-const NAP: Duration = Duration::from_millis(150);
+pub(super) const NAP: Duration = Duration::from_millis(150);
 
 /// How many lines are read before those who ask get their turn.
 const BATCH: usize = 2_000;
+
+/// Bytes that are read at a time when all of a recording is passed through.
+const BLOCK: u64 = 1 << 20;
 
 /// One recording.
 #[derive(Debug)]
 pub(super) struct Book {
     index: Mutex<Index>,
     files: Mutex<Vec<Reader<Source>>>,
-    sieves: Mutex<Sieves>,
+    searches: Mutex<Searches>,
     progress: watch::Sender<Progress>,
-    /// Dropping it ends the thread.
-    _awake: SyncSender<()>,
+    /// Dropping them ends the threads.
+    _awake: [SyncSender<()>; 2],
 }
 
 /// How far a recording has been read.
@@ -62,15 +67,16 @@ impl Book {
     /// # Errors
     /// When its first file cannot be opened, or no thread be had.
     pub(super) fn open(recording: Recording) -> io::Result<Arc<Self>> {
-        let (awake, stopped) = sync_channel(0);
+        let (reading, stopped) = sync_channel(0);
+        let (linting, ended) = sync_channel(0);
         let first = recording.segments.first().ok_or(io::ErrorKind::NotFound)?;
         open(first)?;
         let book = Arc::new(Self {
             index: Mutex::default(),
             files: Mutex::default(),
-            sieves: Mutex::default(),
+            searches: Mutex::default(),
             progress: watch::Sender::default(),
-            _awake: awake,
+            _awake: [reading, linting],
         });
         let hand = Hand {
             book: Arc::downgrade(&book),
@@ -80,6 +86,12 @@ impl Book {
         };
         let thread = thread::Builder::new().name("viewer".to_owned());
         thread.spawn(move || hand.read())?;
+        let inspector = Inspector {
+            book: Arc::downgrade(&book),
+            stopped: ended,
+        };
+        let thread = thread::Builder::new().name("viewer-lint".to_owned());
+        thread.spawn(move || inspector.work())?;
         Ok(book)
     }
 
@@ -87,8 +99,40 @@ impl Book {
         lock(&self.index)
     }
 
-    pub(super) fn sieves(&self) -> MutexGuard<'_, Sieves> {
-        lock(&self.sieves)
+    pub(super) fn searches(&self) -> MutexGuard<'_, Searches> {
+        lock(&self.searches)
+    }
+
+    /// Takes in what the linter has found among the first `seen` items, and wakes those who wait.
+    pub(super) fn found(&self, found: &[Finding], seen: usize) {
+        self.index().find(found, seen);
+        self.progress.send_modify(|progress| progress.revision += 1);
+    }
+
+    /// Some items from the `from`th on, and the bytes from the first to the last of them; none
+    /// when there are no more.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn block(&self, from: usize) -> io::Result<Option<(Vec<Item>, Bytes)>> {
+        let items: Vec<Item> = {
+            let index = self.index();
+            let rest = index.items.get(from..).unwrap_or_default();
+            let Some(first) = rest.first() else {
+                return Ok(None);
+            };
+            let near = |item: &&Item| {
+                item.segment == first.segment
+                    && item.at + u64::from(item.length) - first.at <= BLOCK
+            };
+            let count = rest.iter().take_while(near).count().max(1);
+            rest[..count].to_vec()
+        };
+        let (Some(first), Some(last)) = (items.first(), items.last()) else {
+            return Ok(None);
+        };
+        let bytes = self.span(first, last)?;
+        Ok(Some((items, bytes)))
     }
 
     /// How far it has been read, now and later.
@@ -193,8 +237,13 @@ impl Hand {
             index.take(segment, entry);
         }
         drop(index);
-        self.progress.revision += 1;
-        book.progress.send_replace(self.progress.clone());
+        book.progress.send_modify(|progress| {
+            let revision = progress.revision + 1;
+            *progress = Progress {
+                revision,
+                ..self.progress.clone()
+            };
+        });
         true
     }
 

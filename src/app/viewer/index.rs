@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::findings::Findings;
 use crate::recording::{
     Conversation, Entry, Event, Exchange, Found, Header, Message, MessageKind, What,
 };
@@ -23,6 +24,9 @@ pub(super) struct Index {
     pub(super) errors: u64,
     /// The recording says that it is over.
     pub(super) ended: bool,
+    pub(super) findings: Findings,
+    /// Items of which more became known after they were taken in, in the order in which it did.
+    pub(super) revised: Vec<u32>,
     conversation: Conversation,
     /// The requests that answers belong to, by number.
     asked: HashMap<u64, u64>,
@@ -222,6 +226,8 @@ impl Index {
         let (asked, prompt) = (exchange.n, exchange.method == "session/prompt");
         if asked != event.n {
             self.asked.insert(event.n, asked);
+            let request = self.items.partition_point(|item| item.n < asked);
+            self.revised.push(narrow(request));
             let open = self.turns.iter_mut().rev().find(|turn| turn.n == asked);
             if let Some(turn) = open.filter(|turn| prompt && turn.end.is_none()) {
                 turn.end = Some(TurnEnd {

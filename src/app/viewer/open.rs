@@ -12,7 +12,6 @@ use tokio::runtime::Builder;
 use super::page;
 use super::routes::Viewer;
 use super::server::Server;
-use super::shelf::Shelf;
 use crate::app::console::{self, remark};
 use crate::app::{cli, exit, runtime, shutdown};
 use crate::relay::Stop;
@@ -39,17 +38,17 @@ pub(in crate::app) fn run(args: &Open) -> ExitCode {
             Err(error) => cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())),
         };
     }
-    let shelf = match Shelf::of(&args.path) {
-        Ok(shelf) => shelf,
+    let viewer = match Viewer::of(&args.path) {
+        Ok(viewer) => viewer,
         Err(error) => {
             let place = args.path.display();
             return cli::fail(exit::NO_INPUT, &format!("{place}: {error}"));
         }
     };
-    runtime::drive(Builder::new_multi_thread(), serve(shelf, args.port))
+    runtime::drive(Builder::new_multi_thread(), serve(viewer, args.port))
 }
 
-async fn serve(shelf: Shelf, port: u16) -> ExitCode {
+async fn serve(viewer: Viewer, port: u16) -> ExitCode {
     let stop = Stop::default();
     if let Err(error) = shutdown::watch(stop.clone()) {
         return cli::fail(exit::SYSTEM, &format!("cannot listen for signals: {error}"));
@@ -68,6 +67,6 @@ async fn serve(shelf: Shelf, port: u16) -> ExitCode {
         return printed;
     }
     remark("Open this address in a browser; it holds for this run. Ctrl-C ends it.");
-    server.run(Viewer::new(shelf), stop.asked).await;
+    server.run(viewer, stop.asked).await;
     ExitCode::SUCCESS
 }

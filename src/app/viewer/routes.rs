@@ -1,10 +1,12 @@
 //! What may be asked of the viewer, and what is answered.
 //!
 //! Everything is read, nothing is written. `state` waits for news when the page says what it
-//! knows (`after`), which is how it follows a recording that grows. Not here: who may ask (see
-//! `door`), sockets (see `server`).
+//! knows (`after`), which is how it follows a recording that grows. Any HTTP server can mount it:
+//! it is given the rest of a path and answers. Not here: who may ask (see `door`), sockets (see
+//! `server`).
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +18,12 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::book::Book;
-use super::door::{Door, seal};
+use super::door::seal;
 use super::query::Query;
 use super::shelf::Shelf;
 use super::{page, rows};
 use crate::dialect::Library;
+use crate::recording::filter::{Fault, Filter};
 
 /// How long a page that waits for news is kept waiting.
 const LONG_POLL: Duration = Duration::from_secs(20);
@@ -28,11 +31,11 @@ const LONG_POLL: Duration = Duration::from_secs(20);
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-type Answer = Response<Full<Bytes>>;
+pub(in crate::app) type Answer = Response<Full<Bytes>>;
 
 /// The recordings, and the rules that may be named in them.
 #[derive(Clone, Debug)]
-pub(super) struct Viewer {
+pub(in crate::app) struct Viewer {
     shelf: Arc<Shelf>,
 }
 
@@ -40,28 +43,29 @@ pub(super) struct Viewer {
 struct Refused(StatusCode, String);
 
 impl Viewer {
-    pub(super) fn new(shelf: Shelf) -> Self {
-        Self {
-            shelf: Arc::new(shelf),
-        }
+    /// The recording that the file at `path` belongs to, or those in the folder there, also those
+    /// that come later and those that are being written.
+    ///
+    /// # Errors
+    /// When there is nothing that can be read.
+    pub(in crate::app) fn of(path: &Path) -> io::Result<Self> {
+        let shelf = Arc::new(Shelf::of(path)?);
+        Ok(Self { shelf })
     }
 
-    /// Answers one request.
-    pub(super) async fn answer<B>(&self, door: &Door, request: &Request<B>) -> Answer {
-        let done = match door.admit(request.uri().path(), request.headers()) {
-            Ok(_) if ![Method::GET, Method::HEAD].contains(request.method()) => {
-                let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET");
-                let allowed = HeaderValue::from_static("GET, HEAD");
-                answer.headers_mut().insert(ALLOW, allowed);
-                return seal(answer);
-            }
-            Ok(path) => {
-                let query = Query::new(request.uri().query().unwrap_or_default());
-                let range = request.headers().get(RANGE).cloned();
-                self.at(path, query, range).await
-            }
-            Err(status) => Err(Refused(status, "this address is not ours".to_owned())),
-        };
+    /// Answers one request. `path` is what follows the place that the viewer is mounted at, which
+    /// has to end with a slash, for the page names its parts relative to it. Who may ask is for the
+    /// caller to say.
+    pub(in crate::app) async fn answer<B>(&self, path: &str, request: &Request<B>) -> Answer {
+        if ![Method::GET, Method::HEAD].contains(request.method()) {
+            let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET");
+            let allowed = HeaderValue::from_static("GET, HEAD");
+            answer.headers_mut().insert(ALLOW, allowed);
+            return seal(answer);
+        }
+        let query = Query::new(request.uri().query().unwrap_or_default());
+        let range = request.headers().get(RANGE).cloned();
+        let done = self.at(path, query, range).await;
         seal(done.unwrap_or_else(|Refused(status, why)| say(status, TEXT, why)))
     }
 
@@ -93,8 +97,13 @@ impl Viewer {
         match what {
             "state" => state(&name, &book, &query).await,
             "rows" => {
-                let rows = blocking(move || rows::rows(&book, &query)).await?;
+                let filter = asked(&query)?;
+                let rows = blocking(move || rows::rows(&book, &query, filter.as_ref())).await?;
                 Ok(found(JSON, rows))
+            }
+            "findings" => {
+                let list = blocking(move || Ok(rows::findings(&book, &query))).await?;
+                Ok(found(JSON, list.to_string()))
             }
             "turns" => {
                 let turns = blocking(move || Ok(rows::turns(&book, &query))).await?;
@@ -110,6 +119,23 @@ impl Viewer {
                 ranged(line.await?, range.as_ref())
             }
             _ => Err(nothing()),
+        }
+    }
+}
+
+/// Refuses a request that may not come in.
+pub(super) fn refuse(status: StatusCode) -> Answer {
+    seal(say(status, TEXT, "this address is not ours"))
+}
+
+/// The filter of a question, if it has one.
+fn asked(query: &Query) -> Result<Option<Filter>, Refused> {
+    match query.text("q").trim() {
+        "" => Ok(None),
+        text => {
+            let filter = text.parse::<Filter>();
+            let refused = |fault: Fault| Refused(StatusCode::BAD_REQUEST, fault.to_string());
+            Ok(Some(filter.map_err(refused)?))
         }
     }
 }

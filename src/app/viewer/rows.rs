@@ -10,8 +10,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::book::{Book, Progress};
-use super::index::{Index, Item};
+use super::findings::as_json;
+use super::index::{Class, Index, Item};
 use super::query::Query;
+use crate::recording::filter::Filter;
 use crate::recording::write::{self, Stamp, calendar};
 use crate::recording::{Body, Found, Header, What, line};
 
@@ -44,27 +46,32 @@ pub(super) fn state(name: &str, book: &Book, progress: &Progress) -> Value {
         "damaged": index.damaged,
         "ended": index.ended,
         "lasted": index.lasted(),
+        "lint": {
+            "seen": index.findings.seen,
+            "total": index.findings.total,
+            "rules": index.findings.rules(),
+        },
         "buckets": {"agent": to_agent, "client": to_client, "error": errors, "other": other},
     })
 }
 
-/// The rows that a page asks for with `from` and `count`, after `q` (a filter), `all` (no
+/// The rows that a page asks for with `from` and `count`, that `filter` lets through, with `all` (no
 /// folding), `t0` and `t1` (microseconds), `i0` and `i1` (items). With `n`, also where the event
 /// of that number stands among them.
 ///
 /// # Errors
 /// When the recording cannot be read.
-pub(super) fn rows(book: &Book, query: &Query) -> io::Result<Vec<u8>> {
-    let (filter, all) = (query.text("q").trim(), query.text("all") == "1");
-    let mut sieves = book.sieves();
-    let sieve = match filter {
-        "" => None,
-        text => Some(sieves.ask(book, text, all)?),
+pub(super) fn rows(book: &Book, query: &Query, filter: Option<&Filter>) -> io::Result<Vec<u8>> {
+    let all = query.text("all") == "1";
+    let mut searches = book.searches();
+    let search = match filter {
+        None => None,
+        Some(filter) => Some(searches.ask(book, filter, all)?),
     };
     let index = book.index();
     let every: Vec<u32>;
-    let list: &[u32] = match sieve {
-        Some(sieve) => &sieve.through,
+    let list: &[u32] = match search {
+        Some(search) => &search.through,
         None if all => {
             let until = u32::try_from(index.items.len()).unwrap_or(u32::MAX);
             every = (0..until).collect();
@@ -72,7 +79,7 @@ pub(super) fn rows(book: &Book, query: &Query) -> io::Result<Vec<u8>> {
         }
         None => &index.folded,
     };
-    let seen = sieve.map_or(index.items.len(), |sieve| sieve.seen);
+    let seen = search.map_or(index.items.len(), |search| search.seen);
     let list = within(list, &index, query);
     let from: usize = query.number("from").unwrap_or(0).min(list.len());
     let count = query.number("count").unwrap_or(100).min(MOST);
@@ -83,11 +90,12 @@ pub(super) fn rows(book: &Book, query: &Query) -> io::Result<Vec<u8>> {
     let head = json!({
         "total": list.len(),
         "seen": seen,
+        "done": search.is_none_or(|search| search.is_done(&index)),
         "events": index.items.len(),
         "from": from,
         "place": place,
     });
-    let folded = sieve.is_none() && !all;
+    let folded = search.is_none() && !all;
     let known: Vec<(Item, Value, Vec<Item>)> = (window.iter())
         .map(|at| {
             let mut item = index.items[*at as usize];
@@ -129,6 +137,15 @@ pub(super) fn turns(book: &Book, query: &Query) -> Value {
     json!({"total": index.turns.len(), "from": from, "turns": turns.collect::<Vec<_>>()})
 }
 
+/// What the linter has found: of the rule `id`, or of all, `count` from `from`.
+pub(super) fn findings(book: &Book, query: &Query) -> Value {
+    let index = book.index();
+    let from = query.number("from").unwrap_or(0);
+    let count = query.number("count").unwrap_or(100).min(MOST);
+    let list = index.findings.list(query.text("id"), from, count);
+    json!({"from": from, "findings": list})
+}
+
 fn within<'a>(list: &'a [u32], index: &Index, query: &Query) -> &'a [u32] {
     let time = |at: &u32| index.items[*at as usize].t;
     let t0 = query.number("t0").unwrap_or(0);
@@ -148,6 +165,10 @@ fn told(at: u32, item: &Item, index: &Index) -> Value {
     }
     if item.run > 1 {
         facts["run"] = item.run.into();
+    }
+    let found = index.findings.about(item.n);
+    if !found.is_empty() && item.class != Class::Broken {
+        facts["lint"] = found.iter().map(as_json).collect();
     }
     if let Some(exchange) = index.exchange(item.n) {
         facts["asked"] = exchange.n.into();

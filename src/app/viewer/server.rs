@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::door::Door;
-use super::routes::Viewer;
+use super::routes::{Viewer, refuse};
 
 /// Connections at a time. A browser opens six.
 const CONNECTIONS: usize = 32;
@@ -76,7 +76,14 @@ impl Server {
             tokio::spawn(async move {
                 let service = service_fn(|request| {
                     let shared = Arc::clone(&shared);
-                    async move { Ok::<_, Infallible>(shared.1.answer(&shared.0, &request).await) }
+                    async move {
+                        let (door, viewer) = &*shared;
+                        let answer = match door.admit(request.uri().path(), request.headers()) {
+                            Ok(path) => viewer.answer(path, &request).await,
+                            Err(status) => refuse(status),
+                        };
+                        Ok::<_, Infallible>(answer)
+                    }
                 });
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())

@@ -56,6 +56,11 @@ pub(in crate::dialect) struct Legacy {
 }
 
 impl Legacy {
+    /// Whether nothing waits to be written, and nothing is to be told before it.
+    pub(in crate::dialect) fn is_quiet(&self) -> bool {
+        self.waiting.is_empty() && self.parting.is_none()
+    }
+
     fn keep(&mut self, frame: Frame) {
         self.waiting_bytes += frame.len();
         self.waiting.push_back(frame);

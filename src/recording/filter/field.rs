@@ -112,7 +112,7 @@ pub const FIELDS: [(Field, &str, &str, &str); 17] = [
         Field::Text,
         "text",
         "text:\"foo bar\"",
-        "a text anywhere in it, in either case; \"foo bar\" alone does, too",
+        "a text anywhere in it, in either case; a word alone is looked for, too",
     ),
     (
         Field::Rule,

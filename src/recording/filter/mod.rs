@@ -7,8 +7,9 @@
 //! [`Filter`] is parsed from it and matches an event by what stands in it and by [`Facts`] that
 //! only a reader of the whole recording knows. Terms are `field:value` for texts, where `*` stands
 //! for anything, and `field>value`, `<`, `>=`, `<=`, `=` for quantities with a unit; they are
-//! joined by `and` (which may be left out), `or`, `not` and parentheses. A text in quotes alone is
-//! short for `text:"…"`. [`FIELDS`] lists them. Not here: who finds lint, who prints.
+//! joined by `and` (which may be left out), `or`, `not` and parentheses. A word alone, or a text in
+//! quotes, is short for `text:…`. The viewer's page has the same language, for files that no server
+//! reads (`app/viewer/page/filter.js`); `tests/vectors/inspect/filter.json` holds both to it. [`FIELDS`] lists them. Not here: who finds lint, who prints.
 
 mod eval;
 mod field;

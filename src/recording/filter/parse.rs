@@ -123,7 +123,13 @@ impl Parser<'_> {
                 self.next += 1;
                 Ok(Expr::Term(Term::Text(Field::Text, Glob::new(&text))))
             }
-            Some(Word::Bare(name)) => self.term(&name),
+            Some(Word::Bare(name)) => match self.words.get(self.next + 1) {
+                Some(Spot {
+                    word: Word::Sign(sign),
+                    ..
+                }) => self.term(&name, *sign),
+                _ => self.word(&name),
+            },
             Some(Word::Sign(_)) => Err(self.fault("a field is missing before this")),
             None => Err(self.fault("something is missing at the end")),
             Some(Word::And | Word::Or | Word::Close) => {
@@ -132,13 +138,18 @@ impl Parser<'_> {
         }
     }
 
-    /// `field:value`
-    fn term(&mut self, name: &str) -> Result<Expr, Fault> {
-        let Some(Word::Sign(sign)) = self.words.get(self.next + 1).map(|spot| spot.word.clone())
-        else {
-            let hint = format!("a field and a value are wanted, such as text:{name}");
+    /// A word alone is looked for; the name of a field more likely lacks its value.
+    fn word(&mut self, word: &str) -> Result<Expr, Fault> {
+        if Field::named(word).is_some() {
+            let hint = format!("write {word}:value, or text:{word} to look for the word");
             return Err(self.fault(&hint));
-        };
+        }
+        self.next += 1;
+        Ok(Expr::Term(Term::Text(Field::Text, Glob::new(word))))
+    }
+
+    /// `field:value`
+    fn term(&mut self, name: &str, sign: Sign) -> Result<Expr, Fault> {
         let Some(field) = Field::named(name) else {
             let names: Vec<&str> = FIELDS.iter().map(|(_, name, ..)| *name).collect();
             let hint = format!("no such field; there are {}", names.join(", "));

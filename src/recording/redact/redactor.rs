@@ -12,7 +12,7 @@ use super::walk;
 use crate::recording::Redaction;
 
 /// The built-in rules' name and version.
-pub const RULES: &str = "default@1";
+pub const RULES: &str = "default@2";
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,15 +10,25 @@ use aho_corasick::{AhoCorasick, MatchKind, packed};
 
 /// Keys and tokens that begin like this: the beginning, and the fewest characters in all. Fewer
 /// words are found faster, so makers with one habit share a word.
-const BEGINNINGS: [(&str, usize); 13] = [
+const BEGINNINGS: [(&str, usize); 23] = [
     ("sk-", 20),
     // Stripe's, `sk_` and `rk_`.
     ("k_live_", 20),
+    ("k_test_", 20),
+    ("whsec_", 20),
+    // Groq's, xAI's, Perplexity's and NVIDIA's.
+    ("gsk_", 20),
+    ("xai-", 20),
+    ("pplx-", 20),
+    ("nvapi-", 20),
+    ("shpat_", 20),
+    ("pypi-", 60),
     // GitHub's.
     ("ghp_", 20),
     ("gho_", 20),
     ("ghs_", 20),
     ("ghu_", 20),
+    ("ghr_", 20),
     ("github_pat_", 22),
     ("glpat-", 20),
     // Google's.
@@ -26,6 +36,7 @@ const BEGINNINGS: [(&str, usize); 13] = [
     ("ya29.", 20),
     // Slack's: `xoxb-`, `xoxp-`.
     ("xox", 15),
+    ("xapp-", 20),
     ("npm_", 30),
     ("hf_", 30),
 ];
@@ -231,16 +242,56 @@ pub(super) fn is_random(text: &[u8]) -> bool {
     entropy > 3.0 && letters && (digits || (mixed && entropy > 3.5))
 }
 
+/// Whether a text is made of words, as names, paths and calls are, and as keys are not: parts of
+/// letters, the last ones with a digit or two, or short numbers, and not too short on the whole.
+pub(super) fn reads_as_words(text: &[u8]) -> bool {
+    let (mut parts, mut letters, mut at) = (0_usize, 0_usize, 0);
+    while at < text.len() {
+        let count =
+            |from: usize, is: fn(&u8) -> bool| text[from..].iter().take_while(|b| is(b)).count();
+        let (capitals, digits) = (
+            count(at, u8::is_ascii_uppercase),
+            count(at, u8::is_ascii_digit),
+        );
+        let small = count(at + capitals, u8::is_ascii_lowercase);
+        if capitals + small > 0 {
+            // `HTTPServer` is two words, `Server` is one.
+            parts += 1 + usize::from(capitals > 1 && small > 0);
+            letters += capitals + small;
+            at += capitals + small;
+            let digits = count(at, u8::is_ascii_digit);
+            let goes_on = text.get(at + digits).is_some_and(u8::is_ascii_lowercase);
+            if digits > 2 || (digits > 0 && goes_on) {
+                return false;
+            }
+            at += digits;
+        } else if digits > 0 {
+            let goes_on = text.get(at + digits).is_some_and(u8::is_ascii_alphabetic);
+            if digits > 4 || goes_on {
+                return false;
+            }
+            at += digits;
+        } else {
+            at += 1;
+        }
+    }
+    // A word of thirty letters is none.
+    parts > 0 && letters >= 3 * parts && letters <= 20 * parts
+}
+
 /// The secret that the word at `at` announces.
 fn secret(text: &[u8], at: Range<usize>, word: &Word) -> Option<Range<usize>> {
     match word {
         Word::Beginning(fewest) => {
-            let start =
-                at.start - usize::from(text[at.start..].starts_with(b"k_live_") && at.start > 0);
+            let own = &text[at.clone()];
+            let stripe = own == b"k_live_" || own == b"k_test_";
+            let start = at.start - usize::from(stripe && at.start > 0);
             let end = run(text, start);
             let is_one = begins_word(text, start)
                 && end - start >= *fewest
-                && text[start..end].iter().any(u8::is_ascii_digit);
+                && text[start..end].iter().any(u8::is_ascii_digit)
+                // A JSON object in base64, in a `data:` URL, and no JWT.
+                && !(own == b"eyJ" && text[..start].ends_with(b";base64,"));
             is_one.then_some(start..end)
         }
         Word::Scheme => {
@@ -248,7 +299,11 @@ fn secret(text: &[u8], at: Range<usize>, word: &Word) -> Option<Range<usize>> {
             // `Bearer` and `bearer`.
             let start = at.start.checked_sub(1)?;
             let named = matches!(text[start], b'B' | b'b') && begins_word(text, start);
-            (end - at.end >= 8 && named).then_some(at.end..end)
+            // `a basic understanding` is none, but behind the header's name all are.
+            let header =
+                memchr::memmem::find(&text[start.saturating_sub(24)..start], b"uthorization");
+            let is_one = header.is_some() || !reads_as_words(&text[at.end..end]);
+            (end - at.end >= 8 && named && is_one).then_some(at.end..end)
         }
         Word::Telling => {
             let name = name_end(text, at.end);
@@ -258,10 +313,31 @@ fn secret(text: &[u8], at: Range<usize>, word: &Word) -> Option<Range<usize>> {
                 .take_while(|byte| BETWEEN.contains(byte));
             let start = name + gap.count();
             let end = run(text, start);
-            (start > name && is_random(&text[start..end])).then_some(start..end)
+            let own = &text[start..end];
+            // What people think up is made of words, too, and what is called is no secret.
+            let chosen = text[at.clone()].to_ascii_lowercase().starts_with(b"ass");
+            let is_one = start > name
+                && is_random(own)
+                && (chosen || !reads_as_words(own))
+                && text.get(end) != Some(&b'(');
+            is_one.then_some(start..end)
         }
         Word::Pem => {
             let rest = &text[at.end..];
+            // What is meant for everybody; where the label is cut off, nobody knows.
+            let label = memchr::memmem::find(&rest[..rest.len().min(64)], b"-----");
+            let label = label.map_or(&b""[..], |end| &rest[..end]);
+            let says = |word: &[u8]| memchr::memmem::find(label, word).is_some();
+            let public = [
+                &b"CERTIFICATE"[..],
+                b"PUBLIC",
+                b"SIGNATURE",
+                b"CRL",
+                b"SIGNED",
+            ];
+            if !says(b"PRIVATE") && public.iter().any(|word| says(word)) {
+                return None;
+            }
             let end = memchr::memmem::find(rest, b"-----END").map_or(text.len(), |end| {
                 let from = at.end + end + "-----END".len();
                 let tail = memchr::memmem::find(&text[from..], b"-----");
@@ -274,7 +350,9 @@ fn secret(text: &[u8], at: Range<usize>, word: &Word) -> Option<Range<usize>> {
             let rest = &text[at.end..];
             let host = &rest[..rest.iter().position(stops).unwrap_or(rest.len())];
             let user = memchr::memrchr(b'@', host)?;
-            (user > 0).then_some(at.end..at.end + user)
+            // `git@host`, but a name alone may be a token.
+            let known = user < 16 && host[..user].iter().all(u8::is_ascii_lowercase);
+            (user > 0 && !known).then_some(at.end..at.end + user)
         }
         Word::Place => None,
     }
@@ -302,8 +380,15 @@ fn run(text: &[u8], from: usize) -> usize {
     at
 }
 
-/// Whether no word goes on at `at`; the letter of an escape such as `\n` is none.
+/// Whether no word goes on at `at`; the letter of an escape such as `\n` is none, nor is the last
+/// one of a terminal's, such as `[31m`.
 fn begins_word(text: &[u8], at: usize) -> bool {
     let back = |by: usize| at.checked_sub(by).map(|at| text[at]);
-    back(1).is_none_or(|byte| !byte.is_ascii_alphanumeric()) || back(2) == Some(b'\\')
+    if back(1).is_none_or(|byte| !byte.is_ascii_alphanumeric()) || back(2) == Some(b'\\') {
+        return true;
+    }
+    let before = text[..at].strip_suffix(b"m").unwrap_or_default();
+    let colours = |byte: &&u8| byte.is_ascii_digit() || **byte == b';';
+    let count = before.iter().rev().take_while(colours).count();
+    before[..before.len() - count].ends_with(b"[")
 }

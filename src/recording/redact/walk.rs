@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::pattern::escaped;
 use super::redactor::{Mode, Redacted, Redactor};
-use super::shapes::{is_random, is_telling};
+use super::shapes::{is_random, is_telling, reads_as_words};
 use crate::recording::tokens::{Token, Tokens};
 
 /// Members whose text is the protocol's own, when it is short and plain: kept in mode `structure`.
@@ -25,12 +25,21 @@ const PROTOCOL: [&str; 11] = [
     "mimeType",
 ];
 
+/// The types of a JSON Schema.
+const SCHEMA: [&str; 7] = [
+    "array", "boolean", "integer", "null", "number", "object", "string",
+];
+
 /// An open container.
 #[derive(Default)]
 struct Level {
     is_object: bool,
     /// All in it is secret.
     secret: bool,
+    /// That is so because of the name of the member it is, such as `api-key`, and nothing else.
+    named: bool,
+    /// That is so because the user said so.
+    pointed: bool,
     /// The member at hand.
     name: String,
     /// The element at hand.
@@ -97,11 +106,9 @@ impl Walk<'_> {
         for token in Tokens::new(self.text) {
             match token {
                 Token::Object | Token::Array => {
-                    let secret = self.enter();
                     self.levels.push(Level {
                         is_object: token == Token::Object,
-                        secret,
-                        ..Level::default()
+                        ..self.enter()
                     });
                 }
                 Token::End => {
@@ -168,7 +175,9 @@ impl Walk<'_> {
             _ => (false, false),
         };
         if is_name {
-            let telling = is_telling(&self.decoded(at));
+            // A label for people, such as `Gemini API key`, names no variable.
+            let name = self.decoded(at);
+            let telling = is_telling(&name) && !name.contains(' ');
             if let Some(level) = self.levels.last_mut() {
                 level.telling = telling;
             }
@@ -177,11 +186,13 @@ impl Walk<'_> {
         }
         // Of a list of variables or headers, the names stay.
         let listed = self.levels.len() > 1 && !self.levels[self.levels.len() - 2].is_object;
-        if at.len() > 2 && !(is_name && listed) && self.is_secret_place() {
+        let inner = &self.text[at.start + 1..at.end - 1];
+        if at.len() > 2 && !(is_name && listed) && self.is_secret_place() && !self.describes(inner)
+        {
             return Some(self.marked(at));
         }
-        let inner = &self.text[at.start + 1..at.end - 1];
-        if is_random(inner) && self.levels.last().is_some_and(Level::tells) {
+        let tells = self.levels.last().is_some_and(Level::tells);
+        if is_random(inner) && tells && !reads_as_words(inner) {
             return Some(self.marked(at));
         }
         if self.redactor.mode == Mode::Structure && !self.is_protocol(at) {
@@ -193,16 +204,41 @@ impl Walk<'_> {
     /// The string with its secrets of a known shape replaced.
     fn shaped(&self, at: &Range<usize>) -> Option<Vec<u8>> {
         let whole = &self.text[at.clone()];
-        let found = self.redactor.shapes.find(whole);
-        if !found.is_empty() {
-            let inside = |secret: Range<usize>| secret.start..secret.end.min(whole.len() - 1);
-            let found: Vec<_> = found.into_iter().map(inside).collect();
-            return Some(self.redactor.replace(whole, &found));
+        // In disguise, or in part: `\u0073k-…`.
+        if memchr::memmem::find(whole, b"\\u00").is_some() {
+            let plain = self.decoded(at).into_bytes();
+            let found = self.redactor.shapes.find(&plain);
+            if !found.is_empty() {
+                let clean = self.redactor.replace(&plain, &found);
+                // The rest is spelled anew. What was no text could not be decoded either.
+                let clean = serde_json::to_vec(&String::from_utf8_lossy(&clean));
+                return Some(clean.unwrap_or_else(|_| self.marked(at)));
+            }
         }
-        // In disguise: `\u0073k-…`.
-        memchr::memmem::find(whole, b"\\u00")?;
-        let plain = self.decoded(at);
-        (!self.redactor.shapes.find(plain.as_bytes()).is_empty()).then(|| self.marked(at))
+        let found = self.redactor.shapes.find(whole);
+        if found.is_empty() {
+            return None;
+        }
+        let inside = |secret: Range<usize>| secret.start..secret.end.min(whole.len() - 1);
+        let found: Vec<_> = found.into_iter().map(inside).collect();
+        Some(self.redactor.replace(whole, &found))
+    }
+
+    /// Whether a text in a secret's place says what it is about and is not it: the method of
+    /// `authenticate`, a word of a JSON Schema, who wants the key.
+    fn describes(&self, inner: &[u8]) -> bool {
+        let Some(level) = self.levels.last().filter(|level| level.is_object) else {
+            return false;
+        };
+        if self.is_pointed_at() || self.levels.iter().any(|level| level.pointed) {
+            return false;
+        }
+        match level.name.as_str() {
+            "methodId" => self.authenticates && self.levels.len() == 2,
+            "type" => SCHEMA.iter().any(|word| word.as_bytes() == inner),
+            "provider" | "kind" | "title" | "label" | "description" => level.named,
+            _ => false,
+        }
     }
 
     fn marked(&self, at: &Range<usize>) -> Vec<u8> {
@@ -221,18 +257,28 @@ impl Walk<'_> {
             || self.is_pointed_at()
     }
 
-    /// Whether the container that begins here is secret as a whole.
-    fn enter(&self) -> bool {
+    /// Whether the container that begins here is secret as a whole, and why.
+    fn enter(&self) -> Level {
         let Some(level) = self.levels.last() else {
-            return false;
+            return Level::default();
         };
-        let named = level.is_object
-            && match level.name.as_str() {
-                "env" | "headers" | "environment" => true,
-                "params" | "result" => self.authenticates && self.levels.len() == 1,
-                name => is_secret_member(name),
-            };
-        level.secret || named || self.is_pointed_at()
+        let name = if level.is_object {
+            level.name.as_str()
+        } else {
+            ""
+        };
+        let place = match name {
+            "env" | "headers" | "environment" => true,
+            "params" | "result" => self.authenticates && self.levels.len() == 1,
+            _ => false,
+        };
+        let (named, pointed) = (is_secret_member(name), self.is_pointed_at());
+        Level {
+            secret: level.secret || place || named || pointed,
+            named: !place && !pointed && (named && !level.secret || level.named),
+            pointed,
+            ..Level::default()
+        }
     }
 
     fn is_pointed_at(&self) -> bool {

@@ -1,16 +1,15 @@
 //! Reads a script: from a recording, or from a capture of a line per message.
 //!
-//! Not here: the format of recordings (see `recording::read`).
+//! Not here: the format of recordings (see `recording::read`), and that of captures (see
+//! `recording::capture`).
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::path::Path;
 
-use serde_json::Value;
-use serde_json::value::RawValue;
-
 use super::script::{Edge, Script, ScriptError};
+use crate::recording::capture::{self, Holds, Lines};
 use crate::recording::{Event, PACKED, PLAIN, Passed, Recording, What};
 use crate::wire::{Frame, Side};
 
@@ -103,39 +102,20 @@ fn of_recording(path: &Path, edge: Edge) -> io::Result<(Script, usize)> {
 /// The script, if the file is a capture.
 fn of_capture(path: &Path) -> io::Result<Option<Script>> {
     let mut script = Script::default();
-    let mut lines = 0;
-    for line in BufReader::new(File::open(path)?).lines() {
+    for line in Lines::new(capture::open(path)?) {
         let line = line?;
-        lines += 1;
-        let Some((from, at, frame)) = capture_line(&line) else {
-            if lines == 1 {
-                return Ok(None);
-            }
+        let Holds::Message { from, message, .. } = &line.holds else {
             continue;
         };
-        script.push(lines, at, from, frame);
+        match *from {
+            Some(from) => {
+                let at = line.micros().unwrap_or_default();
+                script.push(line.number, at, from, message.clone());
+            }
+            // Nobody said who speaks; further down, it is a line that was torn.
+            None if script.steps.is_empty() => return Ok(None),
+            None => {}
+        }
     }
     Ok(Some(script))
-}
-
-/// Who said what when; `None` for a note and what is no such line.
-fn capture_line(line: &str) -> Option<(Side, u64, Frame)> {
-    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(line).ok()?;
-    let value = |name| serde_json::from_str::<Value>(members.get(name)?.get()).ok();
-    let from = match value("dir")?.as_str()? {
-        "c2a" => Side::Client,
-        "a2c" => Side::Agent,
-        _ => return None,
-    };
-    let seconds = value("ts").and_then(|at| at.as_f64()).unwrap_or_default();
-    let frame = match members.get("msg") {
-        Some(message) => Frame::from(message.get().to_owned()),
-        None => Frame::from(value("raw")?.as_str()?.to_owned()),
-    };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a time before the beginning is the beginning"
-    )]
-    Some((from, (seconds * 1e6) as u64, frame))
 }

@@ -49,6 +49,12 @@ impl Questions {
         }
     }
 
+    /// Forgets the requests of a session that has ended; nobody can come back for it.
+    pub(super) fn forget(&mut self, session: &str) {
+        self.0
+            .retain(|question| question.session.as_deref() != Some(session));
+    }
+
     /// Nothing has been said on the connection that now begins.
     pub(super) fn begin_anew(&mut self) {
         for question in &mut self.0 {

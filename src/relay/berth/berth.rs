@@ -17,7 +17,8 @@ use super::history::History;
 use super::ids::{Asked, Ids};
 use super::opening::Opening;
 use super::spell;
-use crate::transport::{Link, LinkError};
+use crate::guard::Principal;
+use crate::transport::{Link, LinkError, Peer};
 use crate::wire::framing::Cut;
 use crate::wire::{Envelope, Farewell, Frame, IdBuf, Kind, Limits, Shape, named_session, scan};
 
@@ -27,6 +28,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// One conversation's client, there or not.
 pub(super) struct Berth {
     limits: Arc<Limits>,
+    /// Who began the conversation, and alone may come back to it.
+    owner: Option<Arc<Principal>>,
     client: Option<Link>,
     /// How many times a client has come back.
     connection: u32,
@@ -53,6 +56,7 @@ impl Berth {
     pub(super) fn new(client: Link, limits: Arc<Limits>) -> Self {
         Self {
             limits,
+            owner: client.peer.principal.clone(),
             client: Some(client),
             connection: 0,
             absence: None,
@@ -71,6 +75,11 @@ impl Berth {
 
     pub(super) const fn opening(&self) -> &Opening {
         &self.opening
+    }
+
+    /// Whether the conversation is that client's.
+    pub(super) fn is_of(&self, peer: &Peer) -> bool {
+        self.owner == peer.principal
     }
 
     /// Whether a client can come back for this session.
@@ -128,7 +137,7 @@ impl Berth {
                     return Poll::Pending;
                 }
                 Poll::Ready(Some(Ok(Cut::Frame(frame)))) => self.said.push_back(frame),
-                Poll::Ready(None) if client.peer.ends_on_purpose => {
+                Poll::Ready(None) if client.rx.ended_on_purpose() => {
                     self.over = true;
                     return Poll::Ready(None);
                 }
@@ -299,9 +308,15 @@ impl Berth {
                     self.history.begin(session, &frame, at);
                     self.first.extend(self.questions.unsaid(Some(session)));
                 }
-                Asked::EndOfSession(session) => self.history.end(session),
+                Asked::EndOfSession(session) => {
+                    self.history.end(session);
+                    self.questions.forget(session);
+                }
                 Asked::Prompt | Asked::Other => {}
             }
+        }
+        if let (Kind::Error, Asked::OldSession(session)) = (at.kind, &open.what) {
+            self.history.not_begun(session);
         }
         self.rest();
         if open.connection != self.connection || self.client.is_none() {
@@ -372,7 +387,7 @@ impl Berth {
             match client.rx.poll_next(cx) {
                 Poll::Ready(Some(Ok(Cut::Frame(frame)))) => self.said.push_back(frame),
                 Poll::Ready(Some(Ok(Cut::Flaw(_)))) => {}
-                Poll::Ready(None) if client.peer.ends_on_purpose => {
+                Poll::Ready(None) if client.rx.ended_on_purpose() => {
                     self.over = true;
                     self.client = None;
                 }

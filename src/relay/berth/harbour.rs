@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::berth::Berth;
 use super::line::{self, Shared, lock};
-use crate::transport::Link;
+use crate::transport::{Link, Peer};
 use crate::wire::{Frame, Limits};
 
 /// All conversations of a listener whose clients may come back.
@@ -37,18 +37,23 @@ impl Harbour {
         line::link(&berth, peer)
     }
 
-    /// What the agents here have answered to an `initialize` that `params` may take for its own.
-    pub(super) fn answer(&self, params: &[u8]) -> Option<Frame> {
+    /// What the agents of `peer` here have answered to an `initialize` that `params` may take for its
+    /// own.
+    pub(super) fn answer(&self, peer: &Peer, params: &[u8]) -> Option<Frame> {
         let all = self.all();
-        all.iter()
-            .find_map(|berth| lock(berth).opening().answer_to(params).cloned())
+        all.iter().find_map(|berth| {
+            let berth = lock(berth);
+            let own = berth.is_of(peer).then(|| berth.opening().answer_to(params));
+            own.flatten().cloned()
+        })
     }
 
-    /// The conversation that keeps `session`, if the agent was promised no more than `params` does.
-    pub(super) fn find(&self, session: &str, params: &[u8]) -> Option<Shared> {
+    /// The conversation of `peer` that keeps `session`, if the agent was promised no more than
+    /// `params` does.
+    pub(super) fn find(&self, peer: &Peer, session: &str, params: &[u8]) -> Option<Shared> {
         self.all().into_iter().find(|berth| {
             let berth = lock(berth);
-            berth.keeps(session) && berth.opening().answer_to(params).is_some()
+            berth.is_of(peer) && berth.keeps(session) && berth.opening().answer_to(params).is_some()
         })
     }
 

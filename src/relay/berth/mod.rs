@@ -20,6 +20,9 @@
 //! that the agent counts on is missing; then the next request shows whether the client wants a
 //! session that is kept here, or an agent of its own.
 //!
+//! *A client finds its own conversations alone*: those of the same principal. A session's id is no
+//! secret; it stands in logs and recordings.
+//!
 //! *What the client missed comes from the history here, never from the agent as well.* A session's
 //! history is kept from its beginning, bounded; `session/load` is answered out of it. When it had
 //! to be dropped the request goes to the agent like any other.

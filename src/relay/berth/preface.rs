@@ -52,6 +52,10 @@ impl FrameStream for Reread {
             None => self.rest.poll_next(cx),
         }
     }
+
+    fn ended_on_purpose(&self) -> bool {
+        self.rest.ended_on_purpose()
+    }
 }
 
 impl FrameSink for Answered {

@@ -33,7 +33,7 @@ impl Harbour {
         };
         let (id, params) = (at.id(&request), at.body(&request).unwrap_or_default());
         let known = Some(params).filter(|_| at.method(&request) == "initialize");
-        let Some(result) = known.and_then(|params| self.answer(params)) else {
+        let Some(result) = known.and_then(|params| self.answer(&client.peer, params)) else {
             return Received::New(preface::unread(client, first));
         };
         if say(&mut client, answer(id, &result)).await.is_err() {
@@ -42,7 +42,7 @@ impl Harbour {
         if let Some((wanted, at)) = self.request(&mut client, &mut first).await
             && matches!(&*at.method(&wanted), "session/load" | "session/resume")
             && let Some(session) = named_session(&wanted, &at)
-            && let Some(berth) = self.find(&session, params)
+            && let Some(berth) = self.find(&client.peer, &session, params)
         {
             let boarded = lock(&berth).board(client, wanted);
             client = match boarded {

@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 use smallvec::SmallVec;
 
 use crate::recording::MessageKind;
-use crate::wire::{Envelope, Id, Kind, Side};
+use crate::wire::{Envelope, Id, Kind, Outlined, Side};
 
 /// Requests remembered for one asker at one edge before answered ones are forgotten.
 const REMEMBERED: usize = 1 << 10;
@@ -66,19 +66,23 @@ impl Ledger {
         Some(asked.clone())
     }
 
-    /// The session a body is about: the text of its member `sessionId`, as it stands in JSON.
-    pub(super) fn session<'a>(&self, body: &'a [u8]) -> Option<&'a [u8]> {
-        let at = self.session.find(body)?;
-        let first = at == 1;
-        let rest = &body[at + "\"sessionId\"".len()..];
-        if first && let Some(text) = rest.strip_prefix(b":\"") {
-            let end = memchr::memchr2(b'"', b'\\', text)?;
-            if text[end] == b'"' {
-                return Some(&text[..end]);
+    /// The session a message is about: the text of its body's member `sessionId`, as it stands in
+    /// JSON.
+    pub(super) fn session<'a>(&self, envelope: &Envelope, text: &'a [u8]) -> Option<&'a [u8]> {
+        let value = match &envelope.outline {
+            Some(outline) => {
+                let member = |member: &Outlined| member.is_called("sessionId", text);
+                outline.members().find(member)?.value.of(text)
             }
-        }
-        let (_, at) = crate::recording::members(body).find(|(name, _)| *name == b"sessionId")?;
-        body[at].strip_prefix(b"\"")?.strip_suffix(b"\"")
+            None => {
+                let body = envelope.body?.of(text);
+                self.session.find(body)?;
+                let members = crate::recording::members;
+                let (_, at) = members(body).find(|(name, _)| *name == b"sessionId")?;
+                &body[at]
+            }
+        };
+        value.strip_prefix(b"\"")?.strip_suffix(b"\"")
     }
 }
 

@@ -12,15 +12,20 @@ use super::work::Work;
 use crate::recording::What;
 use crate::wire::{Frame, Side};
 
-/// Frames up to this length are copied.
-const SMALL: usize = 4 << 10;
+/// Frames up to this length are copied. To hold a longer one takes the buffer it was read into from
+/// the conversation for a while, and new memory costs more than a copy.
+const SMALL: usize = 256 << 10;
 
 /// Bytes and events that may wait. Beyond either: as the policy says.
 const BYTES: usize = 8 << 20;
 const EVENTS: usize = 1 << 16;
 
-/// What waits beyond this is worth waking the desk for before its time.
-const WORTHWHILE: usize = 64 << 10;
+/// What waits beyond this is worth waking the desk for before its time. A wake-up costs as much as
+/// to see a hundred messages; what waits should still be in the processor's cache.
+const WORTHWHILE: usize = 256 << 10;
+
+/// Memory of a batch that is kept whatever it was last used for.
+const LEAST: usize = 4 << 10;
 
 /// What happens when the desk is too far behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +67,8 @@ pub(super) struct Batch {
     text: Vec<u8>,
     /// Bytes of the frames that are shared.
     shared: usize,
+    /// The most text and entries that were lately in it, slowly forgotten.
+    recent: [usize; 2],
     /// Frames passed on unchanged since the last entry that says so, by side.
     pub(super) passed: [Option<Run>; 2],
     /// Frames heard before this one are referred to no more.
@@ -83,8 +90,9 @@ pub(super) enum Seen {
     Said(Side, Option<Box<Origin>>, Kept),
     /// These were passed on to a side.
     Passed(Side, Run),
-    /// Something else, which what was heard under that number caused.
-    Event(What, Option<u64>),
+    /// Something else, which what was heard under that number caused. Boxed, for it is seldom, and
+    /// large.
+    Event(Box<What>, Option<u64>),
 }
 
 /// What was made into another frame.
@@ -99,8 +107,9 @@ pub(super) struct Origin {
 /// A frame.
 #[derive(Debug)]
 pub(super) enum Kept {
-    Copied(Range<usize>),
-    Shared(Frame),
+    /// Its place among all that was copied.
+    Copied(Range<u32>),
+    Shared(Box<Frame>),
 }
 
 /// Frames heard from one side one after the other.
@@ -143,17 +152,18 @@ impl Batch {
     pub(super) fn keep(&mut self, frame: &Frame) -> Kept {
         if frame.len() > SMALL {
             self.shared += frame.len();
-            return Kept::Shared(frame.clone());
+            return Kept::Shared(Box::new(frame.clone()));
         }
-        let start = self.text.len();
+        let place = |at: usize| u32::try_from(at).expect("a batch is bounded far below 4 GiB");
+        let start = place(self.text.len());
         self.text.extend_from_slice(frame.as_bytes());
-        Kept::Copied(start..self.text.len())
+        Kept::Copied(start..place(self.text.len()))
     }
 
     /// The bytes of a frame that was kept.
     pub(super) fn frame<'a>(&'a self, kept: &'a Kept) -> &'a [u8] {
         match kept {
-            Kept::Copied(at) => &self.text[at.clone()],
+            Kept::Copied(at) => &self.text[at.start as usize..at.end as usize],
             Kept::Shared(frame) => frame.as_bytes(),
         }
     }
@@ -185,12 +195,21 @@ impl Batch {
         self.entries.is_empty() && self.passed.iter().all(Option::is_none)
     }
 
-    /// Empties it and keeps its memory, but not that of a burst.
+    /// Empties it. It keeps the memory that it has lately had a use for: a steady stream should not
+    /// pay for new pages with each batch, nor a quiet conversation for a burst for ever.
     pub(super) fn clear(&mut self) {
+        let used = [self.text.len(), self.entries.len()];
+        for (recent, used) in self.recent.iter_mut().zip(used) {
+            *recent = used.max(*recent - recent.div_ceil(8));
+        }
         self.entries.clear();
         self.text.clear();
-        self.text.shrink_to(4 * WORTHWHILE);
-        self.entries.shrink_to(1 << 12);
+        if self.text.capacity() > 4 * self.recent[0].max(LEAST) {
+            self.text.shrink_to(2 * self.recent[0]);
+        }
+        if self.entries.capacity() > 4 * self.recent[1].max(LEAST / size_of::<Entry>()) {
+            self.entries.shrink_to(2 * self.recent[1]);
+        }
         self.shared = 0;
         self.passed = [None; 2];
     }

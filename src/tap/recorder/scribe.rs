@@ -61,22 +61,28 @@ impl Scribe {
         self.n
     }
 
+    /// Its time.
+    pub(super) const fn time(&self) -> u64 {
+        self.t
+    }
+
     /// Whether something has gone wrong that a recording would explain.
     pub(super) const fn is_alarmed(&self) -> bool {
         self.alarmed
     }
 
-    /// Adds the lines of a batch that was taken at `t`, when the wall clock showed `w`.
-    pub(super) fn write(&mut self, batch: &mut Batch, t: u64, w: u64) {
+    /// Begins a batch that was taken at `t`, when the wall clock showed `w`.
+    pub(super) fn begin(&mut self, t: u64, w: u64) {
         let should = self.began + t;
         if w.abs_diff(should) > JUMP {
             let jump = i64::try_from(i128::from(w) - i128::from(should)).unwrap_or(0);
             self.event(self.t, &What::Clock { jump });
             self.began = w.saturating_sub(t);
         }
-        for entry in std::mem::take(&mut batch.entries) {
-            self.entry(batch, entry);
-        }
+    }
+
+    /// Adds what comes after the last entry of a batch that was taken at `t`.
+    pub(super) fn finish(&mut self, t: u64, batch: &Batch) {
         for to in [Side::Client, Side::Agent] {
             if let Some(run) = batch.passed[to as usize] {
                 self.pass(t, to, run);
@@ -94,7 +100,8 @@ impl Scribe {
         write::event(&mut self.out, stamp, what);
     }
 
-    fn entry(&mut self, batch: &Batch, entry: Entry) {
+    /// Adds an entry of a batch.
+    pub(super) fn entry(&mut self, batch: &Batch, entry: Entry) {
         let Entry { at, seen } = entry;
         match seen {
             Seen::Heard(from, kept) => {
@@ -105,7 +112,7 @@ impl Scribe {
                 self.frame(at, to, to, origin.as_deref(), batch.frame(&kept));
             }
             Seen::Passed(to, run) => self.pass(at, to, run),
-            Seen::Event(what, cause) => self.happened(at, what, cause),
+            Seen::Event(what, cause) => self.happened(at, *what, cause),
         }
     }
 
@@ -196,8 +203,7 @@ impl Scribe {
             },
             None => (text, envelope, &[][..]),
         };
-        let body = envelope.body.map(|span| span.of(text));
-        let session = body.and_then(|body| self.ledger.session(body));
+        let session = self.ledger.session(&envelope, text);
         facts.kind = Some(kind(&envelope));
         facts.id = match envelope.id.of(text) {
             Id::Absent => None,

@@ -141,7 +141,7 @@ impl Recorder {
             return;
         }
         let cause = self.cause.as_ref().and_then(Led::number);
-        self.push(0, |_| Seen::Event(event(note), cause));
+        self.push(0, |_| Seen::Event(Box::new(event(note)), cause));
     }
 
     /// Gives the frames that were queued since the last time their cause.
@@ -163,12 +163,23 @@ impl Recorder {
             for text in rules {
                 let name = "translated".to_owned();
                 let of = None;
-                self.push(0, |_| Seen::Event(What::Note { name, text, of }, n));
+                let note = Box::new(What::Note { name, text, of });
+                self.push(0, |_| Seen::Event(note, n));
             }
         }
+        let missing = |lane: &VecDeque<_>, waiting: usize| waiting.saturating_sub(lane.len());
+        let mut left: usize = (self.lanes.iter().zip(waiting))
+            .map(|(lane, waiting)| missing(lane, waiting))
+            .sum();
         for (lane, waiting) in self.lanes.iter_mut().zip(waiting) {
-            while lane.len() < waiting {
-                lane.push_back(cause.clone());
+            for _ in 0..missing(lane, waiting) {
+                left -= 1;
+                // Most often there is one alone, which takes it.
+                lane.push_back(if left == 0 {
+                    cause.take()
+                } else {
+                    cause.clone()
+                });
             }
         }
     }
@@ -191,7 +202,7 @@ impl Recorder {
         let (events, bytes) = std::mem::take(&mut self.lost);
         if events > 0 {
             let why = "the recorder was behind".to_owned();
-            let seen = Seen::Event(What::Gap { events, bytes, why }, None);
+            let seen = Seen::Event(Box::new(What::Gap { events, bytes, why }), None);
             state.batch.entries.push(Entry { at, seen });
         }
         let seen = what(&mut state.batch);
@@ -261,7 +272,7 @@ impl Drop for Recorder {
         let mut state = self.remarks.queue.lock();
         if events > 0 {
             let why = "the recorder was behind".to_owned();
-            let seen = Seen::Event(What::Gap { events, bytes, why }, None);
+            let seen = Seen::Event(Box::new(What::Gap { events, bytes, why }), None);
             state.batch.entries.push(Entry { at, seen });
         }
         state.over.get_or_insert_with(|| "over".to_owned());
@@ -286,7 +297,7 @@ impl Remarks {
         let at = self.now();
         let mut state = self.queue.lock();
         if !state.broken && state.over.is_none() && state.batch.has_room() {
-            let seen = Seen::Event(what, None);
+            let seen = Seen::Event(Box::new(what), None);
             state.batch.entries.push(Entry { at, seen });
             self.list(state);
         }

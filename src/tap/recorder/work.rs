@@ -14,8 +14,9 @@ use super::segment::Segments;
 use crate::recording::redact::Redactor;
 use crate::recording::{Header, Peer, VERSION, What};
 
-/// Lines are written when there are this many bytes of them.
-const WRITE: usize = 64 << 10;
+/// Lines are written when there are this many bytes of them: few enough to be still in the
+/// processor's cache, and enough for the file system to deal with at one go.
+const WRITE: usize = 256 << 10;
 
 /// Time between two looks for marks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -117,10 +118,7 @@ impl Work {
         }
         let t = self.elapsed();
         if !self.spare.is_empty() {
-            let first = self.scribe.last() + 1;
-            self.scribe.write(&mut self.spare, t, wall());
-            self.spare.clear();
-            self.put(first, t);
+            self.write(t);
         }
         if let Some(why) = &over {
             self.look();
@@ -133,6 +131,26 @@ impl Work {
             }
         }
         over.is_some()
+    }
+
+    /// Writes the spare batch, which was taken at `t`.
+    fn write(&mut self, t: u64) {
+        let mut batch = std::mem::take(&mut self.spare);
+        let mut entries = std::mem::take(&mut batch.entries);
+        let mut first = self.scribe.last() + 1;
+        self.scribe.begin(t, wall());
+        for entry in entries.drain(..) {
+            self.scribe.entry(&batch, entry);
+            if self.scribe.out.len() >= WRITE {
+                self.put(first);
+                first = self.scribe.last() + 1;
+            }
+        }
+        self.scribe.finish(t, &batch);
+        self.put(first);
+        batch.entries = entries;
+        batch.clear();
+        self.spare = batch;
     }
 
     /// Takes up marks, once in a while.
@@ -157,7 +175,7 @@ impl Work {
             let first = self.scribe.last() + 1;
             let t = self.elapsed();
             self.scribe.event(t, &What::Mark(mark));
-            self.put(first, t);
+            self.put(first);
         }
     }
 
@@ -182,7 +200,9 @@ impl Work {
 
     /// Puts the lines away, of which the first is event `first`, and goes on in a new segment when
     /// that is due.
-    fn put(&mut self, first: u64, t: u64) {
+    fn put(&mut self, first: u64) {
+        // That of the last line, so that those to come can still be earlier than now.
+        let t = self.scribe.time();
         if self.scribe.is_alarmed() {
             let released = self.segments.release(t);
             self.check(released);
@@ -196,12 +216,10 @@ impl Work {
     }
 
     fn put_all(&mut self, first: u64) {
-        for lines in self.scribe.out.chunks(WRITE) {
-            if self.failed.is_none()
-                && let Err(error) = self.segments.write(first, lines)
-            {
-                self.failed = Some(failure(&self.segments, &error));
-            }
+        if self.failed.is_none()
+            && let Err(error) = self.segments.write(first, &self.scribe.out)
+        {
+            self.failed = Some(failure(&self.segments, &error));
         }
         self.scribe.out.clear();
         self.scribe.out.shrink_to(4 * WRITE);

@@ -154,6 +154,26 @@ impl Hub {
         thread.ok_or_else(|| Fault::unknown("there is no such thread"))
     }
 
+    /// The thread is there for this principal. Those of others are not there for it.
+    pub(super) async fn owns_thread(&self, owner: &Arc<str>, id: Uuid) -> Result<(), Fault> {
+        let owner = owner.clone();
+        let owns = move |db: &rusqlite::Connection| store::owns_thread(db, &owner, id);
+        match self.store.ask(owns).await? {
+            true => Ok(()),
+            false => Err(Fault::unknown("there is no such thread")),
+        }
+    }
+
+    /// So is the run.
+    pub(super) async fn owns_run(&self, owner: &Arc<str>, id: Uuid) -> Result<(), Fault> {
+        let owner = owner.clone();
+        let owns = move |db: &rusqlite::Connection| store::owns_run(db, &owner, id);
+        match self.store.ask(owns).await? {
+            true => Ok(()),
+            false => Err(Fault::unknown("there is no such run")),
+        }
+    }
+
     pub(super) async fn turns(&self, id: Uuid) -> Result<Vec<Turn>, Fault> {
         self.thread(id).await?;
         self.store.ask(move |db| store::read_turns(db, id)).await
@@ -208,7 +228,7 @@ impl Hub {
     }
 
     /// Makes a thread: its session at once when the agent gives one, else with its first run.
-    pub(super) async fn make_thread(&self, body: &Value) -> Result<Value, Fault> {
+    pub(super) async fn make_thread(&self, owner: &Arc<str>, body: &Value) -> Result<Value, Fault> {
         let fields = Fields::of(body)?;
         let metadata = fields.object("metadata")?.cloned().unwrap_or_default();
         let given = fields.uuid("thread_id")?;
@@ -216,9 +236,10 @@ impl Hub {
         let setup = Setup::of_metadata(&metadata)?;
         let id = given.unwrap_or_else(uuid);
         let thread = new_thread(id, metadata, self.kept_setup(&setup));
-        if !self.add_thread(&thread).await? {
+        if !self.add_thread(owner, &thread).await? {
+            let own = self.owns_thread(owner, id).await.is_ok();
             return match self.thread(id).await {
-                Ok(known) if may_exist => self.show_thread(known).await,
+                Ok(known) if may_exist && own => self.show_thread(known).await,
                 Ok(_) => Err(Fault::conflict("a thread of this id exists")),
                 Err(_) => Err(Fault::later("too many threads are kept already")),
             };
@@ -236,10 +257,15 @@ impl Hub {
     }
 
     /// Keeps a new thread; `false` when there is one, or there are too many.
-    pub(super) async fn add_thread(&self, thread: &Thread) -> Result<bool, Fault> {
-        let (thread, most) = (thread.clone(), self.limits.agent_connect_threads);
+    pub(super) async fn add_thread(
+        &self,
+        owner: &Arc<str>,
+        thread: &Thread,
+    ) -> Result<bool, Fault> {
+        let (thread, owner) = (thread.clone(), owner.clone());
+        let most = self.limits.agent_connect_threads;
         self.store
-            .ask(move |db| store::insert_thread(db, &thread, most))
+            .ask(move |db| store::insert_thread(db, &thread, &owner, most))
             .await
     }
 
@@ -297,7 +323,7 @@ impl Hub {
     }
 
     /// A second thread that begins as this one is, where the agent can do that.
-    pub(super) async fn copy_thread(&self, id: Uuid) -> Result<Value, Fault> {
+    pub(super) async fn copy_thread(&self, owner: &Arc<str>, id: Uuid) -> Result<Value, Fault> {
         let mut thread = self.thread(id).await?;
         let (dial, agent) = self.line.agent().await?;
         if !agent.offers("fork") {
@@ -332,7 +358,7 @@ impl Hub {
             }
         }
         (thread.id, thread.created, thread.updated) = (copy, now(), now());
-        if !self.add_thread(&thread).await? {
+        if !self.add_thread(owner, &thread).await? {
             return Err(Fault::later("too many threads are kept already"));
         }
         self.store
@@ -343,17 +369,24 @@ impl Hub {
 
     pub(super) async fn find_runs(
         &self,
+        owner: &Arc<str>,
         thread: Option<Uuid>,
         wanted: search::Runs,
     ) -> Result<Vec<Run>, Fault> {
+        let owner = owner.clone();
         self.store
-            .ask(move |db| store::find_runs(db, thread, &wanted))
+            .ask(move |db| store::find_runs(db, &owner, thread, &wanted))
             .await
     }
 
-    pub(super) async fn find_threads(&self, wanted: search::Threads) -> Result<Vec<Value>, Fault> {
+    pub(super) async fn find_threads(
+        &self,
+        owner: &Arc<str>,
+        wanted: search::Threads,
+    ) -> Result<Vec<Value>, Fault> {
+        let owner = owner.clone();
         self.store
-            .ask(move |db| store::find_threads(db, &wanted))
+            .ask(move |db| store::find_threads(db, &owner, &wanted))
             .await
     }
 

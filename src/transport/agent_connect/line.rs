@@ -20,7 +20,7 @@ use crate::agent_connect::fault::Fault;
 use crate::agent_connect::interrupt::Question;
 use crate::agent_connect::say;
 use crate::agent_connect::wish::Permissions;
-use crate::transport::Arrival;
+use crate::transport::{Arrival, Worker};
 use crate::wire::{Frame, Limits};
 
 /// The line to one agent.
@@ -98,6 +98,7 @@ impl Line {
         let arrival = Arrival {
             from: "agent-connect".to_owned(),
             finish: Box::pin(std::future::ready(Ok(link::open(self.clone(), dial)))),
+            worker: Worker::here(),
         };
         let nobody = |_| Fault::later("the relay is shutting down");
         self.arrivals.send(arrival).await.map_err(nobody)?;

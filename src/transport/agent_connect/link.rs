@@ -29,8 +29,10 @@ pub(super) fn open(line: Arc<Line>, dial: Dial) -> Link {
         peer: Peer {
             name: "agent-connect".to_owned(),
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
+            // It carries the threads of many; each request is judged on its own.
+            principal: None,
+            wish: None,
         },
         rx: Box::new(Ear {
             line: line.clone(),

@@ -3,15 +3,15 @@
 //! Not here: what is answered (see `routes`).
 
 use std::io;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, RwLock};
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::hub::{Hub, now};
@@ -19,13 +19,17 @@ use super::line::Line;
 use super::routes::{self, Desk};
 use super::store::Store;
 use super::webhook::Postman;
-use crate::guard::origin::{Door, Names};
+use crate::guard::origin::Names;
+use crate::guard::{Admission, Place};
+use crate::transport::certificate;
 use crate::transport::http::server::body::Room;
-use crate::transport::http::server::door::Doorkeeper;
+use crate::transport::http::server::caller::Caller;
+use crate::transport::http::server::rules::Rules;
 use crate::transport::http::server::socket::{Socket, Stream};
+use crate::transport::http::server::strangers::Strangers;
 use crate::transport::http::server::{BREATHER, builder};
 use crate::transport::{Arrival, BoxFuture, Endpoint, Listener, OpenError, OpenErrorKind};
-use crate::transport::{Setup, Web, tcp, tls};
+use crate::transport::{Setup, Web, owner, tcp};
 
 /// Links that may wait to be accepted.
 const BACKLOG: usize = 4;
@@ -33,6 +37,9 @@ const BACKLOG: usize = 4;
 /// A bound port.
 struct Bound {
     at: Endpoint,
+    web: Web,
+    names: Names,
+    desk: Arc<Desk>,
     arrivals: mpsc::Receiver<Arrival>,
     faults: mpsc::Receiver<io::Error>,
     /// Tells the server that nobody accepts any more.
@@ -42,7 +49,8 @@ struct Bound {
 /// The server behind it.
 struct Server {
     desk: Arc<Desk>,
-    tls: Option<TlsAcceptor>,
+    web: Web,
+    strangers: Arc<Strangers>,
     builder: Builder<TokioExecutor>,
     places: Arc<Semaphore>,
     closing: CancellationToken,
@@ -55,12 +63,7 @@ pub(super) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Liste
     let Endpoint::Web(web) = at else {
         return Err(OpenError::misplaced(at));
     };
-    let tls = if web.tls {
-        Some(tls::acceptor(at, &setup.tls, &[b"h2", b"http/1.1"])?)
-    } else {
-        None
-    };
-    let (socket, port) = tcp::bind(at, &web.host, web.port).await?;
+    let (socket, port) = tcp::bind(at, &web.host, web.port, setup).await?;
     let names = if at.is_loopback() {
         let default_port = web.default_port();
         Names::Loopback { port, default_port }
@@ -71,6 +74,7 @@ pub(super) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Liste
         port,
         ..web.clone()
     };
+    let rules = Rules::of(at, &web, names, setup)?;
     let service = &setup.agent_connect;
     let (arrive, arrivals) = mpsc::channel(BACKLOG);
     let (report, faults) = mpsc::channel(1);
@@ -103,20 +107,16 @@ pub(super) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Liste
     );
     let desk = Arc::new(Desk {
         hub: Arc::new(Hub::new(line.clone(), store, postman, limits.clone())),
-        doorkeeper: Doorkeeper {
-            door: Door {
-                origins: setup.front.origins.clone(),
-                hosts: setup.front.hosts.clone(),
-                names,
-            },
-        },
+        rules: RwLock::new(Arc::new(rules)),
+        draining: setup.draining.clone(),
         bodies: Room::new(limits),
         path,
         base,
     });
     let server = Arc::new(Server {
-        desk,
-        tls,
+        desk: desk.clone(),
+        web: web.clone(),
+        strangers: Strangers::new(limits.strangers),
         builder: builder(limits),
         places: Arc::new(Semaphore::new(limits.http_sockets)),
         closing: closing.clone(),
@@ -131,7 +131,10 @@ pub(super) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Liste
     tokio::spawn(server.clone().close());
     tokio::spawn(server.accept_all(socket, report));
     Ok(Box::new(Bound {
-        at: Endpoint::Web(web),
+        at: Endpoint::Web(web.clone()),
+        web,
+        names,
+        desk,
         arrivals,
         faults,
         _closing: closing.drop_guard(),
@@ -151,6 +154,12 @@ impl Listener for Bound {
     fn address(&self) -> Endpoint {
         self.at.clone()
     }
+
+    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        let rules = Rules::of(&self.at, &self.web, self.names, setup)?;
+        self.desk.set_rules(rules);
+        Ok(())
+    }
 }
 
 impl Server {
@@ -159,7 +168,7 @@ impl Server {
         loop {
             let accept = async {
                 let place = self.places.clone().acquire_owned().await;
-                (place, tcp::accept(&socket).await)
+                (place, tcp::accept(&socket, &self.desk.hub.limits).await)
             };
             let (place, accepted) = tokio::select! {
                 accepted = accept => accepted,
@@ -170,7 +179,7 @@ impl Server {
                     let server = self.clone();
                     tokio::spawn(async move {
                         tracing::trace!(%address, "a socket was accepted");
-                        server.serve(stream).await;
+                        server.serve(stream, address).await;
                         drop(place);
                     });
                 }
@@ -184,20 +193,40 @@ impl Server {
     }
 
     /// Serves one socket.
-    async fn serve(self: Arc<Self>, stream: TcpStream) {
+    async fn serve(self: Arc<Self>, stream: TcpStream, address: SocketAddr) {
         let limits = &self.desk.hub.limits;
-        let stream = match &self.tls {
+        let Some(mut caller) = self.caller(&stream, address) else {
+            tracing::debug!(%address, "too many there have not shown who they are yet");
+            return;
+        };
+        let rules = self.desk.rules();
+        let stream = match &rules.certificates {
             None => Stream::Clear(stream),
-            Some(tls) => match timeout(limits.handshake, tls.accept(stream)).await {
-                Ok(Ok(stream)) => Stream::Tls(Box::new(stream)),
+            Some(tls) => match timeout(limits.handshake, tls.acceptor().accept(stream)).await {
+                Ok(Ok(stream)) => {
+                    caller.certificate = certificate::shown(stream.get_ref().1);
+                    Stream::Tls(Box::new(stream))
+                }
                 _ => return,
             },
         };
-        let desk = self.desk.clone();
-        let service = service_fn(move |request| routes::answer(desk.clone(), request));
+        let spoken = Arc::new(Notify::new());
+        let (desk, caller, said) = (self.desk.clone(), Arc::new(caller), spoken.clone());
+        let service = service_fn(move |request| {
+            said.notify_one();
+            routes::answer(desk.clone(), request, caller.clone())
+        });
         let io = TokioIo::new(Socket::new(stream, limits.http_stall));
         let connection = self.builder.serve_connection(io, service);
         tokio::pin!(connection);
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            first = timeout(limits.handshake, spoken.notified()) => {
+                if first.is_err() {
+                    return;
+                }
+            }
+        }
         tokio::select! {
             _ = connection.as_mut() => {}
             () = self.done.cancelled() => {
@@ -206,6 +235,37 @@ impl Server {
                 let _ = connection.await;
             }
         }
+    }
+
+    /// What is known of a client before it has said anything; `None` when there is no room for
+    /// another stranger.
+    fn caller(&self, stream: &TcpStream, address: SocketAddr) -> Option<Caller> {
+        let rules = self.desk.rules();
+        let place = match rules.doorkeeper.door.names {
+            Names::Loopback { .. } => Place::Loopback,
+            Names::Any => Place::Network,
+        };
+        let gate = &rules.gate;
+        let mut user = None;
+        if gate.asks_for_user(place)
+            && let Ok(near) = stream.local_addr()
+        {
+            user = owner::of_socket(address, near);
+        }
+        let is_known = gate.admission(place) == Admission::Anybody || gate.is_user(user);
+        let stranger = if is_known {
+            None
+        } else {
+            Some(self.strangers.enter(address.ip())?)
+        };
+        Some(Caller {
+            from: format!("{}://{address}", self.web.scheme()).into(),
+            address: address.ip(),
+            place,
+            user,
+            certificate: None,
+            stranger: Mutex::new(stranger),
+        })
     }
 
     /// Once nobody accepts any more the line ends with the last run.

@@ -3,14 +3,15 @@
 //! Not here: what a request wants (see `agent_connect::route`), what is done for it (`hub`, `start`).
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::CONTENT_TYPE;
-use hyper::{Request, StatusCode};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::{Request, StatusCode, Version};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::answer::{self, Answer};
 use super::hub::Hub;
@@ -24,9 +25,12 @@ use crate::agent_connect::record::{Run, history, state};
 use crate::agent_connect::route::{Deed, Lost, Route, Then, find};
 use crate::agent_connect::search::{self, Page};
 use crate::agent_connect::uuid::Uuid;
+use crate::guard::ONLY_AGENT;
 use crate::transport::http::server::body::{self, Room};
-use crate::transport::http::server::door::Doorkeeper;
+use crate::transport::http::server::caller::{Caller, Guest};
+use crate::transport::http::server::credential::identify;
 use crate::transport::http::server::refuse::{Refusal, Why};
+use crate::transport::http::server::rules::Rules;
 
 /// The methods that are served.
 const METHODS: &str = "GET, POST, PATCH, DELETE";
@@ -38,12 +42,25 @@ const LONGEST_BLOCK: f64 = 600.0;
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) hub: Arc<Hub>,
-    pub(super) doorkeeper: Doorkeeper,
+    pub(super) rules: RwLock<Arc<Rules>>,
+    /// New runs are not taken any more.
+    pub(super) draining: CancellationToken,
     pub(super) bodies: Room,
     /// The path that is listened at, without a slash at its end.
     pub(super) path: String,
     /// Where we are reached.
     pub(super) base: String,
+}
+
+impl Desk {
+    /// The rules for what begins now.
+    pub(super) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set_rules(&self, rules: Rules) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
 }
 
 /// A request, without what only HTTP knows.
@@ -60,20 +77,39 @@ struct Tied(Option<Arc<Live>>);
 pub(super) async fn answer(
     desk: Arc<Desk>,
     request: Request<Incoming>,
+    caller: Arc<Caller>,
 ) -> Result<Answer, Infallible> {
-    let page = match desk.doorkeeper.admit(&request) {
+    let is_h1 = request.version() <= Version::HTTP_11;
+    let rules = desk.rules();
+    let page = match rules.doorkeeper.admit(&request) {
         Ok(page) => page,
-        Err(refusal) => return Ok(refused(&refusal)),
+        Err(refusal) => return Ok(refused(refusal, is_h1)),
     };
     let mut answer = match page.preflight(&request, METHODS) {
         Some(answer) => answer.map(|()| answer::Content::Text(Bytes::new())),
-        None => serve(&desk, request).await,
+        // Who asks is known before a byte of the body is read.
+        None => match identify(&rules.gate, &request, &caller).and_then(|guest| may(&rules, guest))
+        {
+            Ok(guest) => serve(&desk, request, guest).await,
+            Err(refusal) => refused(refusal, is_h1),
+        },
     };
     page.show(answer.headers_mut());
     Ok(answer)
 }
 
-async fn serve(desk: &Desk, request: Request<Incoming>) -> Answer {
+/// Whether the agent is for that guest.
+fn may(rules: &Rules, guest: Guest) -> Result<Guest, Refusal> {
+    let agent = rules.front.default_agent.as_deref().unwrap_or(ONLY_AGENT);
+    if guest.principal.may_use(agent) {
+        return Ok(guest);
+    }
+    let why = format!("the {} is for other agents", guest.principal);
+    Err(Refusal::stranger(StatusCode::FORBIDDEN, why))
+}
+
+async fn serve(desk: &Desk, request: Request<Incoming>, guest: Guest) -> Answer {
+    let is_h1 = request.version() <= Version::HTTP_11;
     let path = request.uri().path();
     let route = match path.strip_prefix(&desk.path) {
         Some(rest) => find(request.method().as_str(), rest),
@@ -97,7 +133,7 @@ async fn serve(desk: &Desk, request: Request<Incoming>) -> Answer {
     // The share of the memory for bodies is held until the answer is there.
     let (body, _share) = match read {
         Ok(read) => read,
-        Err(refusal) => return refused(&refusal),
+        Err(refusal) => return refused(refusal, is_h1),
     };
     if !body.is_empty() && !is_json {
         let what = "Content-Type must be application/json".into();
@@ -108,15 +144,49 @@ async fn serve(desk: &Desk, request: Request<Incoming>) -> Answer {
         body,
         last_event,
     };
-    let answered = Box::pin(route_to(desk, route, asked)).await;
+    let answered = Box::pin(route_to(
+        desk,
+        route,
+        asked,
+        &guest.principal.to_string().into(),
+    ))
+    .await;
     answered.unwrap_or_else(|fault| {
         tracing::debug!(status = fault.status, what = %fault.what, "a request was refused");
         answer::refusal(&fault)
     })
 }
 
-async fn route_to(desk: &Desk, route: Route, asked: Asked) -> Result<Answer, Fault> {
+async fn route_to(
+    desk: &Desk,
+    route: Route,
+    asked: Asked,
+    owner: &Arc<str>,
+) -> Result<Answer, Fault> {
     let hub = &desk.hub;
+    match &route {
+        Route::Thread(id)
+        | Route::PatchThread(id)
+        | Route::DeleteThread(id)
+        | Route::State(id)
+        | Route::History(id)
+        | Route::Copy(id)
+        | Route::ThreadRuns(id) => hub.owns_thread(owner, *id).await?,
+        Route::Run(_, id, _) => hub.owns_run(owner, *id).await?,
+        // A run's thread is looked at when it is known which it is.
+        Route::Start(..)
+        | Route::Document
+        | Route::SearchAgents
+        | Route::Agent(_)
+        | Route::Descriptor(_)
+        | Route::MakeThread
+        | Route::SearchThreads
+        | Route::SearchRuns => {}
+    }
+    let starts = matches!(route, Route::Start(..) | Route::MakeThread | Route::Copy(_));
+    if starts && desk.draining.is_cancelled() {
+        return Err(Fault::later("the relay is shutting down"));
+    }
     let all = |runs: Vec<Run>| answer::json(&runs.iter().map(Run::shown).collect());
     Ok(match route {
         Route::Document => answer::json(&openapi::document(&desk.base)),
@@ -135,10 +205,10 @@ async fn route_to(desk: &Desk, route: Route, asked: Asked) -> Result<Answer, Fau
             let (_, agent) = hub.agent(Some(id)).await?;
             answer::json(&agent.descriptor(hub.line.asks_forms()))
         }
-        Route::MakeThread => answer::json(&hub.make_thread(&asked.json()?).await?),
+        Route::MakeThread => answer::json(&hub.make_thread(owner, &asked.json()?).await?),
         Route::SearchThreads => {
             let wanted = search::Threads::read(&asked.json()?)?;
-            answer::json(&hub.find_threads(wanted).await?.into())
+            answer::json(&hub.find_threads(owner, wanted).await?.into())
         }
         Route::Thread(id) => {
             let thread = hub.thread(id).await?;
@@ -156,7 +226,7 @@ async fn route_to(desk: &Desk, route: Route, asked: Asked) -> Result<Answer, Fau
             let states = history(&turns, page.limit, asked.query.text("before"));
             answer::json(&states.into())
         }
-        Route::Copy(id) => answer::json(&hub.copy_thread(id).await?),
+        Route::Copy(id) => answer::json(&hub.copy_thread(owner, id).await?),
         Route::ThreadRuns(id) => {
             let query = &asked.query;
             let page = Page::of(query.number("limit")?, query.number("offset")?)?;
@@ -168,13 +238,13 @@ async fn route_to(desk: &Desk, route: Route, asked: Asked) -> Result<Answer, Fau
                 metadata,
                 page,
             };
-            all(hub.find_runs(Some(id), wanted).await?)
+            all(hub.find_runs(owner, Some(id), wanted).await?)
         }
         Route::SearchRuns => {
             let wanted = search::Runs::read(&asked.json()?)?;
-            all(hub.find_runs(None, wanted).await?)
+            all(hub.find_runs(owner, None, wanted).await?)
         }
-        Route::Start(thread, then) => begin(hub, thread, then, &asked).await?,
+        Route::Start(thread, then) => begin(hub, owner, thread, then, &asked).await?,
         Route::Run(thread, id, deed) => with_run(hub, thread, id, deed, &asked).await?,
     })
 }
@@ -182,11 +252,12 @@ async fn route_to(desk: &Desk, route: Route, asked: Asked) -> Result<Answer, Fau
 /// Starts a run, and answers as is wanted.
 async fn begin(
     hub: &Arc<Hub>,
+    owner: &Arc<str>,
     thread: Option<Uuid>,
     then: Then,
     asked: &Asked,
 ) -> Result<Answer, Fault> {
-    let (run, live) = start(hub, thread, asked.json()?).await?;
+    let (run, live) = start(hub, owner, thread, asked.json()?).await?;
     let tied = live.wish.tied;
     match then {
         Then::Show => Ok(answer::json(&run.shown())),
@@ -325,13 +396,23 @@ fn is_json<B>(request: &Request<B>) -> bool {
     kind.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"application/json"))
 }
 
-fn refused(refusal: &Refusal) -> Answer {
-    let what = match &refusal.why {
-        Why::Text(text) => text.clone(),
+fn refused(refusal: Refusal, is_h1: bool) -> Answer {
+    let what = match refusal.why {
+        Why::Text(text) => text,
         Why::Error(_) => "refused".into(),
     };
-    answer::refusal(&Fault {
-        status: refusal.status.as_u16(),
-        what,
-    })
+    let status = refusal.status.as_u16();
+    tracing::debug!(status, %what, "a request was refused");
+    let mut answer = answer::refusal(&Fault { status, what });
+    let fields = answer.headers_mut();
+    if let Some((name, value)) = refusal.field
+        && let Ok(value) = HeaderValue::from_str(&value)
+    {
+        fields.insert(name, value);
+    }
+    // HTTP/2 has no such header (RFC 9113, 8.2.2).
+    if refusal.hang_up && is_h1 {
+        fields.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
 }

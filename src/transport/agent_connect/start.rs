@@ -22,17 +22,19 @@ use crate::agent_connect::wish::Wish;
 /// its own: a client that does not wait for the answer must not leave half a run.
 pub(super) async fn start(
     hub: &Arc<Hub>,
+    owner: &Arc<str>,
     thread: Option<Uuid>,
     body: Value,
 ) -> Result<(Run, Arc<Live>), Fault> {
-    let hub = hub.clone();
-    let started = tokio::spawn(async move { start_whole(&hub, thread, body).await });
+    let (hub, owner) = (hub.clone(), owner.clone());
+    let started = tokio::spawn(async move { start_whole(&hub, &owner, thread, body).await });
     let broken = |_| Fault::later("the run could not be started");
     started.await.map_err(broken)?
 }
 
 async fn start_whole(
     hub: &Arc<Hub>,
+    owner: &Arc<str>,
     path: Option<Uuid>,
     body: Value,
 ) -> Result<(Run, Arc<Live>), Fault> {
@@ -43,12 +45,12 @@ async fn start_whole(
     let (_, agent) = hub.agent(wish.agent).await?;
     let thread = match path.or(wish.thread) {
         Some(id) => {
-            known_thread(hub, id, &wish).await?;
+            known_thread(hub, owner, id, &wish).await?;
             Some(id)
         }
         None if wish.keep => {
             let thread = new_thread(uuid(), serde_json::Map::new(), hub.kept_setup(&wish.setup));
-            if !hub.add_thread(&thread).await? {
+            if !hub.add_thread(owner, &thread).await? {
                 return Err(Fault::later("too many threads are kept already"));
             }
             Some(thread.id)
@@ -71,9 +73,11 @@ async fn start_whole(
         hub.begin(&live)?;
         let run = live.snapshot(live.created).0;
         let (kept, webhook) = (run.clone(), live.wish.webhook.clone());
+        let owner = owner.clone();
         let most = hub.limits.agent_connect_kept;
-        let insert =
-            move |db: &rusqlite::Connection| store::insert_run(db, &kept, webhook.as_deref(), most);
+        let insert = move |db: &rusqlite::Connection| {
+            store::insert_run(db, &kept, &owner, webhook.as_deref(), most)
+        };
         hub.store.ask(insert).await?;
         Ok(run)
     };
@@ -94,9 +98,13 @@ async fn start_whole(
 
 /// The thread is there, or is made when the wish allows it. Its session's setup is the thread's own
 /// once it has one; before, the run's counts.
-async fn known_thread(hub: &Hub, id: Uuid, wish: &Wish) -> Result<(), Fault> {
+async fn known_thread(hub: &Hub, owner: &Arc<str>, id: Uuid, wish: &Wish) -> Result<(), Fault> {
     let has_setup = wish.setup.cwd.is_some() || !wish.setup.mcp_servers.is_empty();
-    match hub.thread(id).await {
+    let known = match hub.owns_thread(owner, id).await {
+        Ok(()) => hub.thread(id).await,
+        Err(fault) => Err(fault),
+    };
+    match known {
         Ok(mut thread) if thread.session.is_none() && has_setup => {
             let own = Setup::of_metadata(&thread.metadata)?;
             let merged = Setup {
@@ -116,7 +124,11 @@ async fn known_thread(hub: &Hub, id: Uuid, wish: &Wish) -> Result<(), Fault> {
         Ok(_) => Ok(()),
         Err(fault) if fault.status == 404 && wish.make_thread => {
             let thread = new_thread(id, serde_json::Map::new(), hub.kept_setup(&wish.setup));
-            hub.add_thread(&thread).await.map(drop)
+            // The id may be another principal's.
+            match hub.add_thread(owner, &thread).await? {
+                true => Ok(()),
+                false => hub.owns_thread(owner, id).await,
+            }
         }
         Err(fault) => Err(fault),
     }

@@ -15,7 +15,7 @@ impl Transport for Rest {
         &["agent-connect+http", "agent-connect+https"]
     }
 
-    fn check(&self, to: &Endpoint) -> Result<(), OpenError> {
+    fn check(&self, to: &Endpoint, _setup: &Setup) -> Result<(), OpenError> {
         remote::check(to)
     }
 

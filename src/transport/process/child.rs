@@ -1,6 +1,6 @@
 //! Starting an agent, and holding it.
 //!
-//! The words go to the operating system as they are: no shell, nothing added to the environment.
+//! The words go to the operating system as they are: no shell.
 //! Dropping a [`Process`] kills its whole tree. Not here: how trees are found and ended (see
 //! `household`), and what the bytes in the pipes mean.
 
@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 
 use super::stderr::Stderr;
-use super::{household, program};
+use super::{Launch, household, program};
 use crate::transport::{Ear, Exit, Hold, OpenError, Peer, PeerKind, StopStep};
 use crate::wire::Limits;
 
@@ -43,14 +43,14 @@ pub struct Process {
     stderr: Stderr,
 }
 
-/// Starts the program `argv[0]`, looked up on `PATH`, with the words `argv`, our environment and,
-/// unless another is given, our working directory. To be called on a runtime with I/O enabled.
+/// Starts the program `argv[0]`, looked up on `PATH`, with the words `argv`, as `launch` says. To be
+/// called on a runtime with I/O enabled.
 ///
 /// # Errors
 /// As [`find_program`](super::find_program), and `System` when the operating system has no
 /// process or descriptor left.
-pub fn spawn(argv: &[OsString], dir: Option<&Path>, limits: &Limits) -> Result<Child, OpenError> {
-    program::find_program(argv, dir)?;
+pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Child, OpenError> {
+    program::find_program(argv, launch)?;
     let mut command = Command::new(&argv[0]);
     command
         .args(&argv[1..])
@@ -59,9 +59,7 @@ pub fn spawn(argv: &[OsString], dir: Option<&Path>, limits: &Limits) -> Result<C
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    if let Some(dir) = dir {
-        command.current_dir(dir);
-    }
+    launch.apply(&mut command);
 
     let birth = household::expect_birth();
     let mut child = command
@@ -86,8 +84,9 @@ pub fn spawn(argv: &[OsString], dir: Option<&Path>, limits: &Limits) -> Result<C
         peer: Peer {
             name: format!("process {pid} ({})", program::printable(name)),
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Child,
+            principal: None,
+            wish: None,
         },
         stdin: stdin.expect("stdin was asked for"),
         stdout: stdout.expect("stdout was asked for"),

@@ -17,11 +17,11 @@ impl Transport for Exec {
         &["exec"]
     }
 
-    fn check(&self, to: &Endpoint) -> Result<(), OpenError> {
+    fn check(&self, to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
         let Endpoint::Exec(argv) = to else {
             return Err(OpenError::misplaced(to));
         };
-        find_program(argv, None)
+        find_program(argv, &setup.launch)
     }
 
     fn connect<'a>(
@@ -33,7 +33,7 @@ impl Transport for Exec {
             let Endpoint::Exec(argv) = to else {
                 return Err(OpenError::misplaced(to));
             };
-            let child = spawn(argv, None, &setup.limits)?;
+            let child = spawn(argv, &setup.launch, &setup.limits)?;
             let (rx, tx) = stream::halves(
                 child.stdout,
                 child.stdin,

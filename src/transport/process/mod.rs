@@ -1,10 +1,11 @@
 //! A child process as an agent link.
 //!
-//! The agent gets its words, our environment and three pipes, and its own process group, so that
-//! a Ctrl-C meant for the relay does not reach it. In return nothing of it is left on any way out:
+//! The agent gets its words, our environment (but what is ours alone) and three pipes, and its own
+//! process group, so that a Ctrl-C meant for the relay does not reach it. In return nothing of it is left on any way out:
 //!
 //! - [`exec`] makes it a transport;
 //! - [`child`] starts it and is its [`Hold`](super::Hold): exit, signals, the end of its stderr;
+//! - [`launch`] says where it starts and what it finds in its environment;
 //! - [`program`] looks for it before anything is started, to say what is wrong in words;
 //! - [`stderr`] reads what it complains about;
 //! - [`family`] finds its descendants, wherever they moved, and signals exactly those;
@@ -36,6 +37,7 @@ mod exec;
 mod family;
 mod household;
 pub mod keeper;
+mod launch;
 mod mark;
 mod program;
 mod stderr;
@@ -43,4 +45,5 @@ mod stderr;
 pub use child::{Child, Process, spawn};
 pub(super) use exec::Exec;
 pub use household::{answer_for_orphans, settle};
+pub use launch::Launch;
 pub use program::find_program;

@@ -10,17 +10,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
+use super::Launch;
 use crate::transport::{OpenError, OpenErrorKind};
 
-/// Where `execvp` looks when there is no `PATH`.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
-
-/// Whether the program that `argv` names could be started from `dir` (ours, when not given).
+/// Whether the program that `argv` names could be started as `launch` says.
 ///
 /// # Errors
 /// `Usage` when there are no words, `Unavailable` when there is no such program, `Forbidden` when
 /// we may not execute it.
-pub fn find_program(argv: &[OsString], dir: Option<&Path>) -> Result<(), OpenError> {
+pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError> {
+    let dir = launch.dir.as_deref();
     let Some(program) = argv.first().filter(|word| !word.is_empty()) else {
         return Err(OpenError {
             kind: OpenErrorKind::Usage,
@@ -44,7 +43,7 @@ pub fn find_program(argv: &[OsString], dir: Option<&Path>) -> Result<(), OpenErr
 
     let on_path = !program.as_bytes().contains(&b'/');
     let mut forbidden = None;
-    for place in places(program, dir) {
+    for place in places(program, launch) {
         match rustix::fs::access(&place, Access::EXEC_OK) {
             Ok(()) if place.is_file() => return Ok(()),
             Err(rustix::io::Errno::ACCESS) if place.is_file() => forbidden = Some(place),
@@ -122,13 +121,12 @@ pub(super) fn printable(text: &OsStr) -> String {
 }
 
 /// The files that `execvp` would try, in its order.
-fn places(program: &OsStr, dir: Option<&Path>) -> Vec<PathBuf> {
-    let here = dir.unwrap_or_else(|| Path::new(""));
+fn places(program: &OsStr, launch: &Launch) -> Vec<PathBuf> {
+    let here = launch.dir.as_deref().unwrap_or_else(|| Path::new(""));
     if program.as_bytes().contains(&b'/') {
         return vec![here.join(program)];
     }
-    let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-    std::env::split_paths(&path)
+    std::env::split_paths(&launch.path())
         // An empty entry is the current directory.
         .map(|entry| here.join(entry).join(program))
         .collect()
@@ -167,22 +165,29 @@ mod tests {
             (&["/"], Some(OpenErrorKind::Unavailable), "executable file"),
         ];
         for (words, kind, says) in cases {
-            let found = find_program(&argv(words), None);
+            let found = find_program(&argv(words), &Launch::default());
             assert_eq!(found.as_ref().err().map(|e| e.kind), *kind, "{words:?}");
             if let Err(error) = found {
                 assert!(error.to_string().contains(says), "{error}");
             }
         }
         // The superuser may read anything, but may not execute what nobody may.
-        let error = find_program(&argv(&[plain]), None).unwrap_err();
+        let error = find_program(&argv(&[plain]), &Launch::default()).unwrap_err();
         assert_eq!(error.kind, OpenErrorKind::Forbidden, "{error}");
+    }
+
+    fn from(dir: &str) -> Launch {
+        Launch {
+            dir: Some(dir.into()),
+            ..Launch::default()
+        }
     }
 
     #[test]
     fn a_relative_program_is_looked_for_in_the_working_directory() {
-        assert!(find_program(&argv(&["./sh"]), Some(Path::new("/bin"))).is_ok());
-        assert!(find_program(&argv(&["./sh"]), None).is_err());
-        let error = find_program(&argv(&["sh"]), Some(Path::new("/no/dir"))).unwrap_err();
+        assert!(find_program(&argv(&["./sh"]), &from("/bin")).is_ok());
+        assert!(find_program(&argv(&["./sh"]), &Launch::default()).is_err());
+        let error = find_program(&argv(&["sh"]), &from("/no/dir")).unwrap_err();
         assert!(
             error.what.contains("working directory `/no/dir`"),
             "{error}"
@@ -191,7 +196,7 @@ mod tests {
 
     #[test]
     fn hostile_names_reach_the_terminal_escaped() {
-        let error = find_program(&argv(&["evil\x1b[2Jname"]), None).unwrap_err();
+        let error = find_program(&argv(&["evil\x1b[2Jname"]), &Launch::default()).unwrap_err();
         assert!(!error.to_string().contains('\x1b'), "{error}");
     }
 }

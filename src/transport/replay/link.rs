@@ -71,8 +71,9 @@ pub(super) fn open(name: String, actor: Actor, live: Option<Link>) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
         },
         rx: Box::new(Ear {
             stage: Arc::clone(&stage),

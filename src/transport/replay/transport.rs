@@ -19,11 +19,11 @@ impl Transport for Replay {
         &["replay"]
     }
 
-    fn check(&self, to: &Endpoint) -> Result<(), OpenError> {
+    fn check(&self, to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
         let spot = spot(to)?;
         read(to, spot)?;
         match &spot.forward {
-            Some(forward) => registry::check(forward),
+            Some(forward) => registry::check(forward, setup),
             None => Ok(()),
         }
     }

@@ -4,6 +4,12 @@
 //! the relay has nothing to say. The mouth listens in when it has closed and waits for the answer;
 //! that is why the reading side is behind a lock, taken once for each message. Not here: bytes
 //! into messages (see `assembly`).
+//!
+//! # Why
+//! **Code 1000, or none, is the end of a client that wants no more; any other end may be a break.**
+//! It is what the official SDKs send when a program closes its connection (TypeScript and Rust no
+//! code, Python and acpremote 1000), where over HTTP they send DELETE. A page that is reloaded says
+//! 1001, a process that is killed nothing.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,6 +51,8 @@ pub(super) struct Hearing<R> {
     intake: Intake<R>,
     assembly: Assembly,
     pub(super) state: State,
+    /// The peer has closed, and wants no more.
+    purpose: bool,
     /// Whether an answer is to be written that the socket did not take.
     owes: bool,
     /// Who waits for a message.
@@ -127,6 +135,10 @@ where
             }
         }
     }
+
+    fn ended_on_purpose(&self) -> bool {
+        lock(&self.shared.hearing).purpose
+    }
 }
 
 /// What of a peer's words is for others.
@@ -142,6 +154,7 @@ impl<R> Hearing<R> {
             intake: Intake::new(io, begun),
             assembly: Assembly::new(role, max),
             state: State::Open,
+            purpose: false,
             owes: false,
             listening: None,
             closing: None,
@@ -223,6 +236,7 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
                 }
                 Ok(Some(Heard::Pong)) => continue,
                 Ok(Some(Heard::Close(payload))) => {
+                    self.purpose = is_farewell(&payload);
                     // Its code is echoed, as is usual (5.5.1).
                     lock(voice).close(&payload[..payload.len().min(2)]);
                     self.answer(voice, cx);
@@ -301,6 +315,11 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
             detail: what.to_owned(),
         }
     }
+}
+
+/// Whether a close frame says that its sender is done.
+fn is_farewell(payload: &[u8]) -> bool {
+    payload.is_empty() || payload.starts_with(&1000_u16.to_be_bytes())
 }
 
 /// Whether the peer has gone without a word.

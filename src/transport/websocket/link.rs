@@ -52,8 +52,9 @@ where
         peer: Peer {
             name,
             half_close: false,
-            ends_on_purpose: false,
             kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

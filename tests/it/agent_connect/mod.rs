@@ -3,6 +3,7 @@
 
 mod back_to_back;
 mod flows;
+mod principals;
 mod stage;
 mod vectors;
 mod remote;

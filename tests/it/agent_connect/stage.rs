@@ -122,6 +122,7 @@ async fn serve(
                 near,
                 limits,
                 Speech::canonical(),
+                None,
                 Taps::default(),
                 &stop,
             )
@@ -203,6 +204,17 @@ impl Client {
         body: Option<&Value>,
         last_event: Option<&str>,
     ) -> Response<Incoming> {
+        self.send_as(method, path, body, last_event, None).await
+    }
+
+    async fn send_as(
+        self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        last_event: Option<&str>,
+        token: Option<&str>,
+    ) -> Response<Incoming> {
         let socket = TcpStream::connect(self.0).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.unwrap();
         tokio::spawn(connection);
@@ -212,6 +224,9 @@ impl Client {
             .header("host", self.0.to_string());
         if body.is_some() {
             request = request.header("content-type", "application/json");
+        }
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
         }
         if let Some(last) = last_event {
             request = request.header("last-event-id", last);
@@ -225,15 +240,18 @@ impl Client {
 
     /// The status of an answer, and its body; `null` when it has none.
     pub(crate) async fn call(self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-        let answer = self.send(method, path, body).await;
-        let status = answer.status().as_u16();
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
-        let body = if body.is_empty() {
-            Value::Null
-        } else {
-            serde_json::from_slice(&body).unwrap_or_else(|_| panic!("no JSON: {body:?}"))
-        };
-        (status, body)
+        told(self.send(method, path, body).await).await
+    }
+
+    /// The same, with a token.
+    pub(crate) async fn call_as(
+        self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> (u16, Value) {
+        told(self.send_as(method, path, body, None, Some(token)).await).await
     }
 
     pub(crate) async fn get(self, path: &str) -> Value {
@@ -299,6 +317,17 @@ impl Events {
             self.text.push_str(std::str::from_utf8(&part).unwrap());
         }
     }
+}
+
+async fn told(answer: Response<Incoming>) -> (u16, Value) {
+    let status = answer.status().as_u16();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    let body = if body.is_empty() {
+        Value::Null
+    } else {
+        serde_json::from_slice(&body).unwrap_or_else(|_| panic!("no JSON: {body:?}"))
+    };
+    (status, body)
 }
 
 /// A message from a human.

@@ -50,8 +50,9 @@ fn help_tells_of_every_endpoint_and_shows_examples() {
             assert_eq!(run(short, "").await.code, Some(0));
         }
         let version = run(&["--version"], "").await;
-        let expected = format!("acp-relay {}\n", env!("CARGO_PKG_VERSION"));
-        assert_eq!((version.code, version.stdout), (Some(0), expected));
+        assert_eq!(version.code, Some(0));
+        let expected = concat!("acp-relay ", env!("CARGO_PKG_VERSION"));
+        assert!(version.stdout.starts_with(expected), "{}", version.stdout);
     });
 }
 

@@ -2,9 +2,10 @@
 //! either a filter or an error.
 
 use acp_relay::recording::filter::{FIELDS, Facts, Filter};
-use acp_relay::recording::{Body, Event, Message, MessageKind, What};
+use acp_relay::recording::{Body, Event, Found, Message, MessageKind, What, line};
 use acp_relay::wire::Side;
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 /// An update of the agent: event 7, at 1.5 s.
 fn update() -> Event {
@@ -30,7 +31,7 @@ fn update() -> Event {
     }
 }
 
-/// What each event is said to be, by itself.
+/// Whether the filter means the event.
 fn holds(filter: &str, event: &Event) -> bool {
     let facts = Facts {
         took: Some(2_500_000),
@@ -40,68 +41,51 @@ fn holds(filter: &str, event: &Event) -> bool {
     filter.matches(event, facts)
 }
 
+/// The cases that all readers of the language share.
+fn vectors() -> Value {
+    let text = std::fs::read_to_string(super::vectors().join("inspect/filter.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A line of a recording, with its checksum.
+fn event(members: &Value) -> Event {
+    let text = members.to_string();
+    let open = &text[..text.len() - 1];
+    let sum = crc32c::crc32c(open.as_bytes());
+    match line(&format!("{open},\"crc\":\"{sum:08x}\"}}\n").into()) {
+        Found::Event(event) => *event,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
 #[test]
 fn each_term_asks_what_it_says() {
-    let event = update();
-    for filter in [
-        "",
-        "method:session/update",
-        "method:session/*",
-        "method:*/update",
-        "session:ab12",
-        "session:*-34",
-        "kind:notification",
-        "kind:message",
-        "dir:<",
-        "from:agent",
-        "at:agent",
-        "update:tool_call",
-        "tool:call",
-        "text:foo",
-        r#"text:"Foo \"bar""#,
-        r#""read foo""#,
-        "text:sessionUpdate",
-        "rule:goose/*",
-        "lint:*",
-        "n=7",
-        "n:7",
-        "n>=7 n<=7",
-        "t>1s t<1m30s t<1.6 t>=1500ms",
-        "dur>2s and dur<2500.1ms",
-        "size>100 size<1k",
-        "not kind:request",
-        "kind:request or dir:<",
-        "(kind:request or dir:<) and not (n>7)",
-        "not not n:7",
-        "kind:request and n:1 or dir:<",
-        "method:session/update and session:ab12 and dur>2s and dir:< and text:\"foo\" and lint:*",
-    ] {
-        assert!(holds(filter, &event), "{filter}");
-        if !filter.is_empty() {
-            assert!(!holds(&format!("not ({filter})"), &event), "not {filter}");
+    let vectors = vectors();
+    let events: Vec<Event> = (vectors["events"].as_array().unwrap().iter())
+        .map(event)
+        .collect();
+    for case in vectors["matches"].as_array().unwrap() {
+        let text = case["filter"].as_str().unwrap();
+        let filter: Filter = text.parse().unwrap_or_else(|fault| panic!("{fault}"));
+        let inverse: Filter = match text.trim() {
+            "" => "not n>=0".parse().unwrap(),
+            text => format!("not ({text})").parse().unwrap(),
+        };
+        let mut found = Vec::new();
+        for event in &events {
+            let facts = &vectors["facts"][event.n.to_string()];
+            let lint = facts["lint"].as_array().into_iter().flatten();
+            let lint: Vec<&str> = lint.filter_map(Value::as_str).collect();
+            let took = facts["took"].as_u64();
+            let facts = Facts { took, lint: &lint };
+            if filter.matches(event, facts) {
+                found.push(event.n);
+            }
+            let holds = [filter.matches(event, facts), inverse.matches(event, facts)];
+            assert_ne!(holds[0], holds[1], "{text} and its inverse of {}", event.n);
         }
+        assert_eq!(json!(found), case["n"], "{text}");
     }
-    for filter in [
-        "method:session",
-        "session:b12",
-        "kind:answer",
-        "dir:>",
-        "at:client",
-        "id:*",
-        "note:*",
-        "text:nowhere",
-        "lint:early*",
-        "n>7",
-        "dur<2s",
-        "kind:request or n<7 and dir:<",
-    ] {
-        assert!(!holds(filter, &event), "{filter}");
-    }
-    let mark = Event {
-        what: What::Mark("look here".to_owned()),
-        ..update()
-    };
-    assert!(holds("kind:mark and \"HERE\" and not dir:<", &mark));
 }
 
 #[test]
@@ -114,23 +98,13 @@ fn examples_of_the_help_are_filters() {
 
 #[test]
 fn an_error_points_at_the_place() {
-    for (filter, at, why) in [
-        ("method", 0..6, "text:method"),
-        ("metod:x", 0..5, "no such field"),
-        ("n:1 and", 7..7, "missing at the end"),
-        ("n:1 or or n:2", 7..9, "missing before"),
-        ("n:1 )", 4..5, "never opened"),
-        ("not (n:1", 4..5, "never closed"),
-        ("dur>soon", 4..8, "150ms"),
-        ("dur>2 parsecs", 6..13, "text:parsecs"),
-        ("size>2x", 5..7, "10k"),
-        ("kind:wish", 5..9, "request"),
-        ("text:\"x", 5..7, "never closed"),
-        ("method>x", 6..7, "is a text"),
-        ("n: 1", 1..2, "right after"),
-        (":x", 0..1, "field is missing"),
-        ("dir:=", 4..5, "< >"),
-    ] {
+    for case in vectors()["faults"].as_array().unwrap() {
+        let (filter, why) = (
+            case["filter"].as_str().unwrap(),
+            case["why"].as_str().unwrap(),
+        );
+        let place = |at: usize| usize::try_from(case["at"][at].as_u64().unwrap()).unwrap();
+        let at = place(0)..place(1);
         let fault = filter.parse::<Filter>().unwrap_err();
         assert_eq!(fault.at, at, "{fault}");
         assert!(fault.why.contains(why), "{fault}");

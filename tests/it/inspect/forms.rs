@@ -94,6 +94,50 @@ fn a_trace_has_the_members_that_the_viewer_reads() {
     assert!(kinds.iter().all(|count| *count > 10), "{kinds:?}");
 }
 
+/// The demands of acp-devtools' own reader, `parseExport` in `packages/core/src/storage/export.ts`
+/// of its repository, and what its proxy makes of a line that is no JSON.
+#[test]
+fn an_export_is_what_acp_devtools_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in CAPTURES {
+        let file = import(folder.path(), &capture(name), &name.replace('.', "-"));
+        let text = answer(&["export", &file, "--to", "devtools"], 0);
+        let export: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(export["version"], 1);
+        assert!(export["exportedAt"].is_number());
+        assert!(export["tool"]["name"].is_string() && export["tool"]["version"].is_string());
+        let session = &export["session"];
+        assert!(session["id"].is_number() && session["startedAt"].is_number());
+        assert!(session["endedAt"].is_number() && session["name"].is_null());
+        assert!(session["agentCommand"].is_string() && session["clientName"].is_string());
+        let messages = export["messages"].as_array().unwrap();
+        assert!(messages.len() > 10);
+        for (at, message) in messages.iter().enumerate() {
+            assert_eq!(message["seq"], at + 1);
+            assert!(message["timestamp"].is_number(), "{message}");
+            let ways = ["editor-to-agent", "agent-to-editor"];
+            assert!(
+                ways.contains(&message["direction"].as_str().unwrap()),
+                "{message}"
+            );
+            let raw = message["raw"].as_str().unwrap();
+            let payload: Value = serde_json::from_str(raw).unwrap_or_default();
+            assert_eq!(message["payload"], payload);
+            let kind = match (payload.get("method"), payload.get("id")) {
+                (Some(_), Some(_)) => "request",
+                (Some(_), None) => "notification",
+                _ if payload.get("error").is_some() => "error",
+                _ if payload.get("result").is_some() => "response",
+                _ => "unknown",
+            };
+            assert_eq!(message["kind"], kind, "{message}");
+            assert_eq!(message.get("method"), payload.get("method"), "{message}");
+            assert_eq!(message.get("rpcId"), payload.get("id"), "{message}");
+            assert_eq!(message.get("parseError").is_some(), payload.is_null());
+        }
+    }
+}
+
 #[test]
 fn packets_lie_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,4 +247,46 @@ fn secrets_stay_out_of_what_is_imported() {
         kept.contains("redacted:") && !kept.contains("canary-4711"),
         "{kept}"
     );
+}
+
+#[test]
+fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = import(folder.path(), &capture(CAPTURES[4]), "x");
+    let packed = folder.path().join("y.acpr.zst");
+    let (plain, to) = (
+        fs::File::open(&file).unwrap(),
+        fs::File::create(&packed).unwrap(),
+    );
+    acp_relay::recording::pack(plain, to, 3).unwrap();
+    let packed = packed.to_str().unwrap();
+    let said = |args: &[&str], path: &str| {
+        let mut relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
+        let output = relay.args(args).arg(path).output().unwrap();
+        assert!(
+            output.status.code().is_some_and(|code| code < 2),
+            "{output:?}"
+        );
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .replace(path, "FILE")
+    };
+    for args in [
+        &["check", "--json"][..],
+        &["translate", "--from", "canonical", "--to", "canonical"],
+    ] {
+        let plain = said(args, &file);
+        assert!(plain.lines().count() > 1, "{args:?}: {plain}");
+        assert!(plain == said(args, packed), "{args:?}");
+    }
+    // A zstd file that is none of ours is refused with a reason, and not taken for text.
+    let other = folder.path().join("other.acpr.zst");
+    fs::write(&other, b"\x28\xb5\x2f\xfd not a frame").unwrap();
+    let relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+        .arg("check")
+        .arg(&other)
+        .output()
+        .unwrap();
+    assert_eq!(relay.status.code(), Some(66));
+    assert!(String::from_utf8_lossy(&relay.stderr).contains("torn"));
 }

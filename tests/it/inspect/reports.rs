@@ -12,7 +12,7 @@ use super::{CAPTURES, answer, capture, import, recording, vectors};
 fn figures_and_findings_of_real_captures() {
     let folder = tempfile::tempdir().unwrap();
     for name in CAPTURES {
-        let file = import(folder.path(), &capture(name), &name.replace('.', "-"));
+        let file = import(folder.path(), &capture(name), name);
         let fails = i32::from(name.starts_with("codex"));
         for (what, args, code) in [
             ("stats", ["stats", &file], 0),
@@ -62,4 +62,52 @@ fn a_difference_is_shown_where_it_is() {
     assert_eq!(patch["patch"][0]["value"], "refusal");
     answer(&["diff", &left, &right, "--ignore", "/stopReason"], 0);
     answer(&["diff", &left, "/nowhere.acpr"], 66);
+}
+
+#[test]
+fn a_request_says_which_answer_it_got_and_an_answer_which_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"dir":"c2a","ts":1,"msg":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}}
+{"dir":"a2c","ts":3.5,"msg":{"jsonrpc":"2.0","id":1,"result":{}}}
+{"dir":"a2c","ts":4,"msg":{"jsonrpc":"2.0","id":1,"method":"fs/read_text_file","params":{}}}
+"#;
+    let file = recording(folder.path(), "x", text);
+    let shown = answer(&["show", &file, "kind:message"], 0);
+    let lines: Vec<&str> = shown.lines().skip(1).collect();
+    assert!(lines[0].ends_with("B, answer 4 after 2.50 s)"), "{shown}");
+    assert!(lines[1].contains("result after 2.50 s") && lines[1].ends_with("request 2)"));
+    assert!(lines[2].ends_with("B, no answer)"), "{shown}");
+    // It is over, so that following it ends; whether an open request gets its answer nobody knows.
+    let followed = answer(&["follow", &file, "kind:request"], 0);
+    assert!(followed.contains("answer 4 after 2.50 s") && !followed.contains("no answer"));
+    let slow = answer(&["follow", &file, "dur>2s"], 0);
+    assert_eq!(
+        slow.lines()
+            .filter(|line| line.contains("initialize"))
+            .count(),
+        2,
+        "{slow}"
+    );
+}
+
+#[test]
+fn what_was_done_is_said_to_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[{"name":"x","command":"y","args":[],"env":[{"name":"KEY","value":"canary-4711"}]}]}}}"#;
+    let file = recording(folder.path(), "x", text);
+    let copy = folder.path().join("copy.acpr");
+    let copy = copy.to_str().unwrap();
+    let said = answer(&["scrub", "--json", &file, copy], 0);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&said["file"], &said["events"]), (&copy.into(), &4.into()));
+    assert_eq!(
+        (&said["mode"], &said["redacted"]),
+        (&"default".into(), &1.into())
+    );
+    let said = answer(&["mark", "--json", &file, "here"], 0);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    // After the end comes that it goes on, and the mark.
+    assert_eq!((&said["by"], &said["n"]), (&"mark".into(), &6.into()));
+    let marks = answer(&["show", &file, "n:6"], 0);
+    assert!(marks.contains("mark: here"), "{marks}");
 }

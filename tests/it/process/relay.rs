@@ -7,8 +7,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use acp_relay::transport::Hold as _;
 use acp_relay::transport::process::{Child, answer_for_orphans, settle, spawn};
+use acp_relay::transport::{Hold as _, Launch};
 use acp_relay::wire::Limits;
 
 use super::notes::{DEADLINE, Notes, Proc, all};
@@ -109,7 +109,9 @@ fn role() {
                 let argv: Vec<OsString> = (argv.iter())
                     .map(|word| word.to_str().unwrap().replace('\x02', "\n").into())
                     .collect();
-                agents.push(Some(spawn(&argv, None, &Limits::default()).unwrap()));
+                agents.push(Some(
+                    spawn(&argv, &Launch::default(), &Limits::default()).unwrap(),
+                ));
                 String::new()
             }
             "drop" => {

@@ -2,6 +2,8 @@
 
 mod crash;
 mod format;
+mod full;
+mod leaks;
 mod recorder;
 mod secrets;
 mod stage;

@@ -64,6 +64,14 @@ impl Aviary {
             "npm_",
             "hf_",
             "sk_live_",
+            "rk_test_",
+            "whsec_",
+            "gsk_",
+            "xai-",
+            "pplx-",
+            "nvapi-",
+            "ghr_",
+            "xapp-1-",
             "Bearer ",
             "Basic ",
             "api_key=",
@@ -283,6 +291,85 @@ fn what_is_no_secret_stays() {
         r#"{"text":"risk-averse task-0123456789012345678901","keys":["a","b"],"tokens":1234567890123456}"#,
         r#"{"env":[],"headers":{},"environment":null}"#,
         r#"{"text":"let key = map.get(name); // tokenizer: BasicTokenizer"}"#,
+        // Prose and code.
+        r#"{"text":"a basic understanding of bearer authentication and Basic operations"}"#,
+        r#"{"text":"let token = generateAccessTokenForUser(user2); key = self.keys.borrow_mut()"}"#,
+        r#"{"text":"key: src/components/Button2.tsx, keyboard /usr/lib/x86_64-linux-gnu/libkey.so.3"}"#,
+        r#"{"text":"const apiKey = process.env.OPENAI_API_KEY2; token=config.auth.accessToken1"}"#,
+        r#"{"text":"-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUd1\n-----END CERTIFICATE-----"}"#,
+        r#"{"text":"git clone ssh://git@example.com/a/b2.git; postgres://postgres@localhost/x1"}"#,
+        r#"{"text":"//# sourceMappingURL=data:application/json;base64,eyJ2ZXJzaW9uIjozLCJzb3VyY2VzIjpbXX0"}"#,
+        r#"{"text":"the monkey 2024-11-21T00:47:12 said: keys: 1234567890123456"}"#,
+        // What agents tell of themselves.
+        r#"{"authMethods":[{"id":"gemini-api-key","_meta":{"api-key":{"provider":"google"}}}]}"#,
+        r#"{"id":1,"method":"authenticate","params":{"methodId":"gemini-api-key"}}"#,
+        r#"{"options":[{"value":"gemini-api-key","name":"Gemini API key"},{"value":"x","name":"Max tokens"}]}"#,
+        r#"{"inputSchema":{"properties":{"api_key":{"type":"string","description":"Your API key"},
+           "env":{"type":"object"},"headers":{"type":"array"}}}}"#,
+        r#"{"toolKey":"mcp__github__create_issue2","keybinding":"ctrl+shift+alt+F12"}"#,
+    ] {
+        assert_eq!(redacted(text), None, "{text}");
+    }
+}
+
+#[test]
+fn secrets_in_a_disguise_are_secrets() {
+    const KEY: &str = "abcdefgh0123456789abcdefgh";
+    for (text, stays) in [
+        // Spelled in escapes, in whole or in part; what is around it stays.
+        (r#"{"text":"say \u0073k-KEY twice"}"#, "twice"),
+        (r#"{"text":"say sk-KEY\u0041KEY \u001b[0m twice"}"#, "twice"),
+        (r#"{"text":"say sk-KEY\/KEY twice"}"#, "twice"),
+        (r#"{"\u0061pi_key":"KEY"}"#, "u0061pi_key"),
+        (r#"{"sk-KEY":1,"b":2}"#, "\"b\":2"),
+        (
+            r#"{"id":1,"method":"x/sk-KEY","params":{}}"#,
+            "\"params\":{}",
+        ),
+        // Behind a terminal's colours.
+        (r#"{"text":"\u001b[31msk-KEY\u001b[0m"}"#, "[0m"),
+        ("{\"text\":\"[1;31mghp_KEY\"}", "[1;31m"),
+        // Base64 of letters alone; a passphrase; a key of lower case.
+        (r#"{"text":"Authorization: Basic KEYKEY"}"#, "Basic"),
+        (
+            r#"{"text":"Authorization: Bearer letmeinplease"}"#,
+            "Bearer",
+        ),
+        (
+            r#"{"text":"password: correct-horse-KEY-staple-7"}"#,
+            "password",
+        ),
+        (r#"{"text":"token: k3j9x2mf8v0q1wz7abcKEY"}"#, "token"),
+        (
+            r#"{"text":"redis://:KEY@localhost:6379 and https://KEY@host/x"}"#,
+            "localhost",
+        ),
+        (r#"{"text":"/acp?api_key=KEY&x=1"}"#, "&x=1"),
+        // In a place, whatever it is called there.
+        (
+            r#"{"api_key":{"provider":"google","value":"KEY"}}"#,
+            "google",
+        ),
+        (r#"{"env":{"type":"KEY","title":"KEY"}}"#, "title"),
+    ] {
+        let text = text.replace("KEY", KEY);
+        let (clean, _) = redacted(&text).unwrap_or_else(|| panic!("nothing found in {text}"));
+        for secret in [KEY, "letmein", "correct-horse", "k3j9x2"] {
+            assert!(!clean.contains(secret), "{clean}");
+        }
+        assert!(clean.contains(stays), "{clean}");
+        assert!(is_json(clean.as_bytes(), &Limits::default()), "{clean}");
+    }
+}
+
+/// What is promised, and no more: see `recording::redact`.
+#[test]
+fn what_has_neither_a_place_nor_a_shape_stays() {
+    for text in [
+        r#"{"text":"in pieces: sk-abcdef"}"#,
+        // Base64 of `sk-abcdefgh0123456789abcdefgh`.
+        r#"{"text":"c2stYWJjZGVmZ2gwMTIzNDU2Nzg5YWJjZGVmZ2g="}"#,
+        r#"{"text":"my cat is called hunter2"}"#,
     ] {
         assert_eq!(redacted(text), None, "{text}");
     }

@@ -7,13 +7,15 @@
 )]
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use acp_relay::core::{Cause, Speech};
 use acp_relay::relay::{self, End, Harbour, Received, Stop};
 use acp_relay::tap::Taps;
-use acp_relay::transport::memory;
+use acp_relay::transport::{FrameStream, LinkError, memory};
 use acp_relay::wire::Limits;
+use acp_relay::wire::framing::Cut;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -30,6 +32,19 @@ struct Port {
 struct Guest {
     client: Mouth,
     reception: JoinHandle<Option<Begun>>,
+}
+
+/// A stream whose end is that of a connection that broke.
+struct Breaks(Box<dyn FrameStream>);
+
+impl FrameStream for Breaks {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        self.0.poll_next(cx)
+    }
+
+    fn ended_on_purpose(&self) -> bool {
+        false
+    }
 }
 
 /// A conversation that began.
@@ -49,7 +64,7 @@ impl Port {
     fn enter(&self) -> Guest {
         let (client, mut near) = memory::pair(&self.limits);
         near.peer.half_close = false;
-        near.peer.ends_on_purpose = false;
+        near.rx = Box::new(Breaks(near.rx));
         let harbour = Arc::clone(&self.harbour);
         let limits = Arc::clone(&self.limits);
         let reception = tokio::spawn(async move {
@@ -61,7 +76,7 @@ impl Port {
             let run = tokio::spawn(async move {
                 let (speech, taps) = (Speech::canonical(), Taps::default());
                 let stop = Stop::default();
-                relay::run(link, near_agent, limits, speech, taps, &stop).await
+                relay::run(link, near_agent, limits, speech, None, taps, &stop).await
             });
             let agent = Mouth(agent);
             Some(Begun { agent, run })
@@ -405,4 +420,77 @@ async fn the_newest_connection_of_a_client_wins() {
     assert_eq!(old.hear().await, None);
     begun.agent.say(&update("for the new one")).await;
     assert_eq!(gists(&mut new, 1).await, ["agent:for the new one"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_is_not_told_after_the_agent_has_refused_to_tell_it() {
+    let port = Port::new(Limits::default());
+    let (mut client, mut begun) = port.settle().await;
+    begun.agent.say(&update("one")).await;
+    client.hear_json().await;
+    let refused = json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -32603, "message": "no"}});
+    client
+        .say(&request(2, "session/load", json!({"sessionId": "s1"})))
+        .await;
+    begun.agent.hear_json().await;
+    begun.agent.say(&refused.to_string()).await;
+    client.hear_json().await;
+    drop(client);
+
+    let mut client = port.come_back("session/load", 0).await;
+    let asked = begun.agent.hear_json().await;
+    assert_eq!(asked["method"], "session/load");
+    let told = result(asked["id"].clone(), json!({}));
+    begun.agent.say(&update("one")).await;
+    begun.agent.say(&told).await;
+    assert_eq!(gists(&mut client, 2).await, ["agent:one", "answer"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_lists_sessions_first_gets_an_agent_of_its_own_and_the_other_goes_on_waiting() {
+    let port = Port::new(Limits::default());
+    let (client, _begun) = port.settle().await;
+    drop(client);
+    let mut guest = port.enter();
+    guest.client.say(&initialize(0, json!({}))).await;
+    guest.client.hear_json().await;
+    guest
+        .client
+        .say(&request(1, "session/list", json!({})))
+        .await;
+    let mut other = within(guest.reception).await.unwrap().unwrap();
+    assert_eq!(other.agent.hear_json().await["method"], "initialize");
+    other.agent.say(&initialized(0)).await;
+    assert_eq!(other.agent.hear_json().await["method"], "session/list");
+    let mut back = port.come_back("session/load", 0).await;
+    assert_eq!(gists(&mut back, 1).await, ["answer"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_comes_back_to_a_session_that_was_closed() {
+    let port = Port::new(Limits::default());
+    let (client, mut begun) = port.settle().await;
+    drop(client);
+    let mut client = port.come_back("session/load", 0).await;
+    client.hear_json().await;
+    begun.agent.say(&permission(7)).await;
+    client.hear_json().await;
+    client
+        .say(&request(2, "session/close", json!({"sessionId": "s1"})))
+        .await;
+    let asked = begun.agent.hear_json().await;
+    assert_eq!(asked["method"], "session/close");
+    begun
+        .agent
+        .say(&result(asked["id"].clone(), json!({})))
+        .await;
+    assert_eq!(client.hear_json().await["id"], 2);
+    drop(client);
+
+    let mut guest = port.enter();
+    guest.client.say(&initialize(0, json!({}))).await;
+    guest.client.hear_json().await;
+    let load = request(1, "session/load", json!({"sessionId": "s1"}));
+    guest.client.say(&load).await;
+    assert!(within(guest.reception).await.unwrap().is_some());
 }

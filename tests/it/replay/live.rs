@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acp_relay::transport::{Endpoint, Farewell, registry};
+use acp_relay::transport::{Endpoint, Farewell, Setup, registry};
 use tokio::time::Instant;
 
 use super::stage::TALK;
@@ -105,7 +105,9 @@ async fn what_cannot_be_played_is_told_before_a_client_comes() {
     let path = dir.path().join("x");
     let check = |text: String| {
         let to: Endpoint = text.parse().unwrap();
-        registry::check(&to).unwrap_err().to_string()
+        registry::check(&to, &Setup::default())
+            .unwrap_err()
+            .to_string()
     };
     let there = |path: &std::path::Path| format!("replay:{}", path.display());
     assert!(check(there(&path)).contains("No such file"));

@@ -4,5 +4,6 @@ mod agent;
 mod captures;
 mod client;
 mod live;
+mod overlap;
 mod program;
 mod stage;

@@ -113,6 +113,37 @@ fn bisect_finds_the_first_turn_that_differs() {
 }
 
 #[test]
+fn bisect_finds_the_first_turn_in_which_something_is_met() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = capture(&dir);
+    let not = against(
+        &["bisect"],
+        &file,
+        &file,
+        &["--until", "lint:unknown-value"],
+    );
+    assert_eq!(
+        (not.code, not.stdout.as_str()),
+        (Some(0), "2 turns: not met\n")
+    );
+    let met = |filter: &str, other: &Path, turns: &str| {
+        let outcome = against(&["bisect"], &file, other, &["--until", filter]);
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        let verdict = format!("smallest failing prefix: {turns}, to event ");
+        assert!(outcome.stdout.contains(&verdict), "{outcome:?}");
+        outcome.stdout
+    };
+    // A difference that is not asked for is none.
+    let other = changed(&file, "\"hm\"", "\"zebra\"");
+    assert!(met("from:agent zebra", &other, "2 turns").contains("agent: session/update"));
+    let other = changed(&file, "\"end_turn\"", "\"bored\"");
+    let said = met("kind:result lint:schema-*", &other, "1 turn");
+    assert!(said.contains("bored"), "{said}");
+    let refused = against(&["bisect"], &file, &file, &["--until", "lint"]);
+    assert_eq!(refused.code, Some(64), "{refused:?}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_a_way_out() {
     let dir = tempfile::tempdir().unwrap();
     let file = capture(&dir);

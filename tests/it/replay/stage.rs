@@ -62,8 +62,13 @@ impl House {
 
     /// Says something; what the agent says until it waits.
     pub(super) fn ask(&mut self, text: &str) -> Vec<String> {
-        self.actor.hear(&Frame::from(text.to_owned()), self.now);
+        self.hear(text);
         self.listen()
+    }
+
+    /// Says something, and does not listen yet.
+    pub(super) fn hear(&mut self, text: &str) {
+        self.actor.hear(&Frame::from(text.to_owned()), self.now);
     }
 
     /// What the agent says until it waits for us.

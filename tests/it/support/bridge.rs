@@ -136,6 +136,7 @@ impl Bridge {
                 near_agent,
                 limits,
                 Speech::canonical(),
+                None,
                 taps,
                 &told,
             )

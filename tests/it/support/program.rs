@@ -6,6 +6,7 @@
 )]
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -32,11 +33,16 @@ pub(crate) struct Program {
     stderr: Lines<BufReader<ChildStderr>>,
 }
 
-fn command(args: &[impl AsRef<OsStr>]) -> Command {
+/// The state directory of all programs that are given no other.
+const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
+
+pub(crate) fn command(args: &[impl AsRef<OsStr>]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp-relay"));
     command
         .args(args)
         .env_remove("ACP_RELAY_LOG")
+        .env("ACP_RELAY_STATE_DIR", STATE)
+        .env_remove("ACP_RELAY_CONFIG")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -46,11 +52,26 @@ fn command(args: &[impl AsRef<OsStr>]) -> Command {
 
 /// Runs the program to its end with `input` on a stdin that ends after it.
 pub(crate) async fn run(args: &[impl AsRef<OsStr>], input: &str) -> Outcome {
-    let mut child = command(args).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
+    run_command(command(args), input).await
+}
+
+/// The same with a state directory of its own.
+pub(crate) async fn run_in(state: &Path, args: &[impl AsRef<OsStr>]) -> Outcome {
+    let mut command = command(args);
+    command.env("ACP_RELAY_STATE_DIR", state);
+    run_command(command, "").await
+}
+
+/// The same, with a command that was changed.
+pub(crate) async fn run_command(mut command: Command, input: &str) -> Outcome {
+    let mut child = command.spawn().unwrap();
+    let stdin = child.stdin.take();
     let input = input.to_owned();
-    // A program that fails at once does not read it.
-    let write = tokio::spawn(async move { stdin.write_all(input.as_bytes()).await });
+    let write = tokio::spawn(async move {
+        // A program that fails at once does not read it.
+        drop(stdin?.write_all(input.as_bytes()).await);
+        Some(())
+    });
     let output = timeout(PATIENCE, child.wait_with_output());
     let output = output.await.expect("the program hangs").unwrap();
     drop(write.await);
@@ -63,7 +84,19 @@ pub(crate) async fn run(args: &[impl AsRef<OsStr>], input: &str) -> Outcome {
 
 impl Program {
     pub(crate) fn start(args: &[impl AsRef<OsStr>]) -> Self {
-        let mut child = command(args).spawn().unwrap();
+        Self::of(command(args))
+    }
+
+    /// The same with a state directory of its own.
+    pub(crate) fn start_in(state: &Path, args: &[impl AsRef<OsStr>]) -> Self {
+        let mut command = command(args);
+        command.env("ACP_RELAY_STATE_DIR", state);
+        Self::of(command)
+    }
+
+    /// The same, with a command that was changed.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         Self {
             stdin: child.stdin.take(),
             stdout: BufReader::new(child.stdout.take().unwrap()),

@@ -269,6 +269,26 @@ fn a_peer_that_closes_is_answered() {
 }
 
 #[test]
+fn a_close_without_a_code_or_with_1000_is_on_purpose() {
+    run(async {
+        let closes = [
+            (None, true),
+            (Some(CloseCode::Normal), true),
+            (Some(CloseCode::Away), false),
+            (Some(CloseCode::Error), false),
+        ];
+        for (code, wanted) in closes {
+            let (mut client, mut server) = open(&setup()).await;
+            let reason = Utf8Bytes::from_static("bye");
+            let frame = code.map(|code| CloseFrame { code, reason });
+            client.close(frame).await.unwrap();
+            assert!(next(&mut *server.rx).await.is_none());
+            assert_eq!(server.rx.ended_on_purpose(), wanted, "{code:?}");
+        }
+    });
+}
+
+#[test]
 fn a_peer_that_never_answers_our_close_is_left() {
     // Virtual time: the two seconds pass at once when nothing else can happen.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -294,6 +314,7 @@ fn a_peer_that_goes_without_a_word_just_ends_the_stream() {
         drop(client.into_inner());
         assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
         assert!(next(&mut *server.rx).await.is_none());
+        assert!(!server.rx.ended_on_purpose());
     });
 }
 
@@ -389,13 +410,13 @@ fn who_asks_for_something_else_gets_http() {
             (
                 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n".to_owned(),
                 "400",
-                "HTTP",
+                "no HTTP/1.1\n",
             ),
-            (many.clone(), "431", "Too Large"),
+            (many.clone(), "431", "too many fields\n"),
             (
                 request("GET", &[("A", &"b".repeat(40_000))]),
                 "431",
-                "Too Large",
+                "is too long",
             ),
         ];
         for (request, status, word) in cases {

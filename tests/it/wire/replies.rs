@@ -43,8 +43,8 @@ fn errors_carry_the_id_as_spelled_and_say_whose_they_are() {
 
 #[test]
 fn flaws_are_answered_under_the_id_that_is_safe_to_use() {
-    let deep = format!(r#"{{"id":7,"method":"m","params":{}"#, "[".repeat(200));
-    let deep_answer = format!(r#"{{"id":7,"result":{}"#, "[".repeat(200));
+    let deep = format!(r#"{{"id":7,"method":"m","params":{}"#, "[".repeat(2000));
+    let deep_answer = format!(r#"{{"id":7,"result":{}"#, "[".repeat(2000));
     let cases = [
         (r#"{"id":7,"method":"m","#, -32700, Id::Null),
         ("nonsense", -32700, Id::Null),

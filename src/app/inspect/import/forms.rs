@@ -7,8 +7,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::trace;
-use crate::app::lines::{Holds, Lines};
 use crate::canon;
+use crate::recording::capture::{Holds, Lines};
 use crate::recording::members;
 use crate::wire::{Frame, Side};
 
@@ -152,10 +152,10 @@ fn lines(text: &[u8]) -> Capture {
     let mut last = 0;
     // Reading from memory does not fail.
     for line in Lines::new(text).flatten() {
-        let Holds::Message { from, message, .. } = line.holds else {
+        let Holds::Message { from, message, .. } = &line.holds else {
             continue;
         };
-        let verdict = conversation.hear(from, &message);
+        let verdict = conversation.hear(*from, message);
         if from.is_none() {
             capture.form = "bare messages";
         }
@@ -169,20 +169,13 @@ fn lines(text: &[u8]) -> Capture {
             }
         });
         if from.is_some() {
-            last = time(&line.bytes).unwrap_or(last);
+            last = line.micros().unwrap_or(last);
         }
-        let bytes = message.into_bytes().to_vec();
+        let bytes = message.as_bytes().to_vec();
         let item = Item::heard(last, sender.other(), bytes);
         capture.items.push(item);
     }
     capture
-}
-
-/// The `ts` of a capture's line.
-fn time(line: &[u8]) -> Option<u64> {
-    let (_, at) = members(line).find(|(name, _)| *name == b"ts")?;
-    let value: Value = serde_json::from_slice(&line[at]).ok()?;
-    Some(micros(&value, 1e6))
 }
 
 impl Item {

@@ -1,17 +1,20 @@
 // One event in full: the bytes it had, what was made of it and by which rules, and its pair.
 
 class Detail {
-  constructor(box, source, jump) {
-    Object.assign(this, { box, source, jump, at: 0 });
+  constructor(box, source, jump, narrow) {
+    Object.assign(this, { box, source, jump, narrow, at: 0 });
   }
 
   /** Shows a row; findings about it stand first. */
-  async show(row, findings) {
+  async show(row) {
     const turn = ++this.at;
     const fact = facts(row);
     const body = el("div", "body", el("p", "soft", "reading…"));
     const head = this.head(fact);
-    for (const finding of findings) head.append(el("div", "finding", line("id", finding.id, 60), line("", finding.text)));
+    for (const one of fact.lint) {
+      const only = button("id", one.id, () => this.narrow(`lint:${one.id}`), "Show all of these");
+      head.append(el("div", `finding ${one.weight}`, only, el("p", "", one.says, " ", line("", one.what, 400))));
+    }
     this.box.replaceChildren(head, body);
     this.box.hidden = false;
     this.box.scrollTop = 0;
@@ -41,9 +44,9 @@ class Detail {
     const facts = el("dl", "");
     const put = (name, value) => value && facts.append(el("dt", "", name), el("dd", "", value));
     if (fact.kind in KINDS) {
-      put("method", fact.method !== fact.title && fact.method ? line("", fact.method) : null);
+      put("method", fact.method ? this.only("method", fact.method, fact.method) : null);
       put("id", fact.id === undefined ? null : line("", JSON.stringify(fact.id), 60));
-      put("session", fact.session ? line("", fact.session, 60) : null);
+      put("session", fact.session ? this.only("session", fact.session, fact.session) : null);
       const isAsk = fact.kind === "request";
       if (isAsk) put("answer", fact.answered ? this.link(fact.answered, `event ${fact.answered}, after ${took(fact.took)}`) : "none in this recording");
       else if (fact.asked) put("request", this.link(fact.asked, `event ${fact.asked}, ${took(fact.took)} before`));
@@ -52,6 +55,14 @@ class Detail {
     put("made from", fact.of ? this.link(fact.of, `event ${fact.of}`) : null);
     if (facts.children.length) head.append(facts);
     return head;
+  }
+
+  /** A value that the sequence can be narrowed to. */
+  only(field, value, words) {
+    const term = /^[^\s"\\():<>=*]+$/.test(value) ? value : JSON.stringify(value);
+    const made = button("only", "", () => this.narrow(`${field}:${term}`), `Filter: ${field}:…`);
+    made.append(line("", words, 80));
+    return made;
   }
 
   link(n, words) {

@@ -16,6 +16,7 @@ function facts(row) {
     answered: row.answered,
     took: row.took,
     short: row.short === true,
+    lint: list(row.lint),
     ...(typeof row.says === "string" ? { say: row.says } : {}),
   }));
 }

@@ -145,7 +145,7 @@ class Dropped {
     const place = n === undefined ? null : rows.filter((i) => this.items[i].n < n).length;
     const window = rows.slice(from, from + count);
     return {
-      total: rows.length, seen: this.items.length, events: this.items.length, from, place,
+      total: rows.length, seen: this.items.length, done: true, events: this.items.length, from, place,
       rows: await Promise.all(window.map((i) => this.row(i, !q && !all))),
     };
   }
@@ -164,14 +164,12 @@ class Dropped {
     return line ? { ...row, line } : { ...row, fault: "the line is not what was written: it was changed or damaged" };
   }
 
-  /** A word has to stand in the line, in whatever case. */
+  /** What a filter lets through. */
   async sift(q, all) {
     const key = `${q} ${all} ${this.items.length}`;
     const known = this.sieves.get(key);
     if (known) return known;
-    const words = (q.toLowerCase().match(/(?:[^\s"]|"[^"]*"?)+/g) ?? [])
-      .map((word) => word.replaceAll('"', ""))
-      .map((word) => (word.startsWith("-") && word.length > 1 ? [false, word.slice(1)] : [true, word]));
+    const filter = new Filter(q);
     const found = [];
     for (let i = 0; i < this.items.length; ) {
       let end = i;
@@ -182,13 +180,25 @@ class Dropped {
       const block = new Uint8Array(await this.file.slice(first.at, last.at + last.length).arrayBuffer());
       for (; i < end; i++) {
         const item = this.items[i];
-        if (item.kind === "passed" && !all) continue;
-        const line = decoder.decode(block.subarray(item.at - first.at, item.at - first.at + item.length)).toLowerCase();
-        if (words.every(([wanted, word]) => holds(line, word) === wanted)) found.push(i);
+        if (item.kind === "damaged" || (item.kind === "passed" && !all)) continue;
+        const bytes = block.subarray(item.at - first.at, item.at - first.at + item.length);
+        const line = parseLine(bytes, true);
+        if (line && filter.matches(line, decoder.decode(bytes), { took: this.took(item), lint: [] })) found.push(i);
       }
     }
+    this.sieves.clear();
     this.sieves.set(key, found);
     return found;
+  }
+
+  /** From a request to its answer; both have it. */
+  took(item) {
+    const ask = this.answers.get(item.n) ?? this.asks.get(item.n);
+    return ask?.answer && (item.n === ask.n || item.n === ask.answer.n) ? ask.answer.t - ask.t : null;
+  }
+
+  async findings() {
+    return { findings: [] };
   }
 
   async turns(from) {
@@ -214,18 +224,6 @@ class Dropped {
 }
 
 const decoder = new TextDecoder();
-const PARTS = { method: "me", kind: "is", session: "s", from: "d", id: "id" };
-
-/** Whether a word of a filter holds for a line, both in lower case. */
-function holds(line, word) {
-  const [, part, rest] = /^(method|kind|session|from|id):(.*)$/.exec(word) ?? [];
-  if (!part) return line.includes(word);
-  const value = member(line, PARTS[part]) ?? (part === "kind" ? member(line, "k") : null);
-  if (value === null) return false;
-  if (part === "from") return (value === '">"' ? "client" : "agent").includes(rest);
-  return part === "id" ? value === rest : value.includes(rest);
-}
-
 const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
   for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ 0x82f63b78 : byte >>> 1;
   return byte;

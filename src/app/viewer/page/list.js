@@ -124,6 +124,12 @@ class List {
     const loading = this.fetch(at * WINDOW, WINDOW)
       .then((rows) => {
         if (generation !== this.generation) return;
+        // What did not change stays the element it was: somebody may be clicking on it.
+        rows.forEach((row, place) => {
+          row.spelled = JSON.stringify(row);
+          const before = Array.isArray(known) ? known[place] : undefined;
+          if (before?.spelled === row.spelled) row.element = before.element;
+        });
         this.windows.delete(at);
         this.windows.set(at, rows);
         if (this.windows.size > WINDOWS) this.windows.delete(this.windows.keys().next().value);
@@ -148,7 +154,9 @@ class List {
       made.push(row ? (row.element ??= this.render(row)) : el("div", "row waiting"));
       if (row) this.mark?.(row, row.element);
     }
-    this.rows.replaceChildren(...made);
+    const shown = this.rows.children;
+    const same = shown.length === made.length && made.every((one, at) => one === shown[at]);
+    if (!same) this.rows.replaceChildren(...made);
     this.drawn?.(first, last);
   }
 }

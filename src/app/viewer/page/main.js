@@ -1,15 +1,18 @@
 // The page as a whole: what is looked at, what is selected, the keys.
 
-const view = { source: null, state: null, selected: null, findings: [], all: false, tab: "sequence" };
+const view = { source: null, state: null, selected: null, q: "", all: false, tab: "sequence" };
+const TABS = ["sequence", "turns", "findings"];
 const KEYS = [
   ["j  k", "next and previous event"], ["g  G", "first and last"], ["Enter", "open the event"], ["Esc", "close, clear"],
-  ["/", "filter"], ["p", "the request or answer that belongs to it"], ["t", "sequence or turns"],
+  ["/", "filter"], ["p", "the request or answer that belongs to it"], ["t", "sequence, turns, findings"], ["n  N", "next and previous finding"],
   ["c", "fold runs of chunks"], ["f", "follow what is being recorded"], ["d", "dark or light"], ["?", "these keys"],
 ];
 const WORDS = [
-  ["permission", "anywhere in the line"], ["method:session/prompt", "of that method, answers too"],
-  ["kind:error", "request, notification, result, error, stderr …"], ["from:agent", "who sent it"],
-  ["session:0199", "of that session"], ["-kind:notification", "not that"],
+  ["permission", "a word, or \"some words\", anywhere in the message"], ["method:session/*", "of that method, answers too"],
+  ["kind:error", "request, notification, answer, stderr, mark …"], ["from:agent", "who said it"],
+  ["session:0199", "of the session that begins so"], ["update:tool_call*", "the kind of a session/update"],
+  ["dur>2s  t<1m  size>10k", "how long, when, how large"], ["lint:*  rule:goose/*", "where the linter found something, or a rule changed it"],
+  ["not  or  ( )", "join them"],
 ];
 
 const rows = new List($("list"), async (from, count) => {
@@ -22,7 +25,7 @@ const timeline = new Timeline($("bars"), (at) => (at === undefined ? restart() :
 /** What narrows the list. */
 function asked() {
   const [t0, t1] = timeline.range ?? [];
-  return { q: $("filter").value.trim(), all: view.all ? "1" : "", t0, t1 };
+  return { q: view.q, all: view.all ? "1" : "", t0, t1 };
 }
 
 rows.mark = (row, element) => {
@@ -31,7 +34,7 @@ rows.mark = (row, element) => {
   const pair = selected?.asked && selected.asked === fact.asked && selected.i !== fact.i;
   element.classList.toggle("selected", selected?.i === fact.i);
   element.classList.toggle("pair", Boolean(pair));
-  element.classList.toggle("found", view.findings.some((finding) => finding.n === fact.n));
+  element.classList.toggle("found", fact.lint.length > 0);
   element.setAttribute("aria-selected", String(selected?.i === fact.i));
 };
 rows.drawn = (first, last) => {
@@ -43,13 +46,13 @@ rows.drawn = (first, last) => {
 function listed(answer) {
   const before = rows.total;
   rows.grow(answer.total);
-  const sifting = answer.seen < answer.events;
-  $("count").textContent = $("filter").value.trim() || timeline.range
+  const sifting = !answer.done;
+  $("count").textContent = view.q || timeline.range
     ? `${grouped(answer.total)} of ${grouped(answer.events)} events${sifting ? `, ${Math.floor((answer.seen * 100) / answer.events)} % searched` : ""}`
     : many(answer.events, "event");
   const nothing = answer.total === 0 && !sifting && answer.events > 0;
   $("empty").hidden = !nothing || view.tab !== "sequence";
-  $("empty").textContent = nothing ? "Nothing here goes with this filter. Esc clears it." : "";
+  if (nothing) $("empty").textContent = "Nothing here goes with this filter. Esc clears it.";
   if (view.following && answer.total !== before) rows.go(Infinity);
   if (sifting) {
     clearTimeout(view.again);
@@ -83,8 +86,9 @@ async function look(source) {
   view.selected = null;
   view.live = false;
   view.turns = new Turns($("turns"), source, (i) => openItem(i));
-  view.detail = new Detail($("detail"), source, jump);
+  view.detail = new Detail($("detail"), source, jump, narrow);
   view.detail.hide();
+  view.findings = new Findings($("lint"), source, jump, narrow);
   $("turns").replaceChildren();
   timeline.range = null;
   restart();
@@ -94,13 +98,12 @@ async function look(source) {
     tell(state);
     if (!source.live) return;
     try {
-      await Promise.all([count(), view.tab === "turns" && view.turns.update()]);
+      await Promise.all([count(), view.tab === "turns" && view.turns.update(), view.tab === "findings" && lint()]);
       rows.refresh();
       await new Promise((done) => setTimeout(done, 120));
-      const { revision } = state;
-      const whole = state.bytes >= state.of;
+      const { revision, bytes, of } = state;
       while (view.source === source && state.revision === revision) state = await source.state(revision);
-      if (whole) grew();
+      if (bytes >= of && state.bytes > bytes) grew();
     } catch (error) {
       if (view.source === source) trouble(error);
       return;
@@ -121,8 +124,10 @@ function grew() {
 /** Says how the recording stands. */
 function tell(state) {
   view.state = state;
-  view.findings = list(state.findings);
-  const { header } = state;
+  const { header, lint } = state;
+  $("found").hidden = !lint?.total;
+  $("found").textContent = grouped(lint?.total ?? 0);
+  $("found").className = text(list(lint?.rules)[0]?.weight);
   document.title = `${state.name} · acp-relay`;
   const about = $("about");
   about.replaceChildren(line("name", state.name, 60));
@@ -131,21 +136,61 @@ function tell(state) {
     about.append(line("peers", `${peer(header.client)} ⇄ ${peer(header.agent)}`, 120), line("began", text(header.began).replace("T", " "), 30));
   }
   const done = state.bytes >= state.of;
-  const errors = button("bad", many(state.errors, "error"), () => {
-    $("filter").value = "kind:error";
-    tab("sequence");
-    restart();
-  }, "Show them");
+  const errors = button("bad", many(state.errors, "error"), () => narrow("kind:error"), "Show them");
+  const linting = done && lint && lint.seen < state.events && state.events > 0;
   const words = [
     took(state.lasted), size(state.of), many(state.turns, "turn"),
     state.errors ? errors : null, state.damaged ? many(state.damaged, "damaged line") : null,
     done ? (state.ended ? null : "not ended") : `reading, ${Math.floor((state.bytes * 100) / state.of)} %`,
+    linting && lint.seen ? `linting, ${Math.floor((lint.seen * 100) / state.events)} %` : null,
     state.trouble ? `cannot be read further: ${state.trouble}` : null,
   ];
   $("state").replaceChildren(...words.filter(Boolean).map((word) => word instanceof Node ? word : line(/damaged|cannot/.test(word) ? "bad" : "", word, 200)));
   $("top").classList.toggle("live", Boolean(view.live && !state.ended && done));
-  $("findings").replaceChildren(...view.findings.slice(0, 20).map((finding) => button("finding", `${finding.id}`, () => jump(finding.n), finding.text)));
   timeline.show(state);
+}
+
+/** Reads the filter; what is wrong with it is said, and the list stays as it was. */
+function filtered() {
+  const fault = $("fault");
+  const asked = $("filter").value;
+  try {
+    const filter = new Filter(asked);
+    fault.hidden = true;
+    if (filter.fields.has("lint") && !view.source.live) {
+      fault.replaceChildren("This page does not lint by itself: look at the file with acp-relay inspect open.");
+      fault.hidden = false;
+    }
+  } catch (error) {
+    if (!(error instanceof FilterFault)) throw error;
+    const { from, to } = error;
+    const marked = el("mark", "", ...shown(asked.slice(from, Math.max(to, from + 1)) || " ", false));
+    fault.replaceChildren(el("code", "", ...shown(asked.slice(0, from), false), marked, ...shown(asked.slice(Math.max(to, from + 1)), false)), error.message);
+    fault.hidden = false;
+    return;
+  }
+  if (view.q === asked.trim()) return;
+  view.q = asked.trim();
+  restart();
+}
+
+/** Shows only what goes with a filter. */
+function narrow(filter) {
+  $("filter").value = filter;
+  if (view.tab !== "sequence") tab("sequence");
+  filtered();
+}
+
+/** Shows what the linter has found. */
+async function lint() {
+  const { lint, events } = view.state;
+  await view.findings.update(lint);
+  const none = !lint?.total;
+  const busy = lint && lint.seen < events;
+  if (view.tab !== "findings") return;
+  $("empty").hidden = !none;
+  $("empty").textContent = !lint ? "This page does not lint by itself: look at the file with acp-relay inspect open."
+    : busy ? "Nothing so far." : "The linter has found nothing.";
 }
 
 function trouble(error) {
@@ -166,15 +211,14 @@ async function select(place, open) {
 }
 
 function show(row) {
-  const n = facts(row).n;
   document.body.classList.add("open");
-  view.detail.show(row, view.findings.filter((finding) => finding.n === n)).then(() => rows.layOut());
+  view.detail.show(row).then(() => rows.layOut());
 }
 
 function unselect() {
   document.body.classList.remove("open");
   view.detail.hide();
-  (view.tab === "turns" ? $("turns") : $("list")).focus();
+  focusView();
 }
 
 /** Goes to the event with number `n`, wherever it is. */
@@ -184,8 +228,9 @@ async function jump(n) {
   let there = answer.total > answer.place && (await rows.rowAt(answer.place));
   if (!there || facts(there).n !== n) {
     // It is filtered away, or folded: without a filter it is there.
-    $("filter").value = "";
-    timeline.clear();
+    timeline.range = null;
+    view.q = $("filter").value = "";
+    timeline.draw();
     restart();
     answer = await view.source.rows({ ...asked(), n, count: 0 });
     listed(answer);
@@ -209,21 +254,41 @@ async function openItem(i) {
 
 function tab(name) {
   view.tab = name;
-  for (const one of ["sequence", "turns"]) $(`tab-${one}`).setAttribute("aria-selected", String(one === name));
+  for (const one of TABS) $(`tab-${one}`).setAttribute("aria-selected", String(one === name));
   $("list").hidden = $("lanes").hidden = name !== "sequence";
   $("turns").hidden = name !== "turns";
+  $("lint").hidden = name !== "findings";
   $("empty").hidden = true;
   if (name === "turns") {
     view.turns?.update().then(() => {
       const none = view.turns.known.length === 0;
       $("empty").hidden = !none || view.tab !== "turns";
-      $("empty").textContent = none ? "There is no prompt in this recording." : "";
+      if (none) $("empty").textContent = "There is no prompt in this recording.";
     }).catch(trouble);
-    $("turns").focus();
+  } else if (name === "findings") {
+    if (view.state) lint().catch(trouble);
   } else {
     rows.layOut();
-    $("list").focus();
+    count().catch(trouble);
   }
+  focusView();
+}
+
+function focusView() {
+  $({ sequence: "list", turns: "turns", findings: "lint" }[view.tab]).focus();
+}
+
+/** Goes to the next event that something was found at, or the one before. */
+async function finding(by) {
+  if (!view.source.live) return;
+  const at = view.selected ? facts(view.selected).i : by > 0 ? -1 : Infinity;
+  const asked = { q: "lint:*", all: "1" };
+  // Where the selected event stands among them, had it a finding.
+  const range = by > 0 ? { i0: at + 1 } : { i1: Math.min(at - 1, 4294967295) };
+  if (by < 0 && at < 1) return;
+  let answer = await view.source.rows({ ...asked, ...range, count: 1 });
+  if (by < 0 && answer.total > 1) answer = await view.source.rows({ ...asked, ...range, from: answer.total - 1, count: 1 });
+  if (answer.rows.length) await jump(facts(answer.rows[0]).n);
 }
 
 function fold(on) {
@@ -252,7 +317,7 @@ function help() {
     for (const [key, words] of list) made.append(el("div", "", el("dt", "", ...key.split("  ").map((one) => el("kbd", "", one))), el("dd", "", words)));
     return made;
   };
-  box.replaceChildren(table("Keys", KEYS), table("Filter", WORDS), button("tool", "close", () => box.close()));
+  box.replaceChildren(button("tool", "close", () => box.close()), table("Keys", KEYS), table("Filter", WORDS));
   box.showModal();
 }
 
@@ -260,14 +325,12 @@ function help() {
 function less() {
   if (!$("detail").hidden) unselect();
   else if (timeline.range) timeline.clear();
-  else if ($("filter").value) {
-    $("filter").value = "";
-    restart();
-  } else if (view.selected) {
+  else if ($("filter").value) narrow("");
+  else if (view.selected) {
     view.selected = null;
     rows.draw();
   }
-  $("list").focus();
+  focusView();
 }
 
 const DOES = {
@@ -276,7 +339,7 @@ const DOES = {
   PageDown: () => step(Math.floor($("list").clientHeight / rows.height)), PageUp: () => step(-Math.floor($("list").clientHeight / rows.height)),
   Enter: () => view.selected && show(view.selected),
   Escape: less, "/": () => $("filter").select(), "?": help, d: theme, c: () => fold(view.all), f: () => follow(!view.following),
-  t: () => tab(view.tab === "turns" ? "sequence" : "turns"),
+  t: () => tab(TABS[(TABS.indexOf(view.tab) + 1) % TABS.length]), n: () => finding(1), N: () => finding(-1),
   p: () => {
     const fact = view.selected && facts(view.selected);
     const other = fact && (fact.kind === "request" ? fact.answered : fact.asked);
@@ -286,7 +349,7 @@ const DOES = {
 
 /** To the next event, or the next turn. */
 function step(by) {
-  if (view.tab === "turns") return void $("turns").scrollBy(0, by * 120);
+  if (view.tab !== "sequence") return void $(view.tab === "turns" ? "turns" : "lint").scrollBy(0, by * 120);
   return select(view.selected ? view.place + by : Math.ceil(rows.top / rows.height));
 }
 
@@ -294,7 +357,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
   const typing = event.target === $("filter");
   if (typing && event.key !== "Escape" && event.key !== "Enter") return;
-  if (typing && event.key === "Enter") return void $("list").focus();
+  if (typing && event.key === "Enter") return void focusView();
   if (event.key === "Enter" && event.target.closest("button, select, .part, summary")) return;
   const act = Object.hasOwn(DOES, event.key) ? DOES[event.key] : null;
   if (!act || !view.source) return;
@@ -311,10 +374,9 @@ $("list").addEventListener("click", (event) => {
 $("list").addEventListener("wheel", (event) => event.deltaY < 0 && follow(false), { passive: true });
 $("filter").addEventListener("input", () => {
   clearTimeout(view.typed);
-  view.typed = setTimeout(() => view.source && restart(), 150);
+  view.typed = setTimeout(() => view.source && filtered(), 150);
 });
-$("tab-sequence").addEventListener("click", () => tab("sequence"));
-$("tab-turns").addEventListener("click", () => tab("turns"));
+for (const name of TABS) $(`tab-${name}`).addEventListener("click", () => tab(name));
 $("fold").addEventListener("click", () => fold(view.all));
 $("follow").addEventListener("click", () => follow(!view.following));
 $("theme").addEventListener("click", theme);
@@ -350,22 +412,34 @@ addEventListener("drop", (event) => {
 $("pick").addEventListener("change", () => lookAt($("pick").files[0]).catch(trouble));
 
 /** The page without a recording. */
-function welcome(words) {
+function welcome(words, waiting) {
   $("welcome")?.remove();
   const box = el("div", "", el("h2", "", "Drop a recording here"), el("p", "", words ?? "It is read in this page alone and sent nowhere."), button("tool", "or choose a file", () => $("pick").click()));
+  if (waiting) box.replaceChildren(el("h2", "", "Nothing to show yet"), el("p", "", words));
   box.id = "welcome";
   $("left").append(box);
 }
 
 async function start() {
   if (!location.protocol.startsWith("http")) return welcome();
-  const all = await Server.recordings();
-  if (!all.length) return welcome("There is no recording in this folder.");
   const choice = $("recordings");
-  all.forEach((one, at) => choice.append(new Option(`${one.name} · ${size(one.bytes)} · ${text(one.agent)}`.replace(UNSEEN_ALL, "·"), at)));
-  choice.hidden = all.length < 2;
+  const offer = (all) => {
+    all.slice(choice.options.length).forEach((one) => choice.append(new Option(`${one.name} · ${size(one.bytes)} · ${text(one.agent)}`.replace(UNSEEN_ALL, "·"), choice.options.length)));
+    choice.hidden = all.length < 2;
+  };
+  let all = await Server.recordings();
+  if (!all.length) welcome("There is no recording here yet. The first one is shown as soon as it begins.", true);
+  while (!all.length) {
+    await new Promise((done) => setTimeout(done, 1000));
+    all = await Server.recordings();
+  }
+  $("welcome")?.remove();
+  offer(all);
   choice.value = String(all.length - 1);
   choice.addEventListener("change", () => look(new Server(Number(choice.value))).catch(trouble));
+  // Those that begin later are offered when somebody chooses.
+  for (const event of ["pointerdown", "focus"]) choice.addEventListener(event, () => Server.recordings().then(offer).catch(trouble));
+  addEventListener("visibilitychange", () => document.hidden || Server.recordings().then(offer).catch(trouble));
   $("list").focus();
   await look(new Server(all.length - 1));
 }

@@ -11,8 +11,19 @@ function sequenceRow(row) {
   const made = el("div", "row");
   made.setAttribute("role", "option");
   made.dataset.i = fact.i;
-  made.append(el("time", "", clock(fact.t)), fact.hop && fact.kind in KINDS ? arrow(fact) : remark(fact), tail(fact));
+  const time = el("time", "", badge(fact.lint), clock(fact.t));
+  time.title = wall(fact.w);
+  made.append(time, fact.hop && fact.kind in KINDS ? arrow(fact) : remark(fact), tail(fact));
   if (fact.bad) made.classList.add("bad");
+  return made;
+}
+
+/** That something was found, and how bad it is. */
+function badge(lint) {
+  if (!lint.length) return "";
+  const weight = ["error", "warning"].find((weight) => lint.some((one) => one.weight === weight)) ?? "hint";
+  const made = el("i", `badge ${weight}`);
+  made.title = lint.map((one) => `${one.id}: ${one.says}`).join("\n");
   return made;
 }
 

@@ -1,5 +1,6 @@
 // A recording behind the viewer's server: windows of it are asked for, and news is waited for.
-// A source has `state(after)`, `rows(query)`, `turns(from)`, `event(i)`, `rule(id)`.
+// A source has `state(after)`, `rows(query)`, `turns(from)`, `findings(id, from,
+// count)`, `event(i)`, `rule(id)`.
 
 class Server {
   live = true;
@@ -27,6 +28,11 @@ class Server {
 
   async turns(from) {
     return await (await ask(`${this.base}turns?from=${from}`)).json();
+  }
+
+  /** What the linter has found: of a rule, so many from one on. */
+  async findings(id, from, count) {
+    return await (await ask(`${this.base}findings?${new URLSearchParams({ id, from, count })}`)).json();
   }
 
   /** The line of an event; of a long one its beginning, unless it is asked for in full. */

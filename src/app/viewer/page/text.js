@@ -80,6 +80,12 @@ function clock(micros) {
   return hours > 0 ? `${hours}:${rest}` : rest;
 }
 
+/** Seconds since 1970 as a date. */
+function wall(seconds) {
+  const at = new Date(seconds * 1000);
+  return Number.isNaN(at.getTime()) ? "" : at.toISOString().replace("T", " ");
+}
+
 /** Bytes. */
 function size(bytes) {
   if (bytes < 1024) return `${bytes} B`;

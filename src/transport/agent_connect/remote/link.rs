@@ -34,8 +34,9 @@ pub(super) fn open(name: String, agent: impl FnOnce(mpsc::Sender<Frame>) -> Arc<
         peer: Peer {
             name,
             half_close: true,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
         },
         rx: Box::new(Ear { said, over }),
         tx: Box::new(Mouth(Some(agent))),

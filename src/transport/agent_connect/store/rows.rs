@@ -47,13 +47,14 @@ pub(super) fn bury(connection: &Connection, now: Moment) -> Result<Vec<(Run, Str
 pub(in super::super) fn insert_run(
     connection: &Connection,
     run: &Run,
+    owner: &str,
     webhook: Option<&str>,
     keep: usize,
 ) -> Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO runs (id, agent, thread, status, version, created, updated, creation, \
-             outcome, webhook) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, NULL, ?8)",
+             outcome, webhook, owner) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, NULL, ?8, ?9)",
         )?
         .execute(params![
             run.id.to_string(),
@@ -64,6 +65,7 @@ pub(in super::super) fn insert_run(
             run.updated.0,
             run.creation.to_string(),
             webhook,
+            owner,
         ])?;
     let oldest = connection.last_insert_rowid() - i64::try_from(keep).unwrap_or(i64::MAX);
     connection
@@ -108,17 +110,20 @@ pub(in super::super) fn delete_run(connection: &Connection, id: Uuid) -> Result<
 /// The runs that are looked for, of one thread if it is named, the latest first.
 pub(in super::super) fn find_runs(
     connection: &Connection,
+    owner: &str,
     thread: Option<Uuid>,
     wanted: &search::Runs,
 ) -> Result<Vec<Run>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {RUN} FROM runs WHERE (?1 IS NULL OR thread = ?1) AND (?2 IS NULL OR status = ?2) \
-         AND (?3 IS NULL OR agent = ?3) ORDER BY n DESC"
+         AND (?3 IS NULL OR agent = ?3) AND owner = ?4 ORDER BY n DESC"
     ))?;
     let thread = thread.map(|id| id.to_string());
     let agent = wanted.agent.map(|id| id.to_string());
-    let found =
-        statement.query_map(params![thread, wanted.status.map(Status::word), agent], run)?;
+    let found = statement.query_map(
+        params![thread, wanted.status.map(Status::word), agent, owner],
+        run,
+    )?;
     let fits = |run: &Result<Run>| {
         let Ok(run) = run else {
             return true;
@@ -133,12 +138,13 @@ pub(in super::super) fn find_runs(
 pub(in super::super) fn insert_thread(
     connection: &Connection,
     thread: &Thread,
+    owner: &str,
     most: usize,
 ) -> Result<bool> {
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let made = connection
         .prepare_cached(
-            "INSERT OR IGNORE INTO threads SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 \
+            "INSERT OR IGNORE INTO threads SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?9 \
              WHERE (SELECT count(*) FROM threads) < ?8",
         )?
         .execute(params![
@@ -150,6 +156,7 @@ pub(in super::super) fn insert_thread(
             text(&thread.metadata),
             thread.setup.to_string(),
             most,
+            owner,
         ])?;
     Ok(made == 1)
 }
@@ -176,6 +183,24 @@ pub(in super::super) fn read_thread(connection: &Connection, id: Uuid) -> Result
         .prepare_cached(&format!("SELECT {THREAD} FROM threads WHERE id = ?1"))?
         .query_row([id.to_string()], thread)
         .optional()
+}
+
+/// Whether the thread is this principal's.
+pub(in super::super) fn owns_thread(
+    connection: &Connection,
+    owner: &str,
+    id: Uuid,
+) -> Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM threads WHERE id = ?1 AND owner = ?2")?
+        .exists([&id.to_string(), owner])
+}
+
+/// Whether the run is this principal's.
+pub(in super::super) fn owns_run(connection: &Connection, owner: &str, id: Uuid) -> Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM runs WHERE id = ?1 AND owner = ?2")?
+        .exists([&id.to_string(), owner])
 }
 
 /// Forgets a thread, its turns and its runs.
@@ -206,15 +231,16 @@ pub(in super::super) fn thread_status(connection: &Connection, id: Uuid) -> Resu
 /// The threads that are looked for, as they are shown, the latest first.
 pub(in super::super) fn find_threads(
     connection: &Connection,
+    owner: &str,
     wanted: &search::Threads,
 ) -> Result<Vec<Value>> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {THREAD} FROM threads ORDER BY created DESC, id"
+        "SELECT {THREAD} FROM threads WHERE owner = ?1 ORDER BY created DESC, id"
     ))?;
     let mut found = Vec::new();
     let mut passed = 0;
     let Page { limit, offset } = wanted.page;
-    for thread in statement.query_map([], thread)? {
+    for thread in statement.query_map([owner], thread)? {
         let thread = thread?;
         if !has_all(&thread.metadata, &wanted.metadata) {
             continue;
@@ -367,7 +393,7 @@ mod tests {
             run(3, Status::Success),
         ];
         for run in &runs {
-            insert_run(&connection, run, Some("https://x"), 10).expect("inserted");
+            insert_run(&connection, run, "o", Some("https://x"), 10).expect("inserted");
         }
         let orphans = bury(&connection, Moment(2)).expect("buried");
         assert_eq!(orphans.len(), 2);

@@ -12,12 +12,14 @@ const OURS: i64 = 0x4143_5052;
 const STEPS: &[&str] = &["
 CREATE TABLE threads (
     id TEXT PRIMARY KEY, agent TEXT, session TEXT, created INTEGER NOT NULL,
-    updated INTEGER NOT NULL, metadata TEXT NOT NULL, setup TEXT NOT NULL
+    updated INTEGER NOT NULL, metadata TEXT NOT NULL, setup TEXT NOT NULL,
+    owner TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE runs (
     n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,
     thread TEXT, status TEXT NOT NULL, version INTEGER NOT NULL, created INTEGER NOT NULL,
-    updated INTEGER NOT NULL, creation TEXT NOT NULL, outcome TEXT, webhook TEXT
+    updated INTEGER NOT NULL, creation TEXT NOT NULL, outcome TEXT, webhook TEXT,
+    owner TEXT NOT NULL
 );
 CREATE INDEX runs_by_thread ON runs (thread, n);
 CREATE INDEX runs_by_status ON runs (status, n);
@@ -96,7 +98,7 @@ mod tests {
                 connection.execute_batch(&marks).expect("marks");
                 connection
                     .execute(
-                        "INSERT INTO threads VALUES ('t', NULL, NULL, 1, 1, '{}', '{}')",
+                        "INSERT INTO threads VALUES ('t', NULL, NULL, 1, 1, '{}', '{}', 'o')",
                         [],
                     )
                     .expect("a row");

@@ -13,10 +13,7 @@ use hyper::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
-#[cfg(target_os = "linux")]
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
@@ -26,10 +23,6 @@ use crate::transport::{Endpoint, OpenError, Setup, Web, failure, tcp, tls};
 /// How long the connection that showed that the server is there may wait for the first request.
 /// Servers close those that wait too long, and a request must not meet that.
 const FRESH: Duration = Duration::from_secs(3);
-
-/// How long what we send may stay unconfirmed by the other machine.
-#[cfg(target_os = "linux")]
-const UNHEARD: Duration = Duration::from_secs(60);
 
 /// Makes connections to one server.
 #[derive(Clone)]
@@ -79,7 +72,6 @@ impl Place {
     async fn dial(&self) -> Result<Socket, OpenError> {
         let Self { to, web, setup, .. } = self;
         let stream = tcp::dial(to, &web.host, web.port, setup).await?;
-        give_up_in_time(&stream);
         let Some(connector) = &self.tls else {
             return Ok(Socket::new(stream, false));
         };
@@ -97,18 +89,6 @@ impl Place {
         self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// A request that vanishes in a network that is gone is missed as soon as a stream that is silent.
-#[cfg(target_os = "linux")]
-fn give_up_in_time(stream: &TcpStream) {
-    let set = SockRef::from(stream).set_tcp_user_timeout(Some(UNHEARD));
-    if let Err(fault) = set {
-        tracing::debug!(%fault, "a socket option could not be set");
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn give_up_in_time(_: &TcpStream) {}
 
 impl Socket {
     fn new(stream: impl Stream + 'static, http2: bool) -> Self {

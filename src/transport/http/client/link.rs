@@ -63,8 +63,9 @@ pub(super) fn link(exchange: Arc<Exchange>) -> Link {
         peer: Peer {
             name: exchange.to.to_string(),
             half_close: false,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
         },
         hold: Box::new(Life {
             _over: exchange.over.clone().drop_guard(),

@@ -35,6 +35,9 @@ const HEAD: Duration = Duration::from_secs(30);
 const GIVE_UP: Duration = Duration::from_secs(60);
 /// What is waited before a stream is opened again when the server says nothing; doubled each time.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Longest of these: servers keep a client that is gone for half a minute or so, and one that comes
+/// when the network is back must not be too late.
+const RARELY: Duration = Duration::from_secs(4);
 /// Longest wait between two tries, whatever the server says.
 const LONGEST: Duration = Duration::from_secs(15);
 /// How long a server is waited for that says when it is ready.
@@ -89,7 +92,7 @@ impl Stream {
     }
 
     async fn run(mut self, ready: watch::Sender<bool>) {
-        let Some(body) = self.open_patiently().await else {
+        let Ok(body) = self.open_patiently().await else {
             // Whoever waits has nothing to wait for.
             let _ = ready.send(true);
             return;
@@ -115,39 +118,45 @@ impl Stream {
             self.events.reopened();
             sleep(self.pause(PAUSE, self.events.retry())).await;
             match self.open_patiently().await {
-                Some(again) => body = again,
-                None if clean => return self.lose(true, &how),
-                None => return self.lose(false, &format!("{how}, and cannot be taken up again")),
+                Ok(again) => body = again,
+                Err(_) if clean => return self.lose(true, &how),
+                Err(why) => {
+                    return self.lose(
+                        false,
+                        &format!("{how}, and cannot be taken up again: {why}"),
+                    );
+                }
             }
         }
     }
 
-    /// Opens the stream; `None` when the server has none, or when the link is over.
-    async fn open_patiently(&mut self) -> Option<Incoming> {
+    /// Opens the stream; why not, when the server has none or the link is over.
+    async fn open_patiently(&mut self) -> Result<Incoming, String> {
         let until = Instant::now() + GIVE_UP;
         let mut pause = PAUSE;
         loop {
             let (why, asked) = match self.open().await {
-                Opened::Open(body) => return Some(body),
+                Opened::Open(body) => return Ok(body),
                 Opened::Absent(refusal) => {
                     let words = refusal.words;
                     tracing::debug!(to = %self.exchange.to, words, "there is no such stream");
                     self.forget();
-                    return None;
+                    return Err(words);
                 }
                 Opened::Over(why) => {
-                    self.exchange.refused(why);
-                    return None;
+                    self.exchange.refused(why.clone());
+                    return Err(why);
                 }
                 Opened::Later(why, asked) => (why, asked),
             };
             let wait = self.pause(pause, asked);
             if Instant::now() + wait > until {
-                self.exchange.lost("opening a stream of messages", why);
-                return None;
+                self.exchange
+                    .lost("opening a stream of messages", why.clone());
+                return Err(why);
             }
             sleep(wait).await;
-            pause = (pause * 2).min(LONGEST);
+            pause = (pause * 2).min(RARELY);
         }
     }
 

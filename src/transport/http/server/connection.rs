@@ -17,6 +17,8 @@ use super::repeated::Repeated;
 use super::routing::Routing;
 use super::streams::{Closed, Given, Lease, Opening, Streams};
 use super::turn::Turns;
+use crate::guard::Principal;
+use crate::transport::Worker;
 use crate::wire::{Frame, IdBuf, Limits};
 
 /// How a connection's messages are told apart on its streams.
@@ -33,10 +35,14 @@ pub(super) enum Manner {
 pub(super) struct Connection {
     /// The name it is asked for by.
     pub(super) id: String,
+    /// Who has opened it, and alone may use it.
+    pub(super) owner: Arc<Principal>,
     pub(super) manner: Manner,
     /// Tells event ids of this connection from those of others.
     pub(super) epoch: u32,
     pub(super) limits: Arc<Limits>,
+    /// Where it is at home.
+    pub(super) worker: Worker,
     state: Mutex<State>,
     /// Told when there is room for another message of the client.
     pub(super) room: Notify,
@@ -92,7 +98,13 @@ pub(super) enum Left {
 pub(super) struct Serving(Arc<Connection>);
 
 impl Connection {
-    pub(super) fn new(id: String, manner: Manner, epoch: u32, limits: &Arc<Limits>) -> Arc<Self> {
+    pub(super) fn new(
+        id: String,
+        owner: &Arc<Principal>,
+        manner: Manner,
+        epoch: u32,
+        limits: &Arc<Limits>,
+    ) -> Arc<Self> {
         let now = Instant::now();
         let keep = match manner {
             Manner::Official => limits.http_replay,
@@ -100,9 +112,11 @@ impl Connection {
         };
         Arc::new(Self {
             id,
+            owner: owner.clone(),
             manner,
             epoch,
             limits: limits.clone(),
+            worker: Worker::here(),
             state: Mutex::new(State {
                 inbound: Inbound::default(),
                 streams: Streams::new(keep, now),

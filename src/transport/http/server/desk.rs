@@ -2,7 +2,7 @@
 //!
 //! Not here: what is done with one (see `routes`).
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use hyper::header::HeaderValue;
 use tokio::sync::mpsc;
@@ -10,12 +10,15 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::body::Room;
+use super::caller::Guest;
 use super::connection::Connection;
-use super::door::Doorkeeper;
 use super::link::link;
 use super::refuse::Refusal;
 use super::register::Register;
-use crate::transport::{Arrival, Link, Manner, OpenError, Setup, Web};
+use super::rules::{AGENTS, Rules};
+use crate::guard::Place;
+use crate::guard::origin::Names;
+use crate::transport::{Arrival, Link, Manner, OpenError, Setup, Web, Worker};
 use crate::wire::Limits;
 
 /// What a listener knows.
@@ -23,7 +26,7 @@ use crate::wire::Limits;
 pub(super) struct Desk {
     /// Where it listens, with the real port.
     pub(super) at: Web,
-    pub(super) doorkeeper: Doorkeeper,
+    pub(super) rules: RwLock<Arc<Rules>>,
     pub(super) register: Arc<Register>,
     pub(super) limits: Arc<Limits>,
     pub(super) bodies: Room,
@@ -35,6 +38,34 @@ pub(super) struct Desk {
 }
 
 impl Desk {
+    /// What kind of place it is.
+    pub(super) fn place(&self) -> Place {
+        match self.rules().doorkeeper.door.names {
+            Names::Loopback { .. } => Place::Loopback,
+            Names::Any => Place::Network,
+        }
+    }
+
+    /// The rules for what begins now.
+    pub(super) fn rules(&self) -> Arc<Rules> {
+        let rules = self.rules.read();
+        Arc::clone(&rules.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set_rules(&self, rules: Rules) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+
+    /// Whether the official endpoint is at `path`, or one of them.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.rules().asked(&self.at.path, path).is_some()
+    }
+
+    /// Whether nobody new is served.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closing.is_cancelled() || self.setup.draining.is_cancelled()
+    }
+
     /// Whether the official endpoint takes messages, not only WebSockets.
     pub(super) fn speaks_http(&self) -> bool {
         self.at.manner == Manner::StreamableHttp
@@ -50,7 +81,9 @@ impl Desk {
         let path = &self.at.path;
         match self.at.manner {
             Manner::Elephant => format!("{path}/rpc and {path}/sse are"),
-            _ => format!("{path} is"),
+            _ if self.rules().front.agents.is_empty() => format!("{path} is"),
+            _ if self.rules().front.names_only => format!("{AGENTS}NAME{path} is"),
+            _ => format!("{path} and {AGENTS}NAME{path} are"),
         }
     }
 
@@ -58,7 +91,7 @@ impl Desk {
     pub(super) fn speaks_elephant(&self) -> bool {
         match self.at.manner {
             Manner::Elephant => true,
-            Manner::StreamableHttp => !self.setup.front.no_elephant,
+            Manner::StreamableHttp => !self.rules().front.no_elephant,
             Manner::WebSocket | Manner::AgentConnect => false,
         }
     }
@@ -67,20 +100,21 @@ impl Desk {
     pub(super) async fn arrive(
         &self,
         connection: &Arc<Connection>,
-        from: &str,
+        guest: &Guest,
     ) -> Result<(), Refusal> {
-        let link = link(connection, &self.register, from.to_owned());
-        self.announce(from, link).await
+        let link = link(connection, &self.register, guest);
+        self.announce(&guest.from, link).await
     }
 
     /// A client has come.
     pub(super) async fn announce(&self, from: &str, link: Link) -> Result<(), Refusal> {
-        if self.closing.is_cancelled() {
+        if self.is_closed() {
             return Err(Refusal::later("the relay is shutting down"));
         }
         let arrival = Arrival {
             from: from.to_owned(),
             finish: Box::pin(async { Ok(link) }),
+            worker: Worker::here(),
         };
         match timeout(self.limits.handshake, self.arrivals.send(arrival)).await {
             Ok(Ok(())) => Ok(()),
@@ -96,14 +130,20 @@ impl Desk {
         let _ = self.arrivals.try_send(Arrival {
             from: from.to_owned(),
             finish: Box::pin(async { Err(fault) }),
+            worker: Worker::here(),
         });
     }
 
     /// The cookie that a new connection is given.
     pub(super) fn cookie(&self) -> Option<HeaderValue> {
-        let pair = self.setup.front.affinity_cookie.as_ref()?;
+        let rules = self.rules();
+        let pair = rules.front.affinity_cookie.as_ref()?;
         let secure = if self.at.tls { "; Secure" } else { "" };
-        let path = &self.at.path;
+        let path = match rules.front.agents.is_empty() {
+            true => &self.at.path,
+            // The same relay is behind all of them.
+            false => "/",
+        };
         let cookie = format!("{pair}; Path={path}; HttpOnly; SameSite=Lax{secure}");
         HeaderValue::from_str(&cookie).ok()
     }

@@ -11,7 +11,8 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::refuse::Refusal;
-use crate::guard::origin::Door;
+use super::routes::upgrades;
+use crate::guard::origin::{self, Door};
 
 /// Says where a browser's request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -42,7 +43,14 @@ impl Doorkeeper {
             None => all(HOST).collect(),
         };
         let admitted = self.door.admit(all(ORIGIN), hosts, all(FETCH_SITE));
-        admitted.map_err(|why| Refusal::stranger(StatusCode::FORBIDDEN, why.to_string()))?;
+        admitted.map_err(|why| {
+            // A client may take the request elsewhere (RFC 9110, 15.5.20), but no handshake.
+            let status = match why {
+                origin::Refusal::Host if !upgrades(request) => StatusCode::MISDIRECTED_REQUEST,
+                _ => StatusCode::FORBIDDEN,
+            };
+            Refusal::stranger(status, why.to_string())
+        })?;
         Ok(Page(fields.get(ORIGIN).cloned()))
     }
 }

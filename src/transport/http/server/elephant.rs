@@ -12,6 +12,7 @@ use hyper::{Method, Request, StatusCode};
 
 use super::answer::{self, Answer};
 use super::body;
+use super::caller::Guest;
 use super::connection::Connection;
 use super::desk::Desk;
 use super::events::Events;
@@ -47,12 +48,12 @@ pub(super) async fn answer(
     desk: &Arc<Desk>,
     route: Route,
     request: Request<Incoming>,
-    from: &str,
+    guest: &Guest,
 ) -> Result<Answer, Refusal> {
     let client = client_id(request.uri().query().unwrap_or_default());
     match (route, request.method()) {
-        (Route::Rpc, &Method::POST) => rpc(desk, client, request, from).await,
-        (Route::Sse, &Method::GET) => sse(desk, client, from).await,
+        (Route::Rpc, &Method::POST) => rpc(desk, client, request, guest).await,
+        (Route::Sse, &Method::GET) => sse(desk, client, guest).await,
         (Route::Rpc, _) => Err(Refusal::method("POST")),
         (Route::Sse, _) => Err(Refusal::method("GET")),
     }
@@ -62,7 +63,7 @@ async fn rpc(
     desk: &Arc<Desk>,
     client: Option<String>,
     request: Request<Incoming>,
-    from: &str,
+    guest: &Guest,
 ) -> Result<Answer, Refusal> {
     let client = client.ok_or_else(nameless)?;
     check_type(request.headers())?;
@@ -71,7 +72,7 @@ async fn rpc(
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
         return Err(Refusal::bad("\"jsonrpc\" must be \"2.0\""));
     }
-    let connection = come(desk, &client, from).await?;
+    let connection = come(desk, &client, guest).await?;
     let _serving = connection.serve();
     let status = match envelope.kind {
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
@@ -83,19 +84,19 @@ async fn rpc(
     })
 }
 
-async fn sse(desk: &Arc<Desk>, client: Option<String>, from: &str) -> Result<Answer, Refusal> {
+async fn sse(desk: &Arc<Desk>, client: Option<String>, guest: &Guest) -> Result<Answer, Refusal> {
     let client = client.ok_or_else(nameless)?;
-    let connection = come(desk, &client, from).await?;
+    let connection = come(desk, &client, guest).await?;
     let lease = connection.open(None, Opening::Takeover);
     let lease = lease.ok_or_else(Refusal::unknown_connection)??;
     Ok(answer::events(Events::new(connection, lease)))
 }
 
 /// The connection of a client, which its first request opens.
-async fn come(desk: &Arc<Desk>, client: &str, from: &str) -> Result<Arc<Connection>, Refusal> {
-    let (connection, new) = desk.register.client(client, &desk.limits);
+async fn come(desk: &Arc<Desk>, client: &str, guest: &Guest) -> Result<Arc<Connection>, Refusal> {
+    let (connection, new) = desk.register.client(client, &guest.principal, &desk.limits);
     if new {
-        desk.arrive(&connection, from).await?;
+        desk.arrive(&connection, guest).await?;
     }
     Ok(connection)
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
+use super::caller::Guest;
 use super::connection::{Connection, Left, Manner};
 use super::register::Register;
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
@@ -28,14 +29,15 @@ struct Mouth {
 }
 
 /// The link of a connection, which is taken out of the register when the link is dropped.
-pub(super) fn link(connection: &Arc<Connection>, register: &Arc<Register>, name: String) -> Link {
+pub(super) fn link(connection: &Arc<Connection>, register: &Arc<Register>, guest: &Guest) -> Link {
     let connection = connection.clone();
     Link {
         peer: Peer {
-            name,
+            name: guest.from.to_string(),
             half_close: false,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
+            principal: Some(guest.principal.clone()),
+            wish: guest.wish.clone(),
         },
         rx: Box::new(Ear {
             connection: connection.clone(),

@@ -6,7 +6,8 @@
 //! `routes`).
 
 use std::io;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use hyper::service::service_fn;
@@ -15,18 +16,22 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::body::Room;
+use super::caller::Caller;
 use super::desk::Desk;
-use super::door::Doorkeeper;
 use super::register::Register;
 use super::routes;
+use super::rules::Rules;
+use super::seat::seat;
 use super::socket::{Socket, Stream};
-use crate::guard::origin::{Door, Names};
-use crate::transport::{Arrival, BoxFuture, Endpoint, Listener, Manner, OpenError, OpenErrorKind};
-use crate::transport::{Setup, Web, failure, tcp, tls};
+use super::strangers::Strangers;
+use crate::guard::Admission;
+use crate::guard::origin::Names;
+use crate::transport::certificate;
+use crate::transport::{Arrival, BoxFuture, Endpoint, Listener, OpenError, OpenErrorKind};
+use crate::transport::{Setup, Web, failure, owner, tcp};
 use crate::wire::Limits;
 
 /// Clients that may wait to be accepted.
@@ -43,6 +48,8 @@ const LEAST_BUFFER: usize = 8 << 10;
 /// A bound port.
 struct Bound {
     at: Endpoint,
+    names: Names,
+    server: Arc<Server>,
     arrivals: mpsc::Receiver<Arrival>,
     faults: mpsc::Receiver<io::Error>,
     /// Tells the server that nobody accepts any more.
@@ -52,7 +59,7 @@ struct Bound {
 /// The server behind it.
 struct Server {
     desk: Arc<Desk>,
-    tls: Option<TlsAcceptor>,
+    strangers: Arc<Strangers>,
     builder: Builder<TokioExecutor>,
     places: Arc<Semaphore>,
     /// The last connection is over after the last client was accepted.
@@ -67,16 +74,7 @@ pub(in crate::transport) async fn listen(
     let Endpoint::Web(web) = at else {
         return Err(OpenError::misplaced(at));
     };
-    let protocols: &[&[u8]] = match web.manner {
-        Manner::WebSocket => &[],
-        _ => &[b"h2", b"http/1.1"],
-    };
-    let tls = if web.tls {
-        Some(tls::acceptor(at, &setup.tls, protocols)?)
-    } else {
-        None
-    };
-    let (socket, port) = tcp::bind(at, &web.host, web.port).await?;
+    let (socket, port) = tcp::bind(at, &web.host, web.port, setup).await?;
     let names = if at.is_loopback() {
         let default_port = web.default_port();
         Names::Loopback { port, default_port }
@@ -87,19 +85,14 @@ pub(in crate::transport) async fn listen(
         port,
         ..web.clone()
     };
+    let rules = Rules::of(at, &web, names, setup)?;
     let (arrive, arrivals) = mpsc::channel(BACKLOG);
     let (report, faults) = mpsc::channel(1);
     let closing = CancellationToken::new();
     let limits = &setup.limits;
     let desk = Arc::new(Desk {
         at: web.clone(),
-        doorkeeper: Doorkeeper {
-            door: Door {
-                origins: setup.front.origins.clone(),
-                hosts: setup.front.hosts.clone(),
-                names,
-            },
-        },
+        rules: RwLock::new(Arc::new(rules)),
         register: Arc::new(Register::default()),
         limits: limits.clone(),
         bodies: Room::new(limits),
@@ -110,14 +103,16 @@ pub(in crate::transport) async fn listen(
     let server = Arc::new(Server {
         builder: builder(limits),
         places: Arc::new(Semaphore::new(limits.http_sockets)),
+        strangers: Strangers::new(limits.strangers),
         desk,
-        tls,
         done: CancellationToken::new(),
     });
     tokio::spawn(server.clone().mend());
-    tokio::spawn(server.accept_all(socket, report));
+    tokio::spawn(server.clone().accept_all(socket, report));
     Ok(Box::new(Bound {
         at: Endpoint::Web(web),
+        names,
+        server,
         arrivals,
         faults,
         _closing: closing.drop_guard(),
@@ -157,6 +152,12 @@ impl Listener for Bound {
     fn address(&self) -> Endpoint {
         self.at.clone()
     }
+
+    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        let desk = &self.server.desk;
+        desk.set_rules(Rules::of(&self.at, &desk.at, self.names, setup)?);
+        Ok(())
+    }
 }
 
 impl Server {
@@ -171,7 +172,7 @@ impl Server {
             }
             let accept = async {
                 let place = self.places.clone().acquire_owned().await;
-                (place, tcp::accept(&socket).await)
+                (place, tcp::accept(&socket, &self.desk.limits).await)
             };
             let (place, accepted) = tokio::select! {
                 accepted = accept => accepted,
@@ -182,10 +183,7 @@ impl Server {
                 Ok((stream, address)) => {
                     let from: Arc<str> = format!("{}://{address}", self.desk.at.scheme()).into();
                     let server = self.clone();
-                    tokio::spawn(async move {
-                        server.serve(stream, from).await;
-                        drop(place);
-                    });
+                    tokio::spawn(server.seat(stream, from, address, place));
                 }
                 Err(fault) => {
                     // Told once at a time; whoever hears it is slower than we are.
@@ -197,15 +195,55 @@ impl Server {
         self.done.cancel();
     }
 
+    /// Has a socket served where it belongs.
+    async fn seat<P: Send + 'static>(
+        self: Arc<Self>,
+        stream: TcpStream,
+        from: Arc<str>,
+        address: SocketAddr,
+        place: P,
+    ) {
+        let Some(caller) = self.caller(&stream, from.clone(), address) else {
+            let what = "too many clients of this address have not shown who they are yet";
+            let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
+            return self.desk.turned_away(&from, fault);
+        };
+        let (workers, register) = (&self.desk.setup.workers, &self.desk.register);
+        let within = self.desk.limits.handshake;
+        let worker = match &self.desk.rules().certificates {
+            None => timeout(within, seat(&stream, register, workers)).await,
+            Some(_) => Ok(workers.pick()),
+        };
+        let Ok(worker) = worker else {
+            let fault = failure::too_slow(&from, "the handshake", within);
+            return self.desk.turned_away(&from, fault);
+        };
+        let moved = stream.into_std();
+        worker.spawn(async move {
+            match moved.and_then(TcpStream::from_std) {
+                Ok(stream) => self.serve(stream, from, caller).await,
+                Err(fault) => {
+                    let fault = failure::not_taken(&from, &fault);
+                    self.desk.turned_away(&from, fault);
+                }
+            }
+            drop(place);
+        });
+    }
+
     /// Serves one socket.
-    async fn serve(self: Arc<Self>, stream: TcpStream, from: Arc<str>) {
+    async fn serve(self: Arc<Self>, stream: TcpStream, from: Arc<str>, mut caller: Caller) {
         let patience = self.desk.limits.http_stall;
-        let stream = match &self.tls {
+        let rules = self.desk.rules();
+        let stream = match &rules.certificates {
             None => Stream::Clear(stream),
             Some(tls) => {
                 let within = self.desk.limits.handshake;
-                match timeout(within, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => Stream::Tls(Box::new(stream)),
+                match timeout(within, tls.acceptor().accept(stream)).await {
+                    Ok(Ok(stream)) => {
+                        caller.certificate = certificate::shown(stream.get_ref().1);
+                        Stream::Tls(Box::new(stream))
+                    }
                     Ok(Err(fault)) => {
                         let what = format!("the client did not open TLS ({fault})");
                         let fault = OpenError::new(OpenErrorKind::Protocol, &from, what);
@@ -219,10 +257,10 @@ impl Server {
             }
         };
         let spoken = Arc::new(Notify::new());
-        let (desk, name, first) = (self.desk.clone(), from.clone(), spoken.clone());
+        let (desk, caller, first) = (self.desk.clone(), Arc::new(caller), spoken.clone());
         let service = service_fn(move |request| {
             first.notify_one();
-            routes::answer(desk.clone(), request, name.clone())
+            routes::answer(desk.clone(), request, caller.clone())
         });
         let io = TokioIo::new(Socket::new(stream, patience));
         let connection = self.builder.serve_connection_with_upgrades(io, service);
@@ -254,6 +292,32 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// What is known of a client before it has said anything; `None` when there is no room for
+    /// another stranger.
+    fn caller(&self, stream: &TcpStream, from: Arc<str>, address: SocketAddr) -> Option<Caller> {
+        let (gate, place) = (&self.desk.rules().gate, self.desk.place());
+        let mut user = None;
+        if gate.asks_for_user(place)
+            && let Ok(near) = stream.local_addr()
+        {
+            user = owner::of_socket(address, near);
+        }
+        let is_known = gate.admission(place) == Admission::Anybody || gate.is_user(user);
+        let stranger = if is_known {
+            None
+        } else {
+            Some(self.strangers.enter(address.ip())?)
+        };
+        Some(Caller {
+            from,
+            address: address.ip(),
+            place,
+            user,
+            certificate: None,
+            stranger: Mutex::new(stranger),
+        })
     }
 
     /// Looks after the connections from time to time.

@@ -2,8 +2,10 @@
 //! elephant.ai's routes come in.
 //!
 //! `listen` is the port and `socket` what stands on it; `desk` is what all requests share. A
-//! request passes `door`, then `routes`, and is answered by `post`, `stream`, `upgrade` or
-//! `elephant` with an `answer`, or refused (`refuse`); `body` reads what it brings. A `connection`
+//! request of a `caller` passes `door`, where pages are told from programs, and shows its
+//! `credential`, before which its socket counts among the `strangers`; by `routes` it is answered
+//! by `post`, `stream`, `upgrade` or `elephant` with an `answer`, or refused (`refuse`; `bare` is
+//! what hyper refuses); `body` reads what it brings. A `connection`
 //! is what a client's requests have in common, kept in the `register`: `inbound` takes its
 //! messages, once each (`repeated`) and in their order (`turn`), `routing` finds the stream for what the agent says, `streams`
 //! keeps it, `events` writes it, and `link` shows all of it to the relay as a link. Not here:
@@ -27,8 +29,11 @@
 //! leaves with the bytes it came with.
 
 mod answer;
+mod bare;
 pub(in crate::transport) mod body;
+pub(in crate::transport) mod caller;
 mod connection;
+pub(in crate::transport) mod credential;
 mod desk;
 pub(in crate::transport) mod door;
 mod elephant;
@@ -42,7 +47,10 @@ mod register;
 mod repeated;
 mod routes;
 mod routing;
+pub(in crate::transport) mod rules;
+mod seat;
 pub(in crate::transport) mod socket;
+pub(in crate::transport) mod strangers;
 mod stream;
 mod streams;
 mod turn;

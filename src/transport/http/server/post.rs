@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, SET_COOKIE};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, SET_COOKIE};
 use hyper::{Request, StatusCode};
 
 use super::answer::{self, Answer};
 use super::body;
+use super::caller::Guest;
 use super::connection::{Connection, Left};
 use super::desk::Desk;
 use super::inbound::Taken;
@@ -27,7 +28,7 @@ pub(super) async fn post(
     desk: &Arc<Desk>,
     request: Request<Incoming>,
     turn: Option<Turn>,
-    from: &str,
+    guest: &Guest,
 ) -> Result<Answer, Refusal> {
     let fields = request.headers();
     check_type(fields)?;
@@ -37,7 +38,7 @@ pub(super) async fn post(
     let connection = match connection {
         Some(id) => Some(
             desk.register
-                .get(&id)
+                .get(&id, &guest.principal)
                 .ok_or_else(Refusal::unknown_connection)?,
         ),
         None => None,
@@ -59,7 +60,7 @@ pub(super) async fn post(
                 Taken::Before => answer::empty(StatusCode::ACCEPTED),
             })
         }
-        None if first => initialize(desk, frame, &envelope, from).await,
+        None if first => initialize(desk, frame, &envelope, guest).await,
         None => Err(Refusal::bad(
             "Acp-Connection-Id is missing; it comes with the answer to initialize",
         )),
@@ -92,35 +93,38 @@ pub(super) fn only<'a>(
     }
 }
 
-/// Refuses all but JSON. Web pages may post other types anywhere without asking first.
+/// Refuses all but JSON as it is. Web pages may post other types anywhere without asking first.
 pub(super) fn check_type(fields: &HeaderMap) -> Result<(), Refusal> {
-    let given = fields.get(CONTENT_TYPE).map(|value| value.as_bytes());
-    let essence = given.and_then(|value| value.split(|byte| *byte == b';').next());
-    let is_json =
-        essence.is_some_and(|name| name.trim_ascii().eq_ignore_ascii_case(b"application/json"));
-    if is_json {
-        return Ok(());
+    let refusal = |why: &'static str| Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+    let given = only(fields, &CONTENT_TYPE)?;
+    let essence = given.and_then(|value| value.split(';').next());
+    if !essence.is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json")) {
+        return Err(refusal("Content-Type must be application/json"));
     }
-    let why = "Content-Type must be application/json";
-    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+    match only(fields, &CONTENT_ENCODING)? {
+        Some(coding) if !coding.trim().eq_ignore_ascii_case("identity") => Err(refusal(
+            "bodies are taken as they are, without a Content-Encoding",
+        )),
+        _ => Ok(()),
+    }
 }
 
 async fn initialize(
     desk: &Arc<Desk>,
     frame: Frame,
     envelope: &Envelope,
-    from: &str,
+    guest: &Guest,
 ) -> Result<Answer, Refusal> {
     if envelope.id(&frame) == Id::Null {
         return Err(Refusal::bad("initialize must have an id"));
     }
-    let connection = desk.register.open(&desk.limits);
+    let connection = desk.register.open(&guest.principal, &desk.limits);
     let connection =
         connection.map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why))?;
     let mut hopeful = Hopeful(Some(connection.clone()));
     let serving = connection.serve();
     let answered = connection.initial(envelope.id(&frame).to_owned());
-    desk.arrive(&connection, from).await?;
+    desk.arrive(&connection, guest).await?;
     connection.hear(frame.clone());
     let Some(answer) = answered.await else {
         let mut reason = reply::Reason::new(reply::PEER_LOST, "the conversation has ended");

@@ -3,10 +3,12 @@
 //! Not here: when each of them is due.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{
     ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE,
+    WWW_AUTHENTICATE,
 };
 
 use super::answer::{self, Answer};
@@ -25,7 +27,7 @@ pub(in crate::transport) struct Refusal {
     pub(in crate::transport) status: StatusCode,
     pub(in crate::transport) why: Why,
     /// A header that says what to do instead.
-    field: Option<(HeaderName, &'static str)>,
+    pub(in crate::transport) field: Option<(HeaderName, Cow<'static, str>)>,
     /// Whether the socket is closed behind it.
     pub(in crate::transport) hang_up: bool,
 }
@@ -64,7 +66,10 @@ impl Refusal {
     }
 
     /// The one who asks has no business here: the socket is closed.
-    pub(super) fn stranger(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
+    pub(in crate::transport) fn stranger(
+        status: StatusCode,
+        why: impl Into<Cow<'static, str>>,
+    ) -> Self {
         let mut refusal = Self::new(status, why);
         refusal.hang_up = true;
         refusal
@@ -74,22 +79,38 @@ impl Refusal {
     pub(super) fn method(allowed: &'static str) -> Self {
         let why = format!("this path takes {allowed}");
         let mut refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, why);
-        refusal.field = Some((ALLOW, allowed));
+        refusal.field = Some((ALLOW, Cow::Borrowed(allowed)));
         refusal
     }
 
     /// Only WebSockets are served.
     pub(super) fn upgrade(why: &'static str) -> Self {
         let mut refusal = Self::stranger(StatusCode::UPGRADE_REQUIRED, why);
-        refusal.field = Some((UPGRADE, "websocket"));
+        refusal.field = Some((UPGRADE, Cow::Borrowed("websocket")));
         refusal
     }
 
     /// The same request may do in a moment.
     pub(super) fn later(why: &'static str) -> Self {
         let mut refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, why);
-        refusal.field = Some((RETRY_AFTER, "1"));
+        refusal.field = Some((RETRY_AFTER, Cow::Borrowed("1")));
         refusal
+    }
+
+    /// What it has shown was wrong, and it has shown too much of that.
+    pub(super) fn too_often(wait: Duration) -> Self {
+        let why = "too many wrong tokens have come from this address; try again later";
+        let mut refusal = Self::stranger(StatusCode::TOO_MANY_REQUESTS, why);
+        // A started second is waited for to its end.
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        refusal.field = Some((RETRY_AFTER, Cow::Owned(seconds.to_string())));
+        refusal
+    }
+
+    /// The same, with what has to be shown instead.
+    pub(super) fn challenging(mut self, challenge: &'static str) -> Self {
+        self.field = Some((WWW_AUTHENTICATE, Cow::Borrowed(challenge)));
+        self
     }
 
     pub(super) fn unknown_connection() -> Self {
@@ -120,7 +141,9 @@ impl Refusal {
                 let version = HeaderValue::from_static("13");
                 fields.insert(SEC_WEBSOCKET_VERSION, version);
             }
-            fields.insert(name, HeaderValue::from_static(value));
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                fields.insert(name, value);
+            }
         }
         if self.hang_up {
             fields.insert(CONNECTION, HeaderValue::from_static("close"));

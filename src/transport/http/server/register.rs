@@ -11,14 +11,24 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::connection::{Connection, Manner};
+use crate::guard::{Means, Principal};
 use crate::wire::Limits;
 
 /// Live connections.
 #[derive(Debug, Default)]
 pub(super) struct Register {
-    live: Mutex<HashMap<(bool, String), Arc<Connection>>>,
+    live: Mutex<HashMap<Key, Arc<Connection>>>,
     /// Told when one has gone.
     pub(super) gone: Notify,
+}
+
+/// What a connection is found by.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Key {
+    /// A name that we gave it.
+    Official(String),
+    /// A name that its client gave it; others may have thought of the same.
+    Elephant(Means, Arc<str>, String),
 }
 
 /// A new name that nobody can guess: 128 random bits.
@@ -37,37 +47,52 @@ impl Register {
     ///
     /// # Errors
     /// When the system has no random numbers.
-    pub(super) fn open(&self, limits: &Arc<Limits>) -> Result<Arc<Connection>, &'static str> {
+    pub(super) fn open(
+        &self,
+        owner: &Arc<Principal>,
+        limits: &Arc<Limits>,
+    ) -> Result<Arc<Connection>, &'static str> {
         let (id, epoch) = (new_id()?, new_epoch()?);
-        let connection = Connection::new(id.clone(), Manner::Official, epoch, limits);
-        self.live().insert((false, id), connection.clone());
+        let connection = Connection::new(id, owner, Manner::Official, epoch, limits);
+        self.live().insert(Key::of(&connection), connection.clone());
         Ok(connection)
     }
 
     /// The connection of an elephant.ai client, and whether it is new.
-    pub(super) fn client(&self, id: &str, limits: &Arc<Limits>) -> (Arc<Connection>, bool) {
+    pub(super) fn client(
+        &self,
+        id: &str,
+        owner: &Arc<Principal>,
+        limits: &Arc<Limits>,
+    ) -> (Arc<Connection>, bool) {
         let mut live = self.live();
-        let key = (true, id.to_owned());
+        let key = Key::elephant(owner, id);
         if let Some(connection) = live.get(&key)
             && !connection.state().is_gone()
         {
             return (connection.clone(), false);
         }
-        let connection = Connection::new(id.to_owned(), Manner::Elephant, 0, limits);
+        let connection = Connection::new(id.to_owned(), owner, Manner::Elephant, 0, limits);
         live.insert(key, connection.clone());
         (connection, true)
     }
 
-    /// The official connection of that name.
-    pub(super) fn get(&self, id: &str) -> Option<Arc<Connection>> {
-        let found = self.live().get(&(false, id.to_owned())).cloned();
+    /// The official connection of that name, if it is its owner who asks.
+    pub(super) fn get(&self, id: &str, owner: &Principal) -> Option<Arc<Connection>> {
+        let found = self.of_anybody(id);
+        found.filter(|connection| *connection.owner == *owner)
+    }
+
+    /// The same, when it is not known yet who asks.
+    pub(super) fn of_anybody(&self, id: &str) -> Option<Arc<Connection>> {
+        let found = self.live().get(&Key::Official(id.to_owned())).cloned();
         found.filter(|connection| !connection.state().is_gone())
     }
 
     /// Forgets a connection.
     pub(super) fn remove(&self, connection: &Arc<Connection>) {
         let mut live = self.live();
-        let key = (connection.manner == Manner::Elephant, connection.id.clone());
+        let key = Key::of(connection);
         if live
             .get(&key)
             .is_some_and(|one| Arc::ptr_eq(one, connection))
@@ -92,8 +117,21 @@ impl Register {
         }
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<(bool, String), Arc<Connection>>> {
+    fn live(&self) -> MutexGuard<'_, HashMap<Key, Arc<Connection>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Key {
+    fn of(connection: &Connection) -> Self {
+        match connection.manner {
+            Manner::Official => Self::Official(connection.id.clone()),
+            Manner::Elephant => Self::elephant(&connection.owner, &connection.id),
+        }
+    }
+
+    fn elephant(owner: &Principal, id: &str) -> Self {
+        Self::Elephant(owner.means, owner.name.clone(), id.to_owned())
     }
 }
 

@@ -8,10 +8,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 use tokio_rustls::server::TlsStream;
+
+use super::bare;
 
 /// A client's socket.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub(in crate::transport) struct Socket {
     patience: Duration,
     /// Runs while the peer takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// What is still to be written in place of an answer that the server made without a body.
+    instead: Option<Bytes>,
 }
 
 /// What is under it.
@@ -35,7 +40,36 @@ impl Socket {
             stream,
             patience,
             stalled: None,
+            instead: None,
         }
+    }
+
+    fn poll_write_some(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.stream {
+            Stream::Clear(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    /// Writes all of `rest`, for which the server is told that it has written `length` bytes.
+    fn poll_write_instead(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut rest: Bytes,
+        length: usize,
+    ) -> Poll<io::Result<usize>> {
+        while !rest.is_empty() {
+            match self.poll_write_some(cx, &rest) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(written)) => rest.advance(written),
+                Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
+                Poll::Pending => {
+                    self.instead = Some(rest);
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(length))
     }
 
     fn mind<T>(
@@ -78,9 +112,10 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = match &mut self.stream {
-            Stream::Clear(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        let instead = self.instead.take().or_else(|| bare::with_body(bytes));
+        let written = match instead {
+            Some(rest) => self.poll_write_instead(cx, rest, bytes.len()),
+            None => self.poll_write_some(cx, bytes),
         };
         self.mind(cx, written)
     }
@@ -90,6 +125,9 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let [only] = slices {
+            return self.poll_write(cx, only);
+        }
         let written = match &mut self.stream {
             Stream::Clear(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
             Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),

@@ -7,6 +7,7 @@ use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
 
 use super::answer::{self, Answer};
+use super::caller::Guest;
 use super::desk::Desk;
 use super::events::{Events, read_id};
 use super::post::only;
@@ -19,14 +20,18 @@ use crate::transport::http::names;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Answers a GET.
-pub(super) fn stream(desk: &Desk, request: &Request<Incoming>) -> Result<Answer, Refusal> {
+pub(super) fn stream(
+    desk: &Desk,
+    request: &Request<Incoming>,
+    guest: &Guest,
+) -> Result<Answer, Refusal> {
     let fields = request.headers();
     check_accept(fields)?;
     let id = only(fields, &names::CONNECTION)?;
     let id = id.ok_or_else(|| Refusal::bad("Acp-Connection-Id is missing"))?;
     let connection = desk
         .register
-        .get(id)
+        .get(id, &guest.principal)
         .ok_or_else(Refusal::unknown_connection)?;
     let session = only(fields, &names::SESSION)?;
     if session.is_some_and(|session| session.len() > SESSION_ID) {

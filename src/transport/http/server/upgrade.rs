@@ -12,7 +12,7 @@ use data_encoding::BASE64;
 use hyper::body::Incoming;
 use hyper::header::{
     CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
-    SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE,
 };
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, StatusCode, Version};
@@ -21,6 +21,8 @@ use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio::io::split;
 
 use super::answer::{self, Answer};
+use super::caller::Guest;
+use super::credential::subprotocol;
 use super::desk::Desk;
 use super::refuse::Refusal;
 use super::register::new_id;
@@ -32,18 +34,22 @@ use crate::transport::websocket::{Role, accept_key, link};
 pub(super) fn upgrade(
     desk: &Arc<Desk>,
     mut request: Request<Incoming>,
-    from: &str,
+    guest: &Guest,
 ) -> Result<Answer, Refusal> {
     let accept = judge(&request)?;
-    if desk.closing.is_cancelled() {
+    if desk.is_closed() {
         return Err(Refusal::later("the relay is shutting down"));
     }
     let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
     let id = new_id().map_err(failed)?;
     let upgraded = hyper::upgrade::on(&mut request);
-    tokio::spawn(enter(desk.clone(), upgraded, from.to_owned()));
+    tokio::spawn(enter(desk.clone(), upgraded, guest.clone()));
     let mut answer = answer::empty(StatusCode::SWITCHING_PROTOCOLS);
     let fields = answer.headers_mut();
+    let protocol = subprotocol(request.headers()).map(HeaderValue::from_str);
+    if let Some(Ok(protocol)) = protocol {
+        fields.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+    }
     fields.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
     let texts = [(SEC_WEBSOCKET_ACCEPT, accept), (names::CONNECTION, id)];
@@ -85,7 +91,7 @@ fn judge<B>(request: &Request<B>) -> Result<String, Refusal> {
 }
 
 /// Takes the socket over once the 101 has left.
-async fn enter(desk: Arc<Desk>, upgraded: OnUpgrade, from: String) {
+async fn enter(desk: Arc<Desk>, upgraded: OnUpgrade, guest: Guest) {
     let Ok(upgraded) = upgraded.await else {
         return;
     };
@@ -95,13 +101,15 @@ async fn enter(desk: Arc<Desk>, upgraded: OnUpgrade, from: String) {
     };
     // A copy, so that the server's buffer is not held for what may be a few bytes of it.
     let begun = BytesMut::from(&parts.read_buf[..]);
-    let (name, setup) = (from.clone(), &desk.setup);
-    let link = match parts.io.into_inner().stream {
+    let (name, setup) = (guest.from.to_string(), &desk.setup);
+    let mut link = match parts.io.into_inner().stream {
         Stream::Clear(stream) => link(stream.into_split(), begun, Role::Server, name, setup),
         Stream::Tls(stream) => link(split(*stream), begun, Role::Server, name, setup),
     };
+    link.peer.principal = Some(guest.principal);
+    link.peer.wish = guest.wish;
     // Nobody is left to be told otherwise.
-    let _ = desk.announce(&from, link).await;
+    let _ = desk.announce(&guest.from, link).await;
 }
 
 fn only<'a>(fields: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {

@@ -36,9 +36,9 @@ const CASES: &[Case] = &[
     ("PUT", "/acp", &[], "", 405, "GET, POST, DELETE"),
     ("PATCH", "/acp", &[], "", 405, "GET, POST, DELETE"),
     ("OPTIONS", "/acp", &[], "", 405, "GET, POST, DELETE"),
-    ("POST", "/acp", &[JSON, ("host", "evil.example")], INITIALIZE, 403, "Host"),
-    ("GET", "/acp", &[("host", "evil.example")], "", 403, "Host"),
-    ("DELETE", "/acp", &[("host", "127.0.0.1:1")], "", 403, "Host"),
+    ("POST", "/acp", &[JSON, ("host", "evil.example")], INITIALIZE, 421, "Host"),
+    ("GET", "/acp", &[("host", "evil.example")], "", 421, "Host"),
+    ("DELETE", "/acp", &[("host", "127.0.0.1:1")], "", 421, "Host"),
     ("OPTIONS", "/acp", &[("origin", "https://evil.example")], "", 403, "origin"),
     ("POST", "/acp", &[JSON, ("origin", "null")], INITIALIZE, 403, "origin"),
     ("DELETE", "/acp", &[("origin", "https://evil.example")], "", 403, "origin"),
@@ -48,6 +48,8 @@ const CASES: &[Case] = &[
     ("POST", "/acp", &[], INITIALIZE, 415, "application/json"),
     ("POST", "/acp", &[("content-type", "text/plain")], INITIALIZE, 415, "application/json"),
     ("POST", "/acp", &[("content-type", "application/json-rpc")], INITIALIZE, 415, "application/json"),
+    ("POST", "/acp", &[JSON, ("content-type", "text/plain")], INITIALIZE, 400, "twice"),
+    ("POST", "/acp", &[JSON, ("content-encoding", "gzip")], INITIALIZE, 415, "Content-Encoding"),
     ("POST", "/acp", &[JSON], "", 400, "-32700"),
     ("POST", "/acp", &[JSON], "{\"jsonrpc\":", 400, "-32700"),
     ("POST", "/acp", &[JSON], "\"text\"", 400, "-32600"),
@@ -201,6 +203,7 @@ fn pages_of_a_listed_origin_may_ask_and_read() {
             hosts: vec!["relay.example".to_owned()],
             affinity_cookie: Some("route=one".to_owned()),
             no_elephant: true,
+            ..Front::default()
         };
         let mut site = Site::with(How::H2, "http", Limits::default(), front).await;
         let page = [

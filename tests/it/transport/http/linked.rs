@@ -54,8 +54,9 @@ pub(in super::super) async fn pair(site: &mut Site) -> (Link, Link) {
         peer: Peer {
             name: "http".to_owned(),
             half_close: false,
-            ends_on_purpose: true,
             kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
         },
         rx: Box::new(Ear {
             listening: Box::pin(listen(events)),

@@ -1,0 +1,222 @@
+//! `[agents.NAME]`: what each name stands for.
+//!
+//! Not here: the names that programs are known by (see `app::agents`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::ops::Range;
+
+use super::plan::{AgentPart, Source};
+use super::read::{Context, dialect, one_of, path, settings};
+use super::sheet::{Sheet, Spot, nearest};
+use crate::app::agents::{self, Program, check_name};
+use crate::app::cli::OnDisconnect;
+use crate::app::remote::RemoteArgs;
+use crate::app::{endpoints, limits};
+use crate::transport::{Endpoint, Launch, Pin};
+
+/// The names of agents.
+pub(super) type Names = BTreeSet<String>;
+
+/// Keys of agents that are started.
+const OF_PROGRAMS: [&str; 4] = ["args", "env", "inherit-env", "cwd"];
+/// Keys of agents that listen.
+const OF_ENDPOINTS: [&str; 5] = [
+    "bearer-file",
+    "headers",
+    "http2-prior-knowledge",
+    "pin-sha256",
+    "tls-ca",
+];
+
+/// All agents of the file, and their names: one with faults is called by its name all the same.
+pub(super) fn agents(sheet: &Sheet<'_>, context: &Context) -> (BTreeMap<String, AgentPart>, Names) {
+    let Some(sheet) = sheet.sheet("agents") else {
+        return Default::default();
+    };
+    let mut names = Names::new();
+    let agents = sheet.tables().into_iter().filter_map(|(name, sheet)| {
+        if let Err(why) = check_name(&name.value) {
+            sheet.fault(
+                &name.at,
+                format!("`{}` is no agent's name: {why}", name.value),
+            );
+        }
+        names.insert(name.value.clone());
+        agent(&sheet, context).map(|agent| (name.value, agent))
+    });
+    (agents.collect(), names)
+}
+
+fn agent(sheet: &Sheet<'_>, context: &Context) -> Option<AgentPart> {
+    let source = source(sheet, context);
+    let part = AgentPart {
+        description: sheet.text("description").map(|text| text.value),
+        source: Source::Program(Program::default()),
+        dialect: dialect(sheet, context),
+        framing: one_of(sheet, "framing"),
+        record: sheet.flag("record").unwrap_or(true),
+        limits: settings(sheet, "limits", |name| {
+            let why = "this is a limit of all listeners; it stands in [limits]";
+            (limits::is_of_listeners(name)).then(|| why.to_owned())
+        }),
+        detach: one_of::<OnDisconnect>(sheet, "on-disconnect")
+            .map(|choice| choice == OnDisconnect::Detach),
+    };
+    sheet.close();
+    source.map(|source| AgentPart { source, ..part })
+}
+
+fn source(sheet: &Sheet<'_>, context: &Context) -> Option<Source> {
+    let command = sheet.texts("command");
+    let profile = sheet.text("profile");
+    let endpoint = sheet.read("endpoint", endpoints::read_agent);
+    let launch = launch(sheet, context);
+    let args = sheet.texts("args").unwrap_or_default();
+    let remote = remote(sheet, context);
+    let given = ["command", "profile", "endpoint"];
+    let given: Vec<(&str, Range<usize>)> = given
+        .into_iter()
+        .filter_map(|key| Some((key, sheet.has(key)?)))
+        .collect();
+    match &given[..] {
+        [] => {
+            let what = format!("{} names no agent", sheet.path("").trim_end_matches('.'));
+            let remedy = "say command = [\"PROGRAM\", \"ARG\"], profile = \"NAME\" or endpoint = \
+                          \"…\"";
+            sheet.fault_with(&sheet.at, what, remedy);
+        }
+        [_] => {}
+        [(first, _), (second, at), ..] => {
+            let what = format!("`{}` stands beside `{first}`", sheet.path(second));
+            sheet.fault_with(at, what, "an agent is one of them");
+        }
+    }
+    let (misplaced, kind): (&[&'static str], _) = match given.first() {
+        Some(("endpoint", _)) => (&OF_PROGRAMS, "that we start"),
+        Some(("command", _)) => (&OF_ENDPOINTS, "that listen"),
+        Some(_) => (&OF_ENDPOINTS, "that listen"),
+        None => (&[], ""),
+    };
+    for key in misplaced {
+        if let Some(at) = sheet.has(key) {
+            let what = format!("`{}` is for agents {kind}", sheet.path(key));
+            sheet.fault(&at, what);
+        }
+    }
+    match (command, profile, endpoint) {
+        (Some(command), ..) => program(sheet, command, &args, launch).map(Source::Program),
+        (_, Some(profile), _) => profiled(sheet, &profile, args, launch).map(Source::Program),
+        (.., Some(endpoint)) => reached(sheet, endpoint, remote?),
+        _ => None,
+    }
+}
+
+/// An agent by its words.
+fn program(
+    sheet: &Sheet<'_>,
+    command: Vec<Spot<String>>,
+    args: &[Spot<String>],
+    launch: Launch,
+) -> Option<Program> {
+    if let Some(first) = args.first() {
+        let what = format!("`{}` is for profiles", sheet.path("args"));
+        sheet.fault_with(&first.at, what, "put the words into `command`");
+    }
+    let Some(first) = command.first() else {
+        let at = sheet.has("command")?;
+        sheet.fault(
+            &at,
+            format!("{}: there is no program", sheet.path("command")),
+        );
+        return None;
+    };
+    let word = &first.value;
+    if word.is_empty() || (word.contains('/') && !word.starts_with('/')) {
+        let what = format!("{}: `{word}` is no program", sheet.path("command"));
+        let remedy = "name one that is on PATH, or its full path";
+        sheet.fault_with(&first.at, what, remedy);
+    } else if command.len() == 1 && word.contains(' ') {
+        let what = format!("{}: `{word}` is one word", sheet.path("command"));
+        let remedy = "there is no shell to split it; write each word in quotes of its own";
+        sheet.fault_with(&first.at, what, remedy);
+    }
+    Some(Program {
+        argv: words(command),
+        launch,
+        install: None,
+    })
+}
+
+/// An agent by the name of its profile.
+fn profiled(
+    sheet: &Sheet<'_>,
+    name: &Spot<String>,
+    args: Vec<Spot<String>>,
+    launch: Launch,
+) -> Option<Program> {
+    let Some(profile) = agents::profile(&name.value) else {
+        let what = format!("there is no profile called `{}`", name.value);
+        match nearest(&name.value, agents::profile_names()) {
+            Some(near) => sheet.fault_with(&name.at, what, format!("did you mean `{near}`?")),
+            None => sheet.fault_with(&name.at, what, "`acp-relay agents list` has them all"),
+        }
+        return None;
+    };
+    let mut program = profile.program();
+    program.argv.extend(words(args));
+    program.launch = launch.over(program.launch);
+    Some(program)
+}
+
+fn reached(sheet: &Sheet<'_>, endpoint: Spot<Endpoint>, remote: RemoteArgs) -> Option<Source> {
+    let fault = |what: String| sheet.fault(&endpoint.at, what);
+    if let Endpoint::Exec(_) = endpoint.value {
+        fault("a program is named with `command`, each of its words in quotes".to_owned());
+        return None;
+    }
+    endpoints::check_agent(&endpoint.value)
+        .map_err(fault)
+        .ok()?;
+    Some(Source::Endpoint(endpoint.value, remote))
+}
+
+fn launch(sheet: &Sheet<'_>, context: &Context) -> Launch {
+    let env = sheet.sheet("env").map(|sheet| {
+        let entries = sheet.entries().into_iter().map(|(name, value)| {
+            if name.value.is_empty() || name.value.contains(['=', '\0']) {
+                let what = format!("`{}` cannot be the name of a variable", name.value);
+                sheet.fault(&name.at, what);
+            }
+            if value.value.contains('\0') {
+                let what = format!("{}: a NUL character", sheet.path(&name.value));
+                sheet.fault(&value.at, what);
+            }
+            (name.value.into(), value.value.into())
+        });
+        entries.collect()
+    });
+    Launch {
+        dir: path(sheet, "cwd", context),
+        env: env.unwrap_or_default(),
+        bare: sheet.flag("inherit-env") == Some(false),
+    }
+}
+
+fn remote(sheet: &Sheet<'_>, context: &Context) -> Option<RemoteArgs> {
+    Some(RemoteArgs {
+        tls_ca: path(sheet, "tls-ca", context),
+        pin_sha256: sheet
+            .read("pin-sha256", |text| {
+                text.parse::<Pin>().map_err(|error| error.to_string())
+            })
+            .map(|pin| pin.value),
+        headers: sheet.list("headers", |text| Ok(text.to_owned())),
+        bearer_file: path(sheet, "bearer-file", context),
+        http2_prior_knowledge: sheet.flag("http2-prior-knowledge").unwrap_or(false),
+    })
+}
+
+fn words(texts: Vec<Spot<String>>) -> Vec<OsString> {
+    texts.into_iter().map(|text| text.value.into()).collect()
+}

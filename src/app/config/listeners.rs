@@ -1,0 +1,123 @@
+//! `[[listeners]]`: where clients connect.
+//!
+//! Not here: which options go together on one listener (see `app::listeners`), for flags say the
+//! same.
+
+use super::agents::Names;
+use super::plan::ListenerPart;
+use super::read::{Context, default_agent, dialect, known_agent, one_of, path};
+use super::sheet::Sheet;
+use crate::app::{endpoints, listeners};
+use crate::transport::{Endpoint, Front, Tls, Web};
+
+/// All listeners of the file.
+pub(super) fn listeners(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> Vec<ListenerPart> {
+    let mut all: Vec<ListenerPart> = Vec::new();
+    for sheet in sheet.sheets("listeners") {
+        let Some(part) = listener(&sheet, context, agents) else {
+            continue;
+        };
+        if !chosen_later(&part.endpoint) && all.iter().any(|one| one.endpoint == part.endpoint) {
+            let what = format!("{} is listened at already", part.endpoint);
+            sheet.fault(
+                &sheet.has("endpoint").unwrap_or_else(|| sheet.at.clone()),
+                what,
+            );
+        }
+        all.push(part);
+    }
+    all
+}
+
+fn listener(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> Option<ListenerPart> {
+    let endpoint = sheet.read("endpoint", |text| {
+        let endpoint = text
+            .parse::<Endpoint>()
+            .map_err(|error| error.to_string())?;
+        endpoints::check_listener(&endpoint).map(|()| endpoint)
+    });
+    if sheet.has("endpoint").is_none() {
+        let remedy = "such as endpoint = \"http://127.0.0.1:9000\"";
+        sheet.fault_with(&sheet.at, "a listener has no `endpoint`", remedy);
+    }
+    let served = sheet.texts("agents");
+    for name in served.iter().flatten() {
+        known_agent(sheet, "agents", &name.value, &name.at, agents);
+    }
+    let default_agent = default_agent(sheet, agents);
+    let served = served.map(|names| names.into_iter().map(|name| name.value).collect::<Vec<_>>());
+    if let (Some(served), Some(name)) = (&served, &default_agent)
+        && !served.contains(name)
+        && let Some(at) = sheet.has("default-agent")
+    {
+        let what = format!("`{name}` is not among the `agents` of this listener");
+        sheet.fault(&at, what);
+    }
+    let tls = Tls {
+        cert: path(sheet, "tls-cert", context),
+        key: path(sheet, "tls-key", context),
+        client_ca: path(sheet, "tls-client-ca", context),
+        ..Tls::default()
+    };
+    let front = Front {
+        origins: sheet.list("allow-origin", listeners::read_origin),
+        hosts: sheet.list("allow-host", listeners::read_host),
+        affinity_cookie: sheet
+            .read("affinity-cookie", listeners::read_cookie)
+            .map(|cookie| cookie.value),
+        no_elephant: sheet.flag("no-elephant").unwrap_or(false),
+        ..Front::default()
+    };
+    let part = ListenerPart {
+        framing: one_of(sheet, "framing"),
+        dialect: dialect(sheet, context),
+        agents: served,
+        default_agent,
+        endpoint: endpoint
+            .as_ref()
+            .map_or(Endpoint::Stdio, |at| at.value.clone()),
+        front,
+        tls,
+    };
+    sheet.close();
+    let endpoint = endpoint?;
+    for key in [
+        "allow-origin",
+        "allow-host",
+        "affinity-cookie",
+        "no-elephant",
+    ] {
+        if let Some(at) = sheet.has(key)
+            && !matches!(part.endpoint, Endpoint::Web(_))
+        {
+            let what = format!(
+                "`{}` is for listeners that begin with HTTP",
+                sheet.path(key)
+            );
+            sheet.fault(&at, what);
+        }
+    }
+    let is_tls = matches!(part.endpoint, Endpoint::Web(Web { tls: true, .. }));
+    for key in ["tls-cert", "tls-key", "tls-client-ca"] {
+        match sheet.has(key) {
+            Some(at) if !is_tls => {
+                let what = format!("`{}` is for listeners with TLS", sheet.path(key));
+                sheet.fault_with(&at, what, "such as https:// and wss://");
+            }
+            None if is_tls && key != "tls-client-ca" => {
+                let what = format!("{}: a listener with TLS needs `{key}`", part.endpoint);
+                sheet.fault(&endpoint.at, what);
+            }
+            _ => {}
+        }
+    }
+    Some(part)
+}
+
+/// Whether it is a port that the system chooses, which any number of listeners may ask for.
+fn chosen_later(endpoint: &Endpoint) -> bool {
+    matches!(
+        endpoint,
+        Endpoint::Tcp { port: 0, .. } | Endpoint::Web(Web { port: 0, .. })
+    )
+}

@@ -1,0 +1,88 @@
+//! Where the configuration file is.
+//!
+//! Not here: what stands in it.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The file's place below a folder of configuration.
+const BELOW: &str = "acp-relay/acp-relay.toml";
+/// The system's folder of configuration.
+const SYSTEM: &str = "/etc";
+/// The bits of a file's mode that let others write to it.
+const WRITABLE: u32 = 0o022;
+/// Longest file that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// A file that was named, or found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::app) struct Place(pub(in crate::app) PathBuf);
+
+impl Place {
+    /// The user's file, or else the system's.
+    pub(in crate::app) fn find() -> Option<Self> {
+        Self::usual().into_iter().find(|place| place.0.is_file())
+    }
+
+    /// Where files are looked for, in that order.
+    pub(in crate::app) fn usual() -> Vec<Self> {
+        // The base directory specification has relative paths ignored.
+        let folder = |name| {
+            env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|at| at.is_absolute())
+        };
+        let user = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
+        let system = Some(PathBuf::from(SYSTEM));
+        let folders = user.into_iter().chain(system);
+        folders.map(|folder| Self(folder.join(BELOW))).collect()
+    }
+
+    /// Its text.
+    ///
+    /// # Errors
+    /// Why it cannot be read, for a person.
+    pub(in crate::app) fn text(&self) -> Result<String, String> {
+        let path = self.0.display();
+        let read = || -> io::Result<String> {
+            if fs::metadata(&self.0)?.len() > LONGEST {
+                return Err(io::Error::other("it is longer than 1 MiB"));
+            }
+            fs::read_to_string(&self.0)
+        };
+        read().map_err(|error| format!("cannot read {path}: {error}"))
+    }
+
+    /// Refuses a file whose programs somebody else could choose.
+    ///
+    /// # Errors
+    /// Who else may write to it, and what to do, for a person.
+    pub(in crate::app) fn check_owner(&self) -> Result<(), String> {
+        let path = self.0.display();
+        let about = fs::metadata(&self.0).map_err(|error| format!("{path}: {error}"))?;
+        let ours = [0, rustix::process::geteuid().as_raw()].contains(&about.uid());
+        if !ours {
+            return Err(format!(
+                "{path} belongs to another user, who could choose what is run here; \
+                 make it yours with chown"
+            ));
+        }
+        if about.mode() & WRITABLE != 0 {
+            return Err(format!(
+                "others may write to {path}, and so choose what is run here; \
+                 `chmod go-w {path}` keeps them out"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The folder that relative paths in it begin at.
+    pub(super) fn folder(&self) -> PathBuf {
+        let parent = self.0.parent().unwrap_or_else(|| Path::new(""));
+        // A folder that is gone is not one that anything could be found in.
+        std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
+    }
+}

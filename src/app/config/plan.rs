@@ -1,0 +1,71 @@
+//! What a configuration file says, once it is read.
+//!
+//! What it leaves out is `None`, so that flags and the environment can be laid over it. Not here:
+//! reading it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::app::agents::Program;
+use crate::app::common::FramingChoice;
+use crate::app::door::DoorArgs;
+use crate::app::limits::Setting;
+use crate::app::record::RecordPart;
+use crate::app::remote::RemoteArgs;
+use crate::core::Choice;
+use crate::transport::{Endpoint, Front, Tls};
+
+/// A whole file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::app) struct Config {
+    /// The agent of those who name none.
+    pub(in crate::app) default_agent: Option<String>,
+    /// By name.
+    pub(in crate::app) agents: BTreeMap<String, AgentPart>,
+    pub(in crate::app) listeners: Vec<ListenerPart>,
+    pub(in crate::app) record: RecordPart,
+    pub(in crate::app) limits: Vec<Setting>,
+    pub(in crate::app) log: Option<String>,
+    /// Who may come in.
+    pub(in crate::app) auth: DoorArgs,
+    /// The user's mapping tables, and folders of them.
+    pub(in crate::app) tables: Vec<PathBuf>,
+    pub(in crate::app) table_folders: Vec<PathBuf>,
+}
+
+/// One agent.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::app) struct AgentPart {
+    pub(in crate::app) description: Option<String>,
+    pub(in crate::app) source: Source,
+    pub(in crate::app) dialect: Option<Choice>,
+    pub(in crate::app) framing: Option<FramingChoice>,
+    /// Whether its conversations are recorded where others are.
+    pub(in crate::app) record: bool,
+    pub(in crate::app) limits: Vec<Setting>,
+    /// Whether it is kept for a client whose connection broke.
+    pub(in crate::app) detach: Option<bool>,
+}
+
+/// Where an agent comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::app) enum Source {
+    /// It is started.
+    Program(Program),
+    /// It listens.
+    Endpoint(Endpoint, RemoteArgs),
+}
+
+/// One listener.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::app) struct ListenerPart {
+    pub(in crate::app) endpoint: Endpoint,
+    pub(in crate::app) front: Front,
+    pub(in crate::app) tls: Tls,
+    pub(in crate::app) framing: Option<FramingChoice>,
+    pub(in crate::app) dialect: Option<Choice>,
+    /// The agents that its clients may name; all when not given.
+    pub(in crate::app) agents: Option<Vec<String>>,
+    /// The agent of those who name none, instead of the file's.
+    pub(in crate::app) default_agent: Option<String>,
+}

@@ -1,0 +1,192 @@
+//! Makes the gate, and keeps its keys as they are in the files.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::geteuid;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::guests::{Guests, Stay};
+use super::{DoorArgs, exposure, pass};
+use crate::app::state::Fault;
+use crate::app::token::Store;
+use crate::guard::{Admission, Gate, Rules};
+use crate::transport::{Endpoint, Link, OpenError, OpenErrorKind};
+use crate::wire::Limits;
+use crate::wire::reply::Reason;
+
+/// Time between two looks at the files.
+const LOOK: Duration = Duration::from_secs(1);
+/// Time between two warnings about the same danger.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The door of a serving relay.
+pub(in crate::app) struct Door {
+    gate: Gate,
+    store: Option<Store>,
+    warnings: Vec<String>,
+    guests: Arc<Guests>,
+    limits: Arc<Limits>,
+    /// Ends the watch when the door is given up for another.
+    over: CancellationToken,
+    _over: DropGuard,
+}
+
+impl Door {
+    /// Makes the gate for these listeners. The user's own token is made if there is none.
+    ///
+    /// # Errors
+    /// When it would stand too open, or its tokens cannot be relied on.
+    pub(in crate::app) fn open(
+        args: &DoorArgs,
+        listen: &[Endpoint],
+        limits: &Arc<Limits>,
+    ) -> Result<Self, OpenError> {
+        for endpoint in listen {
+            exposure::check(endpoint, args)?;
+        }
+        let warnings = listen.iter().filter_map(|at| exposure::warning(at, args));
+        let gate = Gate::new(Rules {
+            loopback: if args.no_auth_loopback || args.dangerously_no_auth {
+                Admission::Anybody
+            } else if args.require_token {
+                Admission::Credential
+            } else {
+                Admission::User
+            },
+            network: if args.dangerously_no_auth {
+                Admission::Anybody
+            } else {
+                Admission::Credential
+            },
+            user: (geteuid().as_raw(), user_name().into()),
+            failures: limits.failures,
+        });
+        let over = CancellationToken::new();
+        let mut door = Self {
+            _over: over.clone().drop_guard(),
+            over,
+            gate,
+            store: None,
+            warnings: warnings.collect(),
+            guests: Guests::new(limits),
+            limits: Arc::clone(limits),
+        };
+        let takes_tokens = |at: &&Endpoint| matches!(at, Endpoint::Web(_));
+        if let Some(at) = listen.iter().find(takes_tokens) {
+            let needed = args.require_token
+                || args.token_file.is_some()
+                || !args.dangerously_no_auth && listen.iter().any(|at| !at.is_loopback());
+            door.fetch_keys(args, at, needed)?;
+        }
+        Ok(door)
+    }
+
+    /// Judges who may come in.
+    pub(in crate::app) fn gate(&self) -> Gate {
+        self.gate.clone()
+    }
+
+    /// Follows changes of the files, and warns of what is dangerous, for as long as it stands.
+    pub(in crate::app) fn watch(&self) {
+        let (gate, store, warnings) = (self.gate(), self.store.clone(), self.warnings.clone());
+        if store.is_some() || !warnings.is_empty() {
+            let over = self.over.clone();
+            tokio::spawn(over.run_until_cancelled_owned(watch(gate, store, warnings)));
+        }
+    }
+
+    /// Shows a client in that the gate has admitted. Its link ends when what let it in is no longer
+    /// good; it counts as here until the stay is dropped.
+    ///
+    /// # Errors
+    /// When it has too much here already: what it is told, and its link as it was.
+    #[expect(clippy::result_large_err, reason = "once for each client")]
+    pub(in crate::app) fn receive(&self, client: Link) -> Result<(Link, Stay), (Link, Reason)> {
+        match self.guests.enter(client.peer.principal.as_ref()) {
+            Ok(stay) => Ok((pass::watch(client, &self.gate, &self.limits), stay)),
+            Err(reason) => Err((client, reason)),
+        }
+    }
+
+    fn fetch_keys(
+        &mut self,
+        args: &DoorArgs,
+        at: &Endpoint,
+        needed: bool,
+    ) -> Result<(), OpenError> {
+        let fetched = Store::find(args.token_file.clone()).and_then(|store| {
+            self.gate
+                .set_keys(Some(&store.own_or_new()?), store.others()?);
+            Ok(store)
+        });
+        match fetched {
+            Ok(store) => self.store = Some(store),
+            // A machine without a home still serves its own user.
+            Err(Fault::Unavailable(what)) if !needed => {
+                tracing::warn!("no token will be taken: {what}");
+            }
+            Err(fault) => {
+                let (kind, what) = match fault {
+                    Fault::Unavailable(what) => (OpenErrorKind::CannotCreate, what),
+                    Fault::Unsafe(what) => (OpenErrorKind::Forbidden, what),
+                };
+                return Err(OpenError {
+                    kind,
+                    endpoint: at.to_string(),
+                    what,
+                    remedy: None,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn watch(gate: Gate, store: Option<Store>, warnings: Vec<String>) {
+    let mut ticks = interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut seen = None;
+    let mut warned: Option<Instant> = None;
+    loop {
+        let now = ticks.tick().await;
+        if warned.is_none_or(|at| now - at >= MINUTE) {
+            warned = Some(now);
+            for warning in &warnings {
+                tracing::warn!("{warning}");
+            }
+        }
+        let Some(store) = &store else {
+            continue;
+        };
+        let stamp = store.stamp();
+        if seen.as_ref() == Some(&stamp) {
+            continue;
+        }
+        let first = seen.replace(stamp).is_none();
+        let keys = store.own().and_then(|own| Ok((own, store.others()?)));
+        match keys {
+            Ok((own, others)) => {
+                gate.set_keys(own.as_ref(), others);
+                if !first {
+                    tracing::info!("the tokens were read again");
+                }
+            }
+            Err(fault) => tracing::error!("the tokens are as they were before: {fault}"),
+        }
+    }
+}
+
+/// What this user is called, or else its number.
+fn user_name() -> String {
+    let number = geteuid().as_raw();
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let mut named = users.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        let (name, id) = (fields.next()?, fields.nth(1)?);
+        (id.parse() == Ok(number)).then(|| name.to_owned())
+    });
+    named.next().unwrap_or_else(|| number.to_string())
+}

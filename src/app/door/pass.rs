@@ -1,0 +1,173 @@
+//! A client's link for as long as what let it in is good, read no faster than it may talk.
+//!
+//! A link that can neither become void nor talk too fast stays as it is. Not here: what is judged
+//! (see `guard`).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use crate::guard::{Gate, Principal};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, moment};
+use crate::wire::framing::Cut;
+use crate::wire::{Farewell, Frame, Limits};
+
+/// A rate from which on nothing is measured: that of the defaults.
+const BOUNDLESS: usize = 1 << 30;
+/// Seconds' worth of messages that may come at once.
+const BURST: u32 = 5;
+
+/// What the client says.
+struct Hears {
+    rx: Box<dyn FrameStream>,
+    gate: Gate,
+    principal: Arc<Principal>,
+    recheck: Duration,
+    next_check: Pin<Box<Sleep>>,
+    pace: Option<Pace>,
+    void: Arc<AtomicBool>,
+}
+
+/// What is said to it.
+struct Says {
+    tx: Box<dyn FrameSink>,
+    void: Arc<AtomicBool>,
+}
+
+/// How fast it may talk.
+struct Pace {
+    message: Duration,
+    bytes: usize,
+    /// When all that was said would have been said at that speed.
+    messages_until: Instant,
+    bytes_until: Instant,
+    wait: Option<Pin<Box<Sleep>>>,
+}
+
+/// The link of a client that was let in.
+pub(super) fn watch(client: Link, gate: &Gate, limits: &Limits) -> Link {
+    let Some(principal) = client.peer.principal.clone() else {
+        return client;
+    };
+    let pace = Pace::of(limits);
+    if pace.is_none() && principal.key.is_none() && principal.expires.is_none() {
+        return client;
+    }
+    let void = Arc::new(AtomicBool::new(false));
+    Link {
+        rx: Box::new(Hears {
+            rx: client.rx,
+            gate: gate.clone(),
+            principal,
+            recheck: limits.recheck,
+            next_check: Box::pin(sleep(limits.recheck)),
+            pace,
+            void: Arc::clone(&void),
+        }),
+        tx: Box::new(Says {
+            tx: client.tx,
+            void,
+        }),
+        ..client
+    }
+}
+
+impl Hears {
+    /// Whether it has just turned out that the client may not stay.
+    fn is_void(&mut self, cx: &mut Context<'_>) -> bool {
+        while self.next_check.as_mut().poll(cx).is_ready() {
+            if !self.gate.still_admits(&self.principal, moment()) {
+                self.void.store(true, Ordering::Relaxed);
+                return true;
+            }
+            let next = Instant::now() + self.recheck;
+            self.next_check.as_mut().reset(next);
+        }
+        false
+    }
+}
+
+impl FrameStream for Hears {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        if self.void.load(Ordering::Relaxed) {
+            return Poll::Ready(None);
+        }
+        if self.is_void(cx) {
+            let what = format!("{} is no longer let in", self.principal);
+            return Poll::Ready(Some(Err(LinkError::Refused(what))));
+        }
+        if let Some(pace) = &mut self.pace {
+            ready!(pace.poll(cx));
+        }
+        let heard = ready!(self.rx.poll_next(cx));
+        if let (Some(pace), Some(Ok(Cut::Frame(frame)))) = (&mut self.pace, &heard) {
+            pace.count(frame.len(), Instant::now());
+        }
+        Poll::Ready(heard)
+    }
+}
+
+impl FrameSink for Says {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.tx.poll_ready(cx)
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        self.tx.start_send(frame)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.tx.poll_flush(cx)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
+        let why = if self.void.load(Ordering::Relaxed) {
+            Farewell::Unauthorized
+        } else {
+            why
+        };
+        self.tx.poll_close(cx, why)
+    }
+}
+
+impl Pace {
+    /// None when nothing is to be measured.
+    fn of(limits: &Limits) -> Option<Self> {
+        let (messages, bytes) = (limits.client_messages, limits.client_bytes);
+        if messages >= BOUNDLESS && bytes >= BOUNDLESS {
+            return None;
+        }
+        let now = Instant::now();
+        Some(Self {
+            message: Duration::from_secs(1) / u32::try_from(messages).unwrap_or(u32::MAX),
+            bytes,
+            messages_until: now,
+            bytes_until: now,
+            wait: None,
+        })
+    }
+
+    fn count(&mut self, bytes: usize, now: Instant) {
+        self.messages_until = self.messages_until.max(now) + self.message;
+        let time = Duration::from_secs_f64(bytes as f64 / self.bytes as f64);
+        self.bytes_until = self.bytes_until.max(now) + time;
+        let second = Duration::from_secs(1);
+        // What is ahead of its time by no more than this may come at once.
+        let behind = |until: Instant, burst| until.checked_sub(burst).unwrap_or(now);
+        let due = behind(self.messages_until, second * BURST).max(behind(self.bytes_until, second));
+        self.wait = (due > now).then(|| Box::pin(sleep_until(due)));
+    }
+
+    /// Ready when the client may be heard again.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(wait) = &mut self.wait {
+            ready!(wait.as_mut().poll(cx));
+            self.wait = None;
+        }
+        Poll::Ready(())
+    }
+}

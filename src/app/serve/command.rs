@@ -1,0 +1,194 @@
+//! The subcommand: from the command line to the exit code, and what happens on SIGHUP.
+//!
+//! Not here: what is served (see `plan`), and where (see `listening`).
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tokio::runtime::Builder;
+use tokio::sync::{Notify, mpsc};
+
+use super::house::House;
+use super::listening::Listening;
+use super::manager;
+use super::plan::{InForce, Plan, plan};
+use crate::app::cli::{self, Serve};
+use crate::app::config::{self, Config, Place};
+use crate::app::{exit, runtime, shutdown, stderr, telemetry};
+use crate::relay::Stop;
+use crate::transport::Inherited;
+
+/// A serving relay.
+struct Server {
+    args: Serve,
+    /// The configuration file, if there is one.
+    place: Option<Place>,
+    stop: Stop,
+    listening: Listening,
+    in_force: InForce,
+}
+
+/// The sockets that systemd has bound for us. What is wrong is said, and the exit code returned.
+pub(in crate::app) fn sockets() -> Result<Inherited, ExitCode> {
+    let passed = sd_listen_fds::get();
+    let passed = passed.map_err(|error| {
+        let fault = format!("{error}: LISTEN_PID and LISTEN_FDS are not as systemd has them");
+        cli::fail(exit::USAGE, &fault)
+    })?;
+    let sockets = passed.into_iter().map(|(_, socket)| socket.into_std());
+    Ok(Inherited::new(sockets.collect()))
+}
+
+/// Runs the subcommand. `log` is what the command line says of the log.
+pub(in crate::app) fn run(args: Serve, log: Option<&str>, sockets: Inherited) -> ExitCode {
+    let place = place(&args);
+    let file = match place.as_ref().map_or_else(|| Ok(Config::default()), load) {
+        Ok(file) => file,
+        Err(code) => return code,
+    };
+    let log = log.or(file.log.as_deref()).unwrap_or(telemetry::LEVEL);
+    if let Err(error) = telemetry::start(log) {
+        return cli::fail(exit::USAGE, &error);
+    }
+    // Clients are served by workers of their own.
+    runtime::drive(Builder::new_current_thread(), async {
+        match serve(args, place, file, sockets).await {
+            Ok(code) | Err(code) => code,
+        }
+    })
+}
+
+/// The configuration file: the one that was named, or, when nothing else was, the usual one.
+fn place(args: &Serve) -> Option<Place> {
+    let named = args.config.clone().map(Place);
+    let says_nothing = args.listen.is_empty()
+        && args.agent.is_none()
+        && args.profile.is_none()
+        && args.command.is_empty();
+    named.or_else(|| Place::find().filter(|_| says_nothing))
+}
+
+/// Reads the configuration file. What is wrong is said, and the exit code returned.
+fn load(place: &Place) -> Result<Config, ExitCode> {
+    let text = place
+        .text()
+        .map_err(|fault| cli::fail(exit::NO_INPUT, &fault))?;
+    let owned = place.check_owner();
+    owned.map_err(|fault| cli::fail(exit::FORBIDDEN, &fault))?;
+    config::read(place, &text).map_err(|faults| cli::fail(exit::CONFIG, &faults))
+}
+
+async fn serve(
+    args: Serve,
+    place: Option<Place>,
+    file: Config,
+    sockets: Inherited,
+) -> Result<ExitCode, ExitCode> {
+    let stop = Stop::default();
+    let again = place.as_ref().map(|_| Arc::new(Notify::new()));
+    shutdown::watch_with(stop.clone(), again.clone()).map_err(|error| shutdown::failed(&error))?;
+    let mut plan = plan(&args, &file, &stop, None)?;
+    for (_, station) in &mut plan.listeners {
+        station.setup.inherited = sockets.clone();
+    }
+    let house = Arc::new(House::new(stop.clone()));
+    let (report, mut last) = mpsc::channel(1);
+    let mut server = Server {
+        listening: Listening::new(Arc::clone(&house), report),
+        in_force: plan.in_force,
+        args,
+        place,
+        stop,
+    };
+    let listening = tokio::select! {
+        listening = server.listening.follow(plan.listeners) => listening,
+        () = house.stop.asked.cancelled() => {
+            let fault = "stopped before anything was listened at";
+            return Err(cli::fail(exit::STOPPED, &fault));
+        }
+    };
+    listening.map_err(|error| cli::fail(exit::of_open_error(&error), &error))?;
+    if let Some(unused) = sockets.unused() {
+        let fault =
+            format!("systemd has passed a socket at {unused}, and no listener has that address");
+        return Err(cli::fail(exit::CONFIG, &fault));
+    }
+    server.in_force.door.watch();
+    server.run(again.as_deref()).await;
+    house.conversations.close();
+    house.conversations.wait().await;
+    drop(server);
+    Ok(match last.recv().await {
+        _ if house.stop.forced.is_cancelled() => ExitCode::from(exit::STOPPED),
+        Some(code) => code,
+        None => ExitCode::SUCCESS,
+    })
+}
+
+impl Server {
+    /// Serves until all listeners are done or the program is told to stop.
+    async fn run(&mut self, again: Option<&Notify>) {
+        manager::ready(&self.status());
+        let stop = self.stop.asked.clone();
+        loop {
+            tokio::select! {
+                // Listeners end when the end is asked for, and may be faster than we.
+                () = self.listening.ended() => break,
+                () = stop.cancelled() => break,
+                () = asked(again) => self.reload().await,
+            }
+        }
+        manager::stopping();
+        self.listening.ended().await;
+    }
+
+    /// Reads the configuration file again. With faults, all stays as it is.
+    async fn reload(&mut self) {
+        let Some(place) = self.place.clone() else {
+            return;
+        };
+        manager::reloading();
+        let file = load(&place);
+        let plan = file.and_then(|file| plan(&self.args, &file, &self.stop, Some(&self.in_force)));
+        let followed = match plan {
+            Ok(Plan {
+                listeners,
+                in_force,
+            }) => {
+                let followed = self.listening.follow(listeners).await;
+                followed
+                    .map(|()| self.take_on(in_force))
+                    .map_err(|error| cli::fail(exit::of_open_error(&error), &error))
+            }
+            Err(code) => Err(code),
+        };
+        let path = place.0.display();
+        match followed {
+            Ok(()) => stderr::say(&format!("acp-relay: {path} was read again")),
+            Err(_) => stderr::say(&format!(
+                "acp-relay: {path} was read again and has faults; all stays as it was"
+            )),
+        }
+        manager::ready(&self.status());
+    }
+
+    fn take_on(&mut self, in_force: InForce) {
+        if !Arc::ptr_eq(&in_force.door, &self.in_force.door) {
+            in_force.door.watch();
+        }
+        self.in_force = in_force;
+    }
+
+    fn status(&self) -> String {
+        let agents = self.in_force.roster.named.len().max(1);
+        format!("{} listeners, {agents} agents", self.listening.count())
+    }
+}
+
+/// Waits until the file is to be read again.
+async fn asked(again: Option<&Notify>) {
+    match again {
+        Some(again) => again.notified().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,204 @@
+//! Where clients are welcomed: each gets a seat, the agent it asks for, and its conversation; or is
+//! told why not.
+//!
+//! Not here: where they come from (see `reception`).
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use super::roster::{Agent, Station};
+use super::seats::{Seat, Seats};
+use crate::app::common::Ground;
+use crate::app::conversation::{self, carry, turn_away};
+use crate::app::exit;
+use crate::app::seldom::Seldom;
+use crate::guard::ONLY_AGENT;
+use crate::relay::{Received, Stop};
+use crate::transport::{Arrival, Link, PeerKind};
+use crate::wire::Limits;
+use crate::wire::reply::{self, Reason};
+
+/// Clients that are told why they are not served, at a time. Beyond it: closed without a word.
+const APOLOGIES: usize = 64;
+
+/// What all clients share.
+pub(super) struct House {
+    pub(super) stop: Stop,
+    pub(super) conversations: TaskTracker,
+    pub(super) refusals: Refusals,
+    seats: Seats,
+    apologies: Semaphore,
+}
+
+/// What strangers can cause, and what is said of it.
+#[derive(Default)]
+pub(super) struct Refusals {
+    pub(super) no_arrival: Seldom,
+    no_seat: Seldom,
+    no_handshake: Seldom,
+}
+
+impl House {
+    pub(super) fn new(stop: Stop) -> Self {
+        Self {
+            stop,
+            conversations: TaskTracker::new(),
+            refusals: Refusals::default(),
+            seats: Seats::default(),
+            apologies: Semaphore::new(APOLOGIES),
+        }
+    }
+
+    /// Finishes a client's handshake and carries its conversation.
+    pub(super) async fn welcome(&self, arrival: Arrival, station: &Station) -> ExitCode {
+        let limits = &station.setup.limits;
+        if self.stop.asked.is_cancelled() {
+            let reason = conversation::NoAgent::Stopped.reason();
+            return self.apologise(arrival, &reason, limits).await;
+        }
+        let Some(_seat) = self.seats.take(limits.connections) else {
+            let reason = full(limits.connections);
+            let seldom = &self.refusals.no_seat;
+            let hint = "(--limit connections=N)";
+            seldom.warn(format_args!("refused: {} {hint}", reason.message));
+            return self.apologise(arrival, &reason, limits).await;
+        };
+        let client = match self.shake_hands(arrival, limits).await {
+            Ok(client) => client,
+            Err(code) => return code,
+        };
+        let (client, _stay) = match station.door.receive(client) {
+            Ok(received) => received,
+            Err((client, reason)) => {
+                turn_away(client, &reason, limits, &self.stop).await;
+                return ExitCode::from(exit::UNAVAILABLE);
+            }
+        };
+        let (agent, _seat) = match self.choose(&client, station) {
+            Ok(chosen) => chosen,
+            Err(reason) => {
+                turn_away(client, &reason, limits, &self.stop).await;
+                return ExitCode::from(exit::UNAVAILABLE);
+            }
+        };
+        let Some(client) = self.receive(client, agent).await else {
+            return ExitCode::SUCCESS;
+        };
+        let ground = &agent.ground;
+        let ground = match &station.dialect {
+            None => ground.clone(),
+            Some(_) => Ground {
+                tongues: ground
+                    .tongues
+                    .of_client(station.dialect.as_ref())
+                    .expect("the dialect was found when the plan was made"),
+                ..ground.clone()
+            },
+        };
+        match conversation::reach(&agent.endpoint, &ground.agent, &self.stop).await {
+            Ok(link) => {
+                let end = carry(client, link, None, &ground).await;
+                exit::of_end(&end, &ground)
+            }
+            Err(why) => {
+                tracing::error!(agent = agent.name, "no agent: {why}");
+                turn_away(client, &why.reason(), limits, &self.stop).await;
+                ExitCode::from(why.code())
+            }
+        }
+    }
+
+    /// The agent that a client asks for, and a seat there.
+    fn choose<'s>(
+        &self,
+        client: &Link,
+        station: &'s Station,
+    ) -> Result<(&'s Arc<Agent>, Seat), Reason> {
+        let wish = client.peer.wish.as_deref();
+        let Some(agent) = station.roster.find(wish) else {
+            // Strangers are not told which there are.
+            let message = match wish {
+                Some(_) => "there is no such agent",
+                None => "an agent has to be named: /agents/NAME in the address",
+            };
+            return Err(Reason::new(reply::POLICY_DENIED, message));
+        };
+        let name = agent.name.as_deref().unwrap_or(ONLY_AGENT);
+        if let Some(who) = &client.peer.principal
+            && !who.may_use(name)
+        {
+            let message = format!("the {who} is for other agents");
+            return Err(Reason::new(reply::POLICY_DENIED, message));
+        }
+        let limit = agent.ground.limits.connections;
+        let seat = agent.seats.take(limit);
+        seat.map(|seat| (agent, seat)).ok_or_else(|| full(limit))
+    }
+
+    /// Meets a client that may have come back for its agent; `None` when it has found it.
+    async fn receive(&self, client: Link, agent: &Agent) -> Option<Link> {
+        let Some(harbour) = agent.harbour.as_ref().filter(|_| can_return(&client)) else {
+            return Some(client);
+        };
+        let received = tokio::select! {
+            received = harbour.receive(client) => received,
+            () = self.stop.asked.cancelled() => return None,
+        };
+        match received {
+            Received::New(client) => Some(harbour.moor(client)),
+            Received::Back => None,
+        }
+    }
+
+    /// Tells a client why it is not served, unless that many are being told already.
+    async fn apologise(&self, arrival: Arrival, reason: &Reason, limits: &Limits) -> ExitCode {
+        if let Ok(_turn) = self.apologies.try_acquire()
+            && let Ok(client) = self.shake_hands(arrival, limits).await
+        {
+            turn_away(client, reason, limits, &self.stop).await;
+        }
+        ExitCode::from(exit::UNAVAILABLE)
+    }
+
+    async fn shake_hands(&self, arrival: Arrival, limits: &Limits) -> Result<Link, ExitCode> {
+        let within = limits.handshake;
+        let seldom = &self.refusals.no_handshake;
+        // One that comes while listeners stay open for a while is to hear why it is refused.
+        let stop = match self.stop.asked.is_cancelled() {
+            true => &self.stop.forced,
+            false => &self.stop.asked,
+        };
+        let finished = tokio::select! {
+            finished = tokio::time::timeout(within, arrival.finish) => finished,
+            () = stop.cancelled() => return Err(ExitCode::from(exit::STOPPED)),
+        };
+        match finished {
+            Ok(Ok(client)) => Ok(client),
+            Ok(Err(error)) => {
+                seldom.warn(format_args!("turned away: {error}"));
+                Err(ExitCode::from(exit::of_open_error(&error)))
+            }
+            Err(_) => {
+                let slow = "turned away: the handshake took longer than";
+                seldom.warn(format_args!("{slow} {within:?}"));
+                Err(ExitCode::from(exit::UNAVAILABLE))
+            }
+        }
+    }
+}
+
+fn full(limit: usize) -> Reason {
+    let message = format!("{limit} clients are connected already");
+    let mut reason = Reason::new(reply::OVERLOADED, message);
+    reason.retryable = true;
+    reason
+}
+
+/// Whether the end of a client's link may be a broken connection. A byte stream that ends says that
+/// the client wants no more, and that it may still be listening.
+fn can_return(client: &Link) -> bool {
+    client.peer.kind == PeerKind::Remote && !client.peer.half_close
+}

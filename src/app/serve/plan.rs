@@ -1,0 +1,283 @@
+//! What is to be served: the command line laid over the configuration file.
+//!
+//! Not here: doing it.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::roster::{Agent, Roster, Station, only};
+use super::seats::Seats;
+use crate::app::agents::Program;
+use crate::app::cli::{OnDisconnect, Serve};
+use crate::app::common::{FramingChoice, Ground};
+use crate::app::config::{AgentPart, Config, ListenerPart, Source};
+use crate::app::door::{Door, DoorArgs};
+use crate::app::{cli, endpoints, exit, listeners, remote};
+use crate::relay::{Harbour, Stop};
+use crate::transport::{Endpoint, Front, OpenError, OpenErrorKind, Setup, Tls, Workers, registry};
+use crate::wire::Limits;
+
+/// Where clients connect when nobody says.
+const LISTEN: &str = "ws://127.0.0.1:0";
+
+/// What is to be served.
+pub(super) struct Plan {
+    pub(super) listeners: Vec<(ListenerPart, Station)>,
+    pub(super) in_force: InForce,
+}
+
+/// What of a plan is taken over by the next.
+pub(super) struct InForce {
+    entrance: Entrance,
+    pub(super) door: Arc<Door>,
+    pub(super) roster: Roster,
+    workers: Workers,
+}
+
+/// All that a door depends on.
+#[derive(PartialEq)]
+struct Entrance {
+    args: DoorArgs,
+    listen: Vec<Endpoint>,
+    limits: Limits,
+}
+
+/// Makes a plan. `before` is the one in force, whose agents may be waiting for clients. What is
+/// wrong is said, and the exit code returned.
+pub(super) fn plan(
+    args: &Serve,
+    file: &Config,
+    stop: &Stop,
+    before: Option<&InForce>,
+) -> Result<Plan, ExitCode> {
+    let usage = |fault: String| cli::fail(exit::USAGE, &fault);
+    let ground = args.common.lay_over(file, stop.clone())?;
+    let parts = listener_parts(args, file).map_err(usage)?;
+    let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
+    let agent_connect = args.agent_connect.settle(&listen).map_err(usage)?;
+    let entrance = Entrance {
+        args: args.door.over(&file.auth),
+        listen,
+        limits: (*ground.limits).clone(),
+    };
+    let door = match before.filter(|plan| plan.entrance == entrance) {
+        // Whoever is in is counted there.
+        Some(same) => Arc::clone(&same.door),
+        None => {
+            let door = Door::open(&entrance.args, &entrance.listen, &ground.limits);
+            Arc::new(door.map_err(|error| failed(&error))?)
+        }
+    };
+    let roster = match on_command_line(args, &ground)? {
+        Some(agent) => Roster {
+            default: Some(Arc::new(agent)),
+            ..Roster::default()
+        },
+        None => roster(args, file, &ground, before.map(|plan| &plan.roster))?,
+    };
+    let workers = before.map_or_else(Workers::new, |plan| plan.workers.clone());
+    let stations = parts.into_iter().map(|part| {
+        let framing = args.common.client_framing(part.framing);
+        let fixed = framing.and_then(FramingChoice::fixed);
+        let roster = roster.of(&part);
+        let spoken = ground.tongues.of_client(part.dialect.as_ref());
+        let spoken = spoken.map_err(|unknown| usage(format!("{}: {unknown}", part.endpoint)))?;
+        let station = Station {
+            setup: Setup {
+                tls: part.tls.clone(),
+                front: Front {
+                    agents: roster.named.keys().cloned().collect(),
+                    default_agent: roster.default.as_ref().and_then(|agent| agent.name.clone()),
+                    names_only: roster.default.is_none(),
+                    ..part.front.clone()
+                },
+                gate: door.gate(),
+                workers: workers.clone(),
+                agent_connect: agent_connect.clone(),
+                framing: fixed.or_else(|| spoken.client_framing()),
+                ..ground.client.clone()
+            },
+            dialect: part.dialect.clone(),
+            door: Arc::clone(&door),
+            roster,
+        };
+        Ok((part, station))
+    });
+    Ok(Plan {
+        listeners: stations.collect::<Result<_, ExitCode>>()?,
+        in_force: InForce {
+            entrance,
+            door,
+            roster,
+            workers,
+        },
+    })
+}
+
+/// The listeners of the command line, or else those of the file.
+fn listener_parts(args: &Serve, file: &Config) -> Result<Vec<ListenerPart>, String> {
+    let tls = Tls {
+        cert: args.tls_cert.clone(),
+        key: args.tls_key.clone(),
+        client_ca: args.door.tls_client_ca.clone(),
+        ..Tls::default()
+    };
+    let front = Front {
+        origins: args.allow_origin.clone(),
+        hosts: args.allow_host.clone(),
+        affinity_cookie: args.affinity_cookie.clone(),
+        no_elephant: args.no_elephant,
+        ..Front::default()
+    };
+    if args.listen.is_empty() && !file.listeners.is_empty() {
+        if front != Front::default() || tls != Tls::default() {
+            return Err(
+                "options of listeners are for those of --listen, and the listeners are those \
+                        of the configuration file"
+                    .to_owned(),
+            );
+        }
+        return Ok(file.listeners.clone());
+    }
+    let listen = match &args.listen[..] {
+        [] => vec![LISTEN.parse().expect("the usual listener is an endpoint")],
+        given => given.to_vec(),
+    };
+    for endpoint in &listen {
+        endpoints::check_listener(endpoint)?;
+    }
+    endpoints::check_certificate(&listen, &tls)?;
+    listeners::check(&listen, &front)?;
+    let part = |endpoint| ListenerPart {
+        endpoint,
+        front: front.clone(),
+        tls: tls.clone(),
+        framing: None,
+        dialect: None,
+        agents: None,
+        default_agent: None,
+    };
+    Ok(listen.into_iter().map(part).collect())
+}
+
+/// The agent of the command line, if there is one.
+fn on_command_line(args: &Serve, ground: &Ground) -> Result<Option<Agent>, ExitCode> {
+    let program = args.profile.map(|profile| profile.program());
+    let (endpoint, mut program) = match (&args.agent, program) {
+        (Some(endpoint), _) => (Some(endpoint.clone()), Program::default()),
+        (None, Some(program)) => (Some(Endpoint::Exec(program.argv.clone())), program),
+        (None, None) if args.command.is_empty() => return Ok(None),
+        (None, None) => (None, Program::default()),
+    };
+    let usage = |fault: String| cli::fail(exit::USAGE, &fault);
+    let endpoint = endpoints::agent(endpoint, args.command.clone(), "serve --agent ENDPOINT");
+    let endpoint = endpoint.map_err(usage)?;
+    let mut ground = ground.clone();
+    ground.agent.launch = std::mem::take(&mut program.launch);
+    remote::check(&endpoint, &ground.agent).map_err(usage)?;
+    check(&endpoint, &ground.agent, program.install.as_deref()).map_err(|error| failed(&error))?;
+    let detach = args.on_disconnect == OnDisconnect::Detach;
+    Ok(Some(Agent {
+        name: None,
+        endpoint,
+        seats: Seats::default(),
+        harbour: detach.then(|| Arc::new(Harbour::new(Arc::clone(&ground.limits)))),
+        ground,
+    }))
+}
+
+/// The agents of the file. Everything that is wrong with them is said.
+fn roster(
+    args: &Serve,
+    file: &Config,
+    ground: &Ground,
+    before: Option<&Roster>,
+) -> Result<Roster, ExitCode> {
+    if file.agents.is_empty() {
+        // Says what to do.
+        let none = endpoints::agent(None, Vec::new(), "serve --agent ENDPOINT");
+        let none = none.err().unwrap_or_default();
+        let fault = format!("{none}. Or describe agents in a file: `acp-relay config example`");
+        return Err(cli::fail(exit::USAGE, &fault));
+    }
+    if args.common.names_remote() {
+        let fault = "options about remote agents are for that of --agent; those of the \
+                     configuration file have their own, `acp-relay config example` shows them";
+        return Err(cli::fail(exit::USAGE, &fault));
+    }
+    let detach = args.on_disconnect == OnDisconnect::Detach;
+    let mut named = std::collections::BTreeMap::new();
+    let mut code = None;
+    for (name, part) in &file.agents {
+        let old = before.and_then(|roster| roster.named.get(name));
+        let agent = args.common.ground_of(ground, file, part);
+        let agent = agent
+            .map_err(|fault| cli::fail(exit::CONFIG, &format!("agents.{name}: {fault}")))
+            .and_then(|ground| of_file(name, part, ground, old, detach));
+        match agent {
+            Ok(agent) => drop(named.insert(name.clone(), Arc::new(agent))),
+            Err(failed) => code = code.or(Some(failed)),
+        }
+    }
+    if let Some(code) = code {
+        return Err(code);
+    }
+    let default = file
+        .default_agent
+        .as_ref()
+        .and_then(|name| named.get(name).cloned());
+    Ok(Roster {
+        default: default.or_else(|| only(&named)),
+        named,
+    })
+}
+
+fn of_file(
+    name: &str,
+    part: &AgentPart,
+    ground: Ground,
+    old: Option<&Arc<Agent>>,
+    detach: bool,
+) -> Result<Agent, ExitCode> {
+    let (endpoint, install) = match &part.source {
+        Source::Program(program) => (
+            Endpoint::Exec(program.argv.clone()),
+            program.install.as_deref(),
+        ),
+        Source::Endpoint(endpoint, _) => (endpoint.clone(), None),
+    };
+    let refuse =
+        |code, fault: &dyn std::fmt::Display| cli::fail(code, &format!("agents.{name}: {fault}"));
+    remote::check(&endpoint, &ground.agent).map_err(|fault| refuse(exit::CONFIG, &fault))?;
+    check(&endpoint, &ground.agent, install)
+        .map_err(|error| refuse(exit::of_open_error(&error), &error))?;
+    // Those who wait there go on waiting.
+    let harbour = old.and_then(|old| old.harbour.clone());
+    let new = || Arc::new(Harbour::new(Arc::clone(&ground.limits)));
+    Ok(Agent {
+        name: Some(name.to_owned()),
+        endpoint,
+        seats: old.map(|old| old.seats.clone()).unwrap_or_default(),
+        harbour: Agent::detaches(part, detach).then(|| harbour.unwrap_or_else(new)),
+        ground,
+    })
+}
+
+/// Whether the agent could be had, as far as that shows before anybody needs it.
+fn check(endpoint: &Endpoint, setup: &Setup, install: Option<&str>) -> Result<(), OpenError> {
+    registry::check(endpoint, setup).map_err(|mut error| {
+        if let (Some(install), Endpoint::Exec(argv), OpenErrorKind::Unavailable) =
+            (install, endpoint, error.kind)
+            && setup.launch.dir.as_ref().is_none_or(|dir| dir.is_dir())
+        {
+            let program = argv.first().map(|word| word.to_string_lossy());
+            error.what = format!("`{}` is not installed", program.unwrap_or_default());
+            error.remedy = Some(format!("To install it: {install}"));
+        }
+        error
+    })
+}
+
+fn failed(error: &OpenError) -> ExitCode {
+    cli::fail(exit::of_open_error(error), error)
+}

@@ -1,0 +1,88 @@
+//! The agents that clients can have, by name.
+//!
+//! Not here: where they come from (see `plan`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::seats::Seats;
+use crate::app::common::Ground;
+use crate::app::config::{AgentPart, ListenerPart};
+use crate::app::door::Door;
+use crate::core::Choice;
+use crate::relay::Harbour;
+use crate::transport::{Endpoint, Setup};
+
+/// One agent.
+pub(super) struct Agent {
+    /// What it is called; the one on the command line has no name.
+    pub(super) name: Option<String>,
+    pub(super) endpoint: Endpoint,
+    pub(super) ground: Ground,
+    /// Its own clients.
+    pub(super) seats: Seats,
+    /// Where it waits for clients that come back; none when it does not.
+    pub(super) harbour: Option<Arc<Harbour>>,
+}
+
+/// All agents.
+#[derive(Clone, Default)]
+pub(super) struct Roster {
+    pub(super) named: BTreeMap<String, Arc<Agent>>,
+    /// That of clients who name none.
+    pub(super) default: Option<Arc<Agent>>,
+}
+
+/// What the clients of one listener get.
+#[derive(Clone)]
+pub(super) struct Station {
+    pub(super) roster: Roster,
+    /// What they speak, where the command line does not say it.
+    pub(super) dialect: Option<Choice>,
+    /// How their links are opened.
+    pub(super) setup: Setup,
+    /// Where they are let in.
+    pub(super) door: Arc<Door>,
+}
+
+impl Roster {
+    /// The agent of that name, or of those who name none.
+    pub(super) fn find(&self, name: Option<&str>) -> Option<&Arc<Agent>> {
+        match name {
+            Some(name) => self.named.get(name),
+            None => self.default.as_ref(),
+        }
+    }
+
+    /// What of it a listener has.
+    pub(super) fn of(&self, part: &ListenerPart) -> Self {
+        let mut own = self.clone();
+        if self.named.is_empty() {
+            // There is only the agent of the command line.
+            return own;
+        }
+        if let Some(names) = &part.agents {
+            own.named.retain(|name, _| names.contains(name));
+            let has =
+                |agent: &Arc<Agent>| agent.name.as_ref().is_some_and(|name| names.contains(name));
+            own.default = own.default.filter(has).or_else(|| only(&own.named));
+        }
+        if let Some(name) = &part.default_agent {
+            own.default = self.named.get(name).cloned();
+        }
+        own
+    }
+}
+
+/// The only one, which need not be named.
+pub(super) fn only(named: &BTreeMap<String, Arc<Agent>>) -> Option<Arc<Agent>> {
+    let mut all = named.values();
+    all.next().filter(|_| all.next().is_none()).cloned()
+}
+
+impl Agent {
+    /// Whether it waits for clients that come back.
+    pub(super) fn detaches(part: &AgentPart, all: bool) -> bool {
+        part.detach.unwrap_or(all)
+    }
+}

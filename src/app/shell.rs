@@ -1,0 +1,90 @@
+//! What a shell and a packager want: completions, and manual pages.
+//!
+//! Both are made from the command line itself, so they cannot be about another one. Not here: the
+//! command line (see `cli`).
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use super::{cli, console, exit};
+
+/// How completions are put to use.
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  acp-relay completions bash > ~/.local/share/bash-completion/completions/acp-relay
+  acp-relay completions zsh > ~/.zfunc/_acp-relay
+      With ~/.zfunc in $fpath before compinit.
+  acp-relay completions fish > ~/.config/fish/completions/acp-relay.fish";
+
+/// How the manual is read.
+pub(super) const MAN: &str = "\
+Examples:
+  acp-relay man | man -l -
+  acp-relay man --dir ~/.local/share/man/man1
+      A page for each subcommand; `man acp-relay-serve` finds them.";
+
+/// What `completions` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Completions {
+    /// The shell that completes
+    shell: Shell,
+}
+
+/// What `man` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Manual {
+    /// Write a page for each subcommand into this folder, instead of the first to stdout
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Prints the script that completes `command`.
+pub(super) fn completions(args: &Completions, mut command: Command) -> ExitCode {
+    let mut script = Vec::new();
+    let name = command.get_name().to_owned();
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
+    console::print(&String::from_utf8_lossy(&script), exit::SUCCESS)
+}
+
+/// Prints the manual page of `command`, or writes it and those of its subcommands.
+pub(super) fn manual(args: &Manual, command: Command) -> ExitCode {
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    let Some(dir) = &args.dir else {
+        return match page(&Man::new(command)) {
+            Ok(page) => console::print(&page, exit::SUCCESS),
+            Err(error) => cli::fail(exit::SYSTEM, &error),
+        };
+    };
+    match fs::create_dir_all(dir).and_then(|()| write_pages(&command, dir)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let what = format!("cannot write the manual to {}: {error}", dir.display());
+            cli::fail(exit::CANNOT_CREATE, &what)
+        }
+    }
+}
+
+fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
+    for subcommand in command.get_subcommands() {
+        write_pages(subcommand, dir)?;
+    }
+    let man = Man::new(command.clone());
+    fs::write(dir.join(man.get_filename()), page(&man)?)
+}
+
+/// A page in roff. What follows the options in `--help` is laid out by hand, and stays so.
+fn page(man: &Man) -> io::Result<String> {
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    let page = String::from_utf8_lossy(&page);
+    Ok(page
+        .replace(".SH EXTRA\n", ".SH NOTES\n.nf\n")
+        .replace(".SH VERSION\n", ".fi\n.SH VERSION\n"))
+}

@@ -1,0 +1,59 @@
+// What the linter has found: its rules, the worst first, each with the events it was found at.
+
+/** Findings of a rule that are listed before somebody asks for more. */
+const LISTED = 8;
+
+class Findings {
+  /** `jump(n)` goes to an event, `narrow(term)` filters the sequence. */
+  constructor(box, source, jump, narrow) {
+    Object.assign(this, { box, source, jump, narrow, groups: new Map() });
+    box.replaceChildren();
+  }
+
+  /** Shows what there is now, once what is being shown is there. */
+  update(lint) {
+    this.done = (this.done ?? Promise.resolve()).catch(() => {}).then(() => this.show(lint));
+    return this.done;
+  }
+
+  async show(lint) {
+    for (const rule of list(lint?.rules)) {
+      const known = this.groups.get(rule.id);
+      if (known?.count === rule.count) continue;
+      const group = known ?? { box: el("article", `group ${rule.weight}`), listed: 0 };
+      group.count = rule.count;
+      this.groups.set(rule.id, group);
+      if (!known) group.box.append(this.head(rule, group), el("div", "places"), button("more", "", () => this.more(rule.id, group)));
+      group.box.querySelector(".times").textContent = grouped(rule.count);
+      if (group.listed < Math.min(LISTED, rule.count)) await this.more(rule.id, group);
+      this.left(group);
+    }
+    // The worst stands first, also when it came last.
+    this.box.replaceChildren(...list(lint?.rules).map((rule) => this.groups.get(rule.id).box));
+  }
+
+  head(rule) {
+    const only = button("tool", "show all", () => this.narrow(`lint:${rule.id}`), `Filter: lint:${rule.id}`);
+    return el("header", "", el("span", `weight ${rule.weight}`, rule.weight), el("b", "", rule.id), el("span", "times"), el("p", "", rule.says), only);
+  }
+
+  async more(id, group) {
+    const { findings } = await this.source.findings(id, group.listed, group.listed ? 100 : LISTED);
+    group.listed += findings.length;
+    group.box.querySelector(".places").append(...findings.map((one) => this.place(one)));
+    this.left(group);
+  }
+
+  left(group) {
+    const more = group.box.querySelector(".more");
+    more.hidden = group.listed >= group.count;
+    more.textContent = `${grouped(group.count - group.listed)} more`;
+  }
+
+  place(one) {
+    const words = [one.method ? line("method", one.method, 80) : null, line("say", one.what, 300)];
+    const made = button("place", "", () => this.jump(one.n), "Go to the event");
+    made.append(el("time", "", clock(one.t)), one.side ? el("span", `side by-${one.side}`, one.side) : el("span", "side"), el("span", "what", ...words.filter(Boolean)));
+    return made;
+  }
+}

@@ -1,0 +1,173 @@
+//! Which folder here is which folder there.
+//!
+//! Not here: where in messages paths stand (see `places`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::path::Path;
+
+/// Folders of two machines that are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Map(Vec<Pair>);
+
+/// One folder, under both its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Its name on the client's machine.
+    local: String,
+    /// Its name on the agent's machine.
+    remote: String,
+}
+
+/// A direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To the agent's machine.
+    Out,
+    /// To the client's machine.
+    In,
+}
+
+impl Map {
+    /// A map of these folders. Where several hold a path, the innermost counts.
+    #[must_use]
+    pub const fn new(pairs: Vec<Pair>) -> Self {
+        Self(pairs)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The name of a path on the other machine; `None` when it keeps its name.
+    pub(super) fn carry(&self, way: Way, text: &str) -> Option<String> {
+        let path = Path::of(text)?;
+        let (from, to) = self
+            .0
+            .iter()
+            .filter_map(|pair| {
+                let (from, to) = match way {
+                    Way::Out => (&pair.local, &pair.remote),
+                    Way::In => (&pair.remote, &pair.local),
+                };
+                Some((Path::of(from)?, Path::of(to)?))
+            })
+            .filter(|(from, _)| path.is_within(from))
+            .max_by_key(|(from, _)| from.names.len())?;
+        let depth = from.names.len();
+        if path.climbs_out_of(depth) {
+            return None;
+        }
+        path.moved(depth, &to).filter(|moved| moved != text)
+    }
+}
+
+impl FromStr for Pair {
+    type Err = String;
+
+    /// Reads `LOCAL=REMOTE`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (local, remote) = text
+            .split_once('=')
+            .ok_or("expected LOCAL=REMOTE, two absolute folders")?;
+        for side in [local, remote] {
+            let is_uri = side.starts_with("file:");
+            match Path::of(side).filter(|_| !is_uri) {
+                None => return Err(format!("`{side}` is no absolute path")),
+                Some(path) if path.names.iter().any(|name| name.plain == "..") => {
+                    return Err(format!("`{side}` has `..` in it"));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(Self {
+            local: local.to_owned(),
+            remote: remote.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.local, self.remote)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[&str]) -> Map {
+        Map::new(pairs.iter().map(|pair| pair.parse().unwrap()).collect())
+    }
+
+    #[track_caller]
+    fn there_and_back(map: &Map, local: &str, remote: &str) {
+        assert_eq!(map.carry(Way::Out, local).as_deref(), Some(remote));
+        assert_eq!(map.carry(Way::In, remote).as_deref(), Some(local));
+    }
+
+    #[test]
+    fn posix_folders_are_whole_names() {
+        let map = map(&["/home/me/app=/srv/app", "/home/me/app/vendor=/opt/vendor"]);
+        there_and_back(&map, "/home/me/app", "/srv/app");
+        there_and_back(&map, "/home/me/app/", "/srv/app/");
+        there_and_back(&map, "/home/me/app/src/x y.rs", "/srv/app/src/x y.rs");
+        there_and_back(&map, "/home/me/app/vendor/z", "/opt/vendor/z");
+        for other in ["/home/me/apple", "/home/me", "relative", "", "npx"] {
+            assert_eq!(map.carry(Way::Out, other), None, "{other}");
+        }
+        assert_eq!(map.carry(Way::Out, "/home/me/app/../x"), None);
+        let inside = map.carry(Way::Out, "/home/me/app/a/../b");
+        assert_eq!(inside.as_deref(), Some("/srv/app/a/../b"));
+    }
+
+    #[test]
+    fn windows_drives_and_shares_are_folders_too() {
+        let drive = map(&[r"C:\Users\me\app=/srv/app"]);
+        there_and_back(&drive, r"C:\Users\me\app\src\x.rs", "/srv/app/src/x.rs");
+        let other = drive.carry(Way::Out, "c:/users/ME/app/src/x.rs");
+        assert_eq!(other.as_deref(), Some("/srv/app/src/x.rs"));
+        let long = drive.carry(Way::Out, r"\\?\C:\Users\me\app\x");
+        assert_eq!(long.as_deref(), Some("/srv/app/x"));
+        assert_eq!(drive.carry(Way::In, r"/srv/app/a\b"), None);
+        let share = map(&[r"\\files\team\app=/srv/app"]);
+        there_and_back(&share, r"\\files\team\app\x", "/srv/app/x");
+        let root = map(&[r"D:\=/mnt/d"]);
+        there_and_back(&root, r"D:\x\y", "/mnt/d/x/y");
+        there_and_back(&root, r"D:\", "/mnt/d/");
+    }
+
+    #[test]
+    fn uris_stay_uris_with_what_is_encoded() {
+        let posix = map(&["/home/m e/app=/srv/app"]);
+        there_and_back(
+            &posix,
+            "file:///home/m%20e/app/x%20y.rs#L3",
+            "file:///srv/app/x%20y.rs#L3",
+        );
+        let drive = map(&[r"C:\app=/srv/ä"]);
+        there_and_back(&drive, "file:///C:/app/x", "file:///srv/%C3%A4/x");
+        let lower = drive.carry(Way::Out, "file:///c%3A/app/x");
+        assert_eq!(lower.as_deref(), Some("file:///srv/%C3%A4/x"));
+        let share = map(&[r"\\files\team=/srv"]);
+        there_and_back(&share, "file://files/team/x", "file:///srv/x");
+        for other in [
+            "https://x/srv/y",
+            "file://srv",
+            "file:///srv%2Fx",
+            "file:///srv/%zz",
+            "file:///srv/x%2F..",
+        ] {
+            assert_eq!(share.carry(Way::In, other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pair_is_refused() {
+        for bad in ["", "/a", "/a=b", "a=/b", "/a=file:///b", "/a/..=/b", "=/b"] {
+            assert!(bad.parse::<Pair>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Absolute paths as text, of this machine or another: POSIX, Windows drives, UNC, `file://` URIs.
+//!
+//! `std::path` knows the paths of the machine it runs on only. Not here: which are mapped to which
+//! (see `map`), and where they lead (see `roots`).
+
+use std::borrow::Cow;
+
+/// Whose rules a path follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// `/home/me`
+    Posix,
+    /// `C:\Users\me`, `\\server\share\me`
+    Windows,
+}
+
+/// An absolute path in parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Path<'a> {
+    pub(super) style: Style,
+    /// From the outside in. On Windows the first is a drive, `C:`, or two are a share, of which
+    /// the first is `\\server`.
+    pub(super) names: Vec<Name<'a>>,
+    /// It ends with a separator.
+    pub(super) open: bool,
+    form: Form<'a>,
+}
+
+/// A name in a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name<'a> {
+    /// What it is called.
+    pub(super) plain: Cow<'a, str>,
+    /// How it is spelled where it came from.
+    raw: &'a str,
+}
+
+/// How a path was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form<'a> {
+    Plain,
+    /// As a `file://` URI, with what follows the path in it.
+    Uri {
+        tail: &'a str,
+    },
+}
+
+impl<'a> Path<'a> {
+    /// Takes an absolute path or a `file://` URI apart; `None` for any other text.
+    pub(super) fn of(text: &'a str) -> Option<Self> {
+        match text.get(..7) {
+            Some(scheme) if scheme.eq_ignore_ascii_case("file://") => Self::of_uri(&text[7..]),
+            _ => Self::of_plain(text),
+        }
+    }
+
+    fn of_plain(text: &'a str) -> Option<Self> {
+        let plain = |raw: &'a str| Name {
+            plain: Cow::Borrowed(raw),
+            raw,
+        };
+        let (style, text) = if let Some(rest) = text.strip_prefix(r"\\?\") {
+            // The same path, without a limit on its length.
+            (Style::Windows, rest)
+        } else if text.starts_with(r"\\") || has_drive(text) {
+            (Style::Windows, text)
+        } else if text.starts_with('/') {
+            (Style::Posix, text)
+        } else {
+            return None;
+        };
+        let separates = |c: char| c == '/' || c == '\\' && style == Style::Windows;
+        let mut names: Vec<_> = split(text, separates).map(plain).collect();
+        if let Some(server) = text.strip_prefix(r"\\") {
+            let server = server.split(separates).next().unwrap_or_default();
+            names.first_mut()?.plain = Cow::Owned(format!(r"\\{server}"));
+        }
+        Some(Self {
+            style,
+            names,
+            open: text.ends_with(separates),
+            form: Form::Plain,
+        })
+    }
+
+    fn of_uri(text: &'a str) -> Option<Self> {
+        let end = text.find(['?', '#']).unwrap_or(text.len());
+        let (text, tail) = text.split_at(end);
+        let (host, path) = text.split_at(text.find('/')?);
+        let mut names = Vec::new();
+        for raw in split(path, |c| c == '/') {
+            names.push(Name {
+                plain: decode(raw)?,
+                raw,
+            });
+        }
+        let drive = names.first().is_some_and(|name| has_drive(&name.plain));
+        let mut style = if drive { Style::Windows } else { Style::Posix };
+        if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
+            style = Style::Windows;
+            names.insert(
+                0,
+                Name {
+                    plain: Cow::Owned(format!(r"\\{host}")),
+                    raw: host,
+                },
+            );
+        }
+        Some(Self {
+            style,
+            names,
+            open: path.ends_with('/'),
+            form: Form::Uri { tail },
+        })
+    }
+
+    /// Whether it lies in `other`, or is it.
+    pub(super) fn is_within(&self, other: &Path<'_>) -> bool {
+        let same = |(one, two): (&Name<'_>, &Name<'_>)| match self.style {
+            Style::Posix => one.plain == two.plain,
+            Style::Windows => one.plain.to_lowercase() == two.plain.to_lowercase(),
+        };
+        self.style == other.style
+            && self.names.len() >= other.names.len()
+            && self.names.iter().zip(&other.names).all(same)
+    }
+
+    /// Whether its `..` lead out of its first `depth` names.
+    pub(super) fn climbs_out_of(&self, depth: usize) -> bool {
+        let mut level = 0_usize;
+        for name in &self.names[depth..] {
+            level = match &*name.plain {
+                ".." if level == 0 => return true,
+                ".." => level - 1,
+                "." => level,
+                _ => level + 1,
+            };
+        }
+        false
+    }
+
+    /// The same path with `to` in the place of its first `depth` names, written as it was; `None`
+    /// where one of its names cannot be one there.
+    pub(super) fn moved(&self, depth: usize, to: &Path<'_>) -> Option<String> {
+        let rest = &self.names[depth..];
+        if to.style == Style::Windows && rest.iter().any(|name| !is_windows_name(&name.plain)) {
+            return None;
+        }
+        let mut text = match self.form {
+            Form::Plain => to.plain(),
+            Form::Uri { .. } => to.uri(),
+        };
+        let separator = match (self.form, to.style) {
+            (Form::Plain, Style::Windows) => '\\',
+            _ => '/',
+        };
+        for name in rest {
+            if !text.ends_with(separator) {
+                text.push(separator);
+            }
+            text.push_str(name.raw);
+        }
+        if self.open && !text.ends_with(separator) {
+            text.push(separator);
+        }
+        if let Form::Uri { tail } = self.form {
+            text.push_str(tail);
+        }
+        Some(text)
+    }
+
+    /// As a path.
+    fn plain(&self) -> String {
+        let names: Vec<&str> = self.names.iter().map(|name| &*name.plain).collect();
+        match self.style {
+            Style::Posix => format!("/{}", names.join("/")),
+            Style::Windows if names.len() == 1 => format!(r"{}\", names[0]),
+            Style::Windows => names.join(r"\"),
+        }
+    }
+
+    /// As a URI (RFC 8089).
+    fn uri(&self) -> String {
+        let mut text = String::from("file://");
+        for name in &self.names {
+            match name.plain.strip_prefix(r"\\") {
+                Some(server) => text.push_str(server),
+                None => {
+                    text.push('/');
+                    encode(&name.plain, &mut text);
+                }
+            }
+        }
+        if self.names.is_empty() || self.style == Style::Windows && self.names.len() == 1 {
+            text.push('/');
+        }
+        text
+    }
+}
+
+fn split(text: &str, by: impl Fn(char) -> bool) -> impl Iterator<Item = &str> {
+    text.split(by).filter(|name| !name.is_empty())
+}
+
+/// Whether a path begins with a drive.
+fn has_drive(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())
+        && bytes.next() == Some(b':')
+        && bytes
+            .next()
+            .is_none_or(|byte| byte == b'\\' || byte == b'/')
+}
+
+/// Whether a POSIX name can stand in a Windows path without meaning something else there.
+fn is_windows_name(name: &str) -> bool {
+    !name.contains(['\\', '/', ':', '*', '?', '"', '<', '>', '|', '\0'])
+}
+
+/// Percent-decoding (RFC 3986, section 2.1); `None` for what is not a name in UTF-8.
+fn decode(raw: &str) -> Option<Cow<'_, str>> {
+    if !raw.contains('%') {
+        return Some(Cow::Borrowed(raw));
+    }
+    let mut bytes = Vec::with_capacity(raw.len());
+    let mut rest = raw.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = &rest[2..];
+    }
+    let plain = String::from_utf8(bytes).ok()?;
+    // An encoded separator is not one, and cannot be told from one in a path.
+    (!plain.contains(['/', '\\', '\0'])).then_some(Cow::Owned(plain))
+}
+
+/// Percent-encoding of what cannot stand in a segment (RFC 3986, section 3.3).
+fn encode(name: &str, to: &mut String) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
+            to.push(byte.into());
+        } else {
+            to.push('%');
+            to.push(HEX[usize::from(byte >> 4)].into());
+            to.push(HEX[usize::from(byte & 15)].into());
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Where in messages paths stand: `mappings/paths/acp-v1.json`, read once.
+//!
+//! Not here: what becomes of the paths (see `map`).
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// The file in the program.
+const TEXT: &str = include_str!("../../mappings/paths/acp-v1.json");
+
+/// The places of paths, by method.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    params: HashMap<String, Vec<Place>>,
+    result: HashMap<String, Vec<Place>>,
+}
+
+/// The names on the way to a place; `*` is every element.
+pub(super) type Place = Vec<String>;
+
+impl Places {
+    /// The places in canonical ACP v1.
+    ///
+    /// # Panics
+    /// When the file that the program carries is broken, which a test excludes.
+    #[must_use]
+    pub fn canonical() -> Self {
+        Self::read(TEXT).expect("the built-in places are well formed")
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let file: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Ok(Self {
+            params: by_method(&file["params"])?,
+            result: by_method(&file["result"])?,
+        })
+    }
+
+    /// Those in the parameters of a method.
+    pub(super) fn in_params(&self, method: &str) -> &[Place] {
+        self.params.get(method).map_or(&[], Vec::as_slice)
+    }
+
+    /// Those in the result of a method.
+    pub(super) fn in_result(&self, method: &str) -> &[Place] {
+        self.result.get(method).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn by_method(value: &Value) -> Result<HashMap<String, Vec<Place>>, String> {
+    let methods = value.as_object().ok_or("expected methods")?;
+    let mut found = HashMap::new();
+    for (method, places) in methods {
+        let places = places.as_array().ok_or("expected pointers")?;
+        let places: Option<_> = places.iter().map(|place| read(place.as_str()?)).collect();
+        let places = places.ok_or_else(|| format!("{method}: expected JSON Pointers"))?;
+        found.insert(method.clone(), places);
+    }
+    Ok(found)
+}
+
+fn read(pointer: &str) -> Option<Place> {
+    let names = pointer.strip_prefix('/')?.split('/');
+    let plain = |name: &str| name.replace("~1", "/").replace("~0", "~");
+    Some(names.map(plain).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_places_are_those_of_known_methods() {
+        let places = Places::read(TEXT).unwrap();
+        for method in places.params.keys().chain(places.result.keys()) {
+            // Forking is not stable yet.
+            let known = crate::dialect::is_known(method) || method == "session/fork";
+            assert!(known, "{method}");
+        }
+        assert_eq!(places.in_params("fs/read_text_file"), [["path"]]);
+        assert!(places.in_result("fs/read_text_file").is_empty());
+    }
+}

@@ -1,0 +1,110 @@
+//! Which of an agent's calls a client gets to see.
+//!
+//! What is denied by name is denied; what is allowed by name is allowed; then a remote agent may
+//! not run commands, and everything else passes. Not here: which files it may have (see `roots`).
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What decides about an agent's calls.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// The agent is somebody else's: it gets no commands, and only the session's files.
+    pub guarded: bool,
+    /// Methods that are allowed.
+    pub allow: Vec<Pattern>,
+    /// Methods that are denied, also where they are allowed.
+    pub deny: Vec<Pattern>,
+    /// Folders whose files it may have besides the session's.
+    pub roots: Vec<PathBuf>,
+}
+
+/// Methods by name: `fs/write_text_file`, or all that begin alike: `terminal/*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    text: String,
+    whole: bool,
+}
+
+impl Rules {
+    /// Whether they let everything pass.
+    pub(super) fn is_open(&self) -> bool {
+        !self.guarded && self.deny.is_empty()
+    }
+
+    /// Whether the agent may call `method` of the client.
+    ///
+    /// # Errors
+    /// Why not, with what to do about it.
+    pub(super) fn judge(&self, method: &str) -> Result<(), String> {
+        let named = |list: &[Pattern]| list.iter().any(|pattern| pattern.is_for(method));
+        if named(&self.deny) {
+            return Err(format!("{method} is denied (--deny)"));
+        }
+        if self.guarded && method.starts_with("terminal/") && !named(&self.allow) {
+            let why = "a remote agent may not run commands on this machine";
+            return Err(format!("{method} is denied: {why} (--allow 'terminal/*')"));
+        }
+        Ok(())
+    }
+}
+
+impl Pattern {
+    fn is_for(&self, method: &str) -> bool {
+        if self.whole {
+            method == self.text
+        } else {
+            method.starts_with(&self.text)
+        }
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (text, whole) = match text.strip_suffix('*') {
+            Some(start) => (start, false),
+            None => (text, true),
+        };
+        if text.contains('*') || whole && text.is_empty() {
+            return Err("expected a method, or its beginning and `*`: terminal/*".to_owned());
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            whole,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patterns(all: &[&str]) -> Vec<Pattern> {
+        all.iter().map(|one| one.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn denied_is_stronger_than_allowed_than_the_default() {
+        let mut rules = Rules::default();
+        assert!(rules.is_open() && rules.judge("terminal/create").is_ok());
+        rules.guarded = true;
+        assert!(rules.judge("terminal/create").is_err());
+        assert!(rules.judge("session/request_permission").is_ok());
+        rules.allow = patterns(&["terminal/*"]);
+        assert!(rules.judge("terminal/create").is_ok());
+        rules.deny = patterns(&["terminal/create", "fs/*"]);
+        assert!(rules.judge("terminal/create").is_err());
+        assert!(rules.judge("terminal/kill").is_ok());
+        assert!(rules.judge("fs/read_text_file").is_err());
+    }
+
+    #[test]
+    fn a_star_stands_at_the_end() {
+        assert!("*".parse::<Pattern>().is_ok());
+        for bad in ["", "*/x", "a*b", "**"] {
+            assert!(bad.parse::<Pattern>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A message's body for those who change single places of it and translate nothing.
+//!
+//! A way is names from the outside in; `*` is every element. Where an object has two members of
+//! one name both are meant, because readers differ in which of them counts. What is not on the way
+//! keeps its bytes. Not here: what is changed, and why (see `border`).
+
+use super::message::{self, Message};
+use super::text;
+use super::tree::Node;
+use crate::wire::{Envelope, Frame};
+
+/// The value of `params`, `result` or `error`.
+#[derive(Debug)]
+pub struct Body<'a>(Node<'a>);
+
+impl<'a> Body<'a> {
+    /// The body of a message.
+    #[must_use]
+    pub fn of(frame: &'a Frame, at: &'a Envelope) -> Self {
+        Self(message::body(frame, at))
+    }
+
+    /// The strings at a place.
+    #[must_use]
+    pub fn strings(&mut self, way: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        each(&mut self.0, way, &mut |node| {
+            if let Some(text) = string(node) {
+                found.push(text);
+            }
+            false
+        });
+        found
+    }
+
+    /// How many values there are at a place, whatever they are.
+    #[must_use]
+    pub fn count(&mut self, way: &[&str]) -> usize {
+        let mut count = 0;
+        each(&mut self.0, way, &mut |_| {
+            count += 1;
+            false
+        });
+        count
+    }
+
+    /// Gives strings at a place other texts, and says how many.
+    pub fn replace(&mut self, way: &[&str], mut by: impl FnMut(&str) -> Option<String>) -> usize {
+        let mut count = 0;
+        each(&mut self.0, way, &mut |node| {
+            if let Some(text) = string(node).and_then(|text| by(&text)) {
+                *node = Node::string(&text);
+                count += 1;
+            }
+            false
+        });
+        count
+    }
+
+    /// Takes out what is at a place, members and elements, where `unwanted` says so. Says how many.
+    pub fn remove(
+        &mut self,
+        way: &[&str],
+        mut unwanted: impl FnMut(&mut Body<'_>) -> bool,
+    ) -> usize {
+        let mut count = 0;
+        each(&mut self.0, way, &mut |node| {
+            let text = node.json().into_owned();
+            let goes = unwanted(&mut Body(Node::made(text)));
+            count += usize::from(goes);
+            goes
+        });
+        count
+    }
+
+    /// The message with this body. Answers are given the method they answer.
+    #[must_use]
+    pub fn into_frame(self, frame: &Frame, at: &Envelope) -> Frame {
+        let mut message = Message::take(frame, at, &at.method(frame));
+        message.body = self.0;
+        message.frame(at.jsonrpc)
+    }
+}
+
+fn string(node: &Node<'_>) -> Option<String> {
+    text::string(&node.json()).map(std::borrow::Cow::into_owned)
+}
+
+/// Shows `visit` all that is at a place. Where it returns `true` the value is taken out.
+fn each(node: &mut Node<'_>, way: &[&str], visit: &mut dyn FnMut(&mut Node<'_>) -> bool) -> bool {
+    let Some((name, rest)) = way.split_first() else {
+        return visit(node);
+    };
+    if *name == "*" {
+        if let Some(items) = node.items() {
+            items.retain_mut(|item| !each(item, rest, visit));
+        }
+    } else if let Some(members) = node.members() {
+        members
+            .retain_mut(|(raw, value)| !(text::same_name(raw, name) && each(value, rest, visit)));
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Limits, Shape, scan};
+
+    fn changed(text: &'static str, change: impl FnOnce(&mut Body<'_>)) -> String {
+        let frame = Frame::from(text);
+        let Shape::One(at) = scan(&frame, &Limits::default()) else {
+            panic!("{text} is a message")
+        };
+        let mut body = Body::of(&frame, &at);
+        change(&mut body);
+        let frame = body.into_frame(&frame, &at);
+        String::from_utf8_lossy(frame.as_bytes()).into_owned()
+    }
+
+    #[test]
+    fn both_of_two_members_are_meant_and_the_rest_keeps_its_bytes() {
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"n":1e400,"path":"/a","p\u0061th":"/a"}}"#;
+        let seen = changed(text, |body| {
+            assert_eq!(body.strings(&["path"]), ["/a", "/a"]);
+            assert_eq!(body.replace(&["path"], |_| Some("/b".to_owned())), 2);
+        });
+        assert_eq!(
+            seen,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"n":1e400,"path":"/b","p\u0061th":"/b"}}"#
+        );
+    }
+
+    #[test]
+    fn elements_are_taken_out_one_by_one() {
+        let text = r#"{"id":1,"result":{"all":[{"type":"a"},{"type":"b"},{"type":"a"}]}}"#;
+        let seen = changed(text, |body| {
+            let count = body.remove(&["all", "*"], |one| one.strings(&["type"]) == ["a"]);
+            assert_eq!(count, 2);
+        });
+        assert_eq!(seen, r#"{"id":1,"result":{"all":[{"type":"b"}]}}"#);
+    }
+}

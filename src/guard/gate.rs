@@ -1,0 +1,255 @@
+//! Who is there: a client's claim is judged, and it becomes a principal or is refused.
+//!
+//! A [`Gate`] is one for all listeners of a process and cheap to clone; its keys can be exchanged
+//! while it stands. Not here: where a claim is taken from (see `transport`).
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use super::token::Digest;
+use super::{Attempts, Grant, KeyId, Keyring, Means, Principal, Token};
+
+/// Judges who may come in.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    rules: Rules,
+    keys: RwLock<Arc<Keys>>,
+    attempts: Mutex<Attempts>,
+    nobody: Arc<Principal>,
+    user: Arc<Principal>,
+}
+
+#[derive(Debug, Default)]
+struct Keys {
+    /// The user's own token. It has no place in the ring, because it may be any text.
+    own: Option<Digest>,
+    ring: Keyring,
+}
+
+/// What has to be shown where.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// On a listener that only this machine can reach.
+    pub loopback: Admission,
+    /// On any other.
+    pub network: Admission,
+    /// The user that the relay runs as: the system's number and name.
+    pub user: (u32, Arc<str>),
+    /// Failures of one address a minute before it is told to wait.
+    pub failures: usize,
+}
+
+/// What a listener wants to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Nothing.
+    Anybody,
+    /// That the client is a program of the relay's own user; or a credential.
+    User,
+    /// A credential: a token or a certificate.
+    Credential,
+}
+
+/// Where a client came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A Unix socket: the system says whose the client is.
+    Socket,
+    /// A listener that only this machine can reach.
+    Loopback,
+    /// Any other.
+    Network,
+}
+
+/// What is known of a client.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim<'a> {
+    /// Where it came in.
+    pub place: Place,
+    /// Its address; none on a Unix socket.
+    pub address: Option<IpAddr>,
+    /// The user whose program it is, where the system can say that.
+    pub user: Option<u32>,
+    /// Its certificate, which has been verified.
+    pub certificate: Option<&'a Certificate>,
+    /// The token that it shows.
+    pub token: Option<&'a [u8]>,
+}
+
+/// What a certificate says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// Whose it is.
+    pub name: Arc<str>,
+    /// When it ceases to be good, in seconds since 1970.
+    pub expires: u64,
+}
+
+/// What time it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// For how long ago something was.
+    pub instant: Instant,
+    /// Seconds since 1970, for when something expires.
+    pub unix: u64,
+}
+
+/// Why a client may not come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// It shows nothing.
+    Missing,
+    /// What it shows is not good. Whether it ever was is not said.
+    Wrong,
+    /// The same, and it was wrong too often: it is to wait for so long.
+    TooOften(Duration),
+}
+
+impl Gate {
+    /// A gate with these rules, and no keys yet.
+    #[must_use]
+    pub fn new(rules: Rules) -> Self {
+        Self(Arc::new(Inner {
+            attempts: Mutex::new(Attempts::new(rules.failures)),
+            nobody: Arc::new(Principal::nobody()),
+            user: Arc::new(Principal::user(Arc::clone(&rules.user.1))),
+            keys: RwLock::default(),
+            rules,
+        }))
+    }
+
+    /// Exchanges the keys. What was shown before is judged by the new ones from now on.
+    pub fn set_keys(&self, own: Option<&Token>, ring: Keyring) {
+        let own = own.map(Token::digest);
+        let keys = Arc::new(Keys { own, ring });
+        *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+    }
+
+    /// What is wanted at a place.
+    #[must_use]
+    pub fn admission(&self, place: Place) -> Admission {
+        match place {
+            Place::Network => self.0.rules.network,
+            Place::Loopback => self.0.rules.loopback,
+            Place::Socket if self.0.rules.loopback == Admission::Anybody => Admission::Anybody,
+            Place::Socket => Admission::User,
+        }
+    }
+
+    /// Whether it matters there whose program a client is.
+    #[must_use]
+    pub fn asks_for_user(&self, place: Place) -> bool {
+        self.admission(place) == Admission::User
+    }
+
+    /// Whether that is the user that the relay runs as.
+    #[must_use]
+    pub fn is_user(&self, user: Option<u32>) -> bool {
+        user == Some(self.0.rules.user.0)
+    }
+
+    /// What that user is called.
+    #[must_use]
+    pub fn user_name(&self) -> Arc<str> {
+        Arc::clone(&self.0.rules.user.1)
+    }
+
+    /// Judges a claim.
+    ///
+    /// # Errors
+    /// When the client may not come in.
+    pub fn judge(&self, claim: &Claim<'_>, now: Moment) -> Result<Arc<Principal>, Denial> {
+        let admission = self.admission(claim.place);
+        let open = admission == Admission::Anybody;
+        if let Some(shown) = claim.token {
+            return match self.bearer(shown, now.unix) {
+                Some(principal) => Ok(principal),
+                None if open => Ok(Arc::clone(&self.0.nobody)),
+                None => Err(self.failed(claim.address, now.instant)),
+            };
+        }
+        if let Some(certificate) = claim.certificate {
+            return Ok(Arc::new(Principal {
+                name: Arc::clone(&certificate.name),
+                means: Means::Certificate,
+                grant: Grant::everything(false),
+                key: None,
+                expires: Some(certificate.expires),
+            }));
+        }
+        if admission == Admission::User && self.is_user(claim.user) {
+            return Ok(Arc::clone(&self.0.user));
+        }
+        if open {
+            return Ok(Arc::clone(&self.0.nobody));
+        }
+        Err(Denial::Missing)
+    }
+
+    /// Whether a client that was let in would still be.
+    #[must_use]
+    pub fn still_admits(&self, principal: &Principal, now: Moment) -> bool {
+        if principal.expires.is_some_and(|at| at <= now.unix) {
+            return false;
+        }
+        let keys = self.keys();
+        principal.key.is_none_or(|id| {
+            let key = keys.ring.find(id);
+            key.is_some_and(|key| *key.name == *principal.name && !key.has_expired(now.unix))
+        })
+    }
+
+    /// Whose token that is. The same work is done whether there is a key of that id or not.
+    fn bearer(&self, shown: &[u8], now: u64) -> Option<Arc<Principal>> {
+        let digest = Digest::of(shown);
+        let keys = self.keys();
+        let nothing = Digest::of(b"");
+        let own = keys.own.as_ref().unwrap_or(&nothing).is(&digest);
+        let key = KeyId::of(shown).and_then(|id| keys.ring.find(id));
+        let kept = key.map_or(&nothing, |key| &key.digest).is(&digest);
+        if own && keys.own.is_some() {
+            return Some(Arc::clone(&self.0.user));
+        }
+        let key = key.filter(|key| kept && !key.has_expired(now))?;
+        Some(Arc::new(Principal {
+            name: Arc::from(&*key.name),
+            means: Means::Token,
+            grant: key.grant.clone(),
+            key: Some(key.id),
+            expires: key.expires,
+        }))
+    }
+
+    fn failed(&self, address: Option<IpAddr>, now: Instant) -> Denial {
+        let Some(address) = address else {
+            return Denial::Wrong;
+        };
+        let attempts = &self.0.attempts;
+        let mut attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        match attempts.fail(address, now) {
+            Ok(()) => Denial::Wrong,
+            Err(wait) => Denial::TooOften(wait),
+        }
+    }
+
+    fn keys(&self) -> Arc<Keys> {
+        let keys = self.0.keys.read();
+        Arc::clone(&keys.unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A gate that stands open.
+impl Default for Gate {
+    fn default() -> Self {
+        Self::new(Rules {
+            loopback: Admission::Anybody,
+            network: Admission::Anybody,
+            user: (u32::MAX, Arc::from("")),
+            failures: 1,
+        })
+    }
+}

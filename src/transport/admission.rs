@@ -1,0 +1,53 @@
+//! What becomes of a client on a byte stream once it was judged.
+//!
+//! One that may not come in is told so in the only words it can be expected to know: an error that
+//! answers no request. Not here: the judgement (see `guard`), and clients that begin with HTTP.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{Link, LinkError, OpenError, OpenErrorKind, Setup};
+use crate::guard::{Denial, Principal};
+use crate::wire::reply::{self, Reason};
+use crate::wire::{Farewell, Id};
+
+/// Time the client has to hear it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The link of a client that was let in; one that was not is told.
+pub(super) fn settle(
+    judged: Result<Arc<Principal>, Denial>,
+    mut link: Link,
+    setup: &Setup,
+) -> impl Future<Output = Result<Link, OpenError>> + Send + use<> {
+    let unlike = setup.gate.user_name();
+    async move {
+        match judged {
+            Ok(principal) => {
+                link.peer.principal = Some(principal);
+                Ok(link)
+            }
+            Err(_) => {
+                let what = format!("it is not known to be a program of the user {unlike}");
+                let fault = OpenError::new(OpenErrorKind::Forbidden, &link.peer.name, what)
+                    .with_remedy("Let it come over http:// or ws:// with a token");
+                // It has gone already, or reads too slowly to be told.
+                let _ = timeout(PATIENCE, tell(link)).await;
+                Err(fault)
+            }
+        }
+    }
+}
+
+async fn tell(mut link: Link) -> Result<(), LinkError> {
+    let reason = Reason::new(
+        reply::POLICY_DENIED,
+        "only programs of the relay's own user may come in here",
+    );
+    poll_fn(|cx| link.tx.poll_ready(cx)).await?;
+    link.tx.start_send(reply::error(Id::Null, &reason))?;
+    poll_fn(|cx| link.tx.poll_close(cx, Farewell::Unauthorized)).await
+}

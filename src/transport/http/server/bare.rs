@@ -1,0 +1,69 @@
+//! A body for what the HTTP/1.1 server refuses by itself: heads that it cannot read.
+//!
+//! hyper answers those with a status alone, and lets nobody add to it. Our own refusals all have a
+//! body, so an answer of the 4xx kind that has none is hyper's. Not here: those (see `refuse`).
+
+use bytes::Bytes;
+
+const EMPTY: &[u8] = b"\r\nContent-Length: 0\r\n";
+
+/// The same answer with a short body, when `answer` is one of hyper's refusals.
+pub(super) fn with_body(answer: &[u8]) -> Option<Bytes> {
+    let status = answer.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
+    let why = match status {
+        b"400" => "the head of this request is no HTTP/1.1\n",
+        b"414" => "the target of this request is too long\n",
+        b"431" => "the head of this request is too long, or has too many fields\n",
+        _ => return None,
+    };
+    let head = answer.strip_suffix(b"\r\n\r\n")?;
+    let at = memchr::memmem::find(answer, EMPTY)?;
+    let kind = b"\r\nContent-Type: text/plain; charset=utf-8";
+    let length = format!("\r\nContent-Length: {}\r\n", why.len());
+    // What follows the length; it is the last line when nothing does.
+    let rest = head.get(at + EMPTY.len()..).unwrap_or_default();
+    let end: &[u8] = if rest.is_empty() {
+        b"\r\n"
+    } else {
+        b"\r\n\r\n"
+    };
+    let parts = [
+        &answer[..at],
+        kind,
+        length.as_bytes(),
+        rest,
+        end,
+        why.as_bytes(),
+    ];
+    Some(parts.concat().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_without_a_body_gets_one_wherever_its_length_stands() {
+        for (before, after) in [
+            ("Connection: close\r\n", "Date: x\r\n"),
+            ("Date: x\r\n", ""),
+        ] {
+            let bare = format!("HTTP/1.1 431 Y\r\n{before}Content-Length: 0\r\n{after}\r\n");
+            let full = with_body(bare.as_bytes()).expect("it is one of hyper's");
+            let why = "the head of this request is too long, or has too many fields\n";
+            let wanted = format!(
+                "HTTP/1.1 431 Y\r\n{before}Content-Type: text/plain; charset=utf-8\r\n\
+                 Content-Length: {}\r\n{after}\r\n{why}",
+                why.len()
+            );
+            assert_eq!(full, wanted);
+        }
+        for other in [
+            "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 400 Bad\r\nContent-Length: 2\r\n\r\nno",
+            "HTTP/1.1 400 Bad",
+        ] {
+            assert_eq!(with_body(other.as_bytes()), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What a request shows to be let in, and what it is told when that will not do.
+//!
+//! A token comes in `Authorization: Bearer` (RFC 6750), or, because pages cannot set headers of a
+//! WebSocket, as a subprotocol `acp.bearer.BASE64URL`, which is never chosen. It does not come in
+//! the query: addresses are logged by everything on their way. Not here: which token is good (see
+//! `guard`).
+
+use std::sync::Arc;
+
+use data_encoding::BASE64URL_NOPAD;
+use hyper::header::{AUTHORIZATION, FORWARDED, HeaderMap, HeaderName, SEC_WEBSOCKET_PROTOCOL, VIA};
+use hyper::{Request, StatusCode};
+
+use super::caller::{Caller, Guest};
+use super::refuse::Refusal;
+use crate::guard::{Claim, Denial, Gate};
+use crate::transport::moment;
+
+/// What a page's token begins with among the subprotocols.
+const SUBPROTOCOL: &str = "acp.bearer.";
+
+/// Headers by which a proxy says that the request is somebody else's.
+const FORWARDS: [HeaderName; 5] = [
+    FORWARDED,
+    VIA,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-real-ip"),
+];
+
+/// Members of a query that hold a token where others take them there.
+const QUERY: [&str; 8] = [
+    "token",
+    "access_token",
+    "auth",
+    "auth_token",
+    "bearer",
+    "api_key",
+    "apikey",
+    "key",
+];
+
+/// Finds out who asks.
+pub(in crate::transport) fn identify<B>(
+    gate: &Gate,
+    request: &Request<B>,
+    caller: &Caller,
+) -> Result<Guest, Refusal> {
+    let fields = request.headers();
+    let forwarded = FORWARDS.iter().any(|name| fields.contains_key(name));
+    let shown = shown(fields);
+    let claim = Claim {
+        place: caller.place,
+        address: Some(caller.address),
+        // The proxy may be the same user's; who stands behind it is not known.
+        user: caller.user.filter(|_| !forwarded),
+        certificate: caller.certificate.as_ref(),
+        token: shown.as_deref(),
+    };
+    let refused = |denial| refusal(denial, shown.is_some(), in_query(request));
+    let principal = gate.judge(&claim, moment()).map_err(refused)?;
+    caller.is_known();
+    Ok(Guest {
+        from: Arc::clone(&caller.from),
+        principal,
+        wish: None,
+    })
+}
+
+/// The subprotocol for a client that has shown a token as one: the first of the others it offers.
+pub(super) fn subprotocol(fields: &HeaderMap) -> Option<&str> {
+    let bears = subprotocols(fields).any(|one| one.starts_with(SUBPROTOCOL));
+    let mut others = subprotocols(fields).filter(|one| !one.starts_with(SUBPROTOCOL));
+    others.next().filter(|_| bears)
+}
+
+/// The token that a request shows. What is no token, or more than one, is shown as one that nobody
+/// has.
+fn shown(fields: &HeaderMap) -> Option<Vec<u8>> {
+    let headers = fields.get_all(AUTHORIZATION).iter();
+    let headers = headers.map(|value| bearer(value.as_bytes()).unwrap_or_default());
+    let protocols = subprotocols(fields).filter_map(|one| one.strip_prefix(SUBPROTOCOL));
+    let protocols = protocols.map(|text| {
+        let decoded = BASE64URL_NOPAD.decode(text.trim_end_matches('=').as_bytes());
+        decoded.unwrap_or_default()
+    });
+    let mut all = headers.chain(protocols);
+    let first = all.next()?;
+    Some(if all.any(|other| other != first) {
+        Vec::new()
+    } else {
+        first
+    })
+}
+
+/// What stands behind `Bearer`.
+fn bearer(value: &[u8]) -> Option<Vec<u8>> {
+    let (scheme, token) = value.split_at_checked(6)?;
+    let rest = token.strip_prefix(b" ")?;
+    let bearer = scheme.eq_ignore_ascii_case(b"bearer");
+    bearer.then(|| rest.trim_ascii().to_vec())
+}
+
+fn subprotocols(fields: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = fields.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).map(str::trim)
+}
+
+fn in_query<B>(request: &Request<B>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query.split('&').any(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        QUERY.iter().any(|one| one.eq_ignore_ascii_case(name))
+    })
+}
+
+fn refusal(denial: Denial, shown: bool, in_query: bool) -> Refusal {
+    const PLAIN: &str = "Bearer realm=\"acp-relay\"";
+    const WRONG: &str = "Bearer realm=\"acp-relay\", error=\"invalid_token\"";
+    match denial {
+        Denial::TooOften(wait) => Refusal::too_often(wait),
+        Denial::Wrong => Refusal::unknown(WRONG, "this token is not good, or no longer"),
+        Denial::Missing if in_query && !shown => Refusal::unknown(
+            PLAIN,
+            "a token is not taken from the address, which others log; send it as \
+             \"Authorization: Bearer TOKEN\"",
+        ),
+        Denial::Missing => Refusal::unknown(
+            PLAIN,
+            "a token is needed: \"Authorization: Bearer TOKEN\", or from a page the WebSocket \
+             subprotocol acp.bearer.BASE64URL; `acp-relay token show` prints it",
+        ),
+    }
+}
+
+impl Refusal {
+    /// It is not known who asks.
+    fn unknown(challenge: &'static str, why: &'static str) -> Self {
+        let refusal = Self::stranger(StatusCode::UNAUTHORIZED, why);
+        refusal.challenging(challenge)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    fn fields(lines: &[(HeaderName, &'static str)]) -> HeaderMap {
+        let lines = lines.iter().cloned();
+        lines
+            .map(|(name, value)| (name, HeaderValue::from_static(value)))
+            .fold(HeaderMap::new(), |mut map, (name, value)| {
+                map.append(name, value);
+                map
+            })
+    }
+
+    #[test]
+    fn a_token_is_found_in_both_places_and_an_unclear_one_is_none() {
+        let token = |lines: &[(HeaderName, &'static str)]| {
+            let shown = shown(&fields(lines))?;
+            String::from_utf8(shown).ok()
+        };
+        let protocol = (SEC_WEBSOCKET_PROTOCOL, "chat, acp.bearer.c2VjcmV0");
+        assert_eq!(token(&[]), None);
+        for good in ["Bearer secret", "bearer  secret ", "BEARER secret"] {
+            assert_eq!(token(&[(AUTHORIZATION, good)]).as_deref(), Some("secret"));
+        }
+        assert_eq!(
+            token(std::slice::from_ref(&protocol)).as_deref(),
+            Some("secret")
+        );
+        let both = [(AUTHORIZATION, "Bearer secret"), protocol.clone()];
+        assert_eq!(token(&both).as_deref(), Some("secret"));
+        for unclear in [
+            &[(AUTHORIZATION, "Basic c2VjcmV0")][..],
+            &[(AUTHORIZATION, "Bearersecret")],
+            &[(AUTHORIZATION, "")],
+            &[(AUTHORIZATION, "Bearer a"), (AUTHORIZATION, "Bearer b")],
+            &[(AUTHORIZATION, "Bearer other"), protocol],
+            &[(SEC_WEBSOCKET_PROTOCOL, "acp.bearer.%%")],
+        ] {
+            assert_eq!(token(unclear).as_deref(), Some(""), "{unclear:?}");
+        }
+    }
+
+    #[test]
+    fn the_token_itself_is_never_chosen() {
+        let chosen = |text| {
+            let fields = fields(&[(SEC_WEBSOCKET_PROTOCOL, text)]);
+            subprotocol(&fields).map(str::to_owned)
+        };
+        assert_eq!(chosen("acp.bearer.x, acp").as_deref(), Some("acp"));
+        assert_eq!(chosen("acp, acp.bearer.x").as_deref(), Some("acp"));
+        assert_eq!(chosen("acp.bearer.x"), None);
+        // As before: nothing is said to those who did not ask for this.
+        assert_eq!(chosen("acp"), None);
+    }
+}

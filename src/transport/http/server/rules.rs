@@ -1,0 +1,102 @@
+//! What can change while a listener stands: who may come, what it shows, which agents it has.
+//!
+//! Whatever begins takes the rules of that moment. Not here: what is judged by them (see `door`,
+//! `credential`).
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::door::Doorkeeper;
+use crate::guard::origin::{Door, Names};
+use crate::guard::{Gate, ONLY_AGENT};
+use crate::transport::certificate::Certificates;
+use crate::transport::{Endpoint, Front, Manner, OpenError, Setup, Web};
+
+/// What stands before an agent's name in a path.
+pub(in crate::transport) const AGENTS: &str = "/agents/";
+
+/// The rules of a listener.
+pub(in crate::transport) struct Rules {
+    pub(in crate::transport) doorkeeper: Doorkeeper,
+    pub(in crate::transport) gate: Gate,
+    pub(in crate::transport) certificates: Option<Certificates>,
+    pub(in crate::transport) front: Front,
+}
+
+/// An agent that a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::transport) enum Asked<'a> {
+    /// By name.
+    Named(&'a str),
+    /// By naming none; what the one is called that it gets.
+    Default(&'a str),
+}
+
+impl Rules {
+    /// Those of a setup.
+    ///
+    /// # Errors
+    /// When there are no certificates to be shown.
+    pub(in crate::transport) fn of(
+        at: &Endpoint,
+        web: &Web,
+        names: Names,
+        setup: &Setup,
+    ) -> Result<Self, OpenError> {
+        let protocols: &[&[u8]] = match web.manner {
+            Manner::WebSocket => &[],
+            _ => &[b"h2", b"http/1.1"],
+        };
+        let certificates = web
+            .tls
+            .then(|| Certificates::read(at, &setup.tls, protocols));
+        let front = setup.front.clone();
+        let door = Door {
+            origins: front.origins.clone(),
+            hosts: front.hosts.clone(),
+            names,
+        };
+        Ok(Self {
+            doorkeeper: Doorkeeper { door },
+            gate: setup.gate.clone(),
+            certificates: certificates.transpose()?,
+            front,
+        })
+    }
+
+    /// The agent that is asked for at `path`, when that is an endpoint: the listener's `own`, or
+    /// that below an agent's name.
+    pub(in crate::transport) fn asked<'a>(&'a self, own: &str, path: &str) -> Option<Asked<'a>> {
+        if path == own {
+            let default = self.front.default_agent.as_deref().unwrap_or(ONLY_AGENT);
+            return (!self.front.names_only).then_some(Asked::Default(default));
+        }
+        let name = path.strip_prefix(AGENTS)?.strip_suffix(own)?;
+        self.front.agents.get(name).map(|name| Asked::Named(name))
+    }
+}
+
+impl<'a> Asked<'a> {
+    /// What the agent is called.
+    pub(in crate::transport) const fn name(self) -> &'a str {
+        match self {
+            Self::Named(name) | Self::Default(name) => name,
+        }
+    }
+
+    /// The name that was said.
+    pub(in crate::transport) fn wish(self) -> Option<Arc<str>> {
+        match self {
+            Self::Named(name) => Some(Arc::from(name)),
+            Self::Default(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules")
+            .field("front", &self.front)
+            .finish_non_exhaustive()
+    }
+}

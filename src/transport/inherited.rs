@@ -1,0 +1,124 @@
+//! Sockets that somebody else has bound for us, as systemd does (sd_listen_fds(3)).
+//!
+//! A listener takes the one that is bound to its own address, whatever it is called there, and
+//! binds one itself when there is none. Not here: what comes in through them.
+//!
+//! # Why
+//!
+//! **The very address, and no other.** A socket at `[::]:9000` would serve a listener for
+//! `127.0.0.1:9000` as well, and open to the network what its owner meant for this machine.
+
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use socket2::{SockRef, Type};
+
+/// Sockets that wait for their listener.
+#[derive(Clone, Default)]
+pub struct Inherited(Arc<Mutex<Vec<OwnedFd>>>);
+
+/// Where a socket is bound.
+#[derive(PartialEq, Eq)]
+enum At<'a> {
+    Internet(SocketAddr),
+    File(&'a Path),
+}
+
+impl Inherited {
+    /// These sockets. They are closed in processes that we start.
+    #[must_use]
+    pub fn new(sockets: Vec<OwnedFd>) -> Self {
+        for socket in &sockets {
+            let closes = rustix::io::fcntl_setfd(socket, rustix::io::FdFlags::CLOEXEC);
+            if let Err(error) = closes {
+                tracing::warn!(%error, "a socket that was passed to us stays open in agents");
+            }
+        }
+        Self(Arc::new(Mutex::new(sockets)))
+    }
+
+    /// The socket that listens at one of these addresses.
+    pub(super) fn tcp(&self, addresses: &[SocketAddr]) -> Option<TcpListener> {
+        let ours = |at: At<'_>| matches!(at, At::Internet(at) if addresses.contains(&at));
+        let socket: TcpListener = self.take(ours)?.into();
+        socket.set_nonblocking(true).ok()?;
+        Some(socket)
+    }
+
+    /// The socket that listens at this file.
+    pub(super) fn unix(&self, path: &Path) -> Option<UnixListener> {
+        let socket: UnixListener = self.take(|at| at == At::File(path))?.into();
+        socket.set_nonblocking(true).ok()?;
+        Some(socket)
+    }
+
+    /// Where a socket is bound that no listener has taken.
+    #[must_use]
+    pub fn unused(&self) -> Option<String> {
+        let sockets = self.lock();
+        let first = sockets.first()?;
+        let address = SockRef::from(first).local_addr().ok();
+        let address = address.and_then(|at| match at.as_socket() {
+            Some(at) => Some(at.to_string()),
+            None => Some(at.as_pathname()?.display().to_string()),
+        });
+        Some(address.unwrap_or_else(|| "an address of another kind".to_owned()))
+    }
+
+    fn take(&self, wanted: impl Fn(At<'_>) -> bool) -> Option<OwnedFd> {
+        let mut sockets = self.lock();
+        let found = sockets.iter().position(|socket| {
+            let socket = SockRef::from(socket);
+            if socket.r#type().ok() != Some(Type::STREAM) {
+                return false;
+            }
+            let Ok(address) = socket.local_addr() else {
+                return false;
+            };
+            match (address.as_socket(), address.as_pathname()) {
+                (Some(at), _) => wanted(At::Internet(at)),
+                (None, Some(path)) => wanted(At::File(path)),
+                (None, None) => false,
+            }
+        });
+        found.map(|at| sockets.remove(at))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<OwnedFd>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Inherited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inherited({})", self.lock().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_takes_the_socket_at_its_own_address_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = tcp.local_addr().unwrap();
+        let unix = UnixListener::bind(&path).unwrap();
+        let inherited = Inherited::new(vec![tcp.into(), unix.into()]);
+        let everywhere = SocketAddr::new("0.0.0.0".parse().unwrap(), at.port());
+        assert!(inherited.tcp(&[everywhere]).is_none());
+        assert!(inherited.unix(&dir.path().join("other")).is_none());
+        let taken = inherited.tcp(&[everywhere, at]).unwrap();
+        assert_eq!(taken.local_addr().unwrap(), at);
+        assert!(inherited.tcp(&[at]).is_none(), "it is taken");
+        assert_eq!(inherited.unused(), Some(path.display().to_string()));
+        assert!(inherited.unix(&path).is_some());
+        assert_eq!(inherited.unused(), None);
+    }
+}

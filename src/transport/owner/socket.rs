@@ -1,0 +1,90 @@
+//! Asks whose a socket is, one way or the other.
+
+use std::net::SocketAddr;
+
+#[cfg(target_os = "linux")]
+use super::{diag, table};
+
+/// What the kernel shows of users that are not mapped into our user namespace: one number for all.
+const NOBODY_KNOWN: u32 = 65_534;
+
+/// The user whose program holds the socket that is `near` and connected to `far`.
+#[must_use]
+pub(in crate::transport) fn of_socket(near: SocketAddr, far: SocketAddr) -> Option<u32> {
+    let (near, far) = (canonical(near), canonical(far));
+    asked(near, far).filter(|user| *user != NOBODY_KNOWN)
+}
+
+/// Whether somebody listens at `port` of this machine, and nobody but `user`, at any address.
+/// `None` where that cannot be told.
+#[must_use]
+pub fn listens_alone(user: u32, port: u16) -> Option<bool> {
+    let mut users = listeners(port)?;
+    users.dedup();
+    Some(users == [user] && user != NOBODY_KNOWN)
+}
+
+#[cfg(target_os = "linux")]
+fn asked(near: SocketAddr, far: SocketAddr) -> Option<u32> {
+    diag::user(near, far).unwrap_or_else(|_| table::user(near, far))
+}
+
+#[cfg(target_os = "linux")]
+fn listeners(port: u16) -> Option<Vec<u32>> {
+    table::listeners(port)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn asked(_near: SocketAddr, _far: SocketAddr) -> Option<u32> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn listeners(_port: u16) -> Option<Vec<u32>> {
+    None
+}
+
+/// An IPv4 address in IPv6's clothes is the IPv4 address.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn both_ways_know_whose_a_socket_is_and_when_it_is_nobodys() {
+        let me = rustix::process::geteuid().as_raw();
+        for host in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(host) else {
+                continue;
+            };
+            let at = listener.local_addr().expect("bound");
+            let client = TcpStream::connect(at).expect("somebody listens");
+            let (server, near) = listener.accept().expect("somebody has come");
+            assert_eq!(diag::user(near, at).expect("the kernel answers"), Some(me));
+            assert_eq!(table::user(near, at), Some(me));
+            assert_eq!(of_socket(near, at), Some(me));
+            assert_eq!(listens_alone(me, at.port()), Some(true));
+            assert_eq!(listens_alone(me + 1, at.port()), Some(false));
+            // What is sent and left behind belongs to nobody, which the kernel spells as root.
+            drop(client);
+            assert_eq!(diag::user(near, at).unwrap_or(None), None);
+            assert_eq!(table::user(near, at), None);
+            drop((server, listener));
+            assert_eq!(listens_alone(me, at.port()), Some(false));
+        }
+    }
+
+    #[test]
+    fn a_listener_is_not_taken_for_a_client() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = listener.local_addr().expect("bound");
+        let other = SocketAddr::from(([127, 0, 0, 1], 9));
+        assert_eq!(diag::user(at, other).unwrap_or(None), None);
+        assert_eq!(table::user(at, other), None);
+    }
+}

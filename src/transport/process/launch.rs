@@ -1,0 +1,160 @@
+//! Where an agent is started, and what it finds in its environment.
+//!
+//! What is meant for the relay alone is never passed on: its own secrets, and what systemd tells a
+//! service of its sockets. Not here: the words of its command, which are an endpoint.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use tokio::process::Command;
+
+/// Where `execvp` looks when there is no `PATH`.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// What a bare environment keeps of ours; a `*` at the end stands for any rest.
+const BARE: [&str; 8] = [
+    "HOME", "LANG", "LC_*", "PATH", "SHELL", "TERM", "TMPDIR", "USER",
+];
+
+/// What systemd tells a service (sd_listen_fds(3), sd_notify(3), systemd.exec(5)).
+const OF_SERVICES: [&str; 9] = [
+    "CREDENTIALS_DIRECTORY",
+    "LISTEN_FDNAMES",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_PIDFDID",
+    "MAINPID",
+    "NOTIFY_SOCKET",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+];
+
+/// How our own variables begin.
+const OURS: &[u8] = b"ACP_RELAY_";
+/// What stands in the names of those that are secret.
+const SECRET: [&str; 5] = ["BEARER", "KEY", "PASSWORD", "SECRET", "TOKEN"];
+
+/// How a program is started, besides its words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// Its working directory; ours, when not given.
+    pub dir: Option<PathBuf>,
+    /// Variables it is given, whatever ours are.
+    pub env: Vec<(OsString, OsString)>,
+    /// Whether it finds no more of our environment than every program needs: `HOME`, `LANG`,
+    /// `LC_*`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `USER`.
+    pub bare: bool,
+}
+
+impl Launch {
+    /// This one, with what `under` says besides.
+    #[must_use]
+    pub fn over(mut self, under: Self) -> Self {
+        let mut env = under.env;
+        env.append(&mut self.env);
+        Self {
+            dir: self.dir.or(under.dir),
+            env,
+            bare: self.bare || under.bare,
+        }
+    }
+
+    /// Has `command` start so.
+    pub(super) fn apply(&self, command: &mut Command) {
+        if let Some(dir) = &self.dir {
+            command.current_dir(dir);
+        }
+        for (name, _) in env::vars_os() {
+            if !self.keeps(&name) {
+                command.env_remove(name);
+            }
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+    }
+
+    /// Where its program is looked for.
+    pub(super) fn path(&self) -> OsString {
+        let own = self.env.iter().rfind(|(name, _)| name == "PATH");
+        let path = own
+            .map(|(_, path)| path.clone())
+            .or_else(|| env::var_os("PATH"));
+        path.unwrap_or_else(|| DEFAULT_PATH.into())
+    }
+
+    /// Whether one of our own variables is passed on.
+    fn keeps(&self, name: &OsStr) -> bool {
+        if OF_SERVICES.iter().any(|one| name == *one) || is_our_secret(name) {
+            return false;
+        }
+        let kept = |one: &&str| match one.strip_suffix('*') {
+            Some(begins) => name.as_bytes().starts_with(begins.as_bytes()),
+            None => name == OsStr::new(one),
+        };
+        !self.bare || BARE.iter().any(kept)
+    }
+}
+
+fn is_our_secret(name: &OsStr) -> bool {
+    let Some(rest) = name.as_bytes().strip_prefix(OURS) else {
+        return false;
+    };
+    let rest = String::from_utf8_lossy(rest);
+    SECRET.iter().any(|word| rest.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ours_alone_is_never_passed_on() {
+        for launch in [true, false].map(|bare| Launch {
+            bare,
+            ..Launch::default()
+        }) {
+            for name in [
+                "ACP_RELAY_BEARER",
+                "ACP_RELAY_TOKEN",
+                "ACP_RELAY_TOKEN_FILE",
+                "ACP_RELAY_TLS_KEY",
+                "LISTEN_FDS",
+                "NOTIFY_SOCKET",
+                "CREDENTIALS_DIRECTORY",
+            ] {
+                assert!(!launch.keeps(OsStr::new(name)), "{name}");
+            }
+            for name in ["PATH", "HOME", "LC_ALL", "TERM"] {
+                assert!(launch.keeps(OsStr::new(name)), "{name}");
+            }
+            for name in [
+                "OPENAI_API_KEY",
+                "ACP_RELAY_LOG",
+                "LD_PRELOAD",
+                "PATHS",
+                "XHOME",
+            ] {
+                assert_eq!(launch.keeps(OsStr::new(name)), !launch.bare, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_stronger_of_two_wins() {
+        let pair = |name: &str, value: &str| (name.into(), value.into());
+        let under = Launch {
+            dir: Some("/under".into()),
+            env: vec![pair("A", "1"), pair("PATH", "/under")],
+            bare: true,
+        };
+        let over = Launch {
+            env: vec![pair("PATH", "/over")],
+            ..Launch::default()
+        };
+        let both = over.over(under);
+        assert_eq!(both.dir, Some("/under".into()));
+        assert_eq!(both.path(), "/over");
+        assert!(both.bare);
+    }
+}

@@ -1,0 +1,217 @@
+//! The hops that are compared, how they are started, and the table.
+
+use std::collections::HashMap;
+use std::env::{current_exe, split_paths, var_os};
+use std::io::Error;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::measure::{Client, Framing};
+
+const RELAY: &str = env!("CARGO_BIN_EXE_acp-relay");
+/// What is streamed: bytes of an update, and how many of them.
+const STREAMS: [(usize, usize); 3] = [(100, 500_000), (1 << 10, 200_000), (64 << 10, 6_000)];
+const ECHOES: usize = 10_000;
+
+/// A row of the table.
+struct Row {
+    name: &'static str,
+    /// The row it is compared with: the copier of its kind.
+    limit: &'static str,
+    how: How,
+    /// `{PORT}` and `{AGENT}` are filled in.
+    words: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Socket(Framing),
+    Stdio,
+}
+
+const TCP: How = How::Socket(Framing::Lines);
+const WS: How = How::Socket(Framing::Frames);
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    Row { name: "no hop", limit: "", how: How::Stdio, words: "{AGENT}" },
+    Row { name: "copier, tcp", limit: "", how: TCP, words: "{SELF} copier tcp 127.0.0.1:{PORT} {AGENT}" },
+    Row { name: "socat, tcp", limit: "copier, tcp", how: TCP,
+        words: "socat -b 65536 TCP-LISTEN:{PORT},bind=127.0.0.1,fork,reuseaddr,nodelay EXEC:{AGENT_IN_ONE}" },
+    Row { name: "acp-relay, tcp", limit: "copier, tcp", how: TCP, words: "{RELAY} serve --listen tcp://127.0.0.1:{PORT} --client-dialect canonical --agent-dialect canonical -- {AGENT}" },
+    Row { name: "acp-relay, tcp, auto", limit: "copier, tcp", how: TCP, words: "{RELAY} serve --listen tcp://127.0.0.1:{PORT} -- {AGENT}" },
+    Row { name: "copier, ws", limit: "", how: WS, words: "{SELF} copier ws 127.0.0.1:{PORT} {AGENT}" },
+    Row { name: "websocat, ws", limit: "copier, ws", how: WS, words: "websocat -t -E -B 16777216 ws-l:127.0.0.1:{PORT} sh-c:{AGENT_IN_ONE}" },
+    Row { name: "acp-relay, ws", limit: "copier, ws", how: WS, words: "{RELAY} serve --listen ws://127.0.0.1:{PORT} --client-dialect canonical --agent-dialect canonical -- {AGENT}" },
+    Row { name: "acp-relay, ws, auto", limit: "copier, ws", how: WS, words: "{RELAY} serve --listen ws://127.0.0.1:{PORT} -- {AGENT}" },
+    Row { name: "socat, stdio", limit: "no hop", how: How::Stdio, words: "socat -b 65536 - EXEC:{AGENT_IN_ONE}" },
+    Row { name: "acp-relay, stdio", limit: "no hop", how: How::Stdio, words: "{RELAY} connect -- {AGENT}" },
+];
+
+/// A hop, and a client that speaks through it.
+struct Hop {
+    process: Running,
+    client: Client,
+}
+
+/// A process that runs until it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended with its client.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Row {
+    fn is_there(&self) -> bool {
+        let program = self.words.split(' ').next().unwrap_or("");
+        let path = var_os("PATH").unwrap_or_default();
+        program.starts_with('{') || split_paths(&path).any(|folder| folder.join(program).is_file())
+    }
+
+    /// A hop that was spoken with; nothing when it cannot be.
+    fn start(&self) -> Option<Hop> {
+        let own = current_exe().unwrap().display().to_string();
+        let free = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let agent = [own.clone(), "agent".to_owned()];
+        let words: Vec<String> = self
+            .words
+            .split(' ')
+            .flat_map(|word| match word {
+                "{AGENT}" => agent.to_vec(),
+                _ => vec![
+                    word.replace("{PORT}", &free.port().to_string())
+                        .replace("{SELF}", &own)
+                        .replace("{RELAY}", RELAY)
+                        .replace("{AGENT_IN_ONE}", &agent.join(" ")),
+                ],
+            })
+            .collect();
+        let piped = self.how == How::Stdio;
+        let pipe = || if piped { Stdio::piped() } else { Stdio::null() };
+        let process = Command::new(&words[0])
+            .args(&words[1..])
+            .stdin(pipe())
+            .stdout(pipe())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut process = Running(process);
+        let client = match self.how {
+            How::Stdio => {
+                let (input, output) = (
+                    process.0.stdin.take().unwrap(),
+                    process.0.stdout.take().unwrap(),
+                );
+                Client::new(Box::new(output), Box::new(input))
+            }
+            How::Socket(framing) => {
+                for _ in 0..200 {
+                    if TcpStream::connect(free).is_ok() {
+                        break;
+                    }
+                    sleep(Duration::from_millis(20));
+                }
+                Client::dial(&free.to_string(), framing).ok()?
+            }
+        };
+        let mut hop = Hop { process, client };
+        hop.client.echo(200);
+        Some(hop)
+    }
+}
+
+impl Hop {
+    /// Processor time of the hop's own threads, in µs; nothing where that cannot be told.
+    fn processor(&self) -> Option<f64> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.0.id())).ok()?;
+        let took = threads.filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<f64>().ok()
+        });
+        Some(took.sum::<f64>() / 1e3)
+    }
+}
+
+/// Figures of one row: of each round one.
+type Figures = HashMap<(&'static str, usize), Vec<f64>>;
+
+/// Measures and prints.
+pub(super) fn run(rounds: usize, only: &[&str]) {
+    let wanted = |row: &&Row| only.is_empty() || only.iter().any(|name| row.name.contains(name));
+    let (there, missing): (Vec<&Row>, Vec<&Row>) = ROWS
+        .iter()
+        .filter(wanted)
+        .partition(|row| row.is_there() && row.start().is_some());
+    let mut figures = Figures::new();
+    for round in 0..rounds {
+        for at in 0..there.len() {
+            let row = there[(at + round) % there.len()];
+            let mut put =
+                |column, figure| figures.entry((row.name, column)).or_default().push(figure);
+            // All on one processor, an answer takes what all work and switches take together.
+            let everywhere = pin(None).unwrap();
+            let mut hop = row.start().expect("it has started before");
+            put(0, hop.client.echo(ECHOES));
+            drop(hop);
+            pin(Some(&everywhere)).unwrap();
+            let mut hop = row.start().expect("it has started before");
+            for (at, (size, count)) in STREAMS.into_iter().enumerate() {
+                hop.client.stream(count / 10, size);
+                let before = hop.processor();
+                put(1 + 2 * at, hop.client.stream(count, size));
+                if let (Some(before), Some(after)) = (before, hop.processor()) {
+                    put(2 + 2 * at, (after - before) / count as f64);
+                }
+            }
+        }
+    }
+    println!(
+        "| hop | an answer, µs | 100 B, msg/s | 1 KiB, msg/s | 64 KiB, msg/s | its CPU at 100 B, 1 KiB, 64 KiB, µs/msg |"
+    );
+    println!("|---|---|---|---|---|---|");
+    let median = |row, column| {
+        let mut all: Vec<f64> = figures.get(&(row, column)).cloned().unwrap_or_default();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied()
+    };
+    for row in &there {
+        print!("| {} | {:.1} |", row.name, median(row.name, 0).unwrap());
+        for column in [1, 3, 5] {
+            let rate = median(row.name, column).unwrap();
+            let beside = median(row.limit, column).map(|limit| format!(" ({:.2} ×)", rate / limit));
+            print!(" {rate:.0}{} |", beside.unwrap_or_default());
+        }
+        let own = |column| {
+            median(row.name, column).map_or_else(|| "–".to_owned(), |cpu| format!("{cpu:.2}"))
+        };
+        // What socat forks is not its own.
+        let tells = !row.name.starts_with("socat, tcp") && row.name != "no hop";
+        let all = [2, 4, 6].map(|column| if tells { own(column) } else { "–".to_owned() });
+        println!(" {} |", all.join(", "));
+    }
+    println!("\nThe median of {rounds} rounds; × as much as the copier of its kind, or as no hop.");
+    for row in missing {
+        println!("Not here: {}", row.name);
+    }
+}
+
+/// Keeps this thread and what it starts on one processor, or on those given; those before.
+fn pin(to: Option<&CpuSet>) -> Result<CpuSet, Error> {
+    let before = sched_getaffinity(None)?;
+    let mut one = CpuSet::new();
+    let first = (0..CpuSet::MAX_CPU).find(|&number| before.is_set(number));
+    one.set(first.unwrap_or(0));
+    sched_setaffinity(None, to.unwrap_or(&one))?;
+    Ok(before)
+}

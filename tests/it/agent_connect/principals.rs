@@ -1,0 +1,106 @@
+//! Who may come in, and that each finds only what is its own.
+
+use std::sync::Arc;
+
+use acp_relay::guard::{Admission, Gate, Grant, Key, KeyId, Keyring, Rules, Token};
+use acp_relay::transport::Setup;
+use serde_json::{Value, json};
+
+use super::stage::{Stage, human};
+use crate::support::link::{run, setup};
+
+fn token(number: u8) -> Token {
+    Token::new([number; 6], [number; 32])
+}
+
+/// A gate that wants a token, and has those of two.
+fn gate() -> Gate {
+    let gate = Gate::new(Rules {
+        loopback: Admission::Credential,
+        network: Admission::Credential,
+        user: (u32::MAX, Arc::from("me")),
+        failures: 1,
+    });
+    let mut ring = Keyring::default();
+    for (number, name) in [(1, "alice"), (2, "bob")] {
+        let token = token(number);
+        let key = Key {
+            id: KeyId::of(token.reveal().as_bytes()).unwrap(),
+            digest: token.digest(),
+            name: name.to_owned(),
+            expires: None,
+            grant: Grant::everything(false),
+        };
+        ring.add(key).unwrap();
+    }
+    gate.set_keys(None, ring);
+    gate
+}
+
+#[test]
+fn each_principal_finds_its_own_threads_and_runs_alone() {
+    run(async {
+        let setup = Setup {
+            gate: gate(),
+            ..setup()
+        };
+        let draining = setup.draining.clone();
+        let mut stage = Stage::with(setup).await;
+        let mut agent = stage.introduced(json!({})).await;
+        let client = stage.client();
+        let (alice, bob) = (token(1), token(2));
+        let (alice, bob) = (alice.reveal(), bob.reveal());
+        let body = json!({});
+        let missing = client.call("POST", "/threads/search", Some(&body)).await;
+        assert_eq!(missing.0, 401);
+        assert!(missing.1.is_string(), "{}", missing.1);
+        for status in [401, 429] {
+            let wrong = client.call_as("wrong", "GET", "/threads/x", None).await;
+            assert_eq!(wrong.0, status);
+        }
+        let asked = json!({});
+        let made = client.call_as(alice, "POST", "/threads", Some(&asked));
+        let ((status, thread), ()) = tokio::join!(made, agent.open("s"));
+        assert_eq!(status, 200);
+        let thread = thread["thread_id"].as_str().unwrap();
+        let wish = json!({ "input": human("hello") });
+        let runs = format!("/threads/{thread}/runs");
+        let (status, run) = client.call_as(alice, "POST", &runs, Some(&wish)).await;
+        assert_eq!(status, 200, "{run}");
+        let run = run["run_id"].as_str().unwrap();
+        let take =
+            json!({ "thread_id": thread, "input": human("mine"), "if_not_exists": "create" });
+        let (at, of) = (format!("/threads/{thread}"), format!("/runs/{run}"));
+        let tries: [(&str, String, Option<&Value>); 13] = [
+            ("GET", at.clone(), None),
+            ("PATCH", at.clone(), Some(&body)),
+            ("DELETE", at.clone(), None),
+            ("GET", format!("{at}/history"), None),
+            ("GET", format!("{at}/state"), None),
+            ("POST", format!("{at}/copy"), Some(&body)),
+            ("GET", runs.clone(), None),
+            ("POST", runs.clone(), Some(&wish)),
+            ("GET", of.clone(), None),
+            ("GET", format!("{of}/stream"), None),
+            ("POST", format!("{of}/cancel"), Some(&body)),
+            ("DELETE", of.clone(), None),
+            ("GET", format!("{at}/runs/{run}"), None),
+        ];
+        for (method, path, body) in tries {
+            let told = client.call_as(bob, method, &path, body).await;
+            assert_eq!(told.0, 404, "{method} {path}: {}", told.1);
+        }
+        let told = client.call_as(bob, "POST", "/runs", Some(&take)).await;
+        assert_ne!(told.0, 200, "{}", told.1);
+        for path in ["/threads/search", "/runs/search"] {
+            let found = client.call_as(bob, "POST", path, Some(&body)).await;
+            assert_eq!(found, (200, json!([])), "{path}");
+            let found = client.call_as(alice, "POST", path, Some(&body)).await;
+            assert_eq!(found.1.as_array().map(Vec::len), Some(1), "{path}");
+        }
+        draining.cancel();
+        let late = client.call_as(alice, "POST", "/runs", Some(&wish)).await;
+        assert_eq!(late.0, 503);
+        assert_eq!(client.call_as(alice, "GET", &of, None).await.0, 200);
+    });
+}

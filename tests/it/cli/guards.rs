@@ -1,0 +1,111 @@
+//! What a remote agent gets of the machine of its client, through the program.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::support::link::run as block_on;
+use crate::support::program::Program;
+
+/// Asks for what it was told on its command line, one call after the other, once it has a session,
+/// and prints the answers it gets as notifications.
+const ASKING: &str = r#"
+import json, sys
+calls = [json.loads(call) for call in sys.argv[1:]]
+def say(message):
+    print(json.dumps({'jsonrpc': '2.0', **message}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get('method') == 'session/new':
+        say({'method': '_new', 'params': message['params']})
+        say({'id': message['id'], 'result': {'sessionId': 's'}})
+        for at, (method, params) in enumerate(calls):
+            say({'id': at, 'method': method, 'params': params})
+    elif 'method' not in message:
+        say({'method': '_answered', 'params': message})
+"#;
+
+/// What a client hears that opens a session in `folder` and has a result for every call.
+async fn heard(options: &[&str], folder: &str, calls: &[Value]) -> Vec<Value> {
+    let texts: Vec<String> = calls.iter().map(Value::to_string).collect();
+    let mut args = vec!["connect", "--agent-dialect", "canonical"];
+    args.extend(["--client-dialect", "canonical"]);
+    args.extend(options);
+    args.extend(["--", "python3", "-uc", ASKING]);
+    args.extend(texts.iter().map(String::as_str));
+    let mut program = Program::start(&args);
+    let params = json!({"cwd": folder, "mcpServers": []});
+    let new = json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params});
+    program.write(&format!("{new}\n")).await;
+    let mut heard = Vec::new();
+    let mut answered = 0;
+    while answered < calls.len() {
+        let message = program.json().await;
+        if message.get("method").is_some() && message.get("id").is_some() {
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {}});
+            program.write(&format!("{answer}\n")).await;
+        }
+        answered += usize::from(message["method"] == "_answered");
+        heard.push(message);
+    }
+    heard
+}
+
+fn methods(heard: &[Value]) -> Vec<&str> {
+    let methods = heard.iter().filter_map(|one| one["method"].as_str());
+    methods.filter(|method| !method.starts_with('_')).collect()
+}
+
+#[test]
+fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
+    block_on(async {
+        let place = tempfile::tempdir().unwrap();
+        let work = place.path().join("work");
+        fs::create_dir(&work).unwrap();
+        fs::write(place.path().join("secret"), "x").unwrap();
+        symlink("../secret", work.join("link")).unwrap();
+        let read = |path: &str| json!(["fs/read_text_file", {"sessionId": "s", "path": path}]);
+        let inside = work.join("new").display().to_string();
+        let outside = place.path().join("secret").display().to_string();
+        let link = work.join("link").display().to_string();
+        let calls = [
+            json!(["terminal/create", {"sessionId": "s", "command": "id"}]),
+            read(&outside),
+            read(&link),
+            read(&inside),
+        ];
+        let folder = work.display().to_string();
+        let heard = heard(&["--guard", "always"], &folder, &calls).await;
+        assert_eq!(methods(&heard), ["fs/read_text_file"], "{heard:#?}");
+        let denied = heard.iter().filter(|one| one["method"] == "_answered");
+        let denied: Vec<_> = denied
+            .map(|one| one["params"]["error"]["code"].clone())
+            .collect();
+        assert_eq!(denied[..3], [-32057, -32057, -32057], "{heard:#?}");
+
+        let free = self::heard(&[], &folder, &calls).await;
+        assert_eq!(
+            methods(&free).len(),
+            4,
+            "an agent started here is not guarded against"
+        );
+        let root = ["--guard", "always", "--root", "/", "--allow", "terminal/*"];
+        let free = self::heard(&root, &folder, &calls).await;
+        assert_eq!(methods(&free).len(), 4);
+    });
+}
+
+#[test]
+fn folders_have_their_names_on_the_other_machine() {
+    block_on(async {
+        let calls = [json!(["fs/read_text_file", {"sessionId": "s", "path": "/srv/app/x"}])];
+        let heard = heard(&["--map", "/home/me/app=/srv/app"], "/home/me/app", &calls).await;
+        assert_eq!(heard[0]["params"]["cwd"], "/srv/app", "{heard:#?}");
+        let call = heard
+            .iter()
+            .find(|one| one["method"] == "fs/read_text_file")
+            .unwrap();
+        assert_eq!(call["params"]["path"], "/home/me/app/x");
+    });
+}

@@ -1,0 +1,121 @@
+//! SIGHUP has the file read again: what begins is served by the new one, what runs goes on.
+
+use rustix::process::Signal;
+
+use super::stage::{Client, JSON, Stage};
+use crate::support::link::run as block_on;
+use crate::support::program::Program;
+use crate::transport::http::caller::{Caller, INITIALIZE};
+
+const BEFORE: &str = r#"
+default-agent = "a"
+[agents.a]
+command = ["AGENT", "before"]
+[agents.b]
+command = ["AGENT", "b"]
+[[listeners]]
+endpoint = "http://127.0.0.1:0"
+"#;
+
+const AFTER: &str = r#"
+default-agent = "c"
+[agents.a]
+command = ["AGENT", "after"]
+[agents.c]
+command = ["AGENT", "c"]
+[[listeners]]
+endpoint = "http://127.0.0.1:0"
+allow-origin = ["https://editor.example"]
+[[listeners]]
+endpoint = "unix:SOCKET"
+"#;
+
+#[test]
+fn conversations_go_on_and_new_ones_are_served_by_the_new_file() {
+    block_on(async {
+        let stage = Stage::with(BEFORE);
+        let after = AFTER.replace("SOCKET", stage.path("s").to_str().unwrap());
+        let mut serve = stage.serve();
+        let caller = Caller::to(&serve.address().await);
+        let old = Client::open(&caller, "/acp").await;
+        let fields = [("acp-connection-id", &*old.id)];
+        let mut events = caller.events(&fields).await;
+
+        stage.write(&after);
+        serve.signal(Signal::HUP);
+        let unix = serve.address().await;
+        let said = serve.complaint().await.unwrap();
+        assert!(said.ends_with("was read again"), "{said}");
+
+        assert_eq!(
+            old.post(r#"{"jsonrpc":"2.0","id":5,"method":"x"}"#).await,
+            202
+        );
+        let answer = events.data().await;
+        assert!(answer.contains("before"), "{answer}");
+        let pid = old.about["pid"].to_string();
+        assert!(answer.contains(&pid), "the same agent: {answer}");
+
+        let new = Client::open(&caller, "/agents/a/acp").await;
+        assert_eq!(new.words(), ["after"]);
+        assert_eq!(Client::open(&caller, "/acp").await.words(), ["c"]);
+        // Said of it in the log, too.
+        let gone = caller
+            .ask("POST", "/agents/b/acp", &[JSON], INITIALIZE)
+            .await;
+        assert_eq!(gone.status.as_u16(), 404);
+        let page = [JSON, ("origin", "https://editor.example")];
+        let page = caller.ask("POST", "/acp", &page, INITIALIZE).await;
+        assert_eq!(page.status.as_u16(), 200, "{}", page.body);
+        let mut client = Program::start(&["connect", &unix]);
+        client.write(&format!("{INITIALIZE}\n")).await;
+        assert_eq!(client.json().await["result"]["words"][0], "c");
+
+        assert!(serve.complaint().await.unwrap().contains("404"));
+
+        stage.write(BEFORE);
+        serve.signal(Signal::HUP);
+        let said = serve.complaint().await.unwrap();
+        assert_eq!(said, format!("acp-relay: no longer listening on {unix}"));
+        assert!(serve.complaint().await.unwrap().ends_with("was read again"));
+        client
+            .write("{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"x\"}\n")
+            .await;
+        assert_eq!(client.json().await["result"]["words"][0], "c", "it goes on");
+        serve.signal(Signal::TERM);
+        assert_eq!(serve.exit().await.code(), Some(0));
+    });
+}
+
+#[test]
+fn a_file_with_faults_changes_nothing() {
+    block_on(async {
+        let stage = Stage::with(BEFORE);
+        let mut serve = stage.serve();
+        let caller = Caller::to(&serve.address().await);
+        let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = format!(
+            "[[listeners]]\nendpoint = \"tcp://{}\"\n",
+            busy.local_addr().unwrap()
+        );
+        let gone = AFTER
+            .replace("AGENT", "/no/such/agent")
+            .replace("SOCKET", "/no/such/folder/s");
+        for (config, lines) in [
+            (BEFORE.replace("command", "comand"), 4),
+            (gone, 2),
+            (format!("{}{taken}", BEFORE.replace("\"b\"", "\"x\"")), 1),
+        ] {
+            stage.write(&config);
+            serve.signal(Signal::HUP);
+            for _ in 0..lines {
+                serve.complaint().await.unwrap();
+            }
+            let said = serve.complaint().await.unwrap();
+            assert!(said.ends_with("all stays as it was"), "{said}");
+            assert_eq!(Client::open(&caller, "/agents/b/acp").await.words(), ["b"]);
+            assert_eq!(Client::open(&caller, "/acp").await.words(), ["before"]);
+        }
+        drop(busy);
+    });
+}

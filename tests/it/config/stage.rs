@@ -1,0 +1,121 @@
+//! A server with a configuration file of its own, and agents that say how they were started.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
+)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::support::program::{Program, command};
+use crate::transport::http::caller::{Caller, INITIALIZE};
+
+/// An agent that answers each request with its words, its folder, its process id and one variable.
+/// It answers `slow` when a file called `go` is there.
+pub(super) const AGENT: &str = r#"#!/bin/sh
+words=
+for word; do words="$words\"$word\","; done
+while read -r line; do
+    id=${line#*\"id\":}; id=${id%%,*}
+    case $line in *slow*) echo "{\"jsonrpc\":\"2.0\",\"method\":\"begun\"}"
+        while ! [ -e go ]; do sleep 0.01; done;; esac
+    case $line in *'"id"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"words\":[${words%,}],\"dir\":\"$PWD\",\"pid\":$$,\"say\":\"$SAY\",\"secret\":\"$ACP_RELAY_BEARER$ACP_RELAY_TOKEN\"}}";; esac
+done
+"#;
+
+/// A folder with a configuration file and the agent's program.
+pub(super) struct Stage {
+    pub(super) dir: TempDir,
+}
+
+/// A client over HTTP.
+pub(super) struct Client {
+    pub(super) caller: Caller,
+    /// The path it is at.
+    pub(super) path: String,
+    /// The name of its connection.
+    pub(super) id: String,
+    /// What the agent said of itself.
+    pub(super) about: Value,
+}
+
+impl Stage {
+    /// With this configuration, in which `AGENT` stands for the agent's program.
+    pub(super) fn with(config: &str) -> Self {
+        let stage = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        let program = stage.path("agent");
+        fs::write(&program, AGENT).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        stage.write(config);
+        stage
+    }
+
+    /// Replaces the configuration.
+    pub(super) fn write(&self, config: &str) {
+        let program = self.path("agent");
+        let config = config.replace("AGENT", program.to_str().unwrap());
+        fs::write(self.file(), config).unwrap();
+        fs::set_permissions(self.file(), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(super) fn file(&self) -> PathBuf {
+        self.path("acp-relay.toml")
+    }
+
+    /// `serve` with this file and these arguments.
+    pub(super) fn command(&self, args: &[&str]) -> Command {
+        let file = self.file();
+        let mut all = vec!["serve", "--config", file.to_str().unwrap()];
+        all.extend(args);
+        command(&all)
+    }
+
+    pub(super) fn serve(&self) -> Program {
+        Program::of(self.command(&[]))
+    }
+}
+
+impl Client {
+    /// One that has been answered by its agent.
+    pub(super) async fn open(caller: &Caller, path: &str) -> Self {
+        let reply = caller.ask("POST", path, &[JSON], INITIALIZE).await;
+        assert_eq!(reply.status.as_u16(), 200, "{}", reply.body);
+        let answer: Value = serde_json::from_str(&reply.body).unwrap();
+        Self {
+            caller: caller.clone(),
+            path: path.to_owned(),
+            id: reply.fields["acp-connection-id"]
+                .to_str()
+                .unwrap()
+                .to_owned(),
+            about: answer["result"].clone(),
+        }
+    }
+
+    /// Sends a message.
+    pub(super) async fn post(&self, message: &str) -> u16 {
+        let fields = [JSON, ("acp-connection-id", &self.id)];
+        let reply = self.caller.ask("POST", &self.path, &fields, message).await;
+        reply.status.as_u16()
+    }
+
+    /// The words its agent was started with.
+    pub(super) fn words(&self) -> Vec<&str> {
+        let words = self.about["words"].as_array().unwrap();
+        words.iter().map(|word| word.as_str().unwrap()).collect()
+    }
+}
+
+pub(super) const JSON: (&str, &str) = ("content-type", "application/json");

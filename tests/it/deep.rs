@@ -1,0 +1,71 @@
+//! Messages nested as deep as is let in cross on a small stack, through all that is on their way.
+
+use std::thread;
+use std::time::Instant;
+
+use acp_relay::core::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::dialect::Library;
+use acp_relay::recording::redact::{Mode, Redactor};
+use acp_relay::wire::{Frame, Limits, Side};
+
+/// A thread's stack, far below the 2 MiB that threads get; a build for tests needs most of it to
+/// begin. A frame for each level would not fit.
+const STACK: usize = 160 << 10;
+
+/// What an agent says that nests `value` and has a rule at work, or none.
+fn messages(value: &str) -> [String; 3] {
+    [
+        format!(r#"{{"jsonrpc":"2.0","method":"_x","params":{value}}}"#),
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"tool_call_update","toolCallId":"a","content":[{{"type":"text","text":"bare"}}],"rawInput":{value}}}}}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"tool_call_update","toolCallId":"a","content":{value}}}}}}}"#
+        ),
+    ]
+}
+
+fn cross() {
+    let manners = Manners {
+        client_half_close: true,
+        agent_half_close: true,
+        agent_is_child: false,
+        announce_exit: false,
+    };
+    let library = Library::builtin().unwrap().into();
+    let limits = Limits::default();
+    let mut out = Outbox::new(&limits);
+    let speech = Speech::new(&library, &Choice::Auto, &Choice::Auto).unwrap();
+    // The body of the last of them begins on the fifth level.
+    let depth = limits.nesting - 5;
+    let mut core = Core::new(limits.into(), manners, speech);
+    let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
+    for (open, close) in [("[", "]"), (r#"{"token":"#, "}"), (r#"[{"a":"#, "}]")] {
+        let levels = depth / open.matches(['[', '{']).count();
+        let value = format!(
+            "{}{}{}",
+            open.repeat(levels),
+            r#""sk-ant-api03-secret""#,
+            close.repeat(levels)
+        );
+        for text in messages(&value) {
+            let frame = Frame::from(text.clone());
+            core.handle_frame(Side::Agent, frame, Instant::now(), &mut out);
+            let said = out.pop(Side::Client).unwrap();
+            let said = std::str::from_utf8(said.as_bytes()).unwrap();
+            assert!(said.contains(&value), "{}", &said[..200]);
+            assert!(text.contains("bare") || said == text);
+            // What it finds is not the question here.
+            let _ = redactor.json(text.as_bytes(), Some(b"session/update"));
+        }
+    }
+    let note = |out: &mut Outbox| out.pop_note().map(|note| note.name());
+    let notes: Vec<_> = std::iter::from_fn(|| note(&mut out)).collect();
+    assert!(notes.contains(&"translated"), "{notes:?}");
+}
+
+#[test]
+fn what_is_nested_deep_costs_no_stack() {
+    let thread = thread::Builder::new().stack_size(STACK).spawn(cross);
+    thread.unwrap().join().unwrap();
+}

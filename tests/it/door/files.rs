@@ -1,0 +1,217 @@
+//! Tokens as files: made once, kept as digests, and refused when others could have read them.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::Path;
+
+use rustix::process::geteuid;
+use serde_json::{Value, json};
+
+use crate::support::link::run as block_on;
+use crate::support::program::{Outcome, Program, run_in};
+
+async fn token(state: &Path, args: &[&str]) -> Outcome {
+    run_in(state, &[&["token"], args].concat()).await
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn ones_own_token_is_made_once_and_for_ones_own_eyes() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("deep/state");
+        let first = token(&state, &["show"]).await;
+        assert_eq!(first.code, Some(0), "{}", first.stderr);
+        let text = first.stdout.trim_end();
+        assert!(text.starts_with("acpr_") && text.len() == 61, "{text}");
+        assert_eq!(token(&state, &["show"]).await.stdout, first.stdout);
+        assert_eq!(mode(&state), 0o700);
+        assert_eq!(mode(&state.join("token")), 0o600);
+        assert_eq!(
+            fs::read_to_string(state.join("token")).unwrap(),
+            first.stdout
+        );
+        // A listener makes it as well, and prints it nowhere.
+        fs::remove_file(state.join("token")).unwrap();
+        let args = ["--log", "trace", "serve", "--", "cat"];
+        let mut relay = Program::start_in(&state, &args);
+        let mut said = String::new();
+        while !said.contains("listening on") {
+            said += &relay.complaint().await.unwrap();
+        }
+        let made = fs::read_to_string(state.join("token")).unwrap();
+        assert_ne!(made, first.stdout);
+        assert!(!said.contains(made.trim_end()), "{said}");
+    });
+}
+
+#[test]
+fn others_tokens_are_kept_as_digests() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path();
+        let none = token(state, &["list"]).await;
+        assert_eq!((none.code, &*none.stdout), (Some(0), ""));
+        let args = [
+            "new",
+            "alice",
+            "--expires",
+            "30d",
+            "--agents",
+            "goose,gemini",
+        ];
+        let alice = token(state, &args).await;
+        assert_eq!(alice.code, Some(0), "{}", alice.stderr);
+        let secret = alice
+            .stdout
+            .trim_end()
+            .rsplit_once('_')
+            .unwrap()
+            .1
+            .to_owned();
+        assert_eq!(
+            token(state, &["new", "root", "--admin"]).await.code,
+            Some(0)
+        );
+        let kept = fs::read_to_string(state.join("tokens")).unwrap();
+        assert!(kept.contains("alice") && !kept.contains(&secret), "{kept}");
+        assert_eq!(mode(&state.join("tokens")), 0o600);
+        let again = token(state, &["new", "alice"]).await;
+        assert_eq!(again.code, Some(64));
+        assert!(again.stderr.contains("already") && again.stdout.is_empty());
+        let listed = token(state, &["list"]).await.stdout;
+        assert!(listed.contains("alice  goose,gemini, until "), "{listed}");
+        assert!(
+            listed.contains("root  all agents, admin, for good"),
+            "{listed}"
+        );
+        assert!(!listed.contains(&secret));
+        let listed = token(state, &["list", "--json"]).await.stdout;
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(listed[0]["agents"], json!(["goose", "gemini"]));
+        assert_eq!(listed[0]["expired"], json!(false));
+        assert_eq!(listed[1]["agents"], Value::Null);
+        assert_eq!(listed[1]["admin"], json!(true));
+        assert_eq!(token(state, &["revoke", "alice"]).await.code, Some(0));
+        let gone = token(state, &["revoke", "alice"]).await;
+        assert_eq!(gone.code, Some(64));
+        assert!(
+            gone.stderr.contains("no token called \"alice\""),
+            "{}",
+            gone.stderr
+        );
+        for bad in [
+            &["new", "../x"][..],
+            &["new", "a b"],
+            &["new", "x", "--expires", "soon"],
+            &["new", "x", "--agents", "a,,b"],
+        ] {
+            assert_eq!(token(state, bad).await.code, Some(64), "{bad:?}");
+        }
+    });
+}
+
+/// Makes a state directory unfit.
+type Spoil = fn(&Path);
+
+#[test]
+fn what_others_could_have_read_is_refused_and_left_alone() {
+    let cases: [(Spoil, &str); 8] = [
+        (|state| set_mode(&state.join("token"), 0o644), "mode 0644"),
+        (
+            |state| set_mode(&state.join("token"), 0o620),
+            "chmod go-rwx",
+        ),
+        (|state| set_mode(&state.join("tokens"), 0o640), "mode 0640"),
+        (
+            |state| {
+                fs::rename(state.join("token"), state.join("other")).unwrap();
+                symlink("other", state.join("token")).unwrap();
+            },
+            "symbolic link",
+        ),
+        (
+            |state| {
+                fs::remove_file(state.join("token")).unwrap();
+                fs::create_dir(state.join("token")).unwrap();
+            },
+            "is no file",
+        ),
+        (
+            |state| fs::write(state.join("token"), "short\n").unwrap(),
+            "32 characters",
+        ),
+        (
+            |state| fs::write(state.join("tokens"), "x y z\n").unwrap(),
+            "line 1",
+        ),
+        (
+            |state| {
+                fs::remove_file(state.join("token")).unwrap();
+                set_mode(state, 0o770);
+            },
+            "mode 0770",
+        ),
+    ];
+    block_on(async {
+        for (spoil, says) in cases {
+            let dir = tempfile::tempdir().unwrap();
+            let state = dir.path().join("state");
+            assert_eq!(token(&state, &["new", "alice"]).await.code, Some(0));
+            assert_eq!(token(&state, &["show"]).await.code, Some(0));
+            spoil(&state);
+            let served = run_in(&state, &["serve", "--", "cat"]).await;
+            assert_eq!(served.code, Some(77), "{says}: {}", served.stderr);
+            assert!(served.stderr.contains(says), "{says}: {}", served.stderr);
+        }
+        if geteuid().is_root() {
+            let dir = tempfile::tempdir().unwrap();
+            let state = dir.path().join("state");
+            token(&state, &["show"]).await;
+            chown(state.join("token"), Some(65_534), None).unwrap();
+            let served = run_in(&state, &["serve", "--", "cat"]).await;
+            assert_eq!(served.code, Some(77), "{}", served.stderr);
+            assert!(served.stderr.contains("somebody else"), "{}", served.stderr);
+        }
+    });
+}
+
+#[test]
+fn a_token_may_come_from_a_file_of_its_own() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let file = dir.path().join("secret");
+        let path = file.to_str().unwrap();
+        let args = ["serve", "--token-file", path, "--", "cat"];
+        let missing = run_in(&state, &args).await;
+        assert_eq!(missing.code, Some(77), "{}", missing.stderr);
+        fs::write(&file, "correct-horse-battery-staple-0123456789\n").unwrap();
+        set_mode(&file, 0o644);
+        assert_eq!(run_in(&state, &args).await.code, Some(77));
+        set_mode(&file, 0o600);
+        let mut relay = Program::start_in(&state, &args);
+        relay.address().await;
+        assert!(!state.join("token").exists());
+    });
+}
+
+#[test]
+fn a_machine_without_a_home_serves_its_own_user_all_the_same() {
+    block_on(async {
+        let nowhere = Path::new("/proc/nowhere");
+        let mut relay = Program::start_in(nowhere, &["serve", "--", "cat"]);
+        let said = relay.complaint().await.unwrap();
+        assert!(said.contains("no token will be taken"), "{said}");
+        relay.address().await;
+        let strict = run_in(nowhere, &["serve", "--require-token", "--", "cat"]).await;
+        assert_eq!(strict.code, Some(73), "{}", strict.stderr);
+    });
+}
