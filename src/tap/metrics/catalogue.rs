@@ -83,7 +83,7 @@ catalogue! {
     Histogram "acp_relay_agent_start_seconds" ["agent"] "From starting or connecting to an agent to its answer to initialize."
     Counter "acp_relay_agent_stderr_bytes_total" ["agent"] "What agents wrote to stderr."
     Counter "acp_relay_agent_stdout_noise_lines_total" ["agent"] "Lines that agents printed and that are not JSON."
-    Counter "acp_relay_recordings_total" ["outcome"] "Recordings: begun, kept, dropped (nothing went wrong), failed."
+    Counter "acp_relay_recordings_total" ["outcome"] "Recordings: begun, finished (kept, or dropped because nothing went wrong), failed."
     Gauge "acp_relay_process_resident_memory_bytes" [] "Memory that the relay occupies; its agents not included. Linux only."
     Counter "acp_relay_process_cpu_seconds_total" [] "Time that the relay has computed."
     Gauge "acp_relay_process_open_fds" [] "Files and sockets that the relay has open. Linux only."

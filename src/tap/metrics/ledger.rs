@@ -13,7 +13,9 @@ use super::cells::{Count, Histogram, Table};
 use super::figures::{Figures, Glimpse, Passed};
 use super::instrument::Instrument;
 use super::rules::Rules;
-use super::words::{BOUNDS, CODES, Closing, FAULTS, OUTCOMES, Outcome, Rejection, Transport};
+use super::words::{
+    BOUNDS, CODES, Closing, FAULTS, OUTCOMES, Outcome, Recorded, Rejection, Transport,
+};
 use crate::core::{Method, Note, Verdict};
 use crate::wire::Side;
 
@@ -29,8 +31,6 @@ const PERMISSION: &[f64] = &[
 
 /// Bounds of how long conversations last, in seconds.
 const CONVERSATION: &[f64] = &[1., 10., 60., 300., 900., 3600., 14_400., 43_200., 86_400.];
-
-pub(super) const RECORDINGS: [&str; 4] = ["begun", "kept", "dropped", "failed"];
 
 /// The figures of the process.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub struct Ledger {
     pub(super) notes: Table<Count, 1>,
     pub(super) paused: [Count; 2],
     pub(super) pauses: [Count; 2],
-    pub(super) recordings: [Count; RECORDINGS.len()],
+    pub(super) recordings: Table<Count, 1>,
     pub(super) rules: Rules,
     agents: Mutex<BTreeMap<String, Arc<AgentFigures>>>,
     live: Mutex<BTreeMap<u64, Arc<Figures>>>,
@@ -115,7 +115,7 @@ impl Ledger {
             notes: Table::new([Note::NAMES.len()]),
             paused: Default::default(),
             pauses: Default::default(),
-            recordings: Default::default(),
+            recordings: Table::new([Recorded::ALL.len()]),
             rules: Rules::default(),
             agents: Mutex::default(),
             live: Mutex::default(),
@@ -159,11 +159,9 @@ impl Ledger {
         self.rejected.at([transport as usize, why as usize]).add(1);
     }
 
-    /// A recording was begun (0), kept (1), dropped (2), or has failed (3).
-    pub fn recorded(&self, outcome: usize) {
-        if let Some(count) = self.recordings.get(outcome) {
-            count.add(1);
-        }
+    /// A recording was begun, or is over.
+    pub fn recorded(&self, how: Recorded) {
+        self.recordings.at([how as usize]).add(1);
     }
 
     /// The end was asked for.

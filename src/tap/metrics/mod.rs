@@ -37,4 +37,4 @@ pub use catalogue::{CATALOGUE, Metric, PREFIX, Type};
 pub use figures::{Figures, Glimpse};
 pub use instrument::Instrument;
 pub use ledger::{Ledger, Parties};
-pub use words::{Closing, Rejection, Transport};
+pub use words::{Closing, Recorded, Rejection, Transport};

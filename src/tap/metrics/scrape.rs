@@ -13,11 +13,11 @@ use prometheus_client::registry::Registry;
 use super::agent::{AgentFigures, EXITS, HOW, STARTS};
 use super::cells::{Count, Reading, Table};
 use super::figures::{Figures, SIZES};
-use super::ledger::{Ledger, RECORDINGS, duration_at};
+use super::ledger::{Ledger, duration_at};
 use super::process::Process;
 use super::series::Sheet;
 use super::words::{
-    BOUNDS, CODES, Closing, DIRECTIONS, FAULTS, FLOWS, KINDS, OUTCOMES, Rejection, SIDES,
+    BOUNDS, CODES, Closing, DIRECTIONS, FAULTS, FLOWS, KINDS, OUTCOMES, Recorded, Rejection, SIDES,
     Transport, code_name,
 };
 use crate::core::{Happened, Method, Note, StopReason, ToolKind, Verdict};
@@ -41,8 +41,8 @@ impl Ledger {
         let draining = u64::from(self.draining.load(Relaxed));
         sheet.family("draining", |family| family.count(&[], draining))?;
         sheet.family("recordings_total", |family| {
-            each(&self.recordings, RECORDINGS, |name, count| {
-                family.count(&[name], count)
+            Recorded::ALL.iter().try_for_each(|how| {
+                family.count(&[how.name()], self.recordings.at([*how as usize]).get())
             })
         })
     }

@@ -3,6 +3,7 @@
 //! Not here: those that peers say (see `core::Method` and its like).
 
 use crate::core::Cause;
+use crate::wire::reply::{self, Reason};
 use crate::wire::{Fault, Kind};
 
 /// Makes a list of words.
@@ -56,6 +57,15 @@ list! {
 }
 
 list! {
+    /// What became of a recording.
+    Recorded {
+        Begun = "begun",
+        Finished = "finished",
+        Failed = "failed",
+    }
+}
+
+list! {
     /// Why somebody was turned away at the door.
     Rejection {
         Limit = "limit",
@@ -81,6 +91,19 @@ impl Transport {
             "elephant+http" | "elephant+https" => Self::Elephant,
             "replay" => Self::Replay,
             _ => Self::Other,
+        }
+    }
+}
+
+impl Rejection {
+    /// That of a client which is told `reason`.
+    #[must_use]
+    pub const fn of(reason: &Reason) -> Self {
+        match reason.code {
+            reply::OVERLOADED => Self::Limit,
+            reply::DRAINING => Self::Draining,
+            reply::TIMEOUT => Self::Timeout,
+            _ => Self::Policy,
         }
     }
 }
