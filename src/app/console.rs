@@ -100,6 +100,11 @@ pub(super) fn input() -> impl BufRead {
     io::stdin().lock()
 }
 
+/// Whether stdout is a terminal.
+pub(super) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Shows a picture on the terminal that stdout is. Nobody is told when that is closed.
 pub(super) fn draw(picture: &str) {
     let mut stdout = io::stdout();

@@ -4,7 +4,6 @@
 //! Where stdout is no terminal the view is printed once. Not here: what is told (see `admin`).
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -41,7 +40,7 @@ struct Passed {
 pub(super) fn run(args: &Top) -> ExitCode {
     let whose = &args.whose;
     runtime::drive(Builder::new_current_thread(), async move {
-        if !std::io::stdout().is_terminal() {
+        if !console::is_terminal() {
             return match look(whose).await {
                 Ok(status) => console::print(page(&status).trim_end(), exit::SUCCESS),
                 Err(fault) => cli::fail(exit::UNAVAILABLE, &fault),

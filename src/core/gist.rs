@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::words::{Method, StopReason, ToolKind, ToolStatus, Verdict};
-use crate::wire::{Envelope, Frame, Kind, Outlined, Side};
+use crate::wire::{self, Envelope, Frame, Kind, Outlined, Side};
 
 /// What a message comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,9 +163,10 @@ fn verdict(frame: &Frame, at: &Envelope) -> Said {
     })
 }
 
+/// Errors are not outlined, and rare.
 fn code(frame: &Frame, at: &Envelope) -> i64 {
-    let code = member(frame, at, "code").map(|code| text_of(frame, code));
-    code.and_then(|code| std::str::from_utf8(code).ok()?.parse().ok())
+    let code = at.body(frame).and_then(|error| wire::member(error, "code"));
+    code.and_then(|code| std::str::from_utf8(code).ok()?.trim().parse().ok())
         .unwrap_or(0)
 }
 

@@ -19,6 +19,10 @@
 //! list of words is all that a family of series takes, and no peer can add one. The library spells
 //! the exposition format, nothing more. Refused: `metrics` with its exporter, whose histograms keep
 //! every value until somebody empties them; the `prometheus` crate, whose last release is old.
+//!
+//! **`connections_open` and not `connections`.** In OpenMetrics the family of the counter
+//! `connections_total` is called `connections`, and a gauge of that name would be another family
+//! under it.
 
 mod agent;
 mod catalogue;

@@ -24,6 +24,9 @@ use crate::core::{Happened, Method, Note, StopReason, ToolKind, Verdict};
 
 type Written = Result<(), Error>;
 
+/// The place of requests among the kinds.
+const REQUEST: usize = 0;
+
 impl Ledger {
     /// All metrics, in OpenMetrics' text form.
     #[must_use]
@@ -52,8 +55,11 @@ impl Ledger {
             let transports = Transport::ALL.iter();
             transports.flat_map(|transport| [0, 1].map(|side| (side, *transport)))
         };
-        sheet.family("connections", |family| {
+        sheet.family("connections_open", |family| {
             ends().try_for_each(|(side, transport)| {
+                if self.connections.at([side, transport as usize]).get() == 0 {
+                    return Ok(());
+                }
                 let those = live.iter().filter(|one| one.transports[side] == transport);
                 family.count(&[SIDES[side], transport.name()], those.count() as u64)
             })
@@ -174,10 +180,17 @@ impl Ledger {
         sheet.family("requests_in_flight", |family| {
             each_index(DIRECTIONS, |from, dir| {
                 Method::ALL.iter().try_for_each(|method| {
-                    let open = live
-                        .iter()
-                        .map(|one| one.in_flight.at([from, *method as usize]).get());
-                    family.count(&[dir, method.name()], open.sum())
+                    let place = [from, *method as usize];
+                    let open = live.iter().map(|one| one.in_flight.at(place).get()).sum();
+                    let asked = [from, REQUEST, *method as usize];
+                    let asked = self.past.passed.messages.at(asked).get() > 0
+                        || live
+                            .iter()
+                            .any(|one| one.passed.messages.at(asked).get() > 0);
+                    match asked {
+                        true => family.count(&[dir, method.name()], open),
+                        false => Ok(()),
+                    }
                 })
             })
         })?;
@@ -276,7 +289,7 @@ impl Ledger {
                 family.count(&[&agent.name], of(agent, |one| one.turns.get()))
             })
         })?;
-        sheet.family("sessions", |family| {
+        sheet.family("sessions_open", |family| {
             agents.iter().try_for_each(|agent| {
                 family.count(&[&agent.name], of(agent, |one| one.sessions.get()))
             })

@@ -54,7 +54,7 @@ impl Family<'_> {
     /// A counter or a gauge of whole numbers. Counters that never counted are left out where there
     /// are labels: most combinations of words never occur.
     pub(super) fn count(&mut self, labels: Labels<'_>, value: u64) -> Result<(), Error> {
-        if value == 0 && !labels.is_empty() {
+        if value == 0 && !labels.is_empty() && self.metric.kind == Type::Counter {
             return Ok(());
         }
         self.value(labels, |encoder, counter| match counter {
