@@ -73,6 +73,17 @@ struct Cli {
         value_name = "LEVEL"
     )]
     log: Option<String>,
+    /// How the log is written: for people, or an object a line for programs
+    #[arg(
+        long,
+        global = true,
+        display_order = 1001,
+        env = "ACP_RELAY_LOG_FORMAT",
+        value_name = "FORM",
+        value_enum,
+        default_value_t
+    )]
+    log_format: telemetry::Form,
     #[command(subcommand)]
     command: Command,
 }
@@ -240,16 +251,16 @@ fn obey() -> ExitCode {
             };
         }
     };
-    let log = cli.log.as_deref();
+    let (log, form) = (cli.log.as_deref(), cli.log_format);
     if let Command::Serve(args) = cli.command {
         // Before anything is started that could inherit them.
         let sockets = match serve::sockets() {
             Ok(sockets) => sockets,
             Err(code) => return code,
         };
-        return household::keep(|| serve::run(*args, log, sockets));
+        return household::keep(|| serve::run(*args, (log, form), sockets));
     }
-    if let Err(error) = telemetry::start(log.unwrap_or(telemetry::LEVEL)) {
+    if let Err(error) = telemetry::start(log.unwrap_or(telemetry::LEVEL), form) {
         return fail(exit::USAGE, &error);
     }
     match cli.command {

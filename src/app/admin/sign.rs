@@ -1,5 +1,5 @@
 //! How a command of the same user finds the admin listener of a relay that runs: a small file with
-//! its address, there as long as the relay is.
+//! its address, named by its number, there as long as the relay is.
 //!
 //! Not here: asking (see `ask`).
 
@@ -11,9 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, geteuid, test_kill_process};
 
 use super::place::Place;
-
-/// What the names of such files begin with; the relay's number follows.
-const NAME: &str = "admin-";
+use crate::app::state::State;
 
 /// The file. Dropped, it is gone.
 #[derive(Debug)]
@@ -30,7 +28,7 @@ impl Sign {
         if !is_ours(&folder) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let path = folder.join(format!("{NAME}{}", std::process::id()));
+        let path = folder.join(std::process::id().to_string());
         // One with our number is left from a process that is gone.
         let _ = fs::remove_file(&path);
         let mut options = OpenOptions::new();
@@ -60,9 +58,7 @@ pub(super) fn find() -> Vec<(u32, Place)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let number = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(NAME)?.parse().ok());
+        let number = name.to_str().and_then(|name| name.parse().ok());
         let Some(number) = number else { continue };
         if !lives(number) {
             let _ = fs::remove_file(entry.path());
@@ -75,16 +71,9 @@ pub(super) fn find() -> Vec<(u32, Place)> {
     found
 }
 
-/// `$XDG_RUNTIME_DIR/acp-relay`, or where state is kept.
+/// The folder of such files, in the state directory.
 fn folder() -> Option<PathBuf> {
-    let absolute = |name| {
-        let path = PathBuf::from(std::env::var_os(name)?);
-        path.is_absolute().then_some(path)
-    };
-    absolute("XDG_RUNTIME_DIR")
-        .or_else(|| absolute("XDG_STATE_HOME"))
-        .or_else(|| Some(absolute("HOME")?.join(".local/state")))
-        .map(|folder| folder.join("acp-relay"))
+    Some(State::find().ok()?.file("admin"))
 }
 
 /// Whether nobody else could have put something there.

@@ -41,14 +41,19 @@ pub(in crate::app) fn sockets() -> Result<Inherited, ExitCode> {
 }
 
 /// Runs the subcommand. `log` is what the command line says of the log.
-pub(in crate::app) fn run(args: Serve, log: Option<&str>, sockets: Inherited) -> ExitCode {
+pub(in crate::app) fn run(
+    args: Serve,
+    log: (Option<&str>, telemetry::Form),
+    sockets: Inherited,
+) -> ExitCode {
+    let (log, form) = log;
     let place = place(&args);
     let file = match place.as_ref().map_or_else(|| Ok(Config::default()), load) {
         Ok(file) => file,
         Err(code) => return code,
     };
     let log = log.or(file.log.as_deref()).unwrap_or(telemetry::LEVEL);
-    if let Err(error) = telemetry::start(log) {
+    if let Err(error) = telemetry::start(log, form) {
         return cli::fail(exit::USAGE, &error);
     }
     // Clients are served by workers of their own.

@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -35,6 +36,7 @@ pub(super) struct House {
     apologies: Semaphore,
     /// Where is counted, if anybody wants to know.
     ledger: Option<Arc<Ledger>>,
+    arrivals: AtomicU64,
 }
 
 /// What strangers can cause, and what is said of it.
@@ -54,7 +56,13 @@ impl House {
             seats: Seats::default(),
             apologies: Semaphore::new(APOLOGIES),
             ledger,
+            arrivals: AtomicU64::new(0),
         }
+    }
+
+    /// The number of a client that has just come, for the log.
+    pub(super) fn number(&self) -> u64 {
+        self.arrivals.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Finishes a client's handshake and carries its conversation. `door` is how it has come.

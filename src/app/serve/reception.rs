@@ -66,7 +66,8 @@ pub(super) async fn receive(
                 sleep(BREATHER).await;
             }
             Some(Ok(arrival)) => {
-                let span = tracing::info_span!("client", from = arrival.from);
+                let span =
+                    tracing::info_span!("client", conn = house.number(), from = arrival.from);
                 let report = stdio.then(|| report.clone());
                 let station = Arc::clone(&station.borrow());
                 let worker = arrival.worker.clone();

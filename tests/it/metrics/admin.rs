@@ -126,8 +126,37 @@ async fn it_never_listens_beyond_this_machine() {
 fn without_it_there_is_nothing_to_find() {
     let folder = tempfile::TempDir::new().unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
-    let output = command.arg("status").env("XDG_RUNTIME_DIR", folder.path());
+    let output = command
+        .arg("status")
+        .env("ACP_RELAY_STATE_DIR", folder.path());
     let output = output.env_remove("ACP_RELAY_ADMIN").output().unwrap();
     assert_eq!(output.status.code(), Some(69));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--admin"));
+}
+
+#[tokio::test]
+async fn a_log_for_programs_is_an_object_a_line() {
+    let script = "echo oops >&2; echo noise; exit 3";
+    let words = [
+        "--log",
+        "info",
+        "--log-format",
+        "json",
+        "connect",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let outcome = run(&words, "").await;
+    let mut lines = 0;
+    for line in outcome.stderr.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(
+            line["level"].is_string() && line["message"].is_string(),
+            "{line}"
+        );
+        lines += 1;
+    }
+    assert!(lines > 2, "{}", outcome.stderr);
 }

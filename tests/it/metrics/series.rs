@@ -95,7 +95,7 @@ fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
             "turn_duration_seconds_count",
             &[("stop_reason", "end_turn")]
         ),
-        1.
+        2.
     );
     assert_eq!(
         of(

@@ -86,7 +86,7 @@ fn program(folder: &TempDir, args: &[&str]) -> Command {
         .args(args)
         .env_remove("ACP_RELAY_LOG")
         .env_remove("ACP_RELAY_ADMIN")
-        .env("XDG_RUNTIME_DIR", folder.path())
+        .env("ACP_RELAY_STATE_DIR", folder.path())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
