@@ -22,4 +22,7 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certifica
 COPY --from=build /src/target/release/acp-relay /acp-relay
 USER 65532:65532
 STOPSIGNAL SIGTERM
+# Inside of the container alone; `serve` answers there, and so does its health.
+ENV ACP_RELAY_ADMIN=127.0.0.1:9464
+HEALTHCHECK --interval=30s --timeout=5s CMD ["/acp-relay", "health"]
 ENTRYPOINT ["/acp-relay"]

@@ -12,13 +12,14 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use super::admin::Place;
 use super::agent_connect::AgentConnectArgs;
 use super::border::BorderArgs;
 use super::common::Common;
 use super::door::DoorArgs;
 use super::{
     agents, check, config, connect, demo, dialect, discretion, endpoints, exit, household, inspect,
-    limits, listeners, replay, serve, shell, stderr, telemetry, token,
+    limits, listeners, replay, serve, shell, status, stderr, telemetry, token, top,
 };
 use crate::transport::Endpoint;
 
@@ -73,6 +74,17 @@ struct Cli {
         value_name = "LEVEL"
     )]
     log: Option<String>,
+    /// How the log is written: for people, or an object a line for programs
+    #[arg(
+        long,
+        global = true,
+        display_order = 1001,
+        env = "ACP_RELAY_LOG_FORMAT",
+        value_name = "FORM",
+        value_enum,
+        default_value_t
+    )]
+    log_format: telemetry::Form,
     #[command(subcommand)]
     command: Command,
 }
@@ -105,6 +117,12 @@ enum Command {
     Config(config::ConfigArgs),
     /// List the well-known agents
     Agents(agents::AgentsArgs),
+    /// Show how a relay that runs is: listeners, connections, sessions, turns
+    Status(status::Status),
+    /// Tell by the exit code whether a relay takes clients, for health checks
+    Health(status::Health),
+    /// Watch a relay: connections, sessions, turns and rates, every second
+    Top(top::Top),
     /// Show a whole turn through two relays, on embedded parts
     Demo(demo::Demo),
     /// Print the script with which a shell completes this command line
@@ -159,6 +177,10 @@ pub(super) struct Serve {
     /// Private key for https:// and wss:// listeners, PEM
     #[arg(long, value_name = "FILE")]
     pub(super) tls_key: Option<PathBuf>,
+    /// Answer monitoring here: /metrics, /healthz, /readyz, /startupz, /status; 127.0.0.1:PORT or
+    /// unix:PATH
+    #[arg(long, value_name = "ADDRESS", env = "ACP_RELAY_ADMIN")]
+    pub(super) admin: Option<Place>,
     #[command(flatten)]
     pub(super) agent_connect: AgentConnectArgs,
     #[command(flatten)]
@@ -232,16 +254,16 @@ fn obey() -> ExitCode {
             };
         }
     };
-    let log = cli.log.as_deref();
+    let (log, form) = (cli.log.as_deref(), cli.log_format);
     if let Command::Serve(args) = cli.command {
         // Before anything is started that could inherit them.
         let sockets = match serve::sockets() {
             Ok(sockets) => sockets,
             Err(code) => return code,
         };
-        return household::keep(|| serve::run(*args, log, sockets));
+        return household::keep(|| serve::run(*args, (log, form), sockets));
     }
-    if let Err(error) = telemetry::start(log.unwrap_or(telemetry::LEVEL)) {
+    if let Err(error) = telemetry::start(log.unwrap_or(telemetry::LEVEL), form) {
         return fail(exit::USAGE, &error);
     }
     match cli.command {
@@ -256,6 +278,9 @@ fn obey() -> ExitCode {
         Command::Token(args) => token::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Agents(args) => agents::run(&args),
+        Command::Status(args) => status::status(&args),
+        Command::Health(args) => status::health(&args),
+        Command::Top(args) => top::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => shell::manual(&args, Cli::command()),

@@ -40,7 +40,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     let client = registry::connect(&Endpoint::Stdio, &ground.client).await?;
     match reached {
         Ok(agent) => {
-            let end = carry(client, agent, border, &ground).await;
+            let end = carry(client, agent, border, &ground, None).await;
             Ok(exit::of_end(&end, &ground))
         }
         Err(why) => {

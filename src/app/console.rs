@@ -6,6 +6,9 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use tokio_util::sync::CancellationToken;
+
 use super::{cli, exit};
 
 /// Our stdout, buffered.
@@ -95,4 +98,61 @@ pub(super) fn remark(text: &str) {
 /// Our stdin.
 pub(super) fn input() -> impl BufRead {
     io::stdin().lock()
+}
+
+/// Whether stdout is a terminal.
+pub(super) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Shows a picture on the terminal that stdout is. Nobody is told when that is closed.
+pub(super) fn draw(picture: &str) {
+    let mut stdout = io::stdout();
+    let _ = stdout.write_all(picture.as_bytes());
+    let _ = stdout.flush();
+}
+
+/// The keys of the terminal that stdin is, one at a time and unseen. Dropped, the terminal is as it
+/// was.
+pub(super) struct Keys {
+    before: Option<Termios>,
+    end: CancellationToken,
+}
+
+impl Keys {
+    /// Listens from now on; where stdin is no terminal, there are no keys.
+    pub(super) fn listen() -> Self {
+        let end = CancellationToken::new();
+        let before = tcgetattr(io::stdin()).ok();
+        if let Some(before) = &before {
+            let mut quiet = before.clone();
+            quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+            // Without it the picture is a little less tidy.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &quiet);
+            let ended = end.clone();
+            // It sits in a read that only a key ends, and goes with the process.
+            std::thread::spawn(move || {
+                for byte in io::Read::bytes(io::stdin().lock()) {
+                    if matches!(byte, Err(_) | Ok(b'q' | b'Q')) {
+                        break;
+                    }
+                }
+                ended.cancel();
+            });
+        }
+        Self { before, end }
+    }
+
+    /// Waits for `q`, or the end of the keys.
+    pub(super) async fn end(&mut self) {
+        self.end.cancelled().await;
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
 }

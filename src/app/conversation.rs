@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::admin::Account;
 use super::common::Ground;
 use super::margin::Margin;
 use super::record::Take;
@@ -15,6 +16,7 @@ use super::{discretion, exit};
 use crate::border::Border;
 use crate::core::{Cause, Note};
 use crate::relay::{self, End, Stop};
+use crate::tap::metrics::Recorded;
 use crate::tap::{Journal, Tally, Taps};
 use crate::transport::registry;
 use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep};
@@ -54,24 +56,37 @@ pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<L
 
 /// Carries a conversation until it is over, and records it if that is wanted.
 ///
-/// `border` stands between the two, if they are not to have all of each other.
+/// `border` stands between the two, if they are not to have all of each other; `account` is what
+/// the conversation is counted under, if anybody counts.
 pub(super) async fn carry(
     client: Link,
     mut agent: Link,
     border: Option<Box<Border>>,
     ground: &Ground,
+    account: Option<Account>,
 ) -> End {
     let limits = &ground.limits;
     let stop = &ground.stop;
     let mut taps = Taps::default().with(Journal::default());
+    let recordings = account.as_ref().map(Account::recordings);
+    let recorded = |how| {
+        if let Some(ledger) = &recordings {
+            ledger.recorded(how);
+        }
+    };
+    if let Some(account) = account {
+        taps = taps.with(account.begin(&client, &mut agent));
+    }
     let (mut take, mut unrecorded) = (None, None);
     if let Some(studio) = &ground.studio {
         match studio.begin(&client.peer, &mut agent, &ground.tongues, stop) {
             Ok((recorder, begun)) => {
+                recorded(Recorded::Begun);
                 taps = taps.with(recorder);
                 take = Some(begun);
             }
             Err(what) if studio.is_strict() => {
+                recorded(Recorded::Failed);
                 tracing::error!("turned away, because it cannot be recorded: {what}");
                 let reason =
                     Reason::new(reply::POLICY_DENIED, "the conversation cannot be recorded");
@@ -85,6 +100,7 @@ pub(super) async fn carry(
                 };
             }
             Err(what) => {
+                recorded(Recorded::Failed);
                 tracing::error!("not recorded: {what}");
                 unrecorded = Some(Note::Unrecorded { why: what });
             }
@@ -107,6 +123,10 @@ pub(super) async fn carry(
     let mut end = relay::run(client, agent, limits, speech, border, taps, stop).await;
     if let Some(take) = take {
         unrecorded = take.end().await;
+        recorded(match unrecorded {
+            None => Recorded::Finished,
+            Some(_) => Recorded::Failed,
+        });
     }
     if let Some(note) = &unrecorded {
         end.counts.add(note);

@@ -29,7 +29,7 @@ pub(super) const CANNOT_CREATE: u8 = 73;
 /// Stopped before all was done (`EX_TEMPFAIL`): before the agent was reached, or told twice.
 pub(super) const STOPPED: u8 = 75;
 /// The peer does not speak the protocol (`EX_PROTOCOL`).
-const PROTOCOL: u8 = 76;
+pub(super) const PROTOCOL: u8 = 76;
 /// Not permitted (`EX_NOPERM`).
 pub(super) const FORBIDDEN: u8 = 77;
 /// A configuration file has faults (`EX_CONFIG`).

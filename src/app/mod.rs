@@ -2,6 +2,7 @@
 //!
 //! One file for each subcommand. Not here: anything a conversation needs to know.
 
+mod admin;
 mod agent_connect;
 mod agents;
 mod border;
@@ -20,6 +21,7 @@ mod endpoints;
 mod exit;
 mod findings;
 mod household;
+mod http;
 mod inspect;
 mod limits;
 mod listeners;
@@ -34,10 +36,12 @@ mod serve;
 mod shell;
 mod shutdown;
 mod state;
+mod status;
 mod stderr;
 mod telemetry;
 mod token;
 mod tongues;
+mod top;
 mod viewer;
 
 pub use cli::run;

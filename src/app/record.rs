@@ -2,7 +2,7 @@
 //!
 //! Not here: the recorder (see `tap::recorder`), what is done with recordings (`inspect`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -178,6 +178,11 @@ impl Redact {
 }
 
 impl Studio {
+    /// Where recordings are.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Whether what cannot be recorded must not be said.
     pub(super) const fn is_strict(&self) -> bool {
         self.strict

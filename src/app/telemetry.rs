@@ -5,6 +5,7 @@
 
 use std::io::IsTerminal;
 
+use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -12,6 +13,16 @@ use super::stderr;
 
 /// What is logged when nobody says.
 pub(super) const LEVEL: &str = "warn";
+
+/// How lines of the log are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    /// For people
+    #[default]
+    Human,
+    /// An object a line, for programs
+    Json,
+}
 
 /// Refuses what is no `env-filter` directive.
 ///
@@ -26,16 +37,24 @@ pub(super) fn check(level: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// When `level` is not a directive.
-pub(super) fn start(level: &str) -> Result<(), String> {
+pub(super) fn start(level: &str, form: Form) -> Result<(), String> {
     let filter = filter(level).map_err(|fault| format!("--log {fault}"))?;
     let colour = std::io::stderr().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| stderr::Log)
-        .with_ansi(colour)
-        .with_target(false)
-        .init();
+        .with_ansi(colour && form == Form::Human)
+        .with_target(false);
+    match form {
+        Form::Human => log.init(),
+        Form::Json => log
+            .json()
+            .flatten_event(true)
+            .with_current_span(true)
+            .with_span_list(false)
+            .init(),
+    }
     Ok(())
 }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::ending::Ending;
+use super::gist::Topic;
 use super::pending::{Pending, Refusal};
 use super::speech::Speech;
-use super::{Note, Outbox, excuse};
+use super::{Gist, Note, Outbox, excuse};
 use crate::border::Border;
 use crate::wire::reply::{self, Reason};
 use crate::wire::{Envelope, Fault, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Shape, Side, scan};
@@ -205,11 +206,12 @@ impl Core {
             self.heard_agent(now);
         }
         match envelope.kind {
-            Kind::Request => self.request(from, frame, envelope, out),
+            Kind::Request => self.request(from, frame, envelope, now, out),
             Kind::Notification => {
                 if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
                     return;
                 }
+                out.gist(|| Gist::of_call(from, &frame, envelope, now));
                 self.carry(to, frame, envelope, None, out);
             }
             Kind::Result | Kind::Error => {
@@ -219,16 +221,33 @@ impl Core {
         }
     }
 
-    fn request(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
+    fn request(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
         let to = from.other();
         let id = envelope.id(&frame);
         let method = envelope.raw_method(&frame);
         if let Some(reason) = self.unanswerable(from) {
+            out.gist(|| Gist::of_call(from, &frame, envelope, now));
             self.answer_for_peer(from, &id.to_owned(), method, &reason, out);
             return;
         }
-        match self.pending[from as usize].ask(id, method) {
-            Ok(()) => self.carry(to, frame, envelope, None, out),
+        let gist = out
+            .is_watched()
+            .then(|| Gist::of_call(from, &frame, envelope, now));
+        let topic = gist.map_or_else(Topic::default, |gist| gist.topic);
+        match self.pending[from as usize].ask(id, method, topic, now) {
+            Ok(()) => {
+                if let Some(gist) = gist {
+                    out.gist(|| gist);
+                }
+                self.carry(to, frame, envelope, None, out);
+            }
             Err(Refusal::Reused) => {
                 out.note(Note::ReusedId {
                     from,
@@ -263,6 +282,10 @@ impl Core {
         let id = envelope.id(&frame);
         if let Some(answered) = self.pending[to as usize].answer(id) {
             self.unknown[from as usize] = 0;
+            out.gist(|| {
+                let waited = now.saturating_duration_since(answered.asked);
+                Gist::of_answer(from, &frame, envelope, answered.topic, waited, now)
+            });
             match answered.spelled {
                 Some(asked) => {
                     out.note(Note::RestoredId { from });

@@ -34,6 +34,7 @@
 mod customs;
 mod ending;
 mod excuse;
+mod gist;
 mod interpret;
 mod last_word;
 mod mind;
@@ -41,11 +42,14 @@ mod note;
 mod outbox;
 mod pending;
 mod speech;
+mod words;
 
 /// What a note about a dialect consists of.
 pub use crate::dialect::{Fired, Happened};
 pub use ending::Cause;
+pub use gist::{Gist, Said, Session, Topic};
 pub use mind::{Core, Manners};
 pub use note::Note;
 pub use outbox::{Order, Outbox};
 pub use speech::{Choice, Recognised, Speech};
+pub use words::{Method, StopReason, ToolKind, ToolStatus, Verdict};

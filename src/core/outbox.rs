@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::Note;
+use super::{Gist, Note};
 use crate::wire::{Farewell, Frame, Limits, Side};
 
 /// What waits to be done.
@@ -14,6 +14,8 @@ pub struct Outbox {
     lanes: [Lane; 2],
     orders: VecDeque<Order>,
     notes: VecDeque<Note>,
+    gists: VecDeque<Gist>,
+    watched: bool,
     frames: usize,
     bytes: usize,
 }
@@ -45,6 +47,8 @@ impl Outbox {
             lanes: Default::default(),
             orders: VecDeque::new(),
             notes: VecDeque::new(),
+            gists: VecDeque::new(),
+            watched: false,
             frames: limits.queue_frames,
             bytes: limits.queue_bytes,
         }
@@ -110,6 +114,27 @@ impl Outbox {
     /// The next note.
     pub fn pop_note(&mut self) -> Option<Note> {
         self.notes.pop_front()
+    }
+
+    /// Has the gist of every message taken down from now on. Whoever asks for it empties it.
+    pub const fn watch(&mut self) {
+        self.watched = true;
+    }
+
+    /// The gist of the next message that was passed on.
+    pub fn pop_gist(&mut self) -> Option<Gist> {
+        self.gists.pop_front()
+    }
+
+    pub(super) const fn is_watched(&self) -> bool {
+        self.watched
+    }
+
+    /// Takes down a gist, if anybody wants it.
+    pub(super) fn gist(&mut self, gist: impl FnOnce() -> Gist) {
+        if self.watched {
+            self.gists.push_back(gist());
+        }
     }
 
     pub(super) fn say(&mut self, to: Side, frame: Frame) {

@@ -6,9 +6,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::time::Instant;
 
 use smallvec::SmallVec;
 
+use super::gist::Topic;
 use crate::wire::{Id, IdBuf};
 
 /// The open requests of one side.
@@ -25,6 +27,8 @@ pub(super) struct Pending {
 #[derive(Debug)]
 struct Ask {
     method: Method,
+    topic: Topic,
+    asked: Instant,
     order: u64,
 }
 
@@ -42,6 +46,10 @@ pub(super) enum Refusal {
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) method: Method,
+    /// What it was about, where that matters to those who count.
+    pub(super) topic: Topic,
+    /// When it was asked.
+    pub(super) asked: Instant,
     /// The id as the asker spelled it, when the answer spells it otherwise.
     pub(super) spelled: Option<IdBuf>,
 }
@@ -61,7 +69,13 @@ impl Pending {
     }
 
     /// Remembers a request.
-    pub(super) fn ask(&mut self, id: Id<'_>, method: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn ask(
+        &mut self,
+        id: Id<'_>,
+        method: &[u8],
+        topic: Topic,
+        asked: Instant,
+    ) -> Result<(), Refusal> {
         if self.open.len() >= self.limit {
             return Err(Refusal::Full);
         }
@@ -70,6 +84,8 @@ impl Pending {
             Entry::Vacant(place) => {
                 place.insert(Ask {
                     method: SmallVec::from_slice(method),
+                    topic,
+                    asked,
                     order: self.next,
                 });
                 self.next += 1;
@@ -96,6 +112,8 @@ impl Pending {
             self.fragile -= usize::from(is_fragile(id.as_id()));
             return Some(Answered {
                 method: ask.method,
+                topic: ask.topic,
+                asked: ask.asked,
                 spelled: None,
             });
         }
@@ -115,6 +133,8 @@ impl Pending {
         self.fragile -= usize::from(is_fragile(spelled.as_id()));
         Some(Answered {
             method: ask.method,
+            topic: ask.topic,
+            asked: ask.asked,
             spelled: Some(spelled),
         })
     }

@@ -14,6 +14,7 @@
 
 mod berth;
 mod end;
+mod pauses;
 mod turn;
 mod turn_away;
 mod writer;

@@ -12,10 +12,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::End;
+use super::pauses::Pauses;
 use super::writer::{Writer, Written};
 use crate::border::Border;
 use crate::core::{Core, Manners, Note, Order, Outbox, Speech};
-use crate::tap::{Sight, Taps};
+use crate::tap::{Fact, Sight, Taps};
 use crate::transport::{FrameStream, Hold, Link, LinkError, PeerKind, StopStep};
 use crate::wire::framing::Cut;
 use crate::wire::{Limits, Side};
@@ -62,6 +63,10 @@ pub async fn run(
         announce_exit: client.peer.kind == PeerKind::Remote,
     };
     let resets = client.peer.kind == PeerKind::Remote && client.peer.half_close;
+    let mut outbox = Outbox::new(&limits);
+    if taps.want_facts() {
+        outbox.watch();
+    }
     let mut conversation = Conversation {
         parting: if resets {
             Parting::Patient
@@ -69,7 +74,8 @@ pub async fn run(
             Parting::AtOnce
         },
         last_words: limits.last_words,
-        outbox: Outbox::new(&limits),
+        outbox,
+        pauses: Pauses::default(),
         core: Core::new(limits, manners, speech).with_border(border),
         taps,
         readers: [client.rx, agent.rx],
@@ -97,6 +103,7 @@ struct Conversation {
     core: Core,
     outbox: Outbox,
     taps: Taps,
+    pauses: Pauses,
     readers: [Box<dyn FrameStream>; 2],
     writers: [Writer; 2],
     holds: [Box<dyn Hold>; 2],
@@ -198,6 +205,10 @@ impl Conversation {
             // Notes have no bound of their own, so they do not pile up.
             self.obey();
         }
+        let held = !self.outbox.may_read(side) || self.taps.poll_room(cx).is_pending();
+        if let Some(span) = self.pauses.mark(side, held, now) {
+            self.taps.learn(&Fact::Paused(side, span));
+        }
         moved
     }
 
@@ -293,6 +304,9 @@ impl Conversation {
                 Order::Kill => StopStep::Kill,
             });
         }
+        while let Some(gist) = self.outbox.pop_gist() {
+            self.taps.learn(&Fact::Passed(&gist));
+        }
         while let Some(note) = self.outbox.pop_note() {
             self.taps.see(&Sight::Note(&note));
         }
@@ -303,6 +317,10 @@ impl Conversation {
     fn ended(&mut self, cx: &mut Context<'_>) -> Option<End> {
         let cause = self.core.over()?.clone();
         let gone = self.writers[Side::Client as usize].is_closed() && self.see_off(cx);
+        if gone {
+            self.taps
+                .learn(&Fact::Over(&cause, Instant::now().into_std()));
+        }
         gone.then(|| End {
             cause,
             exit: self.core.exit(),

@@ -6,9 +6,10 @@
 
 mod journal;
 mod meter;
+pub mod metrics;
 pub mod recorder;
 mod watch;
 
 pub use journal::Journal;
 pub use meter::{Counts, Flow, Meter, Tally};
-pub use watch::{Sight, Tap, Taps};
+pub use watch::{Fact, Sight, Tap, Taps};

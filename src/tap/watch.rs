@@ -4,9 +4,10 @@
 
 use std::fmt;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use super::{Counts, Meter};
-use crate::core::Note;
+use crate::core::{Cause, Gist, Note};
 use crate::wire::{Frame, Side};
 
 /// Something that happened in a conversation.
@@ -24,10 +25,31 @@ pub enum Sight<'a> {
     Settled([usize; 2]),
 }
 
+/// Something for those who count.
+#[derive(Clone, Copy, Debug)]
+pub enum Fact<'a> {
+    /// A message was passed on.
+    Passed(&'a Gist),
+    /// A side was not heard for so long, because others were behind.
+    Paused(Side, Duration),
+    /// The conversation is over.
+    Over(&'a Cause, Instant),
+}
+
 /// A watcher of one conversation.
 pub trait Tap: Send {
     /// Sees one thing. Must return quickly.
     fn see(&mut self, sight: &Sight<'_>);
+
+    /// Whether it counts: facts are gathered only for those who want them.
+    fn wants_facts(&self) -> bool {
+        false
+    }
+
+    /// Learns a fact. Must return quickly.
+    fn learn(&mut self, fact: &Fact<'_>) {
+        let _ = fact;
+    }
 
     /// Ready unless it is so far behind that nothing more should be heard for a while; it then
     /// wakes the task.
@@ -57,6 +79,19 @@ impl Taps {
         self.meter.see(sight);
         for tap in &mut self.others {
             tap.see(sight);
+        }
+    }
+
+    /// Whether any of them counts.
+    #[must_use]
+    pub fn want_facts(&self) -> bool {
+        self.others.iter().any(|tap| tap.wants_facts())
+    }
+
+    /// Tells a fact to all.
+    pub fn learn(&mut self, fact: &Fact<'_>) {
+        for tap in &mut self.others {
+            tap.learn(fact);
         }
     }
 

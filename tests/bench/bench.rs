@@ -19,6 +19,7 @@ criterion_group!(
     dialect::rewritten,
     dialect::large,
     dialect::tables,
+    core::counting,
     core::passing,
     recording::recorder
 );

@@ -1,9 +1,12 @@
 //! All that the mind does with a message: scan, recognition, both translations, the outbox.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 use acp_relay::core::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::tap::metrics::{Ledger, Parties, Transport};
+use acp_relay::tap::{Fact, Sight, Tap as _};
 use acp_relay::wire::{Frame, Limits, Side};
 use criterion::Criterion;
 
@@ -40,6 +43,46 @@ fn drain(out: &mut Outbox) {
         }
     }
     while out.pop_note().is_some() {}
+}
+
+/// What counting adds: the same with nobody counting, and with the instrument of a conversation.
+pub(super) fn counting(c: &mut Criterion) {
+    let mut group = c.benchmark_group("metrics");
+    let now = Instant::now();
+    let sample = samples::chunk(240);
+    for counted in [false, true] {
+        let (mut core, mut out) = conversation(&Choice::Canonical, 0);
+        let ledger = Arc::new(Ledger::new("bench", now));
+        let mut instrument = ledger.begin(Parties {
+            client: "bench".to_owned(),
+            transports: [Transport::Tcp; 2],
+            agent: ledger.agent("bench"),
+            since: now,
+        });
+        if counted {
+            out.watch();
+        }
+        let name = if counted { "on" } else { "off" };
+        group.bench_function(format!("{name}, update of 240 B"), |b| {
+            b.iter(|| {
+                let frame = black_box(sample.frame.clone());
+                if counted {
+                    instrument.see(&Sight::Heard(Side::Agent, &frame));
+                }
+                core.handle_frame(Side::Agent, frame, now, &mut out);
+                while let Some(gist) = out.pop_gist() {
+                    instrument.learn(&Fact::Passed(&gist));
+                }
+                while let Some(frame) = out.pop(Side::Client) {
+                    if counted {
+                        instrument.see(&Sight::Said(Side::Client, &frame));
+                    }
+                    black_box(frame);
+                }
+            });
+        });
+    }
+    group.finish();
 }
 
 pub(super) fn passing(c: &mut Criterion) {

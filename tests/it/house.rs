@@ -256,6 +256,35 @@ fn things_stay_where_they_belong() {
     check(&faults);
 }
 
+/// `tests/README.md` names a test or a file for each threat.
+#[test]
+fn what_is_named_against_a_threat_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("tests/README.md")).unwrap();
+    let (_, table) = text.split_once("## Threats").unwrap();
+    let mut files = Vec::new();
+    walk(&root.join("tests/it"), &mut files);
+    walk(&root.join("src"), &mut files);
+    let code: String = files
+        .iter()
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    let rows = table.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let named: Vec<&str> = rows
+        .flat_map(|row| row.split('`').skip(1).step_by(2))
+        .collect();
+    assert!(named.len() > 30, "only {} names found", named.len());
+    let faults: Vec<String> = named
+        .into_iter()
+        .filter(|name| match name.contains('/') {
+            true => !root.join("tests").join(name).exists(),
+            false => !code.contains(&format!("fn {name}()")),
+        })
+        .map(|name| format!("{name}: named in tests/README.md, and not there"))
+        .collect();
+    check(&faults);
+}
+
 #[test]
 fn the_visible_top_level_is_fixed() {
     let expected = [

@@ -17,6 +17,7 @@ mod endpoint;
 mod framing;
 mod house;
 mod inspect;
+mod metrics;
 mod process;
 mod recording;
 mod relay;

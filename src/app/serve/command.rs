@@ -12,6 +12,7 @@ use super::house::House;
 use super::listening::Listening;
 use super::manager;
 use super::plan::{InForce, Plan, plan};
+use crate::app::admin::Admin;
 use crate::app::cli::{self, Serve};
 use crate::app::config::{self, Config, Place};
 use crate::app::{exit, runtime, shutdown, stderr, telemetry};
@@ -40,14 +41,19 @@ pub(in crate::app) fn sockets() -> Result<Inherited, ExitCode> {
 }
 
 /// Runs the subcommand. `log` is what the command line says of the log.
-pub(in crate::app) fn run(args: Serve, log: Option<&str>, sockets: Inherited) -> ExitCode {
+pub(in crate::app) fn run(
+    args: Serve,
+    log: (Option<&str>, telemetry::Form),
+    sockets: Inherited,
+) -> ExitCode {
+    let (log, form) = log;
     let place = place(&args);
     let file = match place.as_ref().map_or_else(|| Ok(Config::default()), load) {
         Ok(file) => file,
         Err(code) => return code,
     };
     let log = log.or(file.log.as_deref()).unwrap_or(telemetry::LEVEL);
-    if let Err(error) = telemetry::start(log) {
+    if let Err(error) = telemetry::start(log, form) {
         return cli::fail(exit::USAGE, &error);
     }
     // Clients are served by workers of their own.
@@ -91,7 +97,9 @@ async fn serve(
     for (_, station) in &mut plan.listeners {
         station.setup.inherited = sockets.clone();
     }
-    let house = Arc::new(House::new(stop.clone()));
+    let admin = open_admin(&args, &plan, &stop).await?;
+    let ledger = admin.as_ref().map(|admin| Arc::clone(admin.ledger()));
+    let house = Arc::new(House::new(stop.clone(), ledger));
     let (report, mut last) = mpsc::channel(1);
     let mut server = Server {
         listening: Listening::new(Arc::clone(&house), report),
@@ -113,6 +121,9 @@ async fn serve(
             format!("systemd has passed a socket at {unused}, and no listener has that address");
         return Err(cli::fail(exit::CONFIG, &fault));
     }
+    if let Some(admin) = &admin {
+        admin.ready(server.listening.addresses());
+    }
     server.in_force.door.watch();
     server.run(again.as_deref()).await;
     house.conversations.close();
@@ -123,6 +134,26 @@ async fn serve(
         Some(code) => code,
         None => ExitCode::SUCCESS,
     })
+}
+
+/// Opens the admin listener, if it is wanted. What is wrong is said, and the exit code returned.
+async fn open_admin(args: &Serve, plan: &Plan, stop: &Stop) -> Result<Option<Admin>, ExitCode> {
+    let Some(place) = &args.admin else {
+        return Ok(None);
+    };
+    let roster = &plan.in_force.roster;
+    let mut agents = roster.default.iter().chain(roster.named.values());
+    let folder = agents.find_map(|agent| Some(agent.ground.studio.as_ref()?.folder()));
+    let admin = Admin::open(place, stop.asked.clone(), folder).await;
+    let admin = admin.map_err(|error| {
+        let fault = format!("cannot listen at {place} (--admin): {error}");
+        cli::fail(exit::UNAVAILABLE, &fault)
+    })?;
+    stderr::say(&format!("acp-relay: admin at {}", admin.place()));
+    if let Some(address) = &admin.recordings {
+        stderr::say(&format!("acp-relay: recordings at {address}"));
+    }
+    Ok(Some(admin))
 }
 
 impl Server {

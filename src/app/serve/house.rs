@@ -5,19 +5,22 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::roster::{Agent, Station};
 use super::seats::{Seat, Seats};
+use crate::app::admin::Account;
 use crate::app::common::Ground;
 use crate::app::conversation::{self, carry, turn_away};
 use crate::app::exit;
 use crate::app::seldom::Seldom;
 use crate::guard::ONLY_AGENT;
 use crate::relay::{Received, Stop};
-use crate::transport::{Arrival, Link, PeerKind};
+use crate::tap::metrics::{Ledger, Rejection, Transport};
+use crate::transport::{Arrival, Link, OpenErrorKind, PeerKind};
 use crate::wire::Limits;
 use crate::wire::reply::{self, Reason};
 
@@ -31,6 +34,9 @@ pub(super) struct House {
     pub(super) refusals: Refusals,
     seats: Seats,
     apologies: Semaphore,
+    /// Where is counted, if anybody wants to know.
+    ledger: Option<Arc<Ledger>>,
+    arrivals: AtomicU64,
 }
 
 /// What strangers can cause, and what is said of it.
@@ -42,25 +48,39 @@ pub(super) struct Refusals {
 }
 
 impl House {
-    pub(super) fn new(stop: Stop) -> Self {
+    pub(super) fn new(stop: Stop, ledger: Option<Arc<Ledger>>) -> Self {
         Self {
             stop,
             conversations: TaskTracker::new(),
             refusals: Refusals::default(),
             seats: Seats::default(),
             apologies: Semaphore::new(APOLOGIES),
+            ledger,
+            arrivals: AtomicU64::new(0),
         }
     }
 
-    /// Finishes a client's handshake and carries its conversation.
-    pub(super) async fn welcome(&self, arrival: Arrival, station: &Station) -> ExitCode {
+    /// The number of a client that has just come, for the log.
+    pub(super) fn number(&self) -> u64 {
+        self.arrivals.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Finishes a client's handshake and carries its conversation. `door` is how it has come.
+    pub(super) async fn welcome(
+        &self,
+        arrival: Arrival,
+        station: &Station,
+        door: Transport,
+    ) -> ExitCode {
         let limits = &station.setup.limits;
         if self.stop.asked.is_cancelled() {
             let reason = conversation::NoAgent::Stopped.reason();
+            self.rejected(door, Rejection::Draining);
             return self.apologise(arrival, &reason, limits).await;
         }
         let Some(_seat) = self.seats.take(limits.connections) else {
             let reason = full(limits.connections);
+            self.rejected(door, Rejection::Limit);
             let seldom = &self.refusals.no_seat;
             let hint = "(--limit connections=N)";
             seldom.warn(format_args!("refused: {} {hint}", reason.message));
@@ -68,11 +88,15 @@ impl House {
         };
         let client = match self.shake_hands(arrival, limits).await {
             Ok(client) => client,
-            Err(code) => return code,
+            Err((code, why)) => {
+                self.rejected(door, why);
+                return code;
+            }
         };
         let (client, _stay) = match station.door.receive(client) {
             Ok(received) => received,
             Err((client, reason)) => {
+                self.rejected(door, Rejection::of(&reason));
                 turn_away(client, &reason, limits, &self.stop).await;
                 return ExitCode::from(exit::UNAVAILABLE);
             }
@@ -80,6 +104,7 @@ impl House {
         let (agent, _seat) = match self.choose(&client, station) {
             Ok(chosen) => chosen,
             Err(reason) => {
+                self.rejected(door, Rejection::of(&reason));
                 turn_away(client, &reason, limits, &self.stop).await;
                 return ExitCode::from(exit::UNAVAILABLE);
             }
@@ -98,13 +123,20 @@ impl House {
                 ..ground.clone()
             },
         };
+        let account = self.ledger.as_ref().map(|ledger| {
+            let name = agent.name.as_deref().unwrap_or(ONLY_AGENT);
+            Account::new(ledger, door, name, &agent.endpoint)
+        });
         match conversation::reach(&agent.endpoint, &ground.agent, &self.stop).await {
             Ok(link) => {
-                let end = carry(client, link, None, &ground).await;
+                let end = carry(client, link, None, &ground, account).await;
                 exit::of_end(&end, &ground)
             }
             Err(why) => {
                 tracing::error!(agent = agent.name, "no agent: {why}");
+                if let Some(account) = account {
+                    account.fail();
+                }
                 turn_away(client, &why.reason(), limits, &self.stop).await;
                 ExitCode::from(why.code())
             }
@@ -163,7 +195,17 @@ impl House {
         ExitCode::from(exit::UNAVAILABLE)
     }
 
-    async fn shake_hands(&self, arrival: Arrival, limits: &Limits) -> Result<Link, ExitCode> {
+    fn rejected(&self, door: Transport, why: Rejection) {
+        if let Some(ledger) = &self.ledger {
+            ledger.rejected(door, why);
+        }
+    }
+
+    async fn shake_hands(
+        &self,
+        arrival: Arrival,
+        limits: &Limits,
+    ) -> Result<Link, (ExitCode, Rejection)> {
         let within = limits.handshake;
         let seldom = &self.refusals.no_handshake;
         // One that comes while listeners stay open for a while is to hear why it is refused.
@@ -173,18 +215,22 @@ impl House {
         };
         let finished = tokio::select! {
             finished = tokio::time::timeout(within, arrival.finish) => finished,
-            () = stop.cancelled() => return Err(ExitCode::from(exit::STOPPED)),
+            () = stop.cancelled() => return Err((ExitCode::from(exit::STOPPED), Rejection::Draining)),
         };
         match finished {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(error)) => {
                 seldom.warn(format_args!("turned away: {error}"));
-                Err(ExitCode::from(exit::of_open_error(&error)))
+                let why = match error.kind {
+                    OpenErrorKind::Forbidden => Rejection::Policy,
+                    _ => Rejection::Handshake,
+                };
+                Err((ExitCode::from(exit::of_open_error(&error)), why))
             }
             Err(_) => {
                 let slow = "turned away: the handshake took longer than";
                 seldom.warn(format_args!("{slow} {within:?}"));
-                Err(ExitCode::from(exit::UNAVAILABLE))
+                Err((ExitCode::from(exit::UNAVAILABLE), Rejection::Timeout))
             }
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct Listening {
 /// One of them, under the endpoint that it was asked for with.
 struct Open {
     endpoint: Endpoint,
+    /// Where it is.
+    address: String,
     station: watch::Sender<Arc<Station>>,
     /// Tells this user's `connect` of it.
     _sign: Option<Sign>,
@@ -107,6 +109,11 @@ impl Listening {
         self.open.len()
     }
 
+    /// Where they are.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        self.open.iter().map(|one| one.address.clone()).collect()
+    }
+
     fn start(&mut self, endpoint: Endpoint, listener: Box<dyn Listener>, station: Station) {
         let address = listener.address();
         if address != Endpoint::Stdio {
@@ -119,6 +126,7 @@ impl Listening {
             endpoint,
             station: send,
             _sign: Sign::hang_out(&address),
+            address: address.to_string(),
         });
     }
 }

@@ -12,6 +12,7 @@ use tracing::Instrument;
 
 use super::house::House;
 use super::roster::Station;
+use crate::tap::metrics::Transport;
 use crate::transport::{Arrival, Endpoint, Listener};
 
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
@@ -28,7 +29,9 @@ pub(super) async fn receive(
     mut station: watch::Receiver<Arc<Station>>,
     report: Report,
 ) {
-    let stdio = listener.address() == Endpoint::Stdio;
+    let address = listener.address();
+    let stdio = address == Endpoint::Stdio;
+    let door = Transport::of_scheme(address.scheme());
     let mut until: Option<Instant> = None;
     loop {
         let arrival = tokio::select! {
@@ -63,11 +66,12 @@ pub(super) async fn receive(
                 sleep(BREATHER).await;
             }
             Some(Ok(arrival)) => {
-                let span = tracing::info_span!("client", from = arrival.from);
+                let span =
+                    tracing::info_span!("client", conn = house.number(), from = arrival.from);
                 let report = stdio.then(|| report.clone());
                 let station = Arc::clone(&station.borrow());
                 let worker = arrival.worker.clone();
-                let conversation = attend(Arc::clone(&house), arrival, station, report);
+                let conversation = attend(Arc::clone(&house), arrival, station, door, report);
                 let conversation = conversation.instrument(span);
                 worker.spawn(house.conversations.track_future(conversation));
             }
@@ -87,9 +91,10 @@ async fn attend(
     house: Arc<House>,
     arrival: Arrival,
     station: Arc<Station>,
+    door: Transport,
     report: Option<Report>,
 ) {
-    let code = house.welcome(arrival, &station).await;
+    let code = house.welcome(arrival, &station, door).await;
     if let Some(report) = report {
         // There is only one conversation on our stdio.
         let _ = report.try_send(code);

@@ -16,14 +16,14 @@ const TOKEN: usize = 16;
 
 /// What a request must show.
 #[derive(Clone, Debug)]
-pub(super) struct Door {
+pub(in crate::app) struct Door {
     token: String,
     origins: Origins,
 }
 
 impl Door {
     /// A door with a new token, for a listener at `port`; none when there is no randomness.
-    pub(super) fn new(port: u16) -> Option<Self> {
+    pub(in crate::app) fn new(port: u16) -> Option<Self> {
         let mut bytes = [0; TOKEN];
         SystemRandom::new().fill(&mut bytes).ok()?;
         let origins = [format!("http://127.0.0.1:{port}")];
@@ -41,7 +41,7 @@ impl Door {
     }
 
     /// The path that the page stands under.
-    pub(super) fn path(&self) -> String {
+    pub(in crate::app) fn path(&self) -> String {
         format!("/{}/", self.token)
     }
 
@@ -49,7 +49,7 @@ impl Door {
     ///
     /// # Errors
     /// The status to refuse it with.
-    pub(super) fn admit<'a>(
+    pub(in crate::app) fn admit<'a>(
         &self,
         path: &'a str,
         headers: &HeaderMap,

@@ -20,4 +20,6 @@ mod search;
 mod server;
 mod shelf;
 
+pub(super) use door::Door;
 pub(super) use open::{Open, run};
+pub(super) use routes::Viewer;

@@ -22,6 +22,7 @@ use super::door::seal;
 use super::query::Query;
 use super::shelf::Shelf;
 use super::{page, rows};
+use crate::app::http::Answer;
 use crate::dialect::Library;
 use crate::recording::filter::{Fault, Filter};
 
@@ -30,8 +31,6 @@ const LONG_POLL: Duration = Duration::from_secs(20);
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
-
-pub(in crate::app) type Answer = Response<Full<Bytes>>;
 
 /// The recordings, and the rules that may be named in them.
 #[derive(Clone, Debug)]

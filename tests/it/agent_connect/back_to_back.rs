@@ -31,7 +31,7 @@ impl Editor {
         let stop = Stop::default();
         tokio::spawn(async move {
             let (limits, speech) = (Arc::clone(&setup.limits), Speech::canonical());
-            relay::run(near, remote, limits, speech, Taps::default(), &stop).await
+            relay::run(near, remote, limits, speech, None, Taps::default(), &stop).await
         });
         let mut editor = Self {
             link,

@@ -1,0 +1,93 @@
+//! Opens the figures of a conversation.
+//!
+//! Not here: keeping them (see `tap::metrics`).
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use crate::tap::metrics::{AgentFigures, Instrument, Ledger, Parties, Rejection, Transport};
+use crate::transport::{Ear, Endpoint, Exit, Hold, Link, StopStep};
+
+/// What a conversation is to be counted under, while it does not exist yet.
+pub(in crate::app) struct Account {
+    ledger: Arc<Ledger>,
+    transports: [Transport; 2],
+    agent: Arc<AgentFigures>,
+    since: Instant,
+}
+
+/// The agent's hold; counts what it writes to stderr.
+struct Counted {
+    hold: Box<dyn Hold>,
+    agent: Arc<AgentFigures>,
+}
+
+impl Account {
+    /// For a client that came in through `door` and an agent that is about to be reached at `to`,
+    /// under its name in the configuration.
+    pub(in crate::app) fn new(
+        ledger: &Arc<Ledger>,
+        door: Transport,
+        name: &str,
+        to: &Endpoint,
+    ) -> Self {
+        Self {
+            ledger: Arc::clone(ledger),
+            transports: [door, Transport::of_scheme(to.scheme())],
+            agent: ledger.agent(name),
+            since: Instant::now(),
+        }
+    }
+
+    /// Where it is counted how the recording went.
+    pub(in crate::app) fn recordings(&self) -> Arc<Ledger> {
+        Arc::clone(&self.ledger)
+    }
+
+    /// There is no agent.
+    pub(in crate::app) fn fail(self) {
+        self.agent.started(false);
+        self.ledger.rejected(self.transports[0], Rejection::NoAgent);
+    }
+
+    /// The conversation begins. What the agent writes to stderr is counted from here.
+    pub(in crate::app) fn begin(self, client: &Link, agent: &mut Link) -> Instrument {
+        self.agent.started(true);
+        let hold = std::mem::replace(&mut agent.hold, Box::new(()));
+        let mut hold = Counted {
+            hold,
+            agent: Arc::clone(&self.agent),
+        };
+        hold.hear_stderr(Box::new(|_| ()));
+        agent.hold = Box::new(hold);
+        self.ledger.begin(Parties {
+            client: client.peer.name.clone(),
+            transports: self.transports,
+            agent: self.agent,
+            since: self.since,
+        })
+    }
+}
+
+impl Hold for Counted {
+    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
+        self.hold.poll_exit(cx)
+    }
+
+    fn signal(&mut self, step: StopStep) {
+        self.hold.signal(step);
+    }
+
+    fn hear_stderr(&mut self, ear: Ear) {
+        let agent = Arc::clone(&self.agent);
+        self.hold.hear_stderr(Box::new(move |bytes| {
+            agent.complained(bytes.len());
+            ear(bytes);
+        }));
+    }
+
+    fn stderr_tail(&self) -> String {
+        self.hold.stderr_tail()
+    }
+}

@@ -1,0 +1,254 @@
+//! The figures of the whole process: the conversations that live, the sum of those that are over,
+//! and what is rare enough to be shared.
+//!
+//! Not here: how they are spelled (see `scrape`).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::agent::AgentFigures;
+use super::cells::{Count, Histogram, Table};
+use super::figures::{Figures, Glimpse, Passed};
+use super::instrument::Instrument;
+use super::rules::Rules;
+use super::words::{
+    BOUNDS, CODES, Closing, FAULTS, OUTCOMES, Outcome, Recorded, Rejection, Transport,
+};
+use crate::core::{Method, Note, Verdict};
+use crate::wire::Side;
+
+/// Bounds of how long requests take, in seconds.
+const REQUEST: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 60., 600., 3600.,
+];
+
+/// Bounds of how long a person thinks about a permission, in seconds.
+const PERMISSION: &[f64] = &[
+    0.1, 0.5, 1., 2.5, 5., 10., 30., 60., 300., 600., 1800., 3600.,
+];
+
+/// Bounds of how long conversations last, in seconds.
+const CONVERSATION: &[f64] = &[1., 10., 60., 300., 900., 3600., 14_400., 43_200., 86_400.];
+
+/// The figures of the process.
+#[derive(Debug)]
+pub struct Ledger {
+    pub(super) began: Instant,
+    pub(super) began_unix: f64,
+    pub(super) version: &'static str,
+    pub(super) draining: AtomicBool,
+    pub(super) past: Past,
+    pub(super) connections: Table<Count, 2>,
+    pub(super) closed: Table<Count, 3>,
+    pub(super) rejected: Table<Count, 2>,
+    pub(super) lasted: Vec<Histogram>,
+    pub(super) requests: Table<Count, 4>,
+    pub(super) durations: Vec<Histogram>,
+    pub(super) permissions: Vec<Histogram>,
+    pub(super) faults: Table<Count, 2>,
+    pub(super) bounds: Table<Count, 2>,
+    pub(super) synthesised: Table<Count, 2>,
+    pub(super) orphans: [Count; 2],
+    pub(super) undeliverable: [Count; 2],
+    pub(super) notes: Table<Count, 1>,
+    pub(super) paused: [Count; 2],
+    pub(super) pauses: [Count; 2],
+    pub(super) recordings: Table<Count, 1>,
+    pub(super) rules: Rules,
+    agents: Mutex<BTreeMap<String, Arc<AgentFigures>>>,
+    live: Mutex<BTreeMap<u64, Arc<Figures>>>,
+    next: AtomicU64,
+}
+
+/// The sum of conversations that are over.
+#[derive(Debug)]
+pub(super) struct Past {
+    pub(super) passed: Passed<Count>,
+    /// By side, transport, received or sent.
+    pub(super) bytes: Table<Count, 3>,
+}
+
+/// Who takes part in a conversation.
+#[derive(Clone, Debug)]
+pub struct Parties {
+    /// The client, as in the log.
+    pub client: String,
+    /// How the client and the agent are connected.
+    pub transports: [Transport; 2],
+    /// The agent.
+    pub agent: Arc<AgentFigures>,
+    /// When the agent began to be started or connected to.
+    pub since: Instant,
+}
+
+impl Ledger {
+    /// The figures of a process that has just begun. `version` says which build it is.
+    #[must_use]
+    pub fn new(version: &'static str, now: Instant) -> Self {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+        let histograms = |count, bounds| (0..count).map(|_| Histogram::new(bounds)).collect();
+        let transports = Transport::ALL.len();
+        let methods = Method::ALL.len();
+        Self {
+            began: now,
+            began_unix: unix.map_or(0., |unix| unix.as_secs_f64()),
+            version,
+            draining: AtomicBool::new(false),
+            past: Past {
+                passed: Passed::new(),
+                bytes: Table::new([2, transports, 2]),
+            },
+            connections: Table::new([2, transports]),
+            closed: Table::new([2, transports, Closing::ALL.len()]),
+            rejected: Table::new([transports, Rejection::ALL.len()]),
+            lasted: histograms(transports, CONVERSATION),
+            requests: Table::new([2, methods, OUTCOMES.len(), CODES.len() + 1]),
+            durations: histograms(2 * methods * OUTCOMES.len(), REQUEST),
+            permissions: histograms(Verdict::ALL.len() + 1, PERMISSION),
+            faults: Table::new([2, FAULTS.len()]),
+            bounds: Table::new([2, BOUNDS.len()]),
+            synthesised: Table::new([2, CODES.len() + 1]),
+            orphans: Default::default(),
+            undeliverable: Default::default(),
+            notes: Table::new([Note::NAMES.len()]),
+            paused: Default::default(),
+            pauses: Default::default(),
+            recordings: Table::new([Recorded::ALL.len()]),
+            rules: Rules::default(),
+            agents: Mutex::default(),
+            live: Mutex::default(),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// The figures of the agent of that name in the configuration. Not for names that peers choose.
+    #[must_use]
+    pub fn agent(&self, name: &str) -> Arc<AgentFigures> {
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(agent) = agents.get(name) {
+            return Arc::clone(agent);
+        }
+        let agent = Arc::new(AgentFigures::new(name));
+        agents.insert(name.to_owned(), Arc::clone(&agent));
+        agent
+    }
+
+    /// A conversation begins. The tap counts it and, when it is dropped, its end.
+    #[must_use]
+    pub fn begin(self: &Arc<Self>, parties: Parties) -> Instrument {
+        let number = self.next.fetch_add(1, Relaxed);
+        let Parties {
+            client,
+            transports,
+            agent,
+            since,
+        } = parties;
+        for (side, transport) in transports.into_iter().enumerate() {
+            self.connections.at([side, transport as usize]).add(1);
+        }
+        agent.running.add(1);
+        let figures = Arc::new(Figures::new(client, transports, agent, since));
+        self.live().insert(number, Arc::clone(&figures));
+        Instrument::new(Arc::clone(self), figures, number)
+    }
+
+    /// A client was turned away before it had a conversation.
+    pub fn rejected(&self, transport: Transport, why: Rejection) {
+        self.rejected.at([transport as usize, why as usize]).add(1);
+    }
+
+    /// A recording was begun, or is over.
+    pub fn recorded(&self, how: Recorded) {
+        self.recordings.at([how as usize]).add(1);
+    }
+
+    /// The end was asked for.
+    pub fn drain(&self) {
+        self.draining.store(true, Relaxed);
+    }
+
+    /// Whether the end was asked for.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
+    }
+
+    /// How long the process has been running.
+    #[must_use]
+    pub fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.began)
+    }
+
+    /// The conversations that go on, oldest first.
+    #[must_use]
+    pub fn glimpses(&self, now: Instant) -> Vec<Glimpse> {
+        let live = self.live();
+        live.iter()
+            .map(|(number, figures)| figures.glimpse(*number, now))
+            .collect()
+    }
+
+    /// How many conversations there have been.
+    #[must_use]
+    pub fn conversations(&self) -> u64 {
+        self.next.load(Relaxed) - 1
+    }
+
+    pub(super) fn agents(&self) -> Vec<Arc<AgentFigures>> {
+        let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        agents.values().map(Arc::clone).collect()
+    }
+
+    /// The conversations that go on. While it is held none ends, and what is over stays as it is.
+    pub(super) fn live(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Figures>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A conversation is over: its figures become part of the past.
+    pub(super) fn close(&self, number: u64, figures: &Figures, lasted: Duration, how: Closing) {
+        let mut live = self.live();
+        live.remove(&number);
+        let (past, passed) = (&self.past.passed, &figures.passed);
+        for (past, own) in past.messages.cells().iter().zip(passed.messages.cells()) {
+            past.add(own.get());
+        }
+        for (past, own) in past.sizes.cells().iter().zip(passed.sizes.cells()) {
+            past.add(own.get());
+        }
+        for (past, own) in past.bytes.cells().iter().zip(passed.bytes.cells()) {
+            past.add(own.get());
+        }
+        for (side, transport) in figures.transports.into_iter().enumerate() {
+            let transport = transport as usize;
+            for (flow, own) in figures.bytes[side].iter().enumerate() {
+                self.past.bytes.at([side, transport, flow]).add(own.get());
+            }
+            self.closed.at([side, transport, how as usize]).add(1);
+        }
+        figures.agent.running.take(1);
+        self.lasted[figures.transports[0] as usize].observe(lasted);
+    }
+
+    pub(super) fn answered(
+        &self,
+        asker: Side,
+        method: Method,
+        outcome: Outcome,
+        code: usize,
+        waited: Option<Duration>,
+    ) {
+        let place = [asker as usize, method as usize, outcome as usize, code];
+        self.requests.at(place).add(1);
+        if let Some(waited) = waited {
+            self.durations[duration_at(asker as usize, method as usize, outcome as usize)]
+                .observe(waited);
+        }
+    }
+}
+
+/// The place of a duration: by who asked, method, outcome.
+pub(super) const fn duration_at(asker: usize, method: usize, outcome: usize) -> usize {
+    (asker * Method::ALL.len() + method) * OUTCOMES.len() + outcome
+}

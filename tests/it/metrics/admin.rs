@@ -1,0 +1,162 @@
+//! The admin listener: what it answers, whom, and the commands that ask it.
+
+use rustix::process::Signal;
+
+use super::stage::Relay;
+use crate::support::program::run;
+
+#[test]
+fn health_and_readiness_tell_of_a_drain() {
+    let mut relay = Relay::start(&[]);
+    let mut client = relay.client();
+    client.begin();
+    client
+        .say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1"}}"#);
+    client.hear_of("request_permission");
+    for path in [
+        "/healthz",
+        "/readyz",
+        "/startupz",
+        "/metrics",
+        "/status",
+        "/",
+    ] {
+        assert_eq!(relay.get(path).status, 200, "{path}");
+    }
+    assert_eq!(relay.get("/nothing").status, 404);
+    assert_eq!(
+        relay
+            .ask("POST", "/metrics", &[("Host", &relay.admin)])
+            .status,
+        405
+    );
+    assert!(
+        relay
+            .get("/metrics")
+            .head
+            .contains("application/openmetrics-text")
+    );
+    relay.signal(Signal::TERM);
+    while relay.get("/readyz").status == 200 {}
+    assert_eq!(relay.get("/readyz").body, "draining\n");
+    assert_eq!(relay.get("/healthz").status, 200);
+    assert_eq!(relay.scrape().value("acp_relay_draining", &[]), 1.);
+    assert_eq!(relay.command(&["health"]).status.code(), Some(1));
+    assert_eq!(relay.command(&["health", "--live"]).status.code(), Some(0));
+    relay.signal(Signal::TERM);
+    relay.wait();
+    // The sign is down.
+    assert_eq!(relay.command(&["status"]).status.code(), Some(69));
+}
+
+#[test]
+fn commands_of_the_same_user_find_it() {
+    let relay = Relay::start(&[]);
+    relay.client().live();
+    let status = relay.command(&["status"]);
+    let text = String::from_utf8(status.stdout).unwrap();
+    assert_eq!(status.status.code(), Some(0), "{text}");
+    for what in ["serving", "tcp://127.0.0.1:", "since the start"] {
+        assert!(text.contains(what), "{what} in {text}");
+    }
+    let json = relay.command(&["status", "--json", "--admin", &relay.admin]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["state"], "serving");
+    assert_eq!(json["connections_total"], 1);
+    assert_eq!(relay.command(&["health"]).status.code(), Some(0));
+    let top = relay.command(&["top"]);
+    assert_eq!(top.status.code(), Some(0));
+    assert!(!top.stdout.contains(&0x1b), "no terminal, no escapes");
+}
+
+#[test]
+fn no_body_and_no_secret_is_told() {
+    let relay = Relay::start(&[]);
+    let mut client = relay.client();
+    client.begin();
+    client.say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":"hunter2"}]}}"#);
+    client.hear_of("request_permission");
+    for path in ["/metrics", "/status"] {
+        let body = relay.get(path).body;
+        for secret in ["hunter2", "s-1", "Bearer"] {
+            assert!(!body.contains(secret), "{secret} in {path}");
+        }
+    }
+    let status: serde_json::Value = serde_json::from_str(&relay.get("/status").body).unwrap();
+    assert_eq!(status["connections"][0]["turns"], 1);
+    assert_eq!(status["connections"][0]["sessions"], 1);
+    assert_eq!(status["connections"][0]["agent"], "default");
+}
+
+#[test]
+fn web_pages_and_other_names_are_kept_out() {
+    let relay = Relay::start(&["--record", "tapes"]);
+    let host = ("Host", relay.admin.as_str());
+    let recordings = relay.recordings.clone().unwrap();
+    let viewer = recordings.split_once(&relay.admin).unwrap().1;
+    for path in ["/", "/metrics", "/status", "/healthz", viewer] {
+        assert_eq!(relay.ask("GET", path, &[host]).status, 200, "{path}");
+        for headers in [
+            &[("Host", "evil.example")][..],
+            &[host, host],
+            &[host, ("Origin", "https://evil.example")],
+            &[host, ("Origin", "null")],
+            &[host, ("Sec-Fetch-Site", "cross-site")],
+        ] {
+            for verb in ["GET", "POST", "OPTIONS", "HEAD"] {
+                let answer = relay.ask(verb, path, headers);
+                assert_eq!(answer.status, 403, "{verb} {path} {headers:?}");
+            }
+        }
+    }
+    for path in ["/recordings", "/recordings/", "/recordings/guess/"] {
+        assert_eq!(relay.get(path).status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn it_never_listens_beyond_this_machine() {
+    for place in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9100", "example.org:9100"] {
+        let outcome = run(&["serve", "--admin", place, "--", "cat"], "").await;
+        assert_eq!(outcome.code, Some(64), "{place}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn without_it_there_is_nothing_to_find() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
+    let output = command
+        .arg("status")
+        .env("ACP_RELAY_STATE_DIR", folder.path());
+    let output = output.env_remove("ACP_RELAY_ADMIN").output().unwrap();
+    assert_eq!(output.status.code(), Some(69));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--admin"));
+}
+
+#[tokio::test]
+async fn a_log_for_programs_is_an_object_a_line() {
+    let script = "echo oops >&2; echo noise; exit 3";
+    let words = [
+        "--log",
+        "info",
+        "--log-format",
+        "json",
+        "connect",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let outcome = run(&words, "").await;
+    let mut lines = 0;
+    for line in outcome.stderr.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(
+            line["level"].is_string() && line["message"].is_string(),
+            "{line}"
+        );
+        lines += 1;
+    }
+    assert!(lines > 2, "{}", outcome.stderr);
+}

@@ -1,0 +1,305 @@
+//! What is counted: the list of metrics against a live scrape, both ways, and no series by a peer's
+//! leave.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use acp_relay::core::{Cause, Core, Fired, Happened, Manners, Note, Outbox, Speech};
+use acp_relay::tap::metrics::{CATALOGUE, Instrument, Ledger, Parties, Transport, Type};
+use acp_relay::tap::{Fact, Sight, Tap as _};
+use acp_relay::wire::{Frame, Limits, Side};
+
+use super::stage::{ALLOW, Relay, Scrape};
+
+/// Metrics that take an event which [`Relay`] and its client do not cause.
+pub(crate) const RARE: [&str; 7] = [
+    "acp_relay_connections_closed_total",
+    "acp_relay_connection_duration_seconds",
+    "acp_relay_translations_total",
+    "acp_relay_dialect_events_total",
+    "acp_relay_undeliverable_messages_total",
+    "acp_relay_producer_paused_seconds_total",
+    "acp_relay_pauses_total",
+];
+
+#[test]
+fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
+    let relay = Relay::start(&["--record", "tapes", "--limit", "connections=1"]);
+    let mut client = relay.client();
+    client.live();
+    relay
+        .client()
+        .say(r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
+    relay.scrape_until("acp_relay_connections_rejected_total");
+    client.say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","die":"die"}}"#);
+    client.hear_of("request_permission");
+    let scrape = relay.scrape();
+    assert_eq!(scrape.value("acp_relay_turns", &[]), 1.);
+    assert_eq!(
+        scrape.value("acp_relay_requests_in_flight", &[("dir", "to_agent")]),
+        1.
+    );
+    client.say(ALLOW);
+    client.hear_of("end_turn");
+    client.say(r#"{"jsonrpc":"2.0","id":8,"method":"die"}"#);
+    client.hear_of("error");
+    let scrape = relay.scrape_until("acp_relay_agent_exits_total");
+
+    let listed: BTreeSet<_> = CATALOGUE
+        .iter()
+        .map(|metric| metric.name.to_owned())
+        .collect();
+    assert_eq!(listed, scrape.types.keys().cloned().collect());
+    let shown = scrape.families();
+    let rare: BTreeSet<_> = RARE.map(str::to_owned).into();
+    let missing: Vec<_> = listed
+        .difference(&shown)
+        .filter(|name| !rare.contains(*name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?} show nothing");
+    for (name, samples) in &scrape.samples {
+        let family = scrape.family(name);
+        let metric = CATALOGUE
+            .iter()
+            .find(|metric| metric.name == family)
+            .unwrap();
+        let mut labels: BTreeSet<_> = metric.labels.iter().copied().collect();
+        if name.ends_with("_bucket") {
+            labels.insert("le");
+        }
+        for (own, _) in samples {
+            assert_eq!(labels, own.keys().map(String::as_str).collect(), "{name}");
+        }
+    }
+
+    let of =
+        |name: &str, labels: &[(&str, &str)]| scrape.value(&format!("acp_relay_{name}"), labels);
+    assert_eq!(
+        of(
+            "messages_total",
+            &[("kind", "notification"), ("method", "session/update")]
+        ),
+        6.
+    );
+    assert_eq!(
+        of(
+            "requests_total",
+            &[("method", "_ext"), ("outcome", "error"), ("code", "-32601")]
+        ),
+        1.
+    );
+    assert_eq!(of("requests_total", &[("outcome", "proxy_error")]), 1.);
+    assert_eq!(
+        of(
+            "turn_duration_seconds_count",
+            &[("stop_reason", "end_turn")]
+        ),
+        2.
+    );
+    assert_eq!(
+        of(
+            "time_to_first_update_seconds_count",
+            &[("agent", "default")]
+        ),
+        2.
+    );
+    assert_eq!(of("tool_calls_total", &[("kind", "edit")]), 2.);
+    assert_eq!(
+        of("tool_call_results_total", &[("status", "completed")]),
+        2.
+    );
+    assert_eq!(of("sessions_total", &[("how", "new")]), 1.);
+    assert_eq!(
+        of("permission_wait_seconds_count", &[("outcome", "selected")]),
+        2.
+    );
+    assert_eq!(of("agent_exits_total", &[("how", "error")]), 1.);
+    assert_eq!(of("agent_stderr_bytes_total", &[]), 5.);
+    assert_eq!(of("agent_stdout_noise_lines_total", &[]), 1.);
+    assert_eq!(of("parse_errors_total", &[("side", "client")]), 2.);
+    assert_eq!(of("limit_hits_total", &[("reason", "nesting")]), 1.);
+    assert_eq!(
+        of(
+            "connections_rejected_total",
+            &[("reason", "limit"), ("transport", "tcp")]
+        ),
+        1.
+    );
+}
+
+#[test]
+fn no_counter_has_a_gauge_for_a_namesake() {
+    let names: BTreeSet<_> = CATALOGUE.iter().map(|metric| metric.name).collect();
+    assert_eq!(names.len(), CATALOGUE.len());
+    for metric in CATALOGUE {
+        let family = metric.name.strip_suffix("_total");
+        assert_eq!(
+            family.is_some(),
+            metric.kind == Type::Counter,
+            "{}",
+            metric.name
+        );
+        assert!(
+            !family.is_some_and(|family| names.contains(family)),
+            "{}",
+            metric.name
+        );
+    }
+}
+
+/// A conversation without links, counted.
+struct Counted {
+    core: Core,
+    out: Outbox,
+    instrument: Instrument,
+    ledger: Arc<Ledger>,
+}
+
+impl Counted {
+    fn new() -> Self {
+        let ledger = Arc::new(Ledger::new("test", Instant::now()));
+        let instrument = ledger.begin(Parties {
+            client: "test".to_owned(),
+            transports: [Transport::Tcp, Transport::Process],
+            agent: ledger.agent("test"),
+            since: Instant::now(),
+        });
+        let manners = Manners {
+            client_half_close: false,
+            agent_half_close: false,
+            agent_is_child: true,
+            announce_exit: false,
+        };
+        let limits = Arc::new(Limits::default());
+        let mut out = Outbox::new(&limits);
+        out.watch();
+        Self {
+            core: Core::new(limits, manners, Speech::canonical()),
+            out,
+            instrument,
+            ledger,
+        }
+    }
+
+    fn say(&mut self, from: Side, text: String) {
+        self.core
+            .handle_frame(from, Frame::from(text), Instant::now(), &mut self.out);
+        while let Some(gist) = self.out.pop_gist() {
+            self.instrument.learn(&Fact::Passed(&gist));
+        }
+        while let Some(note) = self.out.pop_note() {
+            self.instrument.see(&Sight::Note(&note));
+        }
+        while self.out.pop(from.other()).is_some() {}
+    }
+
+    fn series(&self) -> usize {
+        self.ledger
+            .scrape()
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .count()
+    }
+}
+
+#[test]
+fn ten_thousand_methods_of_a_peer_are_no_series() {
+    let mut counted = Counted::new();
+    let mut number = 0_u64;
+    let mut play = |counted: &mut Counted, times: usize| {
+        for at in 0..times {
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let name = format!("{}{number:x}/x", ["", "_", "session/"][at % 3]);
+            counted.say(
+                Side::Client,
+                format!(
+                    r#"{{"jsonrpc":"2.0","method":"{name}","params":{{"sessionId":"{number}"}}}}"#
+                ),
+            );
+            counted.say(
+                Side::Client,
+                format!(r#"{{"jsonrpc":"2.0","id":{at},"method":"{name}"}}"#),
+            );
+            counted.say(
+                Side::Agent,
+                format!(r#"{{"jsonrpc":"2.0","id":{at},"error":{{"code":-{at},"message":""}}}}"#),
+            );
+        }
+    };
+    // The first of them meet `other` and `_ext`, with `other` codes and without one, and the time
+    // they take may fall into one bucket or another.
+    play(&mut counted, 6);
+    let before = counted.series();
+    play(&mut counted, 10_000);
+    assert_eq!(counted.series(), before);
+}
+
+#[test]
+fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
+    let mut counted = Counted::new();
+    counted.say(
+        Side::Client,
+        r#"{"jsonrpc":"2.0","method":"session/cancel"}"#.to_owned(),
+    );
+    let Counted {
+        mut instrument,
+        ledger,
+        ..
+    } = counted;
+    let rules = vec![Fired {
+        dialect: "legacy".to_owned(),
+        rule: "turn".to_owned(),
+    }];
+    for note in [
+        Note::Translated {
+            side: Side::Agent,
+            method: "session/prompt".to_owned(),
+            rules,
+        },
+        Note::Dialect {
+            side: Side::Agent,
+            what: Happened::Dropped,
+            dialect: "legacy".to_owned(),
+            rule: None,
+            detail: String::new(),
+        },
+        Note::Undeliverable { to: Side::Agent },
+    ] {
+        instrument.see(&Sight::Note(&note));
+    }
+    instrument.learn(&Fact::Paused(Side::Agent, Duration::from_millis(1500)));
+    instrument.learn(&Fact::Over(&Cause::AgentLeft, Instant::now()));
+    drop(instrument);
+    let scrape = Scrape::read(&ledger.scrape());
+    for name in RARE {
+        assert!(scrape.families().contains(name), "{name}");
+    }
+    let of =
+        |name: &str, labels: &[(&str, &str)]| scrape.value(&format!("acp_relay_{name}"), labels);
+    assert_eq!(
+        of(
+            "translations_total",
+            &[("dialect", "legacy"), ("rule", "turn"), ("side", "agent")]
+        ),
+        1.
+    );
+    assert_eq!(
+        of("producer_paused_seconds_total", &[("side", "agent")]),
+        1.5
+    );
+    assert_eq!(
+        of("connections_closed_total", &[("reason", "agent_left")]),
+        2.
+    );
+    assert_eq!(of("connections_open", &[]), 0.);
+    assert_eq!(
+        of(
+            "messages_total",
+            &[("method", "session/cancel"), ("dir", "to_agent")]
+        ),
+        1.
+    );
+}

@@ -1,0 +1,325 @@
+//! A relay with an admin listener, an agent that does a bit of everything, and a client.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Longest time that anything here may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Speaks ACP as far as the tests need it.
+const AGENT: &str = r#"
+echo noise; echo oops >&2
+say() { printf '%s\n' "$1"; }
+update() { say '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":'"$1"'}}'; }
+while IFS= read -r line; do case "$line" in
+*'"initialize"'*) say '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}';;
+*'"session/new"'*) say '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s-1"}}';;
+*'"session/prompt"'*)
+  update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}'
+  update '{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","kind":"edit","status":"pending"}'
+  say '{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_once"}]}}'
+  IFS= read -r answer
+  update '{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}'
+  say '{"jsonrpc":"2.0","id":99,"result":{}}'
+  say '{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}';;
+*'"_mine"'*) say '{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"no"}}';;
+*'"die"'*) exit 3;;
+esac; done
+"#;
+
+/// What a person says to the agent's request for permission.
+pub(crate) const ALLOW: &str =
+    r#"{"jsonrpc":"2.0","id":7,"result":{"outcome":{"outcome":"selected","optionId":"a"}}}"#;
+
+/// A running relay. Dropping it kills it.
+pub(crate) struct Relay {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    pub(crate) folder: TempDir,
+    /// Where its admin listener is, without `http://`.
+    pub(crate) admin: String,
+    /// What it said about the viewer of recordings.
+    pub(crate) recordings: Option<String>,
+    /// Where clients connect.
+    pub(crate) address: String,
+}
+
+/// A client that speaks lines.
+pub(crate) struct Client {
+    stream: TcpStream,
+    reader: BufReader<TcpStream>,
+}
+
+/// An answer of the admin listener.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+/// Labels of a sample, and its value.
+pub(crate) type Sample = (BTreeMap<String, String>, f64);
+
+/// A scrape, read.
+#[derive(Debug, Default)]
+pub(crate) struct Scrape {
+    /// The types of the families.
+    pub(crate) types: BTreeMap<String, String>,
+    /// Samples by their names.
+    pub(crate) samples: BTreeMap<String, Vec<Sample>>,
+}
+
+fn program(folder: &TempDir, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-relay"));
+    command
+        .args(args)
+        .env_remove("ACP_RELAY_LOG")
+        .env_remove("ACP_RELAY_ADMIN")
+        .env("ACP_RELAY_STATE_DIR", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+impl Relay {
+    /// Serves the agent on TCP, with these options besides.
+    pub(crate) fn start(options: &[&str]) -> Self {
+        let folder = TempDir::new().unwrap();
+        let mut args = vec![
+            "serve",
+            "--listen",
+            "tcp://127.0.0.1:0",
+            "--agent-dialect",
+            "canonical",
+        ];
+        args.extend(["--client-dialect", "canonical", "--admin", "127.0.0.1:0"]);
+        args.extend(options);
+        args.extend(["--", "sh", "-c", AGENT]);
+        let mut child = program(&folder, &args)
+            .current_dir(folder.path())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut relay = Self {
+            child,
+            stderr,
+            folder,
+            admin: String::new(),
+            recordings: None,
+            address: String::new(),
+        };
+        while relay.address.is_empty() {
+            let mut line = String::new();
+            assert!(
+                relay.stderr.read_line(&mut line).unwrap() > 0,
+                "it has ended"
+            );
+            let line = line.trim();
+            if let Some(at) = line.strip_prefix("acp-relay: admin at http://") {
+                at.clone_into(&mut relay.admin);
+            } else if let Some(at) = line.strip_prefix("acp-relay: recordings at ") {
+                relay.recordings = Some(at.to_owned());
+            } else if let Some(at) = line.strip_prefix("acp-relay: listening on tcp://") {
+                at.clone_into(&mut relay.address);
+            } else {
+                panic!("{line}");
+            }
+        }
+        relay
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let reader = BufReader::new(stream.try_clone().unwrap());
+        Client { stream, reader }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[("Host", &self.admin)])
+    }
+
+    pub(crate) fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut stream = TcpStream::connect(&self.admin).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let headers: String = headers
+            .iter()
+            .map(|(n, v)| format!("{n}: {v}\r\n"))
+            .collect();
+        write!(
+            stream,
+            "{verb} {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        Answer {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_ascii_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+
+    pub(crate) fn scrape(&self) -> Scrape {
+        Scrape::read(&self.get("/metrics").body)
+    }
+
+    /// Scrapes until a sample is there, for what happens after an answer.
+    pub(crate) fn scrape_until(&self, name: &str) -> Scrape {
+        let start = std::time::Instant::now();
+        loop {
+            let scrape = self.scrape();
+            if scrape.samples.contains_key(name) {
+                return scrape;
+            }
+            assert!(start.elapsed() < PATIENCE, "{name} does not come");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Runs another command of the same user.
+    pub(crate) fn command(&self, args: &[&str]) -> Output {
+        program(&self.folder, args).output().unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    pub(crate) fn wait(&mut self) {
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Client {
+    pub(crate) fn say(&mut self, line: &str) {
+        writeln!(self.stream, "{line}").unwrap();
+    }
+
+    pub(crate) fn hear(&mut self) -> String {
+        let mut line = String::new();
+        assert!(self.reader.read_line(&mut line).unwrap() > 0, "the end");
+        line
+    }
+
+    /// Hears until a line holds `what`.
+    pub(crate) fn hear_of(&mut self, what: &str) {
+        while !self.hear().contains(what) {}
+    }
+
+    /// A turn with a tool, a permission, and everything that can go wrong.
+    pub(crate) fn live(&mut self) {
+        self.begin();
+        self.say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":"hello"}]}}"#);
+        self.hear_of("request_permission");
+        self.say(ALLOW);
+        self.hear_of("end_turn");
+        self.say(r#"{"jsonrpc":"2.0","id":3,"method":"_mine"}"#);
+        self.hear_of("-32601");
+        self.say("[1]");
+        self.hear_of("error");
+        self.say(r#"{"jsonrpc":"2.0","id":5,"method":"#);
+        self.hear_of("error");
+        self.say(&format!(
+            r#"{{"jsonrpc":"2.0","method":"x","params":{}{}}}"#,
+            "[".repeat(5000),
+            "]".repeat(5000)
+        ));
+        self.hear_of("error");
+    }
+
+    /// `initialize` and `session/new`.
+    pub(crate) fn begin(&mut self) {
+        self.say(
+            r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#,
+        );
+        self.hear_of("protocolVersion");
+        self.say(r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#);
+        self.hear_of("sessionId");
+    }
+}
+
+impl Scrape {
+    pub(crate) fn read(text: &str) -> Self {
+        let mut scrape = Self::default();
+        for line in text.lines() {
+            if let Some(family) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = family.split_once(' ').unwrap();
+                let name = if kind == "counter" {
+                    format!("{name}_total")
+                } else {
+                    name.to_owned()
+                };
+                let twice = scrape.types.insert(name, kind.to_owned());
+                assert!(twice.is_none(), "{line} stands twice");
+            } else if !line.starts_with('#') {
+                let (series, value) = line.rsplit_once(' ').unwrap();
+                let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+                let labels = labels.strip_suffix('}').unwrap();
+                let labels = labels.split("\",").filter(|label| !label.is_empty());
+                let labels = labels.map(|label| {
+                    let (name, value) = label.split_once("=\"").unwrap();
+                    (name.to_owned(), value.trim_end_matches('"').to_owned())
+                });
+                let sample = (labels.collect(), value.parse().unwrap());
+                scrape
+                    .samples
+                    .entry(name.to_owned())
+                    .or_default()
+                    .push(sample);
+            }
+        }
+        scrape
+    }
+
+    /// The families of the samples.
+    pub(crate) fn families(&self) -> BTreeSet<String> {
+        self.samples.keys().map(|name| self.family(name)).collect()
+    }
+
+    pub(crate) fn family(&self, sample: &str) -> String {
+        let parts = ["_bucket", "_sum", "_count"];
+        let histogram = parts.iter().filter_map(|part| sample.strip_suffix(part));
+        let mut histogram = histogram.filter(|name| {
+            self.types
+                .get(*name)
+                .is_some_and(|kind| kind == "histogram")
+        });
+        histogram.next().unwrap_or(sample).to_owned()
+    }
+
+    /// The sum of the samples with these labels.
+    pub(crate) fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        let samples = self.samples.get(name).into_iter().flatten();
+        let fits = |known: &BTreeMap<String, String>| {
+            labels
+                .iter()
+                .all(|(name, value)| known.get(*name).is_some_and(|known| known == value))
+        };
+        samples
+            .filter(|(known, _)| fits(known))
+            .map(|(_, value)| value)
+            .sum()
+    }
+}
