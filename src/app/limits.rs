@@ -89,7 +89,7 @@ const BOUNDS: &[Bound] = &[
         about: "for an HTTP client with no stream open and no request running; after it: it has \
                 left, and its agent is stopped" },
     Bound { name: "agent-connect-runs", field: Field::Count(|of| &mut of.agent_connect_runs), range: ANY,
-        about: "runs of an Agent Connect listener that are not over; beyond it: 503" },
+        about: "runs of an Agent Connect listener not over; beyond it: 503" },
     Bound { name: "agent-connect-sessions", field: Field::Count(|of| &mut of.agent_connect_sessions), range: ANY,
         about: "threads of such a listener with an open session; beyond it: 503" },
     Bound { name: "agent-connect-threads", field: Field::Count(|of| &mut of.agent_connect_threads), range: ANY,

@@ -70,17 +70,17 @@ impl Endpoint {
         ("wss://HOST[:PORT][/PATH]", "the same over TLS"),
         (
             "http://HOST[:PORT][/PATH]",
-            "ACP's Streamable HTTP; its listener takes WebSockets as well",
+            "ACP's Streamable HTTP; listeners take WebSockets, too",
         ),
         ("https://HOST[:PORT][/PATH]", "the same over TLS"),
         (
             "elephant+http://HOST[:PORT][/PATH]",
-            "elephant.ai's POST and SSE, below /acp when no path is given",
+            "elephant.ai's POST and SSE, below /acp by default",
         ),
         ("elephant+https://HOST[:PORT][/PATH]", "the same over TLS"),
         (
             "agent-connect+http://HOST[:PORT][/PATH]",
-            "AGNTCY's Agent Connect: the path (/) below which it is served; of an agent, PATH/AGENT_ID",
+            "AGNTCY's Agent Connect; of an agent, PATH/AGENT_ID",
         ),
         (
             "agent-connect+https://HOST[:PORT][/PATH]",
