@@ -112,10 +112,15 @@ pub(super) fn not_resolved(endpoint: &Endpoint, host: &str, source: &io::Error) 
 
 /// TLS could not be agreed on with the server.
 pub(super) fn not_encrypted(to: &Endpoint, fault: &io::Error) -> OpenError {
-    let what = format!("TLS could not be agreed on ({fault})");
-    OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy(
-        "Check that the peer speaks TLS there; name its certificate with --tls-ca or --pin-sha256 if it is your own",
-    )
+    let text = fault.to_string();
+    // What `openssl req -x509` makes says of itself that it signs others.
+    let remedy = if text.contains("CaUsedAsEndEntity") {
+        "The server shows a certificate that is for signing others; pin it with --pin-sha256, or make one with CA:FALSE"
+    } else {
+        "Check that the peer speaks TLS there; name its certificate with --tls-ca or --pin-sha256 if it is your own"
+    };
+    let what = format!("TLS could not be agreed on ({text})");
+    OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy(remedy)
 }
 
 /// The peer did not finish in time.
