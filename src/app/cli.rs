@@ -96,7 +96,7 @@ enum Command {
     Serve(Box<Serve>),
     /// Speak stdio to the editor that started this, and carry it to an agent elsewhere
     #[command(after_help = endpoints::help())]
-    Connect(Connect),
+    Connect(Box<Connect>),
     /// Hold a conversation against the official ACP v1 schema: every deviation, with its place
     #[command(after_help = check::HELP)]
     Check(check::Check),
@@ -268,7 +268,7 @@ fn obey() -> ExitCode {
     }
     match cli.command {
         Command::Serve(_) => unreachable!("it is begun above"),
-        Command::Connect(args) => household::keep(|| connect::run(args)),
+        Command::Connect(args) => household::keep(|| connect::run(*args)),
         Command::Check(args) => check::run(&args),
         Command::Translate(args) => dialect::translate(&args),
         Command::Dialect(args) => dialect::run(&args),

@@ -5,7 +5,7 @@
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -30,6 +30,9 @@ pub(super) struct RemoteArgs {
     /// A header for every HTTP request to the agent; may be given several times
     #[arg(long = "header", value_name = "NAME: VALUE")]
     pub(super) headers: Vec<String>,
+    /// A file of such headers, one a line, for those that are secret, such as an API key
+    #[arg(long, value_name = "FILE")]
+    pub(super) header_file: Option<PathBuf>,
     /// A file with the bearer token for the agent; without it, the variable ACP_RELAY_BEARER
     #[arg(long, value_name = "FILE")]
     pub(super) bearer_file: Option<PathBuf>,
@@ -65,19 +68,28 @@ impl RemoteArgs {
             let added = greeting.add(line);
             added.map_err(|fault| format!("--header: {fault}"))?;
         }
-        if let Some(path) = &self.bearer_file {
-            let shown = path.display();
-            let size = fs::metadata(path).map(|about| about.len());
-            if size.is_ok_and(|size| size > TOKEN) {
-                return Err(format!("--bearer-file: {shown} is too long for a token"));
+        if let Some(path) = &self.header_file {
+            for line in secrets("--header-file", path)?.lines() {
+                let added = greeting.add(line);
+                added.map_err(|fault| format!("--header-file: {}: {fault}", path.display()))?;
             }
-            let token = fs::read_to_string(path)
-                .map_err(|fault| format!("--bearer-file: {shown} cannot be read ({fault})"))?;
-            let borne = greeting.bear(&token);
-            borne.map_err(|fault| format!("--bearer-file: {shown}: {fault}"))?;
+        }
+        if let Some(path) = &self.bearer_file {
+            let borne = greeting.bear(&secrets("--bearer-file", path)?);
+            borne.map_err(|fault| format!("--bearer-file: {}: {fault}", path.display()))?;
         }
         Ok(())
     }
+}
+
+/// Reads a small file of secrets that an option names.
+fn secrets(option: &str, path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let size = fs::metadata(path).map(|about| about.len());
+    if size.is_ok_and(|size| size > TOKEN) {
+        return Err(format!("{option}: {shown} is too long for a token"));
+    }
+    fs::read_to_string(path).map_err(|fault| format!("{option}: {shown} cannot be read ({fault})"))
 }
 
 /// Refuses options that nobody would see.
@@ -98,7 +110,10 @@ pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
     // A token in the environment may be for another agent.
     let named = headers.keys().any(|name| name != "authorization");
     if named && !matches!(agent, Endpoint::Web(_)) {
-        return unseen("--header", "HTTP (http://, https://, ws://, wss://)");
+        return unseen(
+            "--header and --header-file",
+            "HTTP (http://, https://, ws://, wss://)",
+        );
     }
     if *http2 && !matches!(agent, Endpoint::Web(Web { tls: false, .. })) {
         return unseen("--http2-prior-knowledge", "HTTP in clear (http://)");
@@ -107,4 +122,35 @@ pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
         tracing::warn!(%agent, "the token for the agent is sent in clear; use https:// or wss://");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_headers_has_one_a_line() {
+        let dir = tempfile::tempdir().expect("a folder can be made");
+        let path = dir.path().join("headers");
+        let set_up = |text: &str| {
+            fs::write(&path, text).expect("a file can be written");
+            let args = RemoteArgs {
+                header_file: Some(path.clone()),
+                ..RemoteArgs::default()
+            };
+            let mut setup = Setup::default();
+            args.set_up(&mut setup).map(|()| setup.greeting.headers)
+        };
+        let headers = set_up("X-Api-Key: k\nx-team: a\n").expect("they are headers");
+        assert_eq!(
+            headers.get("x-api-key").map(|value| value.as_bytes()),
+            Some(&b"k"[..])
+        );
+        assert_eq!(headers.len(), 2);
+        let fault = set_up("X-Api-Key k\n").expect_err("it is none");
+        assert!(
+            fault.starts_with("--header-file: ") && !fault.contains("Api-Key k"),
+            "{fault}"
+        );
+    }
 }

@@ -21,8 +21,9 @@ pub(super) type Names = BTreeSet<String>;
 /// Keys of agents that are started.
 const OF_PROGRAMS: [&str; 4] = ["args", "env", "inherit-env", "cwd"];
 /// Keys of agents that listen.
-const OF_ENDPOINTS: [&str; 5] = [
+const OF_ENDPOINTS: [&str; 6] = [
     "bearer-file",
+    "header-file",
     "headers",
     "http2-prior-knowledge",
     "pin-sha256",
@@ -212,6 +213,7 @@ fn remote(sheet: &Sheet<'_>, context: &Context) -> Option<RemoteArgs> {
             })
             .map(|pin| pin.value),
         headers: sheet.list("headers", |text| Ok(text.to_owned())),
+        header_file: path(sheet, "header-file", context),
         bearer_file: path(sheet, "bearer-file", context),
         http2_prior_knowledge: sheet.flag("http2-prior-knowledge").unwrap_or(false),
     })
