@@ -110,10 +110,7 @@ pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
     // A token in the environment may be for another agent.
     let named = headers.keys().any(|name| name != "authorization");
     if named && !matches!(agent, Endpoint::Web(_)) {
-        return unseen(
-            "--header and --header-file",
-            "HTTP (http://, https://, ws://, wss://)",
-        );
+        return unseen("--header", "HTTP (http://, https://, ws://, wss://)");
     }
     if *http2 && !matches!(agent, Endpoint::Web(Web { tls: false, .. })) {
         return unseen("--http2-prior-knowledge", "HTTP in clear (http://)");
