@@ -36,7 +36,7 @@ part "so can that of the trace viewer" python3 trace_viewer.py --prove
 part "the official trace viewer" python3 trace_viewer.py
 part "the checks of exports can fail" python3 formats.py --prove
 part "HAR, Mermaid and pcapng are what others say they are" python3 formats.py
-part "Agent Connect" python3 agent_connect.py --examples 3
+part "Agent Connect" python3 agent_connect.py --examples 1
 part "somebody else's Agent Connect" python3 agent_connect_client.py
 part "recordings played again" python3 replay.py
 part "the viewer in a browser" python3 viewer.py
