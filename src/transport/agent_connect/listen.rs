@@ -4,7 +4,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -19,8 +19,8 @@ use super::line::Line;
 use super::routes::{self, Desk};
 use super::store::Store;
 use super::webhook::Postman;
+use crate::guard::Place;
 use crate::guard::origin::Names;
-use crate::guard::{Admission, Place};
 use crate::transport::certificate;
 use crate::transport::http::server::body::Room;
 use crate::transport::http::server::caller::Caller;
@@ -29,7 +29,7 @@ use crate::transport::http::server::socket::{Socket, Stream};
 use crate::transport::http::server::strangers::Strangers;
 use crate::transport::http::server::{BREATHER, builder};
 use crate::transport::{Arrival, BoxFuture, Endpoint, Listener, OpenError, OpenErrorKind};
-use crate::transport::{Setup, Web, owner, tcp};
+use crate::transport::{Setup, Web, tcp};
 
 /// Links that may wait to be accepted.
 const BACKLOG: usize = 4;
@@ -195,11 +195,17 @@ impl Server {
     /// Serves one socket.
     async fn serve(self: Arc<Self>, stream: TcpStream, address: SocketAddr) {
         let limits = &self.desk.hub.limits;
-        let Some(mut caller) = self.caller(&stream, address) else {
+        let rules = self.desk.rules();
+        let place = match rules.doorkeeper.door.names {
+            Names::Loopback { .. } => Place::Loopback,
+            Names::Any => Place::Network,
+        };
+        let from = format!("{}://{address}", self.web.scheme()).into();
+        let (gate, strangers) = (&rules.gate, &self.strangers);
+        let Some(mut caller) = Caller::of(&stream, from, address, place, gate, strangers) else {
             tracing::debug!(%address, "too many there have not shown who they are yet");
             return;
         };
-        let rules = self.desk.rules();
         let stream = match &rules.certificates {
             None => Stream::Clear(stream),
             Some(tls) => match timeout(limits.handshake, tls.acceptor().accept(stream)).await {
@@ -235,37 +241,6 @@ impl Server {
                 let _ = connection.await;
             }
         }
-    }
-
-    /// What is known of a client before it has said anything; `None` when there is no room for
-    /// another stranger.
-    fn caller(&self, stream: &TcpStream, address: SocketAddr) -> Option<Caller> {
-        let rules = self.desk.rules();
-        let place = match rules.doorkeeper.door.names {
-            Names::Loopback { .. } => Place::Loopback,
-            Names::Any => Place::Network,
-        };
-        let gate = &rules.gate;
-        let mut user = None;
-        if gate.asks_for_user(place)
-            && let Ok(near) = stream.local_addr()
-        {
-            user = owner::of_socket(address, near);
-        }
-        let is_known = gate.admission(place) == Admission::Anybody || gate.is_user(user);
-        let stranger = if is_known {
-            None
-        } else {
-            Some(self.strangers.enter(address.ip())?)
-        };
-        Some(Caller {
-            from: format!("{}://{address}", self.web.scheme()).into(),
-            address: address.ip(),
-            place,
-            user,
-            certificate: None,
-            stranger: Mutex::new(stranger),
-        })
     }
 
     /// Once nobody accepts any more the line ends with the last run.

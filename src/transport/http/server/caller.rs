@@ -2,11 +2,14 @@
 //!
 //! Not here: the judgement (see `guard`), and what a request shows (see `credential`).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::strangers::Stranger;
-use crate::guard::{Certificate, Place, Principal};
+use tokio::net::TcpStream;
+
+use super::strangers::{Stranger, Strangers};
+use crate::guard::{Admission, Certificate, Gate, Place, Principal};
+use crate::transport::owner;
 
 /// A client's socket.
 #[derive(Debug)]
@@ -33,6 +36,38 @@ pub(in crate::transport) struct Guest {
 }
 
 impl Caller {
+    /// What is known of a client before it has said anything; `None` when there is no room for
+    /// another stranger.
+    pub(in crate::transport) fn of(
+        stream: &TcpStream,
+        from: Arc<str>,
+        address: SocketAddr,
+        place: Place,
+        gate: &Gate,
+        strangers: &Arc<Strangers>,
+    ) -> Option<Self> {
+        let mut user = None;
+        if gate.asks_for_user(place)
+            && let Ok(near) = stream.local_addr()
+        {
+            user = owner::of_socket(address, near);
+        }
+        let is_known = gate.admission(place) == Admission::Anybody || gate.is_user(user);
+        let stranger = if is_known {
+            None
+        } else {
+            Some(strangers.enter(address.ip())?)
+        };
+        Some(Self {
+            from,
+            address: address.ip(),
+            place,
+            user,
+            certificate: None,
+            stranger: Mutex::new(stranger),
+        })
+    }
+
     /// It is no stranger any more.
     pub(in crate::transport) fn is_known(&self) {
         let stranger = &self.stranger;

@@ -7,7 +7,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use hyper::service::service_fn;
@@ -27,11 +27,10 @@ use super::rules::Rules;
 use super::seat::seat;
 use super::socket::{Socket, Stream};
 use super::strangers::Strangers;
-use crate::guard::Admission;
 use crate::guard::origin::Names;
 use crate::transport::certificate;
 use crate::transport::{Arrival, BoxFuture, Endpoint, Listener, OpenError, OpenErrorKind};
-use crate::transport::{Setup, Web, failure, owner, tcp};
+use crate::transport::{Setup, Web, failure, tcp};
 use crate::wire::Limits;
 
 /// Clients that may wait to be accepted.
@@ -203,14 +202,17 @@ impl Server {
         address: SocketAddr,
         place: P,
     ) {
-        let Some(caller) = self.caller(&stream, from.clone(), address) else {
+        let (rules, near) = (self.desk.rules(), self.desk.place());
+        let (gate, strangers) = (&rules.gate, &self.strangers);
+        let caller = Caller::of(&stream, from.clone(), address, near, gate, strangers);
+        let Some(caller) = caller else {
             let what = "too many clients of this address have not shown who they are yet";
             let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
             return self.desk.turned_away(&from, fault);
         };
         let (workers, register) = (&self.desk.setup.workers, &self.desk.register);
         let within = self.desk.limits.handshake;
-        let worker = match &self.desk.rules().certificates {
+        let worker = match &rules.certificates {
             None => timeout(within, seat(&stream, register, workers)).await,
             Some(_) => Ok(workers.pick()),
         };
@@ -292,32 +294,6 @@ impl Server {
                 }
             }
         }
-    }
-
-    /// What is known of a client before it has said anything; `None` when there is no room for
-    /// another stranger.
-    fn caller(&self, stream: &TcpStream, from: Arc<str>, address: SocketAddr) -> Option<Caller> {
-        let (gate, place) = (&self.desk.rules().gate, self.desk.place());
-        let mut user = None;
-        if gate.asks_for_user(place)
-            && let Ok(near) = stream.local_addr()
-        {
-            user = owner::of_socket(address, near);
-        }
-        let is_known = gate.admission(place) == Admission::Anybody || gate.is_user(user);
-        let stranger = if is_known {
-            None
-        } else {
-            Some(self.strangers.enter(address.ip())?)
-        };
-        Some(Caller {
-            from,
-            address: address.ip(),
-            place,
-            user,
-            certificate: None,
-            stranger: Mutex::new(stranger),
-        })
     }
 
     /// Looks after the connections from time to time.
