@@ -1,10 +1,10 @@
 //! A strict reader of JSON text (RFC 8259) that keeps nothing.
 //!
 //! It proves that a text is JSON and tells where its parts end; it never recurses and never
-//! allocates, so that hostile nesting costs neither stack nor memory. Not here: UTF-8, which is
-//! checked once over the whole text (see `scan`), and what the members of a message mean.
+//! allocates, so that hostile nesting costs neither stack nor memory. UTF-8 is checked over the whole
+//! text, and only where a string is not ASCII. Not here: what the members of a message mean.
 
-use super::plain::plain;
+use super::plain::Plain;
 use super::{Fault, Limits};
 
 /// The deepest nesting that can be followed; a higher `Limits::nesting` means this one.
@@ -19,6 +19,7 @@ pub(super) struct Reader<'a> {
     pub(super) at: usize,
     /// How many containers may stand inside each other.
     nesting: usize,
+    plain: Plain,
 }
 
 /// A member's name, as it stands in the text.
@@ -76,7 +77,7 @@ struct Levels([u64; DEEPEST / 64]);
 #[must_use]
 pub fn is_json(text: &[u8], limits: &Limits) -> bool {
     let mut reader = Reader::new(text, limits.nesting);
-    simdutf8::basic::from_utf8(text).is_ok() && reader.document().is_ok()
+    reader.document().is_ok() && reader.is_utf8()
 }
 
 impl Stop {
@@ -110,6 +111,7 @@ impl<'a> Reader<'a> {
             text,
             at: 0,
             nesting: nesting.min(DEEPEST),
+            plain: Plain::new(),
         }
     }
 
@@ -119,12 +121,22 @@ impl<'a> Reader<'a> {
         self.text.get(self.at).copied().unwrap_or(0)
     }
 
-    /// Skips white space.
-    #[inline]
-    pub(super) fn space(&mut self) {
+    /// Skips white space and tells the byte behind it.
+    #[inline(always)]
+    pub(super) fn space(&mut self) -> u8 {
+        // Mostly there is none.
+        match self.peek() {
+            byte @ b'!'.. => byte,
+            _ => self.wide_space(),
+        }
+    }
+
+    #[inline(never)]
+    fn wide_space(&mut self) -> u8 {
         while matches!(self.peek(), b' ' | b'\n' | b'\r' | b'\t') {
             self.at += 1;
         }
+        self.peek()
     }
 
     /// One value with white space around it, and then nothing more.
@@ -144,6 +156,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether the text is UTF-8, once it was read to its end: outside of strings all that is JSON
+    /// is ASCII, and of the strings it is known whether they are.
+    pub(super) fn is_utf8(&self) -> bool {
+        !self.plain.is_foreign() || simdutf8::basic::from_utf8(self.text).is_ok()
+    }
+
     /// The level below `depth`, if there may be one.
     #[inline]
     pub(super) fn deeper(&self, depth: usize) -> Result<usize, Stop> {
@@ -155,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A member's name, its colon, and the white space up to the value.
-    #[inline]
+    #[inline(always)]
     pub(super) fn key(&mut self) -> Result<Key<'a>, Stop> {
         if self.peek() != b'"' {
             return Err(Stop::Key);
@@ -163,8 +181,7 @@ impl<'a> Reader<'a> {
         let start = self.at + 1;
         let escaped = self.string()?;
         let raw = &self.text[start..self.at - 1];
-        self.space();
-        if self.peek() != b':' {
+        if self.space() != b':' {
             return Err(Stop::Colon);
         }
         self.at += 1;
@@ -189,43 +206,36 @@ impl<'a> Reader<'a> {
         let mut in_object = false;
         loop {
             // A value starts here.
+            let mut ended = true;
             match self.peek() {
                 open @ (b'{' | b'[') => {
                     depth = self.deeper(depth)?;
                     in_object = open == b'{';
                     levels.set(depth, in_object);
                     self.at += 1;
-                    self.space();
                     // `{` and `}`, `[` and `]` are two apart in ASCII.
-                    if self.peek() != open + 2 {
-                        if in_object {
-                            self.heard_key(depth - outer, ear)?;
-                        }
-                        continue;
+                    if self.space() == open + 2 {
+                        self.at += 1;
+                        depth -= 1;
+                        in_object = levels.get(depth);
+                    } else {
+                        ended = false;
                     }
-                    self.at += 1;
-                    depth -= 1;
-                    in_object = levels.get(depth);
                 }
                 _ => self.scalar()?,
             }
-            // A value has ended here.
-            while depth > outer {
-                if E::LEVELS > 0 && in_object && depth - outer <= E::LEVELS {
+            while ended {
+                if depth == outer {
+                    return Ok(());
+                }
+                if in_object && depth - outer <= E::LEVELS {
                     ear.ended(depth - outer, self.at);
                 }
-                self.space();
-                match (self.peek(), in_object) {
-                    (b',', true) => {
+                match (self.space(), in_object) {
+                    (b',', _) => {
                         self.at += 1;
                         self.space();
-                        self.heard_key(depth - outer, ear)?;
-                        break;
-                    }
-                    (b',', false) => {
-                        self.at += 1;
-                        self.space();
-                        break;
+                        ended = false;
                     }
                     (b'}', true) | (b']', false) => {
                         self.at += 1;
@@ -236,20 +246,14 @@ impl<'a> Reader<'a> {
                     (_, false) => return Err(Stop::CommaOrBracket),
                 }
             }
-            if depth == outer {
-                return Ok(());
+            if in_object {
+                let name = self.at + 1;
+                let key = self.key()?;
+                if depth - outer <= E::LEVELS {
+                    ear.key(depth - outer, key, name, self.at);
+                }
             }
         }
-    }
-
-    #[inline(always)]
-    fn heard_key<E: Ear>(&mut self, level: usize, ear: &mut E) -> Result<(), Stop> {
-        let name = self.at + 1;
-        let key = self.key()?;
-        if level <= E::LEVELS {
-            ear.key(level, key, name, self.at);
-        }
-        Ok(())
     }
 
     #[inline(always)]
@@ -312,28 +316,34 @@ impl<'a> Reader<'a> {
     /// A string from its opening quote; says whether it holds escapes.
     #[inline(always)]
     fn string(&mut self) -> Result<bool, Stop> {
-        self.at += 1;
-        let mut escaped = false;
+        self.at = self.plain.end(self.text, self.at + 1);
+        if self.text.get(self.at) == Some(&b'"') {
+            self.at += 1;
+            return Ok(false);
+        }
+        self.string_with_escapes().map(|()| true)
+    }
+
+    /// The rest of a string, from the first byte that is not plain.
+    #[inline(never)]
+    fn string_with_escapes(&mut self) -> Result<(), Stop> {
         loop {
-            self.at += plain(&self.text[self.at..]);
             match self.text.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(escaped);
+                    return Ok(());
                 }
-                Some(b'\\') => {
-                    escaped = true;
-                    self.escape()?;
-                }
+                Some(b'\\') => self.escape()?,
                 Some(_) => return Err(Stop::NoControl),
                 None => return Err(Stop::Quote),
             }
+            self.at = self.plain.end(self.text, self.at);
         }
     }
 
     /// An escape from its backslash. Lone surrogates are let through: encoders that cut a text in
     /// two write them, and RFC 8259, section 8.2, allows them.
-    #[inline]
+    #[inline(always)]
     fn escape(&mut self) -> Result<(), Stop> {
         self.at += 1;
         match self.peek() {
@@ -341,18 +351,21 @@ impl<'a> Reader<'a> {
                 self.at += 1;
                 Ok(())
             }
-            b'u' => {
-                self.at += 1;
-                for _ in 0..4 {
-                    if !self.peek().is_ascii_hexdigit() {
-                        return Err(Stop::HexDigit);
-                    }
-                    self.at += 1;
-                }
-                Ok(())
-            }
+            b'u' => self.escaped_code(),
             _ => Err(Stop::Escape),
         }
+    }
+
+    /// `u` and four digits.
+    fn escaped_code(&mut self) -> Result<(), Stop> {
+        self.at += 1;
+        for _ in 0..4 {
+            if !self.peek().is_ascii_hexdigit() {
+                return Err(Stop::HexDigit);
+            }
+            self.at += 1;
+        }
+        Ok(())
     }
 }
 

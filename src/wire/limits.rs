@@ -94,7 +94,8 @@ pub struct Limits {
     pub http_grace: Duration,
     /// Runs of an Agent Connect listener that are not over, those that wait included. Beyond it: 503.
     pub agent_connect_runs: usize,
-    /// Threads of such a listener whose sessions the agent has open. Beyond it: 503.
+    /// Threads of such a listener that are in use, their sessions open. Beyond it: the one that was
+    /// not used for longest is given up, or 503 when all of them are busy.
     pub agent_connect_sessions: usize,
     /// Threads such a listener keeps. Beyond it: 503.
     pub agent_connect_threads: usize,

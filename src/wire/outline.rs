@@ -40,12 +40,12 @@ pub struct Outlined {
 
 /// Draws an outline while a body is read.
 #[derive(Debug)]
-pub(super) struct Draw {
-    outline: Outline,
+pub(super) struct Draw<'o> {
+    outline: &'o mut Outline,
     /// The members whose values are being read, by level from 1; `MARKS` for none.
     open: [usize; 3],
     /// Whether everything has found a place.
-    whole: bool,
+    pub(super) whole: bool,
     /// How often `sessionId` stands among the body's own members.
     pub(super) sessions: u8,
 }
@@ -108,23 +108,21 @@ impl Outlined {
     }
 }
 
-impl Draw {
-    pub(super) fn new() -> Self {
+impl<'o> Draw<'o> {
+    /// Draws over `outline`.
+    pub(super) fn new(outline: &'o mut Outline) -> Self {
+        outline.count = 0;
+        outline.inner = 0;
         Self {
-            outline: Outline::default(),
+            outline,
             open: [MARKS; 3],
             whole: true,
             sessions: 0,
         }
     }
-
-    /// The outline, if it is one of everything.
-    pub(super) fn finish(self) -> Option<Outline> {
-        self.whole.then_some(self.outline)
-    }
 }
 
-impl Ear for Draw {
+impl Ear for Draw<'_> {
     const LEVELS: usize = 2;
 
     #[inline]

@@ -1,69 +1,138 @@
 //! How far a string's plain content reaches.
 //!
 //! Most of the bytes of most messages lie inside of strings, so this is where scanning is fast or
-//! slow. Not here: what ends the plain content (see `json`).
+//! slow. Sixty-four bytes are looked at together, once, and what was found there is kept: short
+//! strings, which most are, share a look. Not here: what ends the plain content (see `json`).
 
-/// How many bytes stand before the next quote, backslash or control character.
-///
-/// Short strings are most strings: they are searched by the word. Long ones are searched in chunks
-/// whose test has no branch, which the compiler turns into vector instructions.
-#[inline]
-pub(super) fn plain(text: &[u8]) -> usize {
-    let mut at = 0;
-    for _ in 0..3 {
-        match text[at..].first_chunk() {
-            Some(word) => match special(*word) {
-                Some(place) => return at + place,
-                None => at += 8,
-            },
-            None => return at + plain_tail(&text[at..]),
+use wide::u8x16;
+
+/// So many bytes are looked at together.
+const BLOCK: usize = 64;
+
+/// What was found in the block of a text that was looked at last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plain {
+    /// Where the block begins.
+    block: usize,
+    /// Its quotes, backslashes and control characters, a bit each from its first byte on.
+    special: u64,
+    /// Whether any byte looked at so far was not ASCII.
+    foreign: bool,
+}
+
+impl Plain {
+    /// Nothing was looked at.
+    pub(super) const fn new() -> Self {
+        Self {
+            // No place is within a block that begins there.
+            block: usize::MAX - BLOCK,
+            special: 0,
+            foreign: false,
         }
     }
-    at + plain_long(&text[at..])
-}
 
-#[inline(never)]
-fn plain_long(text: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(chunk) = text[at..].first_chunk::<64>() {
-        let any = chunk.iter().fold(0_u8, |any, &byte| any | ends_plain(byte));
-        if any != 0 {
-            break;
-        }
-        at += 64;
+    /// Whether there may be bytes that are not ASCII in what was looked at.
+    pub(super) const fn is_foreign(&self) -> bool {
+        self.foreign
     }
-    while let Some(word) = text[at..].first_chunk() {
-        match special(*word) {
-            Some(place) => return at + place,
-            None => at += 8,
+
+    /// Where the next quote, backslash or control character stands, from `at` on; the end of the
+    /// text, or beyond it, when there is none. One text only; `at` does not go back.
+    #[inline(always)]
+    pub(super) fn end(&mut self, text: &[u8], at: usize) -> usize {
+        let within = at.wrapping_sub(self.block);
+        if within < BLOCK {
+            let rest = self.special >> within;
+            if rest != 0 {
+                return at + rest.trailing_zeros() as usize;
+            }
+            return self.look(text, self.block + BLOCK);
+        }
+        self.look(text, at)
+    }
+
+    /// Looks at further blocks.
+    #[inline(never)]
+    fn look(&mut self, text: &[u8], mut at: usize) -> usize {
+        let mut rest = text.get(at..).unwrap_or_default();
+        while let Some((block, behind)) = rest.split_first_chunk() {
+            if let Some(special) = self.judge(block) {
+                self.block = at;
+                self.special = special;
+                return at + special.trailing_zeros() as usize;
+            }
+            at += BLOCK;
+            rest = behind;
+        }
+        let mut last = [b' '; BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        match self.judge(&last) {
+            Some(special) => {
+                self.block = at;
+                self.special = special;
+                at + special.trailing_zeros() as usize
+            }
+            None => text.len(),
         }
     }
-    at + plain_tail(&text[at..])
+
+    /// The quotes, backslashes and control characters of a block, if there are any.
+    #[inline(always)]
+    fn judge(&mut self, block: &[u8; BLOCK]) -> Option<u64> {
+        let parts: [u8x16; 4] = std::array::from_fn(|part| {
+            u8x16::new(std::array::from_fn(|byte| block[16 * part + byte]))
+        });
+        let [a, b, c, d] = parts;
+        self.foreign |= (a | b | c | d).to_bitmask() != 0;
+        let special = parts.map(|part| {
+            let quote = part.simd_eq(u8x16::splat(b'"'));
+            let backslash = part.simd_eq(u8x16::splat(b'\\'));
+            let control = part.simd_eq(part.min(u8x16::splat(0x1F)));
+            quote | backslash | control
+        });
+        let [a, b, c, d] = special;
+        if !(a | b | c | d).any() {
+            return None;
+        }
+        let [a, b, c, d] = special.map(|part| u64::from(part.to_bitmask()));
+        Some(a | b << 16 | c << 32 | d << 48)
+    }
 }
 
-fn plain_tail(text: &[u8]) -> usize {
-    text.iter()
-        .position(|&byte| ends_plain(byte) != 0)
-        .unwrap_or(text.len())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[inline]
-fn ends_plain(byte: u8) -> u8 {
-    u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < 0x20)
-}
+    #[test]
+    fn the_next_special_byte_is_found_wherever_it_stands() {
+        for length in [0, 1, 63, 64, 65, 127, 128, 129, 200] {
+            for place in 0..length {
+                for special in [b'"', b'\\', 0, b'\n', 0x1F] {
+                    let mut text = vec![b' '; length];
+                    text[place] = special;
+                    let mut plain = Plain::new();
+                    assert_eq!(plain.end(&text, 0), place, "{special} in {length}");
+                    assert_eq!(plain.end(&text, place), place, "again");
+                    assert_eq!(plain.end(&text, place + 1), length, "behind it");
+                    assert!(!plain.is_foreign());
+                }
+            }
+        }
+    }
 
-/// Where the first quote, backslash or control character of eight bytes stands.
-#[inline]
-fn special(word: [u8; 8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let word = u64::from_le_bytes(word);
-    // A byte's high bit is set where the byte is zero. Borrows can set wrong bits too, but only
-    // above a right one, and only the lowest counts.
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quote = zero(word ^ (ONES * b'"' as u64));
-    let backslash = zero(word ^ (ONES * b'\\' as u64));
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    let hits = (quote | backslash | control) & HIGH;
-    (hits != 0).then(|| hits.trailing_zeros() as usize / 8)
+    #[test]
+    fn what_is_no_special_byte_is_plain_and_told_when_it_is_not_ascii() {
+        for byte in 0x20..=0xFF_u8 {
+            if matches!(byte, b'"' | b'\\') {
+                continue;
+            }
+            for place in [0, 63, 64, 99] {
+                let mut text = [b'x'; 100];
+                text[place] = byte;
+                let mut plain = Plain::new();
+                assert_eq!(plain.end(&text, 0), 100, "{byte}");
+                assert_eq!(plain.is_foreign(), !byte.is_ascii(), "{byte}");
+            }
+        }
+    }
 }

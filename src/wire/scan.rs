@@ -40,13 +40,24 @@ struct Seen {
     params: Option<Span>,
     result: Option<Span>,
     error: Option<Span>,
-    /// The outline of the object that starts there.
-    outline: Option<(usize, Outline)>,
+    outline: Outline,
+    /// The object that it is the outline of, if that has one: where it starts.
+    outlined: Option<usize>,
     /// Whether there are members that JSON-RPC does not know.
     strangers: bool,
     /// The first thing that is wrong although the text is JSON so far.
     fault: Option<(Fault, usize)>,
 }
+
+/// What a text is that can be passed on.
+enum Found {
+    /// A message, with its body.
+    Message(Kind, Option<Span>),
+    Batch,
+}
+
+/// How nearly every message begins.
+const USUAL: &[u8] = b"{\"jsonrpc\":\"2.0\",";
 
 /// Finds the envelope of `frame`, after JSON-RPC 2.0 and with patience for what is really sent:
 /// `jsonrpc` may be missing, an answer may carry both `result` and `error` if one of them is null,
@@ -61,7 +72,8 @@ pub fn scan(frame: &Frame, limits: &Limits) -> Shape {
 pub fn scan_text(text: &[u8], limits: &Limits) -> Shape {
     let mut seen = Seen::default();
     let (fault, at) = match read(text, &mut seen, limits) {
-        Ok(shape) => return shape,
+        Ok(Found::Message(kind, body)) => return Shape::One(seen.envelope(kind, body)),
+        Ok(Found::Batch) => return Shape::Batch,
         Err(flaw) => flaw,
     };
     Shape::Bad(Flaw {
@@ -78,8 +90,7 @@ pub fn scan_text(text: &[u8], limits: &Limits) -> Shape {
 pub fn scan_head(prefix: &[u8], limits: &Limits) -> (IdBuf, Option<Role>) {
     let mut seen = Seen::default();
     let mut reader = Reader::new(prefix, limits.nesting);
-    reader.space();
-    if reader.peek() == b'{' {
+    if reader.space() == b'{' {
         // That it stops somewhere is no news.
         let _ = seen.object(&mut reader, limits);
     }
@@ -92,26 +103,23 @@ pub(super) fn json_like(text: &[u8]) -> bool {
     matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
-fn read(text: &[u8], seen: &mut Seen, limits: &Limits) -> Result<Shape, (Fault, usize)> {
+fn read(text: &[u8], seen: &mut Seen, limits: &Limits) -> Result<Found, (Fault, usize)> {
     if u32::try_from(text.len()).is_err() {
         let limit = u32::MAX as usize;
         return Err((Fault::TooLong { limit }, limit));
     }
-    if simdutf8::basic::from_utf8(text).is_err() {
-        return Err(not_utf8(text, seen, limits));
-    }
     let mut reader = Reader::new(text, limits.nesting);
-    reader.space();
-    let end = match reader.peek() {
+    let first = reader.space();
+    let end = match first {
         b'{' => seen.object(&mut reader, limits),
         _ => reader.document(),
     };
-    if let Err(stop) = end {
-        return Err((stop.fault(limits.nesting), reader.at));
+    if end.is_err() || !reader.is_utf8() {
+        return Err(flaw(text, seen, limits));
     }
-    match text.trim_ascii_start().first() {
-        Some(b'{') => seen.envelope(text).map(Shape::One),
-        Some(b'[') => Ok(Shape::Batch),
+    match first {
+        b'{' => seen.message(text),
+        b'[' => Ok(Found::Batch),
         _ => Err((
             Fault::NotAMessage {
                 why: "it is not an object",
@@ -121,20 +129,27 @@ fn read(text: &[u8], seen: &mut Seen, limits: &Limits) -> Result<Shape, (Fault, 
     }
 }
 
-/// The first fault of a text that is not UTF-8 throughout.
+/// The first fault of a text that is not JSON or not UTF-8 throughout, which is read again.
 #[cold]
-fn not_utf8(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
-    let expected = "valid UTF-8";
+fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
+    *seen = Seen::default();
     let valid = std::str::from_utf8(text).map_or_else(|e| e.valid_up_to(), str::len);
     let mut reader = Reader::new(&text[..valid], limits.nesting);
-    reader.space();
-    if reader.peek() == b'{' {
-        match seen.object(&mut reader, limits) {
-            Err(stop) if reader.at < valid => return (stop.fault(limits.nesting), reader.at),
-            _ => {}
+    let end = match reader.space() {
+        b'{' => seen.object(&mut reader, limits),
+        // Of what is no object, nothing is known before it is text.
+        _ if valid < text.len() => Ok(()),
+        _ => reader.document(),
+    };
+    match end {
+        Err(stop) if reader.at < valid || valid == text.len() => {
+            (stop.fault(limits.nesting), reader.at)
+        }
+        _ => {
+            let expected = "valid UTF-8";
+            (Fault::Malformed { expected }, valid)
         }
     }
-    (Fault::Malformed { expected }, valid)
 }
 
 impl Member {
@@ -155,18 +170,17 @@ impl Member {
 
     /// The member whose name and colon `text` begins with, when they are spelled as everybody
     /// spells them, and their length. Comparing is quicker than looking for the closing quote.
-    #[inline]
+    #[inline(always)]
     fn at_hand(text: &[u8]) -> Option<(Self, usize)> {
-        let (member, spelled): (_, &[u8]) = match text.get(1)? {
-            b'j' => (Self::Jsonrpc, b"\"jsonrpc\":"),
-            b'i' => (Self::Id, b"\"id\":"),
-            b'm' => (Self::Method, b"\"method\":"),
-            b'p' => (Self::Params, b"\"params\":"),
-            b'r' => (Self::Result, b"\"result\":"),
-            b'e' => (Self::Error, b"\"error\":"),
-            _ => return None,
-        };
-        text.starts_with(spelled).then_some((member, spelled.len()))
+        match text.get(1)? {
+            b'm' if text.starts_with(b"\"method\":") => Some((Self::Method, 9)),
+            b'p' if text.starts_with(b"\"params\":") => Some((Self::Params, 9)),
+            b'i' if text.starts_with(b"\"id\":") => Some((Self::Id, 5)),
+            b'r' if text.starts_with(b"\"result\":") => Some((Self::Result, 9)),
+            b'e' if text.starts_with(b"\"error\":") => Some((Self::Error, 8)),
+            b'j' if text.starts_with(b"\"jsonrpc\":") => Some((Self::Jsonrpc, 10)),
+            _ => None,
+        }
     }
 
     const fn bit(self) -> u8 {
@@ -178,11 +192,16 @@ impl Seen {
     /// Reads the message, from its opening brace to the end of the text.
     fn object(&mut self, reader: &mut Reader<'_>, limits: &Limits) -> Result<(), Stop> {
         let depth = reader.deeper(0)?;
-        reader.at += 1;
-        reader.space();
-        if reader.peek() == b'}' {
+        if reader.text[reader.at..].starts_with(USUAL) {
+            reader.at += USUAL.len();
+            self.names = Member::Jsonrpc.bit();
+            reader.space();
+        } else {
             reader.at += 1;
-            return reader.end();
+            if reader.space() == b'}' {
+                reader.at += 1;
+                return reader.end();
+            }
         }
         loop {
             let name_at = reader.at;
@@ -207,8 +226,7 @@ impl Seen {
             if let Some(member) = member.filter(|_| new && reader.at < reader.text.len()) {
                 self.take(member, reader.text, start, reader.at, limits);
             }
-            reader.space();
-            match reader.peek() {
+            match reader.space() {
                 b',' => reader.at += 1,
                 b'}' => break,
                 _ => return Err(Stop::CommaOrBrace),
@@ -222,13 +240,14 @@ impl Seen {
     /// Reads the object that is `params` or `result`.
     fn body(&mut self, reader: &mut Reader<'_>, depth: usize) -> Result<(), Stop> {
         let start = reader.at;
-        let mut draw = Draw::new();
+        let mut draw = Draw::new(&mut self.outline);
         reader.value(depth, &mut draw)?;
-        if draw.sessions > 1 {
+        let (whole, sessions) = (draw.whole, draw.sessions);
+        if sessions > 1 {
             let member = "sessionId";
             self.note(Fault::Duplicate { member }, start);
         }
-        self.outline = draw.finish().map(|outline| (start, outline));
+        self.outlined = whole.then_some(start);
         Ok(())
     }
 
@@ -293,8 +312,8 @@ impl Seen {
         }
     }
 
-    /// The envelope of a message that was read to its end.
-    fn envelope(&self, text: &[u8]) -> Result<Envelope, (Fault, usize)> {
+    /// What a message is that was read to its end.
+    fn message(&self, text: &[u8]) -> Result<Found, (Fault, usize)> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -310,23 +329,26 @@ impl Seen {
             (None, Some(_), Some(_)) => return not("it has both a result and an error"),
             (Some(_), ..) => return not("it has both a method and a result or an error"),
         };
-        let outlined = |(start, outline)| {
-            let of_body = body.is_some_and(|body: Span| body.start as usize == start);
-            of_body.then_some(outline)
-        };
-        Ok(Envelope {
+        Ok(Found::Message(kind, body))
+    }
+
+    /// The envelope of that message.
+    #[inline(always)]
+    fn envelope(&self, kind: Kind, body: Option<Span>) -> Envelope {
+        let start = body.map(|body| body.start as usize);
+        Envelope {
             kind,
             id: self.id,
             method: self.method,
             body,
-            outline: self.outline.and_then(outlined),
+            outline: (start.is_some() && start == self.outlined).then_some(self.outline),
             jsonrpc: self.has(Member::Jsonrpc),
             strangers: self.strangers,
-        })
+        }
     }
 }
 
 #[cold]
-fn not(why: &'static str) -> Result<Envelope, (Fault, usize)> {
+fn not(why: &'static str) -> Result<Found, (Fault, usize)> {
     Err((Fault::NotAMessage { why }, 0))
 }
