@@ -22,4 +22,5 @@ mod walk;
 
 pub use deviation::{Deviation, Kind, Weight, plain};
 pub use hear::{Conversation, Role, Verdict};
+pub use methods::methods;
 pub use remedies::{Remedies, Remedy};

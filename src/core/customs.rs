@@ -39,15 +39,12 @@ impl Core {
     /// Answers a call that may not pass, or drops it when nobody waits for an answer.
     fn deny(&mut self, from: Side, frame: &Frame, at: &Envelope, why: String, out: &mut Outbox) {
         let method = at.method(frame).into_owned();
+        let reason = Reason::new(reply::POLICY_DENIED, why.clone());
+        out.note(Note::Denied { from, method, why });
         if at.kind == Kind::Request {
             let id = at.id(frame);
             self.pending[from as usize].answer(id);
-            self.say(
-                from,
-                reply::error(id, &Reason::new(reply::POLICY_DENIED, why.clone())),
-                out,
-            );
+            self.answer_for_peer(from, &id.to_owned(), at.raw_method(frame), &reason, out);
         }
-        out.note(Note::Denied { from, method, why });
     }
 }

@@ -2,15 +2,16 @@
 //!
 //! Made only for those who count (`Outbox::watch`), of canonical messages, along the outline that
 //! `scan` has drawn anyway: nothing is parsed twice and nothing is allocated. No text of a peer is in
-//! it. Not here: what is counted (see `tap::metrics`).
+//! it, but what a `Trail` has for those who make traces. Not here: what is counted (see `tap::metrics`).
 
 use std::time::{Duration, Instant};
 
+use super::trail::Trail;
 use super::words::{Method, StopReason, ToolKind, ToolStatus, Verdict};
 use crate::wire::{self, Envelope, Frame, Kind, Outlined, Side};
 
 /// What a message comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gist {
     /// Who said it.
     pub from: Side,
@@ -26,6 +27,8 @@ pub struct Gist {
     pub waited: Option<Duration>,
     /// What it says.
     pub said: Said,
+    /// What only traces want, when somebody makes them.
+    pub trail: Option<Box<Trail>>,
 }
 
 /// What a message is about.
@@ -35,6 +38,8 @@ pub struct Topic {
     pub method: Method,
     /// The session, for prompts and updates.
     pub session: Session,
+    /// Which request of the conversation it is, counted from 1; 0 for what is none.
+    pub ask: u64,
 }
 
 /// A session, as far as telling those of one conversation apart goes: a number made from its id.
@@ -84,6 +89,7 @@ impl Default for Topic {
         Self {
             method: Method::Other,
             session: Session::default(),
+            ask: 0,
         }
     }
 }
@@ -104,11 +110,16 @@ impl Gist {
         Self {
             from,
             kind: at.kind,
-            topic: Topic { method, session },
+            topic: Topic {
+                method,
+                session,
+                ask: 0,
+            },
             bytes: frame.len(),
             at: now,
             waited: None,
             said,
+            trail: None,
         }
     }
 
@@ -138,7 +149,16 @@ impl Gist {
             at: now,
             waited: Some(waited),
             said,
+            trail: None,
         }
+    }
+
+    /// With its trail, if that is wanted.
+    pub(super) fn traced(mut self, frame: &Frame, at: &Envelope, wanted: bool) -> Self {
+        if wanted {
+            self.trail = Trail::of(frame, at, &self);
+        }
+        self
     }
 }
 

@@ -10,6 +10,7 @@ use super::ending::Ending;
 use super::gist::Topic;
 use super::pending::{Pending, Refusal};
 use super::speech::Speech;
+use super::trail::{self, Marker};
 use super::{Gist, Note, Outbox, excuse};
 use crate::border::Border;
 use crate::wire::reply::{self, Reason};
@@ -26,6 +27,10 @@ pub struct Core {
     pub(super) speech: Speech,
     /// What stands between the two, when they are not to have all of each other.
     pub(super) border: Option<Box<Border>>,
+    /// Says what trace a request is to be part of, when it does not say so itself.
+    marker: Option<Box<dyn Marker>>,
+    /// Requests so far, of both sides.
+    asked: u64,
     /// Answers that a translator gave in the place of a side, still to be heard.
     pub(super) returned: VecDeque<(Side, Frame)>,
     /// Stray lines since the agent last spoke JSON.
@@ -45,6 +50,9 @@ pub struct Manners {
     pub agent_half_close: bool,
     /// The agent is a process we started, whose exit we will see.
     pub agent_is_child: bool,
+    /// The agent is a recording. What is no message is part of what it plays, and is handed on in
+    /// both directions; so are answers that nobody waits for.
+    pub agent_is_played: bool,
     /// The client cannot see the agent's exit in another way, so it is told with a notification.
     pub announce_exit: bool,
 }
@@ -63,6 +71,8 @@ impl Core {
             ending: Ending::default(),
             speech,
             border: None,
+            marker: None,
+            asked: 0,
             returned: VecDeque::new(),
             strays: 0,
             offences: [0; 2],
@@ -77,13 +87,26 @@ impl Core {
         self
     }
 
+    /// Has requests that belong to no trace marked.
+    #[must_use]
+    pub fn with_marker(mut self, marker: Option<Box<dyn Marker>>) -> Self {
+        self.marker = marker;
+        self
+    }
+
     /// Takes a frame that `from` has said.
     pub fn handle_frame(&mut self, from: Side, frame: Frame, now: Instant, out: &mut Outbox) {
-        match scan(&frame, &self.limits) {
-            Shape::One(envelope) if self.speech.is_canonical(from) => {
-                self.message(from, frame, &envelope, now, out);
+        let shape = scan(&frame, &self.limits);
+        out.heard(&shape);
+        match shape {
+            // By reference: it is larger than many a message.
+            Shape::One(ref envelope) if self.speech.is_canonical(from) => {
+                self.message(from, frame, envelope, now, out);
             }
-            Shape::One(envelope) => self.interpret(from, frame, &envelope, now, out),
+            Shape::One(ref envelope) => self.interpret(from, frame, envelope, now, out),
+            Shape::Batch | Shape::Bad(_) if self.may_say_anything(&frame) => {
+                self.hand_over(from.other(), frame, out);
+            }
             Shape::Batch => {
                 out.note(Note::Batch { from });
                 self.say(from, reply::batch(), out);
@@ -211,7 +234,10 @@ impl Core {
                 if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
                     return;
                 }
-                out.gist(|| Gist::of_call(from, &frame, envelope, now));
+                let traced = out.is_traced();
+                out.gist(|| {
+                    Gist::of_call(from, &frame, envelope, now).traced(&frame, envelope, traced)
+                });
                 self.carry(to, frame, envelope, None, out);
             }
             Kind::Result | Kind::Error => {
@@ -232,21 +258,30 @@ impl Core {
         let to = from.other();
         let id = envelope.id(&frame);
         let method = envelope.raw_method(&frame);
+        self.asked += 1;
+        let gist = out.is_watched().then(|| {
+            let mut gist = Gist::of_call(from, &frame, envelope, now);
+            gist.topic.ask = self.asked;
+            gist.traced(&frame, envelope, out.is_traced())
+        });
         if let Some(reason) = self.unanswerable(from) {
-            out.gist(|| Gist::of_call(from, &frame, envelope, now));
+            if let Some(gist) = gist {
+                out.gist(|| gist);
+            }
             self.answer_for_peer(from, &id.to_owned(), method, &reason, out);
             return;
         }
-        let gist = out
-            .is_watched()
-            .then(|| Gist::of_call(from, &frame, envelope, now));
-        let topic = gist.map_or_else(Topic::default, |gist| gist.topic);
+        let topic = gist.as_ref().map_or_else(Topic::default, |gist| gist.topic);
         match self.pending[from as usize].ask(id, method, topic, now) {
             Ok(()) => {
+                let marked = self.marked(gist.as_ref(), &frame, envelope);
                 if let Some(gist) = gist {
                     out.gist(|| gist);
                 }
-                self.carry(to, frame, envelope, None, out);
+                match marked {
+                    None => self.carry(to, frame, envelope, None, out),
+                    Some((frame, envelope)) => self.carry(to, frame, &envelope, None, out),
+                }
             }
             Err(Refusal::Reused) => {
                 out.note(Note::ReusedId {
@@ -270,6 +305,23 @@ impl Core {
         }
     }
 
+    /// A request with the mark that it is to carry; `None` when it stays as it is.
+    fn marked(
+        &mut self,
+        gist: Option<&Gist>,
+        frame: &Frame,
+        at: &Envelope,
+    ) -> Option<(Frame, Envelope)> {
+        let marker = self.marker.as_mut()?;
+        let mark = marker.mark(gist?)?;
+        let marked = trail::with_parent(frame, at, &mark)?;
+        // It may have become too long, and is better without than not at all.
+        match scan(&marked, &self.limits) {
+            Shape::One(at) => Some((marked, at)),
+            Shape::Batch | Shape::Bad(_) => None,
+        }
+    }
+
     fn answer(
         &mut self,
         from: Side,
@@ -282,9 +334,12 @@ impl Core {
         let id = envelope.id(&frame);
         if let Some(answered) = self.pending[to as usize].answer(id) {
             self.unknown[from as usize] = 0;
+            let traced = out.is_traced();
             out.gist(|| {
                 let waited = now.saturating_duration_since(answered.asked);
-                Gist::of_answer(from, &frame, envelope, answered.topic, waited, now)
+                let topic = answered.topic;
+                Gist::of_answer(from, &frame, envelope, topic, waited, now)
+                    .traced(&frame, envelope, traced)
             });
             match answered.spelled {
                 Some(asked) => {
@@ -299,6 +354,8 @@ impl Core {
         } else if envelope.kind == Kind::Error && matches!(id, Id::Absent | Id::Null) {
             out.note(Note::Complaint { from });
             self.pass_on(to, frame, envelope, out);
+        } else if self.manners.agent_is_played {
+            self.pass_on(to, frame, envelope, out);
         } else {
             out.note(Note::UnknownAnswer {
                 from,
@@ -310,6 +367,11 @@ impl Core {
                 self.expel(from, blame, now, out);
             }
         }
+    }
+
+    /// Whether what is no message is handed on. A WebSocket carries nothing but UTF-8.
+    fn may_say_anything(&self, frame: &Frame) -> bool {
+        self.manners.agent_is_played && simdutf8::basic::from_utf8(frame.as_bytes()).is_ok()
     }
 
     fn stray(&mut self, bytes: usize, now: Instant, out: &mut Outbox) {

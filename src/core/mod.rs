@@ -42,6 +42,7 @@ mod note;
 mod outbox;
 mod pending;
 mod speech;
+mod trail;
 mod words;
 
 /// What a note about a dialect consists of.
@@ -52,4 +53,5 @@ pub use mind::{Core, Manners};
 pub use note::Note;
 pub use outbox::{Order, Outbox};
 pub use speech::{Choice, Recognised, Speech};
+pub use trail::{Marker, Trail};
 pub use words::{Method, StopReason, ToolKind, ToolStatus, Verdict};

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::{Gist, Note};
-use crate::wire::{Farewell, Frame, Limits, Side};
+use crate::wire::{Envelope, Farewell, Frame, Limits, Shape, Side};
 
 /// What waits to be done.
 #[derive(Debug)]
@@ -16,6 +16,10 @@ pub struct Outbox {
     notes: VecDeque<Note>,
     gists: VecDeque<Gist>,
     watched: bool,
+    /// The envelope of the message heard last, when those are wanted.
+    envelope: Option<Envelope>,
+    opened: bool,
+    traced: bool,
     frames: usize,
     bytes: usize,
 }
@@ -49,6 +53,9 @@ impl Outbox {
             notes: VecDeque::new(),
             gists: VecDeque::new(),
             watched: false,
+            envelope: None,
+            opened: false,
+            traced: false,
             frames: limits.queue_frames,
             bytes: limits.queue_bytes,
         }
@@ -121,13 +128,44 @@ impl Outbox {
         self.watched = true;
     }
 
+    /// Has a trail taken down with gists, as well.
+    pub const fn trace(&mut self) {
+        self.watched = true;
+        self.traced = true;
+    }
+
     /// The gist of the next message that was passed on.
     pub fn pop_gist(&mut self) -> Option<Gist> {
         self.gists.pop_front()
     }
 
+    /// Keeps the envelope of each message heard from now on, until the next one is heard.
+    pub const fn open(&mut self) {
+        self.opened = true;
+    }
+
+    /// The envelope of what was heard last; `None` when that was no message, or nobody wants it.
+    #[must_use]
+    pub const fn envelope(&self) -> Option<&Envelope> {
+        self.envelope.as_ref()
+    }
+
+    /// Keeps the envelope of what was heard, if anybody wants it.
+    pub(super) fn heard(&mut self, shape: &Shape) {
+        if self.opened {
+            self.envelope = match shape {
+                Shape::One(envelope) => Some(*envelope),
+                _ => None,
+            };
+        }
+    }
+
     pub(super) const fn is_watched(&self) -> bool {
         self.watched
+    }
+
+    pub(super) const fn is_traced(&self) -> bool {
+        self.traced
     }
 
     /// Takes down a gist, if anybody wants it.

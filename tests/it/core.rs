@@ -108,7 +108,8 @@ impl Stage {
         let manners = Manners {
             client_half_close: !given("no client half-close"),
             agent_half_close: !given("no agent half-close"),
-            agent_is_child: !given("remote agent"),
+            agent_is_child: !given("remote agent") && !given("played agent"),
+            agent_is_played: given("played agent"),
             announce_exit: given("remote client"),
         };
         let choice = |side: &str| {
