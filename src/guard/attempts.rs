@@ -38,7 +38,7 @@ impl Attempts {
     /// When there were too many already: the time after which another one is borne.
     pub fn fail(&mut self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         let each = MINUTE / self.most;
-        let address = block(address);
+        let address = neighbourhood(address);
         let until = self.until.get(&address).copied();
         let until = until.filter(|until| *until > now).unwrap_or(now) + each;
         let ahead = until - now;
@@ -69,8 +69,9 @@ impl Attempts {
     }
 }
 
-/// What counts as one address.
-fn block(address: IpAddr) -> IpAddr {
+/// What counts as one address: of IPv6 the /64, which one customer has to himself.
+#[must_use]
+pub fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

@@ -3,12 +3,15 @@
 //! A [`Gate`] is one for all listeners of a process and cheap to clone; its keys can be exchanged
 //! while it stands. Not here: where a claim is taken from (see `transport`).
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use super::token::Digest;
-use super::{Attempts, Grant, KeyId, Keyring, Means, Principal, Token};
+use super::{
+    Agents, Attempts, Grant, KeyId, Keyring, Means, Principal, Proof, Token, Turned, Witness,
+};
 
 /// Judges who may come in.
 #[derive(Clone, Debug)]
@@ -17,17 +20,20 @@ pub struct Gate(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     rules: Rules,
-    keys: RwLock<Arc<Keys>>,
+    /// Shared by all gates that came of one another.
+    keys: Arc<RwLock<Arc<Keys>>>,
     attempts: Mutex<Attempts>,
+    witness: OnceLock<Arc<dyn Witness>>,
     nobody: Arc<Principal>,
     user: Arc<Principal>,
 }
 
-#[derive(Debug, Default)]
-struct Keys {
-    /// The user's own token. It has no place in the ring, because it may be any text.
+/// What opens a gate.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
     own: Option<Digest>,
     ring: Keyring,
+    names: Option<Arc<BTreeMap<String, Agents>>>,
 }
 
 /// What has to be shown where.
@@ -113,20 +119,43 @@ impl Gate {
     /// A gate with these rules, and no keys yet.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
+        Self::with_keys(rules, Arc::default())
+    }
+
+    /// A gate with other rules in the place of this one. The keys of one are those of the other from
+    /// then on, so that whoever came in here leaves when its key is taken away there.
+    #[must_use]
+    pub fn with_rules(&self, rules: Rules) -> Self {
+        Self::with_keys(rules, Arc::clone(&self.0.keys))
+    }
+
+    fn with_keys(rules: Rules, keys: Arc<RwLock<Arc<Keys>>>) -> Self {
         Self(Arc::new(Inner {
             attempts: Mutex::new(Attempts::new(rules.failures)),
+            witness: OnceLock::new(),
             nobody: Arc::new(Principal::nobody()),
             user: Arc::new(Principal::user(Arc::clone(&rules.user.1))),
-            keys: RwLock::default(),
+            keys,
             rules,
         }))
     }
 
     /// Exchanges the keys. What was shown before is judged by the new ones from now on.
-    pub fn set_keys(&self, own: Option<&Token>, ring: Keyring) {
-        let own = own.map(Token::digest);
-        let keys = Arc::new(Keys { own, ring });
-        *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+    pub fn set_keys(&self, keys: Keys) {
+        *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+
+    /// Has everybody who comes counted by `witness` from now on. The first one stays.
+    pub fn be_watched(&self, witness: Arc<dyn Witness>) {
+        // There is one ledger in a process.
+        let _ = self.0.witness.set(witness);
+    }
+
+    /// Tells the witness that somebody who came to a listener of that scheme was turned away.
+    pub fn turned_away(&self, scheme: &str, why: Turned) {
+        if let Some(witness) = self.0.witness.get() {
+            witness.turned_away(scheme, why);
+        }
     }
 
     /// What is wanted at a place.
@@ -163,31 +192,45 @@ impl Gate {
     /// # Errors
     /// When the client may not come in.
     pub fn judge(&self, claim: &Claim<'_>, now: Moment) -> Result<Arc<Principal>, Denial> {
+        let (proof, judged) = self.weigh(claim, now);
+        if let Some(witness) = self.0.witness.get() {
+            witness.judged(proof, judged.is_ok());
+        }
+        judged
+    }
+
+    fn weigh(&self, claim: &Claim<'_>, now: Moment) -> (Proof, Result<Arc<Principal>, Denial>) {
         let admission = self.admission(claim.place);
         let open = admission == Admission::Anybody;
         if let Some(shown) = claim.token {
             return match self.bearer(shown, now.unix) {
-                Some(principal) => Ok(principal),
-                None if open => Ok(Arc::clone(&self.0.nobody)),
-                None => Err(self.failed(claim.address, now.instant)),
+                Some(principal) => (Proof::Token, Ok(principal)),
+                None if open => (Proof::Nothing, Ok(Arc::clone(&self.0.nobody))),
+                None => (Proof::Token, Err(self.failed(claim.address, now.instant))),
             };
         }
-        if let Some(certificate) = claim.certificate {
-            return Ok(Arc::new(Principal {
+        if let Some(certificate) = claim.certificate
+            && let Some(agents) = self.keys().agents_of(&certificate.name)
+        {
+            let principal = Arc::new(Principal {
                 name: Arc::clone(&certificate.name),
                 means: Means::Certificate,
-                grant: Grant::everything(false),
+                grant: Grant {
+                    agents,
+                    admin: false,
+                },
                 key: None,
                 expires: Some(certificate.expires),
-            }));
+            });
+            return (Proof::Certificate, Ok(principal));
         }
         if admission == Admission::User && self.is_user(claim.user) {
-            return Ok(Arc::clone(&self.0.user));
+            return (Proof::User, Ok(Arc::clone(&self.0.user)));
         }
         if open {
-            return Ok(Arc::clone(&self.0.nobody));
+            return (Proof::Nothing, Ok(Arc::clone(&self.0.nobody)));
         }
-        Err(Denial::Missing)
+        (Proof::Nothing, Err(Denial::Missing))
     }
 
     /// Whether a client that was let in would still be.
@@ -197,6 +240,10 @@ impl Gate {
             return false;
         }
         let keys = self.keys();
+        if principal.means == Means::Certificate {
+            let agents = keys.agents_of(&principal.name);
+            return agents.is_some_and(|agents| agents.cover(&principal.grant.agents));
+        }
         principal.key.is_none_or(|id| {
             let key = keys.ring.find(id);
             key.is_some_and(|key| *key.name == *principal.name && !key.has_expired(now.unix))
@@ -239,6 +286,29 @@ impl Gate {
     fn keys(&self) -> Arc<Keys> {
         let keys = self.0.keys.read();
         Arc::clone(&keys.unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Keys {
+    /// The user's own token, which has no place in the ring because it may be any text, all other
+    /// tokens, and the names that are good in certificates, with the agents of each. Without names
+    /// every certificate is good that an authority of ours has signed, and for every agent.
+    #[must_use]
+    pub fn new(
+        own: Option<&Token>,
+        ring: Keyring,
+        names: Option<Arc<BTreeMap<String, Agents>>>,
+    ) -> Self {
+        let own = own.map(Token::digest);
+        Self { own, ring, names }
+    }
+
+    /// What a certificate of that name is good for; `None` when it is not.
+    fn agents_of(&self, name: &str) -> Option<Agents> {
+        match &self.names {
+            None => Some(Agents::All),
+            Some(names) => names.get(name).cloned(),
+        }
     }
 }
 

@@ -109,6 +109,14 @@ pub fn is_loopback_host(host: &str) -> bool {
             .is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
+/// Whether the value of a `Host` header is a loopback address or `localhost`, at any port.
+#[must_use]
+pub fn names_loopback(host: &[u8]) -> bool {
+    let host = std::str::from_utf8(host).ok();
+    host.and_then(split)
+        .is_some_and(|(name, _)| is_loopback_host(name))
+}
+
 /// Whether `host` is `name`, or `name` at a port.
 fn is_named(host: &[u8], name: &[u8]) -> bool {
     let Some((start, rest)) = host.split_at_checked(name.len()) else {
@@ -121,22 +129,8 @@ fn is_named(host: &[u8], name: &[u8]) -> bool {
 
 /// Whether `host` is `NAME`, `NAME:PORT` or `[ADDRESS]:PORT`, and this listener.
 fn is_loopback_at(host: &[u8], port: u16, default_port: u16) -> bool {
-    let Ok(host) = std::str::from_utf8(host) else {
+    let Some((name, said)) = std::str::from_utf8(host).ok().and_then(split) else {
         return false;
-    };
-    let (name, said) = match host.strip_prefix('[') {
-        Some(inner) => match inner.split_once(']') {
-            Some((address, "")) => (address, None),
-            Some((address, after)) => match after.strip_prefix(':') {
-                Some(said) => (address, Some(said)),
-                None => return false,
-            },
-            None => return false,
-        },
-        None => match host.split_once(':') {
-            Some((name, said)) => (name, Some(said)),
-            None => (host, None),
-        },
     };
     let said = match said {
         None => Some(default_port),
@@ -144,6 +138,20 @@ fn is_loopback_at(host: &[u8], port: u16, default_port: u16) -> bool {
         Some(_) => None,
     };
     said == Some(port) && is_loopback_host(name)
+}
+
+/// The name, without brackets, and the port, if one is said.
+fn split(host: &str) -> Option<(&str, Option<&str>)> {
+    let Some(inner) = host.strip_prefix('[') else {
+        return Some(match host.split_once(':') {
+            Some((name, said)) => (name, Some(said)),
+            None => (host, None),
+        });
+    };
+    match inner.split_once(']')? {
+        (address, "") => Some((address, None)),
+        (address, after) => Some((address, Some(after.strip_prefix(':')?))),
+    }
 }
 
 #[cfg(test)]

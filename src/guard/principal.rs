@@ -98,6 +98,20 @@ impl Principal {
     }
 }
 
+impl Agents {
+    /// Whether whoever may use these may use all of `others` as well.
+    #[must_use]
+    pub fn cover(&self, others: &Self) -> bool {
+        match (self, others) {
+            (Self::All, _) => true,
+            (Self::These(_), Self::All) => false,
+            (Self::These(ours), Self::These(others)) => {
+                others.iter().all(|name| ours.contains(name))
+            }
+        }
+    }
+}
+
 impl PartialEq for Principal {
     fn eq(&self, other: &Self) -> bool {
         self.means == other.means && self.name == other.name
