@@ -17,6 +17,7 @@ use std::path::Path;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::files::ZSTD;
 use super::{Body, Found, Sealed, What, members};
 use crate::wire::{Frame, Side};
 
@@ -93,9 +94,6 @@ const WORDS: [[&str; 2]; 3] = [
     ["\"client_to_agent\"", "\"agent_to_client\""],
     ["\"client\"", "\"agent\""],
 ];
-
-/// What packed files begin with (RFC 8878, 3.1.1).
-const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
 /// Opens a file for its lines, packed segment or not.
 ///

@@ -4,6 +4,9 @@
 //! that grows. Not here: reading (see `read`), what is printed of it.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use smallvec::SmallVec;
 
 use super::event::{Event, Message, MessageKind, What};
 use crate::wire::Side;
@@ -12,10 +15,11 @@ use crate::wire::Side;
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
     exchanges: Vec<Exchange>,
-    /// Requests by their event's number.
+    /// By the numbers of the requests and of their answers.
     by_number: HashMap<u64, usize>,
-    /// Open requests by edge, asker and id, for recordings whose answers do not name theirs.
-    open: HashMap<(Side, Side, String), usize>,
+    /// Open requests by edge, asker and id, for recordings whose answers do not name theirs. Of
+    /// several with one id, the last is answered first: a peer that notices refuses that one.
+    open: HashMap<(Side, Side, String), SmallVec<[usize; 1]>>,
 }
 
 /// A request and its answer.
@@ -81,10 +85,19 @@ impl Conversation {
         &self.exchanges
     }
 
-    /// The request that event `n` is.
+    /// The exchange that event `n` asks for or answers.
     #[must_use]
     pub fn exchange(&self, n: u64) -> Option<&Exchange> {
         self.by_number.get(&n).map(|index| &self.exchanges[*index])
+    }
+
+    /// How long the exchange took that event `n` is the request or the answer of, in microseconds.
+    /// Nothing as long as there is no answer, and of an answer that is not the one that counts.
+    #[must_use]
+    pub fn took(&self, n: u64) -> Option<u64> {
+        let exchange = self.exchange(n)?;
+        let answer = exchange.answer?;
+        (n == exchange.n || n == answer.n).then(|| exchange.took())?
     }
 
     fn ask(&mut self, event: &Event, message: &Message) -> usize {
@@ -92,7 +105,8 @@ impl Conversation {
         let asker = message.to.other();
         let id = message.id.clone().unwrap_or_default();
         self.by_number.insert(event.n, index);
-        self.open.insert((message.hop, asker, id.clone()), index);
+        let known = self.open.entry((message.hop, asker, id.clone()));
+        known.or_default().push(index);
         self.exchanges.push(Exchange {
             n: event.n,
             hop: message.hop,
@@ -112,10 +126,11 @@ impl Conversation {
             Some(n) => *self.by_number.get(&n)?,
             None => {
                 let key = |hop| (hop, message.to, message.id.clone().unwrap_or_default());
-                let here = self.open.remove(&key(message.hop));
-                here.or_else(|| self.open.remove(&key(message.hop.other())))?
+                let here = self.close(key(message.hop));
+                here.or_else(|| self.close(key(message.hop.other())))?
             }
         };
+        self.by_number.insert(event.n, index);
         // The first answer counts; of two events for one answer, heard and said, the heard one.
         self.exchanges[index].answer.get_or_insert(Answer {
             n: event.n,
@@ -123,5 +138,17 @@ impl Conversation {
             failed,
         });
         Some(index)
+    }
+
+    /// Takes the last open request of a key.
+    fn close(&mut self, key: (Side, Side, String)) -> Option<usize> {
+        let Entry::Occupied(mut open) = self.open.entry(key) else {
+            return None;
+        };
+        let last = open.get_mut().pop();
+        if open.get().is_empty() {
+            open.remove();
+        }
+        last
     }
 }

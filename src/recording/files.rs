@@ -15,6 +15,9 @@ pub const PLAIN: &str = ".acpr";
 /// How the name of a packed segment ends.
 pub const PACKED: &str = ".acpr.zst";
 
+/// What packed files begin with (RFC 8878, 3.1.1).
+pub(super) const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
 /// A segment's file.
 #[derive(Debug)]
 pub enum Source {
@@ -38,12 +41,26 @@ pub struct Recording {
 /// # Errors
 /// When it cannot be read.
 pub fn open(path: &Path) -> io::Result<Reader<Source>> {
-    let file = File::open(path)?;
-    Ok(Reader::new(if ends_with(path, PACKED) {
-        Source::Packed(Box::new(Sealed::new(file)?))
-    } else {
-        Source::Plain(file)
-    }))
+    let mut file = File::open(path)?;
+    Ok(Reader::new(
+        if ends_with(path, PACKED) || is_packed(&mut file)? {
+            Source::Packed(Box::new(Sealed::new(file)?))
+        } else {
+            Source::Plain(file)
+        },
+    ))
+}
+
+/// Whether a file is packed, whatever it is called; it is left where it began. What cannot be
+/// wound back is not.
+fn is_packed(file: &mut File) -> io::Result<bool> {
+    if !file.metadata()?.is_file() {
+        return Ok(false);
+    }
+    let mut head = Vec::new();
+    file.take(ZSTD.len() as u64).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(head == ZSTD)
 }
 
 /// The recordings in a folder, by name. Of a segment that is there both packed and not, the one

@@ -23,12 +23,15 @@
 //! # }
 //! ```
 
+mod beginning;
+mod calendar;
 pub mod canonical;
 pub mod capture;
 mod conversation;
 mod event;
 mod files;
 pub mod filter;
+mod insight;
 pub mod lint;
 mod parse;
 pub mod patch;
@@ -36,17 +39,21 @@ mod read;
 pub mod redact;
 pub mod replay;
 mod sealed;
+mod spell;
 mod surrogates;
 mod tokens;
 mod verify;
 mod view;
 pub mod write;
 
+pub use beginning::Misfit;
+pub use calendar::calendar;
 pub use conversation::{Answer, Conversation, Exchange};
 pub use event::{
     Body, Event, Header, Message, MessageKind, Passed, Peer, Redaction, VERSION, What,
 };
 pub use files::{PACKED, PLAIN, Recording, Source, open, segments};
+pub use insight::Insight;
 pub use parse::{Fault, Found, line};
 pub use read::{Entry, Reader};
 pub use sealed::{Sealed, pack};

@@ -195,7 +195,8 @@ fn narrow(length: usize) -> io::Result<u32> {
 }
 
 fn no_table() -> io::Error {
-    let what = "there is no table of zstd frames at its end: it is torn, or no packed recording";
+    let what = "it is packed, but no table of zstd frames is at its end: it is torn, or another \
+                program has packed it; read what `zstd -d` unpacks of it";
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 

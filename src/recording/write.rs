@@ -2,9 +2,11 @@
 //!
 //! Frames are spliced in as they are, so that a line can be read with the eye and with `grep`,
 //! and the bytes come back exactly. Everything is appended to a buffer of the caller's. Not here:
-//! files, what is left out of a frame (see `redact`), the way back (see `parse`).
+//! files, single values (see `spell`), what is left out of a frame (see `redact`), the way back (see
+//! `parse`).
 
 use super::event::{Body, Header, Message, MessageKind, Passed, VERSION, What};
+use super::spell::{escaped, list, number, quoted, seconds, text};
 use crate::wire::Side;
 
 /// Bytes of a line after its last member but the checksum: `,"crc":"01234567"}`.
@@ -344,122 +346,9 @@ fn keep(out: &mut Vec<u8>, body: Kept<'_>) {
     }
 }
 
-fn list(out: &mut Vec<u8>, name: &[u8], texts: &[String]) {
-    out.extend_from_slice(name);
-    for (at, say) in texts.iter().enumerate() {
-        text(out, if at == 0 { b"[" } else { b"," }, say);
-    }
-    out.push(b']');
-}
-
-/// A text that needs no escapes.
-fn quoted(out: &mut Vec<u8>, name: &[u8], raw: &[u8]) {
-    out.extend_from_slice(name);
-    out.push(b'"');
-    out.extend_from_slice(raw);
-    out.push(b'"');
-}
-
-fn text(out: &mut Vec<u8>, name: &[u8], say: &str) {
-    out.extend_from_slice(name);
-    serde_json::to_writer(out, say).expect("a text can be written to memory");
-}
-
-/// A text as it stands between its quotes.
-fn escaped(say: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(say.len() + 2);
-    text(&mut out, b"", say);
-    out[1..out.len() - 1].to_vec()
-}
-
-fn number(out: &mut Vec<u8>, name: &[u8], value: u64) {
-    out.extend_from_slice(name);
-    digits(out, value);
-}
-
-fn seconds(out: &mut Vec<u8>, name: &[u8], micros: u64) {
-    out.extend_from_slice(name);
-    digits(out, micros / 1_000_000);
-    let mut rest = (micros % 1_000_000) as u32;
-    let mut point = *b".000000";
-    for pair in [5, 3, 1] {
-        point[pair..pair + 2].copy_from_slice(&two(rest % 100));
-        rest /= 100;
-    }
-    out.extend_from_slice(&point);
-}
-
-/// A number in decimal digits.
-fn digits(out: &mut Vec<u8>, mut value: u64) {
-    let mut room = [0; 20];
-    let mut at = room.len();
-    loop {
-        at -= 2;
-        room[at..at + 2].copy_from_slice(&two((value % 100) as u32));
-        value /= 100;
-        if value == 0 {
-            break;
-        }
-    }
-    at += usize::from(room[at] == b'0');
-    out.extend_from_slice(&room[at..]);
-}
-
-/// The two digits of a number below 100.
-const fn two(value: u32) -> [u8; 2] {
-    [b'0' + (value / 10) as u8, b'0' + (value % 10) as u8]
-}
-
-/// The time as in `2026-11-20T15:59:00Z`, of microseconds since 1970.
-#[must_use]
-pub fn calendar(micros: u64) -> String {
-    let seconds = micros / 1_000_000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days to a date, after H. Hinnant's `civil_from_days`; the era begins on 1 March 0000.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let date = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (seconds, date) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-            (1_795_190_340, "2026-11-20T15:59:00Z"),
-        ] {
-            assert_eq!(calendar(seconds * 1_000_000), date);
-        }
-    }
-
-    #[test]
-    fn numbers_and_times_have_the_digits_they_should() {
-        for (value, said) in [
-            (0, "0 0.000000"),
-            (7, "7 0.000007"),
-            (100, "100 0.000100"),
-            (1_002_030, "1002030 1.002030"),
-            (u64::MAX, "18446744073709551615 18446744073709.551615"),
-        ] {
-            let mut out = Vec::new();
-            number(&mut out, b"", value);
-            seconds(&mut out, b" ", value);
-            assert_eq!(String::from_utf8(out).unwrap(), said);
-        }
-    }
 
     #[test]
     fn the_checksum_is_castagnolis() {

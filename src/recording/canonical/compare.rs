@@ -20,8 +20,8 @@ pub struct Lane {
     pub from: Side,
     /// The session's name.
     pub session: Option<String>,
-    /// What it says when it pleases: see [`Step::aside`].
-    pub aside: bool,
+    /// The kind of update, of those that come when they please: see [`Step::aside`].
+    pub aside: Option<String>,
 }
 
 /// Something in which two conversations differ; steps by their place in what was compared.
@@ -54,7 +54,7 @@ pub fn compare(left: &[Step], right: &[Step]) -> Vec<Difference> {
             let lane = Lane {
                 from: step.from,
                 session: step.session.clone(),
-                aside: step.aside,
+                aside: step.update().filter(|_| step.aside).map(str::to_owned),
             };
             let index = *known.entry(lane.clone()).or_insert_with(|| {
                 lanes.push((lane, Default::default()));
@@ -131,8 +131,8 @@ fn common(a: &[usize], b: &[usize], same: impl Fn(usize, usize) -> bool) -> Vec<
 /// Between two steps that both have: what is of one kind is taken for changed.
 fn gap(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Vec<Difference>) {
     let kind = |step: &Step| {
-        let update = step.body["update"]["sessionUpdate"].as_str();
-        (step.kind, step.method.clone(), update.map(str::to_owned))
+        let update = step.update().map(str::to_owned);
+        (step.kind, step.method.clone(), update)
     };
     let mut rest = b.iter().copied().peekable();
     let mut skipped = Vec::new();

@@ -2,8 +2,11 @@
 //!
 //! `sessionId`, `toolCallId`, `terminalId`, `messageId` and `requestId` are named by kind and
 //! order: `‹session 1›`, `‹tool 3›`. Once named, a value goes by its name wherever it stands as a
-//! whole text, and a session's also within one; so does the folder a session works in. UUIDs,
-//! points in time (RFC 3339) and the hashes of redaction are blanked. Not here: messages.
+//! whole text, and a session's also within one; so does the folder a session works in. A session
+//! that is only listed has no number: what an agent remembers of other conversations must not
+//! change the names in this one. UUIDs, points in time (RFC 3339), numbers whose member says that
+//! they are a time, a duration or a process, and the hashes of redaction are blanked. Not here:
+//! messages.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,6 +18,23 @@ const SHORTEST: usize = 8;
 
 /// Members of `_meta` that trace a single run (W3C Trace Context).
 const TRACES: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+
+/// Endings of members whose numbers are another in every run, without case and `_`. Agents pass
+/// on what their tools report: `started_at_ms` and `process_id` (codex-acp), `durationMs`.
+const MEASURED: [&str; 12] = [
+    "atms",
+    "duration",
+    "durationms",
+    "durationmillis",
+    "durationseconds",
+    "elapsed",
+    "elapsedms",
+    "latencyms",
+    "pid",
+    "processid",
+    "timestamp",
+    "timestampms",
+];
 
 /// The names that were given so far.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +82,28 @@ impl Names {
         }
     }
 
+    /// The result of `session/list`: of a session that this conversation has not met, the id is
+    /// left out.
+    pub fn listed(&mut self, result: &Value) -> Value {
+        let mut result = result.clone();
+        let sessions = result.get_mut("sessions").and_then(Value::as_array_mut);
+        for session in sessions
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
+            let id = session.get("sessionId").and_then(Value::as_str);
+            if id.is_some_and(|id| !self.known.contains_key(&(None, id.to_owned()))) {
+                session.remove("sessionId");
+            }
+        }
+        self.normal(&result, None)
+    }
+
     fn member(&mut self, name: &str, value: &Value, session: Option<&str>) -> Value {
+        if is_measured(name) && is_number(value) {
+            return Value::String("‹number›".to_owned());
+        }
         let kind = match name {
             "toolCallId" => "tool",
             "terminalId" => "terminal",
@@ -76,6 +117,8 @@ impl Names {
             ("sessionId", Value::String(id)) => Value::String(self.session(id)),
             ("cwd", Value::String(folder)) => {
                 self.look_for(folder, "‹cwd›");
+                // Some agents show paths without the root (OpenCode).
+                self.look_for(folder.trim_start_matches('/'), "‹cwd›");
                 Value::String("‹cwd›".to_owned())
             }
             (_, Value::String(id)) => Value::String(self.name(kind, session, id)),
@@ -107,6 +150,7 @@ impl Names {
         name
     }
 
+    /// Has `text` go by its name within others.
     fn look_for(&mut self, text: &str, name: &str) {
         let known = self.within.iter().any(|(known, _)| known == text);
         if text.len() >= SHORTEST && !known {
@@ -135,6 +179,28 @@ impl Names {
             }
         }
         without_hashes(&text)
+    }
+}
+
+/// Whether the member `name` measures a run, such as `completed_at_ms`.
+fn is_measured(name: &str) -> bool {
+    let plain = || {
+        let letters = name.bytes().filter(|byte| *byte != b'_' && *byte != b'-');
+        letters.map(|byte| byte.to_ascii_lowercase())
+    };
+    MEASURED.iter().any(|ending| {
+        let start = plain().count().checked_sub(ending.len());
+        start.is_some_and(|start| plain().skip(start).eq(ending.bytes()))
+    })
+}
+
+/// Whether `value` is a number, also one in a text, or made of such (`{"secs": 0, "nanos": 7}`).
+fn is_number(value: &Value) -> bool {
+    match value {
+        Value::Number(_) => true,
+        Value::String(text) => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
+        Value::Object(parts) => !parts.is_empty() && parts.values().all(is_number),
+        _ => false,
     }
 }
 
@@ -202,6 +268,8 @@ mod tests {
             "secret": "a ‹redacted:a1b2c3› and ‹12 bytes:00ff› but ‹this: that›",
             "_meta": {"traceparent": "00-1", "own": 1},
             "requestId": 7,
+            "rawOutput": {"started_at_ms": 1795312131463_u64, "process_id": "78391", "exit_code": 0,
+                "duration": {"secs": 0, "nanos": 623}, "timeout_ms": 9},
         });
         let normal = json!({
             "sessionId": "‹session 1›",
@@ -213,6 +281,8 @@ mod tests {
             "secret": "a ‹redacted› and ‹12 bytes› but ‹this: that›",
             "_meta": {"own": 1},
             "requestId": "‹request›",
+            "rawOutput": {"started_at_ms": "‹number›", "process_id": "‹number›", "exit_code": 0,
+                "duration": "‹number›", "timeout_ms": 9},
         });
         assert_eq!(names.normal(&seen, Some(&session)), normal);
         let other = names.session("another");
@@ -225,5 +295,18 @@ mod tests {
             names.normal(&json!({"_meta": {"baggage": ""}}), None),
             json!({})
         );
+    }
+
+    #[test]
+    fn what_an_agent_remembers_of_others_changes_no_name() {
+        let mut names = Names::default();
+        names.session("ses_e05fbdec0f");
+        let list = json!({"sessions": [{"sessionId": "ses_of_yesterday", "title": "old"},
+            {"sessionId": "ses_e05fbdec0f", "title": "new"}]});
+        assert_eq!(
+            names.listed(&list),
+            json!({"sessions": [{"title": "old"}, {"sessionId": "‹session 1›", "title": "new"}]})
+        );
+        assert_eq!(names.session("the next"), "‹session 2›");
     }
 }

@@ -83,6 +83,12 @@ impl Step {
             && self.body == other.body
     }
 
+    /// The kind of a `session/update`, such as `tool_call`.
+    #[must_use]
+    pub fn update(&self) -> Option<&str> {
+        self.body["update"]["sessionUpdate"].as_str()
+    }
+
     /// What is compared, as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
@@ -178,7 +184,10 @@ impl Steps {
             MessageKind::Request | MessageKind::Notification => "params",
         };
         let part = whole.get(part).unwrap_or(&Value::Null);
-        self.names.normal(part, session)
+        match (kind, message.method.as_deref()) {
+            (MessageKind::Result, Some("session/list")) => self.names.listed(part),
+            _ => self.names.normal(part, session),
+        }
     }
 
     /// Adds a step, or its text to the run of chunks it belongs to.

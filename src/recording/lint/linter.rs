@@ -71,18 +71,25 @@ impl Linter {
     /// All findings, in the order of their events. What is still open now will stay so.
     #[must_use]
     pub fn end(mut self) -> Vec<Finding> {
-        for asked in std::mem::take(&mut self.requests).unanswered() {
-            self.findings.push(Finding {
-                rule: &UNANSWERED,
-                n: asked.n,
-                t: asked.t,
-                side: Some(asked.asker.other()),
-                what: String::new(),
-                method: Some(asked.method),
-            });
-        }
+        self.findings.extend(self.rest());
         self.findings.sort_by_key(|finding| finding.n);
         self.findings
+    }
+
+    /// What there would be to add if the conversation were over now: the requests without an
+    /// answer, in their order.
+    #[must_use]
+    pub fn rest(&self) -> Vec<Finding> {
+        let open = self.requests.unanswered().into_iter();
+        open.map(|asked| Finding {
+            rule: &UNANSWERED,
+            n: asked.n,
+            t: asked.t,
+            side: Some(asked.asker.other()),
+            what: String::new(),
+            method: Some(asked.method.clone()),
+        })
+        .collect()
     }
 
     fn message(&mut self, event: &Event, message: &Message) {

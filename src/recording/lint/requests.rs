@@ -8,7 +8,7 @@ use crate::recording::{Event, Message, MessageKind};
 use crate::wire::Side;
 
 /// A request that waits for its answer.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Asked {
     pub(super) n: u64,
     pub(super) t: u64,
@@ -55,8 +55,8 @@ impl Requests {
     }
 
     /// Those without an answer, in their order.
-    pub(super) fn unanswered(self) -> Vec<Asked> {
-        let mut open: Vec<_> = self.open.into_values().collect();
+    pub(super) fn unanswered(&self) -> Vec<&Asked> {
+        let mut open: Vec<_> = self.open.values().collect();
         open.sort_by_key(|asked| asked.n);
         open
     }

@@ -5,13 +5,17 @@
 //! what is forwarded is not touched. Two kinds of rule find them: by place ([`walk`]: environment
 //! variables, headers, what is said to authenticate, the user's own pointers) and by shape
 //! ([`shapes`]: keys of known makers, tokens, PEM, random text after a telling name). All else
-//! keeps its bytes. A secret that an agent says in pieces, in several messages, has no shape in
-//! any of them and stays.
+//! keeps its bytes, but the rest of a string that is JSON itself, which is spelled anew around what
+//! was replaced. A secret that an agent says in pieces, in several messages, has no shape in any of
+//! them and stays.
 
+mod names;
+mod nested;
 mod pattern;
 mod redactor;
 mod shapes;
 mod walk;
+mod words;
 
 pub use pattern::Pattern;
 pub use redactor::{Mode, RULES, Redactor};

@@ -7,12 +7,13 @@ use std::fmt;
 use std::ops::Range;
 
 use super::Pattern;
+use super::names::is_secret_method;
 use super::shapes::Shapes;
 use super::walk;
 use crate::recording::Redaction;
 
 /// The built-in rules' name and version.
-pub const RULES: &str = "default@2";
+pub const RULES: &str = "default@3";
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,7 +102,7 @@ impl Redactor {
             Mode::Structure => true,
         };
         // What answers `authenticate` does not say so itself.
-        let asked = method.is_some_and(walk::is_secret_method);
+        let asked = method.is_some_and(is_secret_method);
         (walked || asked)
             .then(|| walk::walk(self, text, asked))
             .flatten()

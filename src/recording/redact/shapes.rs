@@ -1,84 +1,16 @@
 //! Secrets that show by their shape, in any text.
 //!
-//! A search for many short words at once finds where one may be; most frames have none of them
-//! and are done with. What follows the word decides. It works on text as it stands in JSON, too,
-//! for none of these secrets needs an escape. Not here: places (see `walk`).
+//! What follows a telling word decides. It works on text as it stands in JSON, and in JSON within
+//! JSON, too, for none of these secrets needs an escape. Not here: where the words are (see
+//! `words`), places (see `walk`).
 
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind, packed};
+use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
-/// Keys and tokens that begin like this: the beginning, and the fewest characters in all. Fewer
-/// words are found faster, so makers with one habit share a word.
-const BEGINNINGS: [(&str, usize); 23] = [
-    ("sk-", 20),
-    // Stripe's, `sk_` and `rk_`.
-    ("k_live_", 20),
-    ("k_test_", 20),
-    ("whsec_", 20),
-    // Groq's, xAI's, Perplexity's and NVIDIA's.
-    ("gsk_", 20),
-    ("xai-", 20),
-    ("pplx-", 20),
-    ("nvapi-", 20),
-    ("shpat_", 20),
-    ("pypi-", 60),
-    // GitHub's.
-    ("ghp_", 20),
-    ("gho_", 20),
-    ("ghs_", 20),
-    ("ghu_", 20),
-    ("ghr_", 20),
-    ("github_pat_", 22),
-    ("glpat-", 20),
-    // Google's.
-    ("AIza", 35),
-    ("ya29.", 20),
-    // Slack's: `xoxb-`, `xoxp-`.
-    ("xox", 15),
-    ("xapp-", 20),
-    ("npm_", 30),
-    ("hf_", 30),
-];
+use super::words::{Word, Words, ends_host};
 
-/// As above, of AWS and of JWTs: what follows is more common.
-const STRICT: [(&str, usize); 3] = [("AKIA", 20), ("ASIA", 20), ("eyJ", 30)];
-
-/// What is said before credentials in headers.
-const SCHEMES: [&str; 2] = ["earer ", "asic "];
-
-/// Parts of words in the names of secrets, as they are spelled in names.
-const WORDS: [&str; 12] = [
-    "key",
-    "Key",
-    "KEY",
-    "oken",
-    "OKEN",
-    "ecret",
-    "ECRET",
-    "assw",
-    "ASSW",
-    "redential",
-    "REDENTIAL",
-    "assphrase",
-];
-
-/// Words that call for a look at the places of a message.
-const PLACES: [&str; 9] = [
-    "\"env\"",
-    "\"headers\"",
-    "\"environment\"",
-    "uthentic",
-    "uthoriz",
-    "UTHORIZ",
-    "ookie",
-    "OOKIE",
-    // An ASCII character in disguise.
-    "\\u00",
-];
-
-const PEM: &str = "-----BEGIN";
-const USER: [&str; 2] = ["://", ":\\/\\/"];
+const PEM: &[u8] = b"-----BEGIN";
 
 /// Characters that may stand between a telling name and its secret.
 const BETWEEN: &[u8] = b" \t=:\"'`\\>";
@@ -86,138 +18,194 @@ const BETWEEN: &[u8] = b" \t=:\"'`\\>";
 /// Fewest characters of a secret that only its name and its randomness show.
 const RANDOM: usize = 16;
 
-/// What finds the words.
+/// Most characters between a name and its secret: quotes, twice escaped, and a colon.
+const GAP: usize = 12;
+
+/// Of something longer than this, so much is judged.
+const LONG: usize = 256;
+
+/// Fewest characters of base64 that are looked into, and most that are.
+const PACKED: Range<usize> = 24..1024;
+
+/// What finds secrets.
 #[derive(Debug)]
 pub(super) struct Shapes {
-    search: Search,
+    words: Words,
 }
 
-#[derive(Debug)]
-enum Search {
-    Packed(packed::Searcher),
-    /// For processors that the other one is not written for.
-    Plain(AhoCorasick),
-}
-
-/// What a word is, by the place of its pattern.
-enum Word {
-    Beginning(usize),
-    Scheme,
-    Telling,
-    Place,
-    Pem,
-    User,
+/// A look at one text. It remembers how far it has seen, so that a text that is nothing but words
+/// takes no longer than others.
+struct Look<'a> {
+    words: &'a Words,
+    text: &'a [u8],
+    /// The run of a token's characters that was seen last, and its last digit.
+    run: Range<usize>,
+    digit: Option<usize>,
+    /// Where the last PEM ends, and the last base64 that was looked into.
+    pem: usize,
+    packed: usize,
 }
 
 impl Shapes {
     pub(super) fn new() -> Self {
-        let words = BEGINNINGS
-            .iter()
-            .map(|(word, _)| *word)
-            .chain(STRICT.iter().map(|(word, _)| *word))
-            .chain(SCHEMES)
-            .chain(WORDS)
-            .chain(PLACES)
-            .chain([PEM])
-            .chain(USER);
-        let words: Vec<&str> = words.collect();
-        let search = match packed::Searcher::new(&words) {
-            Some(packed) => Search::Packed(packed),
-            None => Search::Plain(
-                AhoCorasick::builder()
-                    .match_kind(MatchKind::LeftmostFirst)
-                    .build(&words)
-                    .expect("the words are few and short"),
-            ),
-        };
-        Self { search }
+        let words = Words::new();
+        Self { words }
     }
 
     /// Whether a message has to be walked through.
     pub(super) fn suspects(&self, text: &[u8]) -> bool {
-        self.words(text, |at, word| match word {
-            Word::Place => true,
+        let mut look = Look::at(text, &self.words);
+        self.words.each(text, |at, word| match word {
+            Word::Place => !text[at.clone()].starts_with(b"\"") || ends_name(text, at.end),
             // The name of a member, an option or a variable ends so.
-            Word::Telling if text.get(name_end(text, at.end)) == Some(&b'"') => true,
-            word => secret(text, at, &word).is_some(),
+            Word::Telling if ends_name(text, at.end) => true,
+            word => look.secret(at, word).is_some(),
         })
     }
 
     /// The secrets in a text, in order; none lies in another.
     pub(super) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let mut look = Look::at(text, &self.words);
         let mut found: Vec<Range<usize>> = Vec::new();
-        self.words(text, |at, word| {
-            let known = found.last().map_or(0, |last| last.end);
-            if let Some(secret) = secret(text, at.clone(), &word)
-                && secret.start >= known
-            {
-                found.push(secret);
-            }
+        self.words.each(text, |at, word| {
+            found.extend(look.secret(at, word));
             false
+        });
+        found.sort_by_key(|secret| secret.start);
+        found.dedup_by(|next, last| {
+            let overlaps = next.start < last.end;
+            if overlaps {
+                last.end = last.end.max(next.end);
+            }
+            overlaps
         });
         found
     }
-
-    /// Calls `is_it` for each word until it says so.
-    fn words(&self, text: &[u8], mut is_it: impl FnMut(Range<usize>, Word) -> bool) -> bool {
-        let mut at = 0;
-        while let Some((pattern, place)) = self.next(text, at) {
-            at = place.end;
-            if is_it(place, Word::of(pattern)) {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn next(&self, text: &[u8], from: usize) -> Option<(usize, Range<usize>)> {
-        let found = match &self.search {
-            Search::Packed(packed) => packed.find_in(text, (from..text.len()).into()),
-            Search::Plain(plain) => plain.find(aho_corasick::Input::new(text).range(from..)),
-        }?;
-        Some((found.pattern().as_usize(), found.range()))
-    }
 }
 
-impl Word {
-    fn of(pattern: usize) -> Self {
-        let strict = BEGINNINGS.len();
-        let schemes = strict + STRICT.len();
-        let words = schemes + SCHEMES.len();
-        let places = words + WORDS.len();
-        let pem = places + PLACES.len();
-        match pattern {
-            at if at < strict => Self::Beginning(BEGINNINGS[at].1),
-            at if at < schemes => Self::Beginning(STRICT[at - strict].1),
-            at if at < words => Self::Scheme,
-            at if at < places => Self::Telling,
-            at if at < pem => Self::Place,
-            at if at == pem => Self::Pem,
-            _ => Self::User,
+impl<'a> Look<'a> {
+    const fn at(text: &'a [u8], words: &'a Words) -> Self {
+        Self {
+            words,
+            text,
+            run: 0..0,
+            digit: None,
+            pem: 0,
+            packed: 0,
         }
     }
-}
 
-/// Whether a name tells that its value is a secret.
-pub(super) fn is_telling(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let known = [
-        "authorization",
-        "proxy-authorization",
-        "cookie",
-        "set-cookie",
-        "sec-websocket-protocol",
-        "pwd",
-    ];
-    let parts = [
-        "key",
-        "token",
-        "secret",
-        "passw",
-        "credential",
-        "passphrase",
-    ];
-    known.contains(&lower.as_str()) || parts.iter().any(|part| lower.contains(part))
+    /// The secret that the word at `at` announces.
+    fn secret(&mut self, at: Range<usize>, word: Word) -> Option<Range<usize>> {
+        match word {
+            Word::Beginning(fewest) => self.token(at.start, fewest),
+            Word::Packed => self.packed(at.start),
+            Word::Scheme => self.credentials(at),
+            Word::Telling => self.named(at),
+            Word::Pem => self.pem(at.end),
+            Word::User => user(self.text, at.end),
+            Word::Place => None,
+        }
+    }
+
+    /// A token that begins there, if it is one.
+    fn token(&mut self, start: usize, fewest: usize) -> Option<Range<usize>> {
+        let (text, end) = (self.text, self.run(start));
+        let is_one = begins_word(text, start)
+            && end - start >= fewest
+            && self.digit >= Some(start)
+            // A JSON object in base64, in a `data:` URL, and no JWT.
+            && !(text[start..].starts_with(b"eyJ") && text[..start].ends_with(b";base64,"));
+        is_one.then_some(start..end)
+    }
+
+    /// Base64 that begins there, if it is that of a token.
+    fn packed(&mut self, start: usize) -> Option<Range<usize>> {
+        if start < self.packed || !begins_word(self.text, start) {
+            return None;
+        }
+        let end = self.run(start);
+        self.packed = end;
+        let plain = unpacked(&self.text[start..end])?;
+        let mut look = Look::at(&plain, self.words);
+        let is_one = self.words.each(&plain, |at, word| {
+            word != Word::Packed && look.secret(at, word).is_some()
+        });
+        is_one.then_some(start..end)
+    }
+
+    /// What follows a scheme such as `Bearer `.
+    fn credentials(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+        let (text, end) = (self.text, self.run(at.end));
+        // `Bearer` and `bearer`.
+        let start = at.start.checked_sub(1)?;
+        let named = matches!(text[start], b'B' | b'b') && begins_word(text, start);
+        // `a basic understanding` is none, but behind the header's name all are.
+        let header = memchr::memmem::find(&text[start.saturating_sub(24)..start], b"uthorization");
+        let own = &text[at.end..end];
+        let is_one = header.is_some() || !reads_as_words(&own[..own.len().min(LONG)]);
+        (own.len() >= 8 && named && is_one).then_some(at.end..end)
+    }
+
+    /// What follows a telling name.
+    fn named(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+        let text = self.text;
+        let name = name_end(text, at.end);
+        let gap = text[name..].iter().take(GAP);
+        let start = name + gap.take_while(|byte| BETWEEN.contains(byte)).count();
+        if start == name {
+            return None;
+        }
+        let end = self.run(start);
+        let own = &text[start..end.min(start + LONG)];
+        // What people think up is made of words, too, and what is called is no secret.
+        let chosen = text[at].to_ascii_lowercase().starts_with(b"ass");
+        let is_one =
+            is_random(own) && (chosen || !reads_as_words(own)) && text.get(end) != Some(&b'(');
+        is_one.then_some(start..end)
+    }
+
+    /// What is in PEM, if not for everybody. `-----BEGIN` ends at `begun`.
+    fn pem(&mut self, begun: usize) -> Option<Range<usize>> {
+        let text = self.text;
+        let start = begun.checked_sub(PEM.len())?;
+        if start < self.pem || !text[start..].starts_with(PEM) {
+            return None;
+        }
+        let rest = &text[begun..];
+        // Where the label is cut off, nobody knows.
+        let label = memchr::memmem::find(&rest[..rest.len().min(64)], b"-----");
+        let label = label.map_or(&b""[..], |end| &rest[..end]);
+        let says = |word: &[u8]| memchr::memmem::find(label, word).is_some();
+        let public = [
+            &b"CERTIFICATE"[..],
+            b"PUBLIC",
+            b"SIGNATURE",
+            b"CRL",
+            b"SIGNED",
+        ];
+        if !says(b"PRIVATE") && public.iter().any(|word| says(word)) {
+            return None;
+        }
+        self.pem = memchr::memmem::find(rest, b"-----END").map_or(text.len(), |end| {
+            let from = begun + end + "-----END".len();
+            let tail = memchr::memmem::find(&text[from..], b"-----");
+            tail.map_or(text.len(), |tail| from + tail + 5)
+        });
+        Some(start..self.pem)
+    }
+
+    /// Where the characters end that tokens are made of.
+    fn run(&mut self, from: usize) -> usize {
+        if !self.run.contains(&from) {
+            self.run = from..run(self.text, from);
+            let digit = self.text[self.run.clone()]
+                .iter()
+                .rposition(u8::is_ascii_digit);
+            self.digit = digit.map(|digit| from + digit);
+        }
+        self.run.end
+    }
 }
 
 /// Whether a whole text, under a telling name, is more than a word or a number.
@@ -279,83 +267,34 @@ pub(super) fn reads_as_words(text: &[u8]) -> bool {
     parts > 0 && letters >= 3 * parts && letters <= 20 * parts
 }
 
-/// The secret that the word at `at` announces.
-fn secret(text: &[u8], at: Range<usize>, word: &Word) -> Option<Range<usize>> {
-    match word {
-        Word::Beginning(fewest) => {
-            let own = &text[at.clone()];
-            let stripe = own == b"k_live_" || own == b"k_test_";
-            let start = at.start - usize::from(stripe && at.start > 0);
-            let end = run(text, start);
-            let is_one = begins_word(text, start)
-                && end - start >= *fewest
-                && text[start..end].iter().any(u8::is_ascii_digit)
-                // A JSON object in base64, in a `data:` URL, and no JWT.
-                && !(own == b"eyJ" && text[..start].ends_with(b";base64,"));
-            is_one.then_some(start..end)
-        }
-        Word::Scheme => {
-            let end = run(text, at.end);
-            // `Bearer` and `bearer`.
-            let start = at.start.checked_sub(1)?;
-            let named = matches!(text[start], b'B' | b'b') && begins_word(text, start);
-            // `a basic understanding` is none, but behind the header's name all are.
-            let header =
-                memchr::memmem::find(&text[start.saturating_sub(24)..start], b"uthorization");
-            let is_one = header.is_some() || !reads_as_words(&text[at.end..end]);
-            (end - at.end >= 8 && named && is_one).then_some(at.end..end)
-        }
-        Word::Telling => {
-            let name = name_end(text, at.end);
-            let gap = text[name..]
-                .iter()
-                .take(8)
-                .take_while(|byte| BETWEEN.contains(byte));
-            let start = name + gap.count();
-            let end = run(text, start);
-            let own = &text[start..end];
-            // What people think up is made of words, too, and what is called is no secret.
-            let chosen = text[at.clone()].to_ascii_lowercase().starts_with(b"ass");
-            let is_one = start > name
-                && is_random(own)
-                && (chosen || !reads_as_words(own))
-                && text.get(end) != Some(&b'(');
-            is_one.then_some(start..end)
-        }
-        Word::Pem => {
-            let rest = &text[at.end..];
-            // What is meant for everybody; where the label is cut off, nobody knows.
-            let label = memchr::memmem::find(&rest[..rest.len().min(64)], b"-----");
-            let label = label.map_or(&b""[..], |end| &rest[..end]);
-            let says = |word: &[u8]| memchr::memmem::find(label, word).is_some();
-            let public = [
-                &b"CERTIFICATE"[..],
-                b"PUBLIC",
-                b"SIGNATURE",
-                b"CRL",
-                b"SIGNED",
-            ];
-            if !says(b"PRIVATE") && public.iter().any(|word| says(word)) {
-                return None;
-            }
-            let end = memchr::memmem::find(rest, b"-----END").map_or(text.len(), |end| {
-                let from = at.end + end + "-----END".len();
-                let tail = memchr::memmem::find(&text[from..], b"-----");
-                tail.map_or(text.len(), |tail| from + tail + 5)
-            });
-            Some(at.start..end)
-        }
-        Word::User => {
-            let stops = |byte: &u8| b"/?# \t\n\"\\'<>".contains(byte);
-            let rest = &text[at.end..];
-            let host = &rest[..rest.iter().position(stops).unwrap_or(rest.len())];
-            let user = memchr::memrchr(b'@', host)?;
-            // `git@host`, but a name alone may be a token.
-            let known = user < 16 && host[..user].iter().all(u8::is_ascii_lowercase);
-            (user > 0 && !known).then_some(at.end..at.end + user)
-        }
-        Word::Place => None,
+/// The user, with a password or instead of one, of a URL whose scheme ends at `start`.
+fn user(text: &[u8], start: usize) -> Option<Range<usize>> {
+    let rest = &text[start..];
+    let host = &rest[..rest.iter().position(ends_host).unwrap_or(rest.len())];
+    let user = memchr::memrchr(b'@', host)?;
+    // `git@host`, but a name alone may be a token.
+    let known = user < 16 && host[..user].iter().all(u8::is_ascii_lowercase);
+    (user > 0 && !known).then_some(start..start + user)
+}
+
+/// What a run of characters says, or how it begins, when it is base64.
+fn unpacked(run: &[u8]) -> Option<Vec<u8>> {
+    let codes = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
+    let length = run.iter().take(PACKED.end).take_while(|byte| codes(byte));
+    let length = length.count() / 4 * 4;
+    if length < PACKED.start {
+        return None;
     }
+    let run = &run[..length];
+    let url = memchr::memchr2(b'-', b'_', run).is_some();
+    let coding = if url { BASE64URL_NOPAD } else { BASE64_NOPAD };
+    coding.decode(run).ok()
+}
+
+/// Whether a name that goes on at `from` is that of a member of JSON, be it JSON in a string.
+fn ends_name(text: &[u8], from: usize) -> bool {
+    let rest = &text[name_end(text, from)..];
+    matches!(rest, [b'"', ..] | [b'\\', b'"' | b'\\', ..])
 }
 
 /// Where the name ends that a telling word is part of, if it does so soon.

@@ -5,9 +5,11 @@
 
 use std::ops::Range;
 
+use super::names::{is_secret_member, is_secret_method, is_telling};
+use super::nested;
 use super::pattern::escaped;
 use super::redactor::{Mode, Redacted, Redactor};
-use super::shapes::{is_random, is_telling, reads_as_words};
+use super::shapes::{is_random, reads_as_words};
 use crate::recording::tokens::{Token, Tokens};
 
 /// Members whose text is the protocol's own, when it is short and plain: kept in mode `structure`.
@@ -64,15 +66,22 @@ struct Walk<'a> {
     late: Vec<(Range<usize>, String)>,
     /// It is said to authenticate, or answers that.
     authenticates: bool,
-}
-
-/// Whether all that is said in and after a request of this method is secret.
-pub(super) fn is_secret_method(method: &[u8]) -> bool {
-    method == b"authenticate" || method.ends_with(b"/authenticate")
+    /// How many strings the text stands in.
+    depth: usize,
 }
 
 /// The message without its secrets; `None` when it has none.
 pub(super) fn walk(redactor: &Redactor, text: &[u8], authenticates: bool) -> Option<Redacted> {
+    walk_in(redactor, text, authenticates, 0)
+}
+
+/// The same of a text that stands in so many strings.
+pub(super) fn walk_in(
+    redactor: &Redactor,
+    text: &[u8],
+    authenticates: bool,
+    depth: usize,
+) -> Option<Redacted> {
     let mut walk = Walk {
         redactor,
         text,
@@ -82,6 +91,7 @@ pub(super) fn walk(redactor: &Redactor, text: &[u8], authenticates: bool) -> Opt
         places: Vec::new(),
         late: Vec::new(),
         authenticates,
+        depth,
     };
     // Members of one object come in any order, so names are looked at before values.
     let secrets = walk.find();
@@ -192,13 +202,20 @@ impl Walk<'_> {
             return Some(self.marked(at));
         }
         let tells = self.levels.last().is_some_and(Level::tells);
-        if is_random(inner) && tells && !reads_as_words(inner) {
+        if tells && is_random(inner) && !reads_as_words(inner) {
             return Some(self.marked(at));
         }
         if self.redactor.mode == Mode::Structure && !self.is_protocol(at) {
             return Some(format!("\"{}\"", self.redactor.outline(inner)).into_bytes());
         }
-        self.shaped(at)
+        self.nested(at).or_else(|| self.shaped(at))
+    }
+
+    /// The string without the secrets of the JSON that it is, if it is any.
+    fn nested(&self, at: &Range<usize>) -> Option<Vec<u8>> {
+        nested::may_be(&self.text[at.clone()])
+            .then(|| nested::clean(self.redactor, &self.decoded(at), self.depth))
+            .flatten()
     }
 
     /// The string with its secrets of a known shape replaced.
@@ -370,34 +387,4 @@ impl Level {
             self.index.to_string()
         }
     }
-}
-
-/// Headers that carry credentials, wherever they stand, and what is named a password.
-fn is_secret_member(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    [
-        "authorization",
-        "proxy-authorization",
-        "cookie",
-        "set-cookie",
-        "sec-websocket-protocol",
-        "x-api-key",
-        "api-key",
-        "apikey",
-        "api_key",
-        "password",
-        "passwd",
-        "passphrase",
-        "secret",
-        "client_secret",
-        "clientsecret",
-        "access_token",
-        "accesstoken",
-        "refresh_token",
-        "refreshtoken",
-        "id_token",
-        "private_key",
-        "privatekey",
-    ]
-    .contains(&lower.as_str())
 }

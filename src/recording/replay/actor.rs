@@ -12,8 +12,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::borrowed::Borrowed;
+use super::ids::{id_of, with_id};
 use super::names::Names;
 use super::normal::matches;
+use super::order::{Order, PATIENCE};
 use super::plan::Part;
 use super::repertoire::Repertoire;
 use super::rules::{Match, Rules, Unmatched};
@@ -32,6 +34,7 @@ pub struct Actor {
     running: Vec<Run>,
     /// Requests that the client has to answer: the id it knows, and the step.
     asked: HashMap<IdBuf, usize>,
+    order: Order,
     names: Names,
     borrowed: Borrowed,
     /// What is said before anything of the recording.
@@ -82,6 +85,7 @@ impl Actor {
     #[must_use]
     pub fn new(script: Arc<Script>, rules: Rules) -> Self {
         let mut actor = Self {
+            order: Order::of(&script),
             repertoire: Repertoire::new(Arc::clone(&script)),
             script,
             rules,
@@ -118,6 +122,7 @@ impl Actor {
 
     /// The client says something.
     pub fn hear(&mut self, frame: &Frame, now: Duration) {
+        self.order.last = now;
         let Shape::One(at) = scan(frame, &Limits::default()) else {
             self.remarks
                 .push_back("heard what is no message".to_owned());
@@ -197,8 +202,18 @@ impl Actor {
         let before = run.after.map(|step| self.script.steps[step].at);
         let before = before.unwrap_or_default();
         let gap = self.script.steps[step].at.saturating_sub(before);
-        let at = run.since + self.rules.pause(Duration::from_micros(gap));
+        let mut at = run.since + self.rules.pause(Duration::from_micros(gap));
+        if self.is_early(run, step) {
+            at = at.max(run.since.max(self.order.last) + PATIENCE);
+        }
         Some((step, run.held.map_or(at, |held| held.max(at))))
+    }
+
+    /// Whether a step of a run has still to wait for what the client said before it.
+    fn is_early(&self, run: &Run, step: usize) -> bool {
+        let cause = self.repertoire.scenes[run.scene].cause;
+        let is_open = |ask| self.asked.values().any(|open| *open == ask);
+        self.order.is_early(&self.script, cause, step, is_open)
     }
 
     /// Ends runs that are over, and lets those go on that wait for what has happened.
@@ -225,6 +240,11 @@ impl Actor {
     fn say(&mut self, index: usize, step: usize, now: Duration) -> Option<Frame> {
         let script = Arc::clone(&self.script);
         let recorded = &script.steps[step];
+        if self.is_early(&self.running[index], step) {
+            // What was waited for in vain is not waited for again.
+            let cause = self.repertoire.scenes[self.running[index].scene].cause;
+            self.order.give_up(cause, step);
+        }
         let run = &mut self.running[index];
         (run.at, run.since, run.after, run.held) = (run.at + 1, now, Some(step), None);
         let mut frame = self.names.said(&recorded.frame);
@@ -312,6 +332,9 @@ impl Actor {
     fn start(&mut self, scene: usize, id: IdBuf, method: String, now: Duration) {
         self.repertoire.played[scene] = true;
         let cause = self.repertoire.scenes[scene].cause;
+        if let Some(cause) = cause {
+            self.order.heard(cause);
+        }
         self.running.push(Run {
             scene,
             at: 0,
@@ -400,8 +423,9 @@ impl Actor {
         let Some(step) = self.asked.remove(&id) else {
             return;
         };
-        let mut answers = self.script.steps.iter();
-        if let Some(recorded) = answers.find(|one| one.answers == Some(step)) {
+        let script = Arc::clone(&self.script);
+        let mut answers = script.steps.iter().enumerate();
+        if let Some((at_step, recorded)) = answers.find(|(_, one)| one.answers == Some(step)) {
             if recorded.kind() != Some(at.kind)
                 || !matches(
                     Match::Strict,
@@ -417,6 +441,7 @@ impl Actor {
             }
             self.names.bind(&recorded.body, body);
             let n = recorded.n;
+            self.order.heard(at_step);
             self.strike(n);
         }
         for run in &mut self.running {
@@ -454,6 +479,7 @@ impl Actor {
         if let Some(ahead) = recorded {
             run.at += ahead + 1;
             let step = parts[run.at - 1].step();
+            self.order.heard(step);
             (run.since, run.after) = (now, Some(step));
             self.strike(self.script.steps[step].n);
             return;
@@ -467,21 +493,5 @@ impl Actor {
         } else {
             reply::cancelled_request(run.id.as_id())
         });
-    }
-}
-
-/// The id of a frame that is a message.
-fn id_of(frame: &Frame) -> IdBuf {
-    match scan(frame, &Limits::default()) {
-        Shape::One(at) => at.id(frame).to_owned(),
-        _ => IdBuf::Absent,
-    }
-}
-
-/// The frame with another id.
-pub(super) fn with_id(frame: &Frame, id: Id<'_>) -> Frame {
-    match scan(frame, &Limits::default()) {
-        Shape::One(at) => at.with_id(frame, id),
-        _ => frame.clone(),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
-use super::actor::with_id;
+use super::ids::with_id;
 use crate::recording::surrogates::tree;
 use crate::wire::reply::{self, Reason};
 use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Shape, scan};

@@ -1,8 +1,11 @@
 //! How a live conversation differs from the recorded one.
 //!
 //! Both are made canonical first: ids, times, folders and the borders of chunks are no difference.
-//! Nor is what was redacted, and what the caller ignores. Not here: the canonical form, and how two
+//! Nor is what was redacted, what the model has used, where a text ends in a session that was
+//! cancelled, and what the caller ignores. Not here: the canonical form, and how two
 //! of them are aligned (see `recording::canonical`).
+
+use std::collections::HashSet;
 
 use serde_json::Value;
 
@@ -13,6 +16,16 @@ use crate::recording::canonical::{self, Step};
 use crate::recording::redact::Pattern;
 use crate::recording::{Event, MessageKind, View, What};
 use crate::wire::Side;
+
+/// What is another in every run and tells nothing about the agent: what its model has used.
+const VOLATILE: [&str; 3] = [
+    "/params/update/used",
+    "/params/update/cost/amount",
+    "/result/usage/*",
+];
+
+/// Characters of an error's message that are shown.
+const MESSAGE: usize = 120;
 
 /// What is no difference, because the caller says so.
 #[derive(Clone, Debug, Default)]
@@ -54,12 +67,14 @@ pub struct Difference {
 /// Compares a live conversation with the recorded one.
 #[must_use]
 pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
+    let volatile = VOLATILE.iter().filter_map(|place| place.parse().ok());
+    let places: Vec<Pattern> = volatile.chain(ignore.places.iter().cloned()).collect();
     let canonical = |script: &Script| {
         let mut events = script.events();
         events.retain(|event| !is_ignored(event, &ignore.messages));
         let mut steps = canonical::steps(View::Heard, &events);
         for step in &mut steps {
-            leave_out(step, &ignore.places);
+            leave_out(step, &places);
         }
         steps
     };
@@ -70,7 +85,16 @@ pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
     };
     let (turns, live_turns) = (begins(recorded), begins(live));
     let turn_of = |turns: &[u64], n: u64| turns.partition_point(|begin| *begin <= n);
+    let cancels = left.iter().filter(|step| step.method == "session/cancel");
+    let cancelled: HashSet<Option<String>> = cancels.map(|step| step.session.clone()).collect();
     let found = canonical::compare(&left, &right).into_iter();
+    // What an agent prints besides its messages may change or go; more of it is a fault.
+    let found = found.filter(|difference| match difference {
+        canonical::Difference::Missing(at) | canonical::Difference::Changed { left: at, .. } => {
+            left[*at].kind.is_some()
+        }
+        _ => true,
+    });
     let differences = found.filter_map(|difference| {
         let of = |kind, step: &Step, in_live: bool, patch| Difference {
             kind,
@@ -93,6 +117,9 @@ pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
                 if alone && normal::matches(Match::Strict, "", &a.body, &b.body) {
                     return None;
                 }
+                if cancelled.contains(&a.session) && is_cut_short(a, b) {
+                    return None;
+                }
                 of("changed", a, false, patch)
             }
         })
@@ -104,14 +131,29 @@ pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
     }
 }
 
+/// Whether both are a text, and one goes on where the other ends: how far an agent has come when
+/// it is cancelled is another in every run.
+fn is_cut_short(one: &Step, other: &Step) -> bool {
+    let text = |step: &'_ Step| {
+        let is_chunk = step.update().is_some_and(|kind| kind.ends_with("_chunk"));
+        let text = step.body.pointer("/update/content/text")?.as_str()?;
+        is_chunk.then(|| text.to_owned())
+    };
+    match (text(one), text(other)) {
+        (Some(one), Some(other)) => one.starts_with(&other) || other.starts_with(&one),
+        _ => false,
+    }
+}
+
 fn title(step: &Step) -> String {
     let method = &step.method;
-    let update = step
-        .body
-        .pointer("/update/sessionUpdate")
-        .and_then(Value::as_str);
-    match (step.kind, update) {
+    match (step.kind, step.update()) {
         (None, _) => "a line that is no message".to_owned(),
+        (Some(MessageKind::Error), _) => {
+            let message = step.body["message"].as_str().unwrap_or_default();
+            let message: String = message.chars().take(MESSAGE).collect();
+            format!("error of {method}: {message}")
+        }
         (Some(kind), _) if kind.is_answer() => format!("{} of {method}", kind.name()),
         (Some(_), Some(update)) => format!("{method} {update}"),
         (Some(_), None) => method.clone(),

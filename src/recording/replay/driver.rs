@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::actor::with_id;
+use super::ids::with_id;
 use super::names::Names;
 use super::normal::matches;
 use super::permit::{Choice, choose};
@@ -39,6 +39,7 @@ pub struct Driver {
     last: Duration,
     troubles: Vec<String>,
     stuck: bool,
+    closed: bool,
     renamed: u64,
 }
 
@@ -89,6 +90,7 @@ impl Driver {
             last: Duration::ZERO,
             troubles: Vec::new(),
             stuck: false,
+            closed: false,
             renamed: 0,
         }
     }
@@ -112,13 +114,21 @@ impl Driver {
         &self.troubles
     }
 
+    /// All is said, and our stream to the agent is ended. What the recording leaves without an
+    /// answer may get one now: nobody knows whether it did.
+    pub const fn close(&mut self) {
+        self.closed = true;
+    }
+
     /// The agent has ended its stream.
     pub fn end(&mut self) {
         if self.stuck {
             return;
         }
-        let open: Vec<usize> = self.open.values().copied().collect();
-        for step in open {
+        let open = self.open.values().copied();
+        // Once our stream is ended, it need not answer what it never did.
+        let owed = open.filter(|step| !self.closed || self.answer_of.contains_key(step));
+        for step in owed.collect::<Vec<_>>() {
             self.give_up(step, "the agent ended its stream before it answered");
         }
         let left = self.said_before(self.script.steps.len()).map(|step| step.n);
@@ -135,6 +145,10 @@ impl Driver {
         let at = self.live.steps.len();
         self.note(Side::Agent, frame, now);
         let step = self.live.steps[at].clone();
+        if self.closed && self.is_left_open(&step) {
+            self.live.steps.pop();
+            return;
+        }
         if step.is_answer() && step.answers.is_some() {
             self.answered(&step);
         } else if step.is_request() {
@@ -263,6 +277,13 @@ impl Driver {
         }
     }
 
+    /// Whether it answers what was never answered in the recording.
+    fn is_left_open(&self, step: &Step) -> bool {
+        let id = step.envelope.map(|at| at.id(&step.frame).to_owned());
+        let asked = id.and_then(|id| self.open.get(&id));
+        step.is_answer() && asked.is_some_and(|asked| !self.answer_of.contains_key(asked))
+    }
+
     fn give_up(&mut self, asked: usize, why: &str) {
         let step = &self.script.steps[asked];
         self.troubles
@@ -335,13 +356,17 @@ impl Driver {
     /// client said before it. An agent that asks earlier than it did has it once it falls silent.
     fn reply(&mut self, now: Duration) -> Option<Frame> {
         let silent = now >= self.last + self.pace.settle;
-        let due = self.asked.iter().position(|(ask, ..)| {
-            let answer = self.answer_of.get(ask);
-            answer.is_some_and(|answer| match self.said_before(*answer) {
+        let due = |ask: &usize| {
+            let answer = *self.answer_of.get(ask)?;
+            let is_due = match self.said_before(answer) {
                 Some(step) => silent && !step.method.contains("cancel"),
-                None => true,
-            })
-        })?;
+                None => silent || !self.answers_before(answer),
+            };
+            is_due.then_some(answer)
+        };
+        let asked = self.asked.iter().enumerate();
+        let due = asked.filter_map(|(at, (ask, ..))| Some((due(ask)?, at)));
+        let (_, due) = due.min()?;
         let (ask, id, live) = self.asked.remove(due);
         let answer = self.answer_of[&ask];
         self.done[answer] = true;
@@ -363,10 +388,23 @@ impl Driver {
 
     /// The first message that the client said before step `at`, and has not yet.
     fn said_before(&self, at: usize) -> Option<&Step> {
+        let mut left = self.left_before(at).filter(|step| step.answers.is_none());
+        left.next()
+    }
+
+    /// Whether the client gave answers in the session of step `at` before that one, and has not
+    /// yet.
+    fn answers_before(&self, at: usize) -> bool {
+        let session = &self.script.steps[at].session;
+        let mut left = self.left_before(at).filter(|step| step.answers.is_some());
+        left.any(|step| step.session == *session)
+    }
+
+    /// What the client said before step `at`, and has not yet.
+    fn left_before(&self, at: usize) -> impl Iterator<Item = &Step> {
         let from = self.cursor.min(at);
-        let mut before = self.script.steps[from..at].iter().zip(&self.done[from..at]);
-        let left = before
-            .find(|(step, done)| !**done && step.from == Side::Client && step.answers.is_none());
+        let before = self.script.steps[from..at].iter().zip(&self.done[from..at]);
+        let left = before.filter(|(step, done)| !**done && step.from == Side::Client);
         left.map(|(step, _)| step)
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::script::{Edge, Script, ScriptError};
 use crate::recording::capture::{self, Holds, Lines};
-use crate::recording::{Event, PACKED, PLAIN, Passed, Recording, What};
+use crate::recording::{Event, Misfit, PACKED, PLAIN, Recording, Scene, View, What};
 use crate::wire::{Frame, Side};
 
 /// Longest beginning of a file that is looked at to tell what it is.
@@ -27,7 +27,15 @@ impl Script {
             source,
         };
         let (script, missing) = if is_recording(path).map_err(unreadable)? {
-            of_recording(path, edge).map_err(unreadable)?
+            let recording = Recording::of(path).map_err(unreadable)?;
+            recording.check().map_err(|misfit| match misfit {
+                Misfit::Unreadable(error) => unreadable(error),
+                misfit => ScriptError::Misfit {
+                    path: path.to_owned(),
+                    misfit,
+                },
+            })?;
+            of_recording(&recording, edge).map_err(unreadable)?
         } else {
             let script = of_capture(path).map_err(unreadable)?;
             let unknown = || ScriptError::Unknown {
@@ -54,32 +62,31 @@ fn is_recording(path: &Path) -> io::Result<bool> {
 }
 
 /// The script, and how many of its messages have no body.
-fn of_recording(path: &Path, edge: Edge) -> io::Result<(Script, usize)> {
-    let recording = Recording::of(path)?;
+fn of_recording(recording: &Recording, edge: Edge) -> io::Result<(Script, usize)> {
     let events: Vec<Event> = recording.events().collect::<io::Result<_>>()?;
-    let passed: Vec<Passed> = events
-        .iter()
-        .filter_map(|event| match event.what {
-            What::Passed(passed) => Some(passed),
-            _ => None,
-        })
-        .collect();
-    let edge = match edge {
-        Edge::Client => Side::Client,
-        Edge::Agent => Side::Agent,
-    };
+    let scene = Scene::new(
+        View::At(match edge {
+            Edge::Client => Side::Client,
+            Edge::Agent => Side::Agent,
+        }),
+        &events,
+    );
     let mut found = BTreeMap::new();
     let mut missing = 0;
+    let mut client_has_left = false;
     for event in &events {
-        let What::Message(message) = &event.what else {
-            continue;
+        let message = match &event.what {
+            What::Message(message) => message,
+            What::Link { side, event, .. } => {
+                client_has_left |= *side == Side::Client && event == "end";
+                continue;
+            }
+            _ => continue,
         };
-        let handed_on = |to: Side| {
-            let mut passed = passed.iter();
-            passed.any(|run| run.to == to && (run.first..=run.last).contains(&event.n))
-        };
-        let here = message.hop == edge || (message.to == edge && handed_on(edge));
-        if !here {
+        // What the relay makes up once the client has left is nobody's word, and is made up again.
+        client_has_left &= !(message.is_heard() && message.hop == Side::Client);
+        let made_up = client_has_left && !message.is_heard() && message.of.is_none();
+        if made_up || !scene.shows(event.n, message) {
             continue;
         }
         // What was said stands where the frame that caused it was heard.

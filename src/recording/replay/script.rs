@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::recording::surrogates::tree;
-use crate::recording::{Body, Event, Message, MessageKind, What};
+use crate::recording::{Body, Event, Message, MessageKind, Misfit, What};
 use crate::wire::{Envelope, Frame, Id, Kind, Limits, Shape, Side, scan};
 
 /// A conversation.
@@ -17,8 +17,9 @@ use crate::wire::{Envelope, Frame, Id, Kind, Limits, Shape, Side, scan};
 pub struct Script {
     /// What was said, in order.
     pub steps: Vec<Step>,
-    /// Requests that are not answered yet, by who asked and their id.
-    open: HashMap<(Side, Vec<u8>), usize>,
+    /// Requests that are not answered yet, by who asked and their id. Of several with one id, the
+    /// last is answered first: a peer that notices refuses that one.
+    open: HashMap<(Side, Vec<u8>), Vec<usize>>,
 }
 
 /// One message of it.
@@ -73,6 +74,14 @@ pub enum ScriptError {
     Unknown {
         /// The file.
         path: PathBuf,
+    },
+    /// It is a recording, and cannot be read as one.
+    #[error("{}: {misfit}", path.display())]
+    Misfit {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        misfit: Misfit,
     },
     /// Its messages were left out.
     #[error(
@@ -174,9 +183,11 @@ impl Script {
             let session = step.body.get("sessionId").and_then(Value::as_str);
             step.session = session.map(str::to_owned);
             if step.is_request() {
-                self.open.insert((from, step.id().to_vec()), index);
+                let open = self.open.entry((from, step.id().to_vec()));
+                open.or_default().push(index);
             } else if step.is_answer() {
-                let asked = self.open.remove(&(from.other(), step.id().to_vec()));
+                let open = self.open.get_mut(&(from.other(), step.id().to_vec()));
+                let asked = open.and_then(Vec::pop);
                 step.answers = asked;
                 if let Some(asked) = asked.map(|asked| &self.steps[asked]) {
                     step.method.clone_from(&asked.method);

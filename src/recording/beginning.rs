@@ -1,0 +1,79 @@
+//! Whether a file is a recording at all, told by how it begins.
+//!
+//! A damaged first line does not make it none, as long as others can be read. Not here: whether
+//! all of it is what was written (see `verify`).
+
+use std::io;
+
+use super::files::Recording;
+use super::parse::{Fault, Found};
+use super::read::Entry;
+
+/// Lines that are looked at in search of one that can be read.
+const LINES: usize = 64;
+
+/// Why a file cannot be read as a recording.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misfit {
+    /// It cannot be read at all.
+    #[error("{0}")]
+    Unreadable(#[from] io::Error),
+    /// It is a folder.
+    #[error("it is a folder; `acp-relay inspect ls` lists the recordings in one")]
+    Folder,
+    /// There is nothing in it.
+    #[error("it is empty: nothing was recorded, or it was cut off before anything was")]
+    Empty,
+    /// A later version of the format.
+    #[error("{0}")]
+    Newer(Fault),
+    /// It is something else.
+    #[error(
+        "this is no recording; of a capture, a trace or a HAR file, `acp-relay inspect import` \
+         makes one"
+    )]
+    Foreign,
+}
+
+impl Recording {
+    /// Looks at how it begins.
+    ///
+    /// # Errors
+    /// When it cannot be read as a recording.
+    pub fn check(&self) -> Result<(), Misfit> {
+        if self.segments.iter().any(|path| path.is_dir()) {
+            return Err(Misfit::Folder);
+        }
+        let mut is_empty = true;
+        for entry in self.entries().take(LINES) {
+            let (_, Entry { line, found, .. }) = entry?;
+            match found {
+                Found::Header(_) | Found::Event(_) => return Ok(()),
+                Found::Broken(fault @ Fault::Newer(_)) => return Err(Misfit::Newer(fault)),
+                // A recording of one line, and that one damaged.
+                Found::Broken(_) if line.starts_with(b"{\"acpr\":") => return Ok(()),
+                Found::Broken(_) => is_empty = false,
+            }
+        }
+        let length = |path| std::fs::metadata(path).map_or(0, |data| data.len());
+        let bytes: u64 = self.segments.iter().map(length).sum();
+        // A line without its end is not shown.
+        let is_torn = || self.segments.iter().any(|path| begins(path));
+        match (is_empty, bytes) {
+            (true, 0) => Err(Misfit::Empty),
+            (true, _) if is_torn() => Err(Misfit::Empty),
+            _ => Err(Misfit::Foreign),
+        }
+    }
+}
+
+/// Whether a file holds the beginning of a first line.
+fn begins(path: &std::path::Path) -> bool {
+    use std::io::Read as _;
+    const HEAD: &[u8] = b"{\"acpr\":";
+    let mut head = Vec::new();
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|file| file.take(HEAD.len() as u64).read_to_end(&mut head));
+    read.is_ok() && head == HEAD
+}

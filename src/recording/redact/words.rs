@@ -1,0 +1,254 @@
+//! Where in a text a secret may be: at words that some begin with, and that others stand behind.
+//!
+//! Most frames have none of these words and are done with, so this is where redaction is fast or
+//! slow. Not here: whether there is a secret at a word (see `shapes`).
+//!
+//! # Why
+//! *Four searches and not one.* A search for many words at once looks at the first letters of
+//! sixteen places or more together, and has to stop wherever any of the words might begin. With
+//! all of them in one it stopped so often that code took twice as long as prose. Keys of makers
+//! mostly have a dash near their beginning, and credentials in URLs an `@`. What is left is in two
+//! groups, each small enough for the quick kind of search, and of the values' no word is shorter
+//! than four letters. So there is room for more words at the same price.
+
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, MatchKind, packed};
+
+/// Keys and tokens that begin like this: the beginning, and the fewest characters in all.
+const DASHED: [(&str, usize); 31] = [
+    ("sk-", 20),
+    // Stripe's.
+    ("sk_live_", 20),
+    ("sk_test_", 20),
+    ("rk_live_", 20),
+    ("rk_test_", 20),
+    ("whsec_", 20),
+    // Groq's, xAI's, Perplexity's and NVIDIA's.
+    ("gsk_", 20),
+    ("xai-", 20),
+    ("pplx-", 20),
+    ("nvapi-", 20),
+    ("shpat_", 20),
+    ("pypi-", 60),
+    // GitHub's.
+    ("ghp_", 20),
+    ("gho_", 20),
+    ("ghs_", 20),
+    ("ghu_", 20),
+    ("ghr_", 20),
+    ("github_pat_", 22),
+    ("glpat-", 20),
+    // Slack's.
+    ("xoxa-", 15),
+    ("xoxb-", 15),
+    ("xoxc-", 15),
+    ("xoxd-", 15),
+    ("xoxe-", 15),
+    ("xoxo-", 15),
+    ("xoxp-", 15),
+    ("xoxr-", 15),
+    ("xoxs-", 15),
+    ("xapp-", 20),
+    ("npm_", 30),
+    ("hf_", 30),
+];
+
+/// As above, without a dash: Google's and AWS's.
+const PLAIN: [(&str, usize); 4] = [("AIza", 35), ("ya29.", 20), ("AKIA", 20), ("ASIA", 20)];
+
+/// How all JWTs begin.
+const JWT: (&str, usize) = ("eyJ", 30);
+
+/// What is said before credentials in headers.
+const SCHEMES: [&str; 2] = ["earer ", "asic "];
+
+/// How some of the keys above, and PEM, begin in base64.
+const PACKED: [&str; 11] = [
+    "c2st", "Z2hw", "Z2hv", "Z2hz", "Z2l0aHVi", "Z2xwYXQt", "QUl6", "eG94", "QUtJ", "LS0tLS1C",
+    "ZXlK",
+];
+
+const PEM: [&str; 1] = ["-BEGIN"];
+
+/// Parts of words in the names of secrets, as they are spelled in names.
+const TELLING: [&str; 12] = [
+    "key",
+    "Key",
+    "KEY",
+    "oken",
+    "OKEN",
+    "ecret",
+    "ECRET",
+    "assw",
+    "ASSW",
+    "redential",
+    "REDENTIAL",
+    "assphrase",
+];
+
+/// Words that call for a look at the places of a message.
+const PLACES: [&str; 8] = [
+    // `environment`, too.
+    "\"env",
+    "\"headers",
+    "uthentic",
+    "uthoriz",
+    "UTHORIZ",
+    "ookie",
+    "OOKIE",
+    // An ASCII character in disguise.
+    "\\u00",
+];
+
+/// A word that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// Of a key or token, which has so many characters.
+    Beginning(usize),
+    /// Of a key or token in base64.
+    Packed,
+    Scheme,
+    Telling,
+    Place,
+    Pem,
+    /// What comes before a user in a URL.
+    User,
+}
+
+/// What finds the words.
+#[derive(Debug)]
+pub(super) struct Words {
+    names: Search,
+    values: Search,
+}
+
+#[derive(Debug)]
+enum Search {
+    Packed(packed::Searcher),
+    /// For processors that the other one is not written for.
+    Plain(AhoCorasick),
+}
+
+impl Words {
+    pub(super) fn new() -> Self {
+        let plain = PLAIN.map(|(word, _)| word);
+        Self {
+            names: Search::of(&[&TELLING[..], &PLACES, &[JWT.0]].concat()),
+            values: Search::of(&[&plain[..], &SCHEMES, &PACKED, &PEM].concat()),
+        }
+    }
+
+    /// Calls `is_it` for the words of a text, in no order, until it says so.
+    pub(super) fn each(
+        &self,
+        text: &[u8],
+        mut is_it: impl FnMut(Range<usize>, Word) -> bool,
+    ) -> bool {
+        let name = |at: usize| match at {
+            at if at < TELLING.len() => Word::Telling,
+            at if at < TELLING.len() + PLACES.len() => Word::Place,
+            _ => Word::Beginning(JWT.1),
+        };
+        let value = |at: usize| {
+            let schemes = PLAIN.len() + SCHEMES.len();
+            match at {
+                at if at < PLAIN.len() => Word::Beginning(PLAIN[at].1),
+                at if at < schemes => Word::Scheme,
+                at if at < schemes + PACKED.len() => Word::Packed,
+                _ => Word::Pem,
+            }
+        };
+        self.names.each(text, |at, place| is_it(place, name(at)))
+            || self.values.each(text, |at, place| is_it(place, value(at)))
+            || dashed(text, &mut is_it)
+            || users(text, &mut is_it)
+    }
+}
+
+impl Search {
+    fn of(words: &[&str]) -> Self {
+        match packed::Searcher::new(words) {
+            Some(packed) => Self::Packed(packed),
+            None => Self::Plain(
+                AhoCorasick::builder()
+                    .match_kind(MatchKind::LeftmostFirst)
+                    .build(words)
+                    .expect("the words are few and short"),
+            ),
+        }
+    }
+
+    fn each(&self, text: &[u8], mut is_it: impl FnMut(usize, Range<usize>) -> bool) -> bool {
+        let mut from = 0;
+        loop {
+            let found = match self {
+                Self::Packed(packed) => packed.find_in(text, (from..text.len()).into()),
+                Self::Plain(plain) => plain.find(aho_corasick::Input::new(text).range(from..)),
+            };
+            let Some(found) = found else { return false };
+            from = found.end();
+            if is_it(found.pattern().as_usize(), found.range()) {
+                return true;
+            }
+        }
+    }
+}
+
+/// Beginnings that end in a dash.
+fn dashed(text: &[u8], is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
+    memchr::memchr2_iter(b'-', b'_', text).any(|dash| {
+        let Some(&[one, two, three]) = text[..=dash].last_chunk() else {
+            return false;
+        };
+        let [ones, twos, threes] = &LAST;
+        let may_be = ones[usize::from(one)] & twos[usize::from(two)] & threes[usize::from(three)];
+        if may_be == 0 {
+            return false;
+        }
+        let end = dash + 1;
+        let ends = |(word, _): &&(&str, usize)| text[..end].ends_with(word.as_bytes());
+        let known = DASHED.iter().find(ends);
+        known.is_some_and(|(word, fewest)| is_it(end - word.len()..end, Word::Beginning(*fewest)))
+    })
+}
+
+/// Which of the words have a byte as the third last, the second last, or the last, a bit each.
+static LAST: [[u32; 256]; 3] = [last(3), last(2), last(1)];
+
+const fn last(back: usize) -> [u32; 256] {
+    let mut words = [0; 256];
+    let mut at = 0;
+    while at < DASHED.len() {
+        let word = DASHED[at].0.as_bytes();
+        words[word[word.len() - back] as usize] |= 1 << at;
+        at += 1;
+    }
+    words
+}
+
+/// The places before the users of URLs.
+fn users(text: &[u8], is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
+    let mut from = 0;
+    while let Some(at) = memchr::memchr(b'@', &text[from..]) {
+        let at = from + at;
+        let back = text[from..at].iter().rposition(ends_host);
+        let start = back.map_or(from, |back| from + back + 1);
+        let before = &text[..start];
+        let in_url = before.ends_with(b"://") || before.ends_with(b":\\/\\/");
+        if in_url && is_it(start - 1..start, Word::User) {
+            return true;
+        }
+        let rest = text[at..].iter().position(ends_host);
+        from = rest.map_or(text.len(), |rest| at + rest);
+    }
+    false
+}
+
+/// Whether the user and the host of a URL have ended before this.
+pub(super) fn ends_host(byte: &u8) -> bool {
+    matches!(
+        byte,
+        b'/' | b'?' | b'#' | b' ' | b'\t' | b'\n' | b'"' | b'\\' | b'\'' | b'<' | b'>'
+    )
+}

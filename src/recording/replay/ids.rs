@@ -1,0 +1,21 @@
+//! A message under another id.
+//!
+//! Not here: which id it gets (see `actor`, `driver`).
+
+use crate::wire::{Frame, Id, IdBuf, Limits, Shape, scan};
+
+/// The id of a frame that is a message.
+pub(super) fn id_of(frame: &Frame) -> IdBuf {
+    match scan(frame, &Limits::default()) {
+        Shape::One(at) => at.id(frame).to_owned(),
+        _ => IdBuf::Absent,
+    }
+}
+
+/// The frame with another id.
+pub(super) fn with_id(frame: &Frame, id: Id<'_>) -> Frame {
+    match scan(frame, &Limits::default()) {
+        Shape::One(at) => at.with_id(frame, id),
+        _ => frame.clone(),
+    }
+}
