@@ -2,7 +2,7 @@
 //!
 //! Not here: any deciding (see `core`), and how a side is written (see `writer`).
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -47,26 +47,38 @@ pub struct Stop {
 /// Carries a conversation between two links until it is over.
 ///
 /// Dropping the future ends it at once: both links are closed and the agent's processes killed.
-pub async fn run(
+///
+/// Not an `async fn`, whose future would have room for what it is given besides what is made of it:
+/// there is one for each client, and most wait.
+pub fn run(
     client: Link,
     agent: Link,
     limits: Arc<Limits>,
     speech: Speech,
     border: Option<Box<Border>>,
-    taps: Taps,
+    mut taps: Taps,
     stop: &Stop,
-) -> End {
+) -> impl Future<Output = End> + Send + use<> {
     let manners = Manners {
         client_half_close: client.peer.half_close,
         agent_half_close: agent.peer.half_close,
         agent_is_child: agent.peer.kind == PeerKind::Child,
+        agent_is_played: agent.peer.kind == PeerKind::Played,
         announce_exit: client.peer.kind == PeerKind::Remote,
     };
     let resets = client.peer.kind == PeerKind::Remote && client.peer.half_close;
     let mut outbox = Outbox::new(&limits);
-    if taps.want_facts() {
+    let counted = taps.want_facts();
+    if counted {
         outbox.watch();
     }
+    if taps.want_envelopes() {
+        outbox.open();
+    }
+    if taps.want_trails() {
+        outbox.trace();
+    }
+    let marker = taps.marker();
     let mut conversation = Conversation {
         parting: if resets {
             Parting::Patient
@@ -76,8 +88,11 @@ pub async fn run(
         last_words: limits.last_words,
         outbox,
         pauses: Pauses::default(),
-        core: Core::new(limits, manners, speech).with_border(border),
+        core: Core::new(limits, manners, speech)
+            .with_border(border)
+            .with_marker(marker),
         taps,
+        counted,
         readers: [client.rx, agent.rx],
         writers: [
             Writer::new(Side::Client, client.tx),
@@ -85,10 +100,7 @@ pub async fn run(
         ],
         holds: [client.hold, agent.hold],
         exited: false,
-        alarm: Alarm {
-            sleep: Box::pin(sleep_until(Instant::now())),
-            at: None,
-        },
+        alarm: Alarm::default(),
         linger: None,
         stops: [
             Box::pin(stop.asked.clone().cancelled_owned()),
@@ -96,13 +108,19 @@ pub async fn run(
         ],
         stopped: [false; 2],
     };
-    poll_fn(|cx| conversation.poll(cx)).await
+    poll_fn(move |cx| {
+        let end = conversation.poll(cx);
+        conversation.taps.rest();
+        end
+    })
 }
 
 struct Conversation {
     core: Core,
     outbox: Outbox,
     taps: Taps,
+    /// Somebody wants facts, which cost a look at the clock.
+    counted: bool,
     pauses: Pauses,
     readers: [Box<dyn FrameStream>; 2],
     writers: [Writer; 2],
@@ -129,9 +147,10 @@ enum Parting {
     Until(Instant),
 }
 
-/// A timer that is only touched when its time changes.
+/// A timer that is only touched when its time changes, and made when there is one.
+#[derive(Default)]
 struct Alarm {
-    sleep: Pin<Box<Sleep>>,
+    sleep: Option<Pin<Box<Sleep>>>,
     at: Option<Instant>,
 }
 
@@ -161,7 +180,7 @@ impl Conversation {
     /// Reads `side` until it has nothing more, there is no room for it, or it is time to write.
     fn read(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        let mut bytes = 0;
+        let (mut bytes, mut messages) = (0, 0);
         let now = Instant::now().into_std();
         let open = !self.writers[Side::Client as usize].is_closed();
         while bytes < BITE
@@ -177,8 +196,12 @@ impl Conversation {
             match heard {
                 Some(Ok(Cut::Frame(frame))) => {
                     bytes += frame.len();
+                    messages += 1;
                     self.taps.see(&Sight::Heard(side, &frame));
                     self.core.handle_frame(side, frame, now, &mut self.outbox);
+                    if let Some(envelope) = self.outbox.envelope() {
+                        self.taps.see(&Sight::Opened(envelope));
+                    }
                 }
                 Some(Ok(Cut::Flaw(flaw))) => {
                     self.core.handle_flaw(side, flaw, now, &mut self.outbox)
@@ -204,6 +227,14 @@ impl Conversation {
             }
             // Notes have no bound of their own, so they do not pile up.
             self.obey();
+        }
+        if self.counted && messages > 0 {
+            let took = Instant::now().into_std().saturating_duration_since(now);
+            self.taps.learn(&Fact::Worked {
+                from: side,
+                messages,
+                took,
+            });
         }
         let held = !self.outbox.may_read(side) || self.taps.poll_room(cx).is_pending();
         if let Some(span) = self.pauses.mark(side, held, now) {
@@ -369,13 +400,17 @@ impl Alarm {
         if let Some(at) = at
             && self.at != Some(at)
         {
-            self.sleep.as_mut().reset(at);
+            match &mut self.sleep {
+                Some(sleep) => sleep.as_mut().reset(at),
+                None => self.sleep = Some(Box::pin(sleep_until(at))),
+            }
         }
         self.at = at;
     }
 
     /// Whether the time has come.
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        self.at.is_some() && self.sleep.as_mut().poll(cx).is_ready()
+        let due = |sleep: &mut Pin<Box<Sleep>>| sleep.as_mut().poll(cx).is_ready();
+        self.at.is_some() && self.sleep.as_mut().is_some_and(due)
     }
 }

@@ -140,7 +140,7 @@ impl Tap for Meter {
             Sight::Heard(from, frame) => self.0.heard[*from as usize].add(frame.len()),
             Sight::Said(to, frame) => self.0.said[*to as usize].add(frame.len()),
             Sight::Note(note) => self.0.add(note),
-            Sight::Settled(_) => {}
+            Sight::Opened(_) | Sight::Settled(_) => {}
         }
     }
 }

@@ -8,6 +8,7 @@ mod journal;
 mod meter;
 pub mod metrics;
 pub mod recorder;
+pub mod traces;
 mod watch;
 
 pub use journal::Journal;

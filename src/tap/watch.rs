@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::{Counts, Meter};
-use crate::core::{Cause, Gist, Note};
-use crate::wire::{Frame, Side};
+use crate::core::{Cause, Gist, Marker, Note};
+use crate::wire::{Envelope, Frame, Side};
 
 /// Something that happened in a conversation.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,8 @@ use crate::wire::{Frame, Side};
 pub enum Sight<'a> {
     /// A side said this.
     Heard(Side, &'a Frame),
+    /// What was heard last is this message. Only shown when some tap wants it.
+    Opened(&'a Envelope),
     /// This was handed to a side's link.
     Said(Side, &'a Frame),
     /// Something that is not simply a frame passed on.
@@ -32,6 +34,16 @@ pub enum Fact<'a> {
     Passed(&'a Gist),
     /// A side was not heard for so long, because others were behind.
     Paused(Side, Duration),
+    /// So many messages of a side were read at once, and having them ready for the other one took
+    /// so long.
+    Worked {
+        /// Whose they are.
+        from: Side,
+        /// How many.
+        messages: u64,
+        /// How long all of them took.
+        took: Duration,
+    },
     /// The conversation is over.
     Over(&'a Cause, Instant),
 }
@@ -46,10 +58,24 @@ pub trait Tap: Send {
         false
     }
 
+    /// Whether it wants to be shown envelopes ([`Sight::Opened`]).
+    fn wants_envelopes(&self) -> bool {
+        false
+    }
+
+    /// Whether it makes traces: trails are taken down only for those who want them.
+    fn wants_trails(&self) -> bool {
+        false
+    }
+
     /// Learns a fact. Must return quickly.
     fn learn(&mut self, fact: &Fact<'_>) {
         let _ = fact;
     }
+
+    /// All that can be done at the moment is done. What was gathered until now should not wait for
+    /// the next thing to be seen.
+    fn rest(&mut self) {}
 
     /// Ready unless it is so far behind that nothing more should be heard for a while; it then
     /// wakes the task.
@@ -63,6 +89,7 @@ pub trait Tap: Send {
 #[derive(Default)]
 pub struct Taps {
     meter: Meter,
+    marker: Option<Box<dyn Marker>>,
     others: Vec<Box<dyn Tap>>,
 }
 
@@ -71,6 +98,13 @@ impl Taps {
     #[must_use]
     pub fn with(mut self, tap: impl Tap + 'static) -> Self {
         self.others.push(Box::new(tap));
+        self
+    }
+
+    /// Has requests marked. That is for the core to do; a tap changes nothing.
+    #[must_use]
+    pub fn with_marker(mut self, marker: impl Marker + 'static) -> Self {
+        self.marker = Some(Box::new(marker));
         self
     }
 
@@ -88,10 +122,34 @@ impl Taps {
         self.others.iter().any(|tap| tap.wants_facts())
     }
 
+    /// Whether any of them wants to be shown envelopes.
+    #[must_use]
+    pub fn want_envelopes(&self) -> bool {
+        self.others.iter().any(|tap| tap.wants_envelopes())
+    }
+
+    /// Whether any of them makes traces.
+    #[must_use]
+    pub fn want_trails(&self) -> bool {
+        self.others.iter().any(|tap| tap.wants_trails())
+    }
+
+    /// What marks requests, if any of them does.
+    pub fn marker(&mut self) -> Option<Box<dyn Marker>> {
+        self.marker.take()
+    }
+
     /// Tells a fact to all.
     pub fn learn(&mut self, fact: &Fact<'_>) {
         for tap in &mut self.others {
             tap.learn(fact);
+        }
+    }
+
+    /// Tells all that nothing will be seen for a while.
+    pub fn rest(&mut self) {
+        for tap in &mut self.others {
+            tap.rest();
         }
     }
 

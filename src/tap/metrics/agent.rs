@@ -72,6 +72,12 @@ impl AgentFigures {
         }
     }
 
+    /// What it is called in the configuration.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// It was started or connected to, or that failed.
     pub fn started(&self, done: bool) {
         self.starts[usize::from(!done)].add(1);

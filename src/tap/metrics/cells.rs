@@ -43,6 +43,10 @@ impl Cell {
 }
 
 impl Count {
+    pub(super) fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
     pub(super) fn add(&self, more: u64) {
         self.0.fetch_add(more, Relaxed);
     }
@@ -113,6 +117,15 @@ pub(super) struct Reading {
 }
 
 impl Reading {
+    /// This and another one of the same bounds.
+    pub(super) fn plus(mut self, other: Self) -> Self {
+        self.sum += other.sum;
+        for ((_, count), (_, more)) in self.buckets.iter_mut().zip(other.buckets) {
+            *count += more;
+        }
+        self
+    }
+
     pub(super) fn count(&self) -> u64 {
         self.buckets.iter().map(|(_, count)| count).sum()
     }

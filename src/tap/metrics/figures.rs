@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::agent::AgentFigures;
 use super::cells::{Cell, Table};
+use super::pace::Pace;
 use super::words::{KINDS, Transport};
 use crate::core::Method;
 use crate::wire::Side;
@@ -52,6 +53,7 @@ pub(super) struct Passed<C> {
     pub(super) sizes: Table<C, 3>,
     /// Bytes, by who said them and kind.
     pub(super) bytes: Table<C, 2>,
+    pub(super) pace: Pace<C>,
 }
 
 /// What there is to see of a conversation.
@@ -87,6 +89,7 @@ impl<C: Default> Passed<C> {
             messages: Table::new([2, KINDS.len(), Method::ALL.len()]),
             sizes: Table::new([2, KINDS.len(), SIZES.len() + 1]),
             bytes: Table::new([2, KINDS.len()]),
+            pace: Pace::new(),
         }
     }
 }

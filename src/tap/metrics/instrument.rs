@@ -11,7 +11,7 @@ use super::agent::How;
 use super::figures::{Figures, bucket};
 use super::ledger::Ledger;
 use super::rules::Known;
-use super::words::{self, Closing, Outcome, Wrong};
+use super::words::{self, Closing, Decision, Outcome, Wrong};
 use crate::core::{Gist, Method, Note, Said, Session, StopReason, Verdict};
 use crate::tap::{Fact, Sight, Tap};
 use crate::wire::{Flaw, Frame, Kind, Side};
@@ -27,6 +27,8 @@ pub struct Instrument {
     turns: SmallVec<[(Session, Option<Instant>); 2]>,
     /// How many of those wait.
     waiting: usize,
+    /// Rules were at work since the last time the pace was taken.
+    translated: bool,
     /// The agent has answered to initialize.
     ready: bool,
     /// The agent was sent SIGKILL.
@@ -46,6 +48,7 @@ impl Instrument {
             known: Known::default(),
             turns: SmallVec::new(),
             waiting: 0,
+            translated: false,
             ready: false,
             killed: false,
             closing: Closing::Stopped,
@@ -202,6 +205,7 @@ impl Instrument {
             Note::Stopping { signal } => self.killed |= *signal == "SIGKILL",
             Note::AgentExited { exit } => self.figures.agent.exited(*exit, self.killed),
             Note::Translated { side, rules, .. } => {
+                self.translated = true;
                 for rule in rules {
                     self.known.fired(&ledger.rules, *side, rule);
                 }
@@ -214,8 +218,16 @@ impl Instrument {
             } => self
                 .known
                 .happened(&ledger.rules, *side, what.name(), dialect),
+            Note::Denied { method, .. } => self.decided(method, Decision::Denied),
+            Note::Adjusted { method, .. } => self.decided(method, Decision::Adjusted),
             _ => {}
         }
+    }
+
+    fn decided(&self, method: &str, what: Decision) {
+        let method = Method::called(method.as_bytes());
+        let decisions = &self.ledger.decisions;
+        decisions.at([method as usize, what as usize]).add(1);
     }
 
     fn refused(&self, from: Side, flaw: &Flaw) {
@@ -237,7 +249,7 @@ impl Tap for Instrument {
             Sight::Heard(from, frame) => self.count(*from, 0, frame),
             Sight::Said(to, frame) => self.count(*to, 1, frame),
             Sight::Note(note) => self.note(note),
-            Sight::Settled(_) => {}
+            Sight::Opened(_) | Sight::Settled(_) => {}
         }
     }
 
@@ -252,6 +264,15 @@ impl Tap for Instrument {
                 let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
                 self.ledger.paused[*side as usize].add(nanos);
                 self.ledger.pauses[*side as usize].add(1);
+            }
+            Fact::Worked {
+                from,
+                messages,
+                took,
+            } => {
+                let translated = std::mem::take(&mut self.translated);
+                let pace = &self.figures.passed.pace;
+                pace.took(*from as usize, translated, *messages, *took);
             }
             Fact::Over(cause, now) => {
                 self.closing = Closing::of(cause);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::agent::AgentFigures;
@@ -14,9 +14,12 @@ use super::figures::{Figures, Glimpse, Passed};
 use super::instrument::Instrument;
 use super::rules::Rules;
 use super::words::{
-    BOUNDS, CODES, Closing, FAULTS, OUTCOMES, Outcome, Recorded, Rejection, Transport,
+    BOUNDS, CODES, Closing, Decision, FAULTS, Judged, OUTCOMES, Outcome, Proof, Recorded,
+    Rejection, Reloaded, Transport,
 };
 use crate::core::{Method, Note, Verdict};
+use crate::tap::recorder::Tally;
+use crate::tap::traces;
 use crate::wire::Side;
 
 /// Bounds of how long requests take, in seconds.
@@ -43,6 +46,12 @@ pub struct Ledger {
     pub(super) connections: Table<Count, 2>,
     pub(super) closed: Table<Count, 3>,
     pub(super) rejected: Table<Count, 2>,
+    pub(super) attempts: Table<Count, 2>,
+    pub(super) reloads: Table<Count, 1>,
+    /// In seconds since 1970; 0 while there was none.
+    pub(super) reloaded: Count,
+    /// By method.
+    pub(super) decisions: Table<Count, 2>,
     pub(super) lasted: Vec<Histogram>,
     pub(super) requests: Table<Count, 4>,
     pub(super) durations: Vec<Histogram>,
@@ -56,6 +65,8 @@ pub struct Ledger {
     pub(super) paused: [Count; 2],
     pub(super) pauses: [Count; 2],
     pub(super) recordings: Table<Count, 1>,
+    pub(super) tape: Arc<Tally>,
+    pub(super) spans: OnceLock<Arc<traces::Tally>>,
     pub(super) rules: Rules,
     agents: Mutex<BTreeMap<String, Arc<AgentFigures>>>,
     live: Mutex<BTreeMap<u64, Arc<Figures>>>,
@@ -103,6 +114,10 @@ impl Ledger {
             connections: Table::new([2, transports]),
             closed: Table::new([2, transports, Closing::ALL.len()]),
             rejected: Table::new([transports, Rejection::ALL.len()]),
+            attempts: Table::new([Proof::ALL.len(), Judged::ALL.len()]),
+            reloads: Table::new([Reloaded::ALL.len()]),
+            reloaded: Count::default(),
+            decisions: Table::new([methods, Decision::ALL.len()]),
             lasted: histograms(transports, CONVERSATION),
             requests: Table::new([2, methods, OUTCOMES.len(), CODES.len() + 1]),
             durations: histograms(2 * methods * OUTCOMES.len(), REQUEST),
@@ -116,6 +131,8 @@ impl Ledger {
             paused: Default::default(),
             pauses: Default::default(),
             recordings: Table::new([Recorded::ALL.len()]),
+            tape: Arc::default(),
+            spans: OnceLock::new(),
             rules: Rules::default(),
             agents: Mutex::default(),
             live: Mutex::default(),
@@ -157,6 +174,32 @@ impl Ledger {
     /// A client was turned away before it had a conversation.
     pub fn rejected(&self, transport: Transport, why: Rejection) {
         self.rejected.at([transport as usize, why as usize]).add(1);
+    }
+
+    /// A claim was judged at the door.
+    pub fn judged(&self, proof: Proof, how: Judged) {
+        self.attempts.at([proof as usize, how as usize]).add(1);
+    }
+
+    /// The configuration file was to be read again.
+    pub fn reloaded(&self, how: Reloaded) {
+        self.reloads.at([how as usize]).add(1);
+        if how == Reloaded::Taken {
+            let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+            self.reloaded.set(unix.map_or(0, |unix| unix.as_secs()));
+        }
+    }
+
+    /// Shows what becomes of the spans of traces.
+    pub fn count_spans(&self, spans: Arc<traces::Tally>) {
+        // There is one exporter in a process.
+        let _ = self.spans.set(spans);
+    }
+
+    /// Where recorders count what they write.
+    #[must_use]
+    pub fn tape(&self) -> Arc<Tally> {
+        Arc::clone(&self.tape)
     }
 
     /// A recording was begun, or is over.
@@ -220,6 +263,7 @@ impl Ledger {
         for (past, own) in past.bytes.cells().iter().zip(passed.bytes.cells()) {
             past.add(own.get());
         }
+        past.pace.add(&passed.pace);
         for (side, transport) in figures.transports.into_iter().enumerate() {
             let transport = transport as usize;
             for (flow, own) in figures.bytes[side].iter().enumerate() {

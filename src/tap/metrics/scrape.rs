@@ -17,8 +17,8 @@ use super::ledger::{Ledger, duration_at};
 use super::process::Process;
 use super::series::Sheet;
 use super::words::{
-    BOUNDS, CODES, Closing, DIRECTIONS, FAULTS, FLOWS, KINDS, OUTCOMES, Recorded, Rejection, SIDES,
-    Transport, code_name,
+    BOUNDS, CODES, Closing, DIRECTIONS, Decision, FAULTS, FLOWS, Judged, KINDS, OUTCOMES, Proof,
+    Recorded, Rejection, Reloaded, SIDES, SPANS, TRANSLATED, Transport, code_name,
 };
 use crate::core::{Happened, Method, Note, StopReason, ToolKind, Verdict};
 
@@ -43,10 +43,35 @@ impl Ledger {
         sheet.one("start_time_seconds", Some(self.began_unix))?;
         let draining = u64::from(self.draining.load(Relaxed));
         sheet.family("draining", |family| family.count(&[], draining))?;
+        sheet.family("config_reload_total", |family| {
+            Reloaded::ALL.iter().try_for_each(|how| {
+                family.count(&[how.name()], self.reloads.at([*how as usize]).get())
+            })
+        })?;
+        sheet.family("config_last_reload_success_timestamp_seconds", |family| {
+            family.count(&[], self.reloaded.get())
+        })?;
         sheet.family("recordings_total", |family| {
             Recorded::ALL.iter().try_for_each(|how| {
                 family.count(&[how.name()], self.recordings.at([*how as usize]).get())
             })
+        })?;
+        let tape = &self.tape;
+        sheet.family("recording_bytes_total", |family| {
+            family.count(&[], tape.bytes())
+        })?;
+        sheet.family("recording_events_total", |family| {
+            family.count(&[], tape.events())
+        })?;
+        sheet.family("recording_dropped_total", |family| {
+            family.count(&[], tape.dropped())
+        })?;
+        let spans = self.spans.get().map_or([0; 3], |spans| spans.read());
+        sheet.family("trace_spans_total", |family| {
+            SPANS
+                .into_iter()
+                .zip(spans)
+                .try_for_each(|(word, count)| family.count(&[word], count))
         })
     }
 
@@ -94,6 +119,22 @@ impl Ledger {
                     family.count(&[transport.name(), why.name()], count)
                 })
             })
+        })?;
+        sheet.family("auth_attempts_total", |family| {
+            table(
+                &self.attempts,
+                &names(Proof::ALL, Proof::name),
+                &names(Judged::ALL, Judged::name),
+                |labels, count| family.count(labels, count),
+            )
+        })?;
+        sheet.family("policy_decisions_total", |family| {
+            table(
+                &self.decisions,
+                &names(Method::ALL, Method::name),
+                &names(Decision::ALL, Decision::name),
+                |labels, count| family.count(labels, count),
+            )
         })?;
         sheet.family("bytes_total", |family| {
             ends().try_for_each(|(side, transport)| {
@@ -174,6 +215,16 @@ impl Ledger {
                         let took = &self.durations[duration_at(from, *method as usize, outcome)];
                         family.histogram(&[dir, method.name(), name], &took.read())
                     })
+                })
+            })
+        })?;
+        sheet.family("processing_duration_seconds", |family| {
+            each_index(DIRECTIONS, |from, dir| {
+                each_index(TRANSLATED, |translated, word| {
+                    let past = self.past.passed.pace.of(from, translated);
+                    let now = live.iter().map(|one| one.passed.pace.of(from, translated));
+                    let all = now.fold(past, Reading::plus);
+                    family.histogram(&[dir, word], &all)
                 })
             })
         })?;
@@ -409,6 +460,10 @@ fn table(
         }
     }
     Ok(())
+}
+
+fn names<W: Copy>(words: &[W], name: fn(W) -> &'static str) -> Vec<&'static str> {
+    words.iter().map(|word| name(*word)).collect()
 }
 
 fn pairs(names: &[&'static str], counts: &[Count]) -> Vec<(&'static str, u64)> {

@@ -40,6 +40,7 @@ list! {
         WebSocket = "ws",
         Http = "http",
         Elephant = "elephant",
+        AgentConnect = "agent_connect",
         Replay = "replay",
         Other = "other",
     }
@@ -66,8 +67,46 @@ list! {
 }
 
 list! {
+    /// What somebody who came stood on.
+    Proof {
+        Nothing = "none",
+        User = "peercred",
+        Token = "token",
+        Certificate = "mtls",
+    }
+}
+
+list! {
+    /// What became of it.
+    Judged {
+        Admitted = "ok",
+        Refused = "refused",
+    }
+}
+
+list! {
+    /// What became of a configuration file that was to be read again.
+    Reloaded {
+        Taken = "ok",
+        Refused = "error",
+    }
+}
+
+list! {
+    /// What the border between two machines did to a message.
+    Decision {
+        Denied = "denied",
+        Adjusted = "adjusted",
+    }
+}
+
+list! {
     /// Why somebody was turned away at the door.
     Rejection {
+        Auth = "auth",
+        Origin = "origin",
+        Host = "host",
+        Tls = "tls",
         Limit = "limit",
         Timeout = "timeout",
         Draining = "draining",
@@ -89,6 +128,7 @@ impl Transport {
             "ws" | "wss" => Self::WebSocket,
             "http" | "https" => Self::Http,
             "elephant+http" | "elephant+https" => Self::Elephant,
+            "agent-connect+http" | "agent-connect+https" => Self::AgentConnect,
             "replay" => Self::Replay,
             _ => Self::Other,
         }
@@ -129,6 +169,12 @@ pub(super) const DIRECTIONS: [&str; 2] = ["to_agent", "to_client"];
 
 /// Received, and sent.
 pub(super) const FLOWS: [&str; 2] = ["received", "sent"];
+
+/// What became of spans, as `traces::Tally` has it.
+pub(super) const SPANS: [&str; 3] = ["exported", "failed", "dropped"];
+
+/// Whether rules of a dialect were at work.
+pub(super) const TRANSLATED: [&str; 2] = ["no", "yes"];
 
 pub(super) const KINDS: [&str; 3] = ["request", "notification", "response"];
 

@@ -57,6 +57,7 @@ impl Desk {
     pub fn open(self: &Arc<Self>, plan: Plan) -> io::Result<(Recorder, Remarks)> {
         let began = Instant::now();
         let policy = plan.policy;
+        let tally = Arc::clone(&plan.tally);
         let queue = Arc::new(Queue::new(Work::begin(plan, began)?));
         let mut tray = self.lock();
         tray.all.retain(|queue| queue.strong_count() > 0);
@@ -67,6 +68,7 @@ impl Desk {
             desk: Arc::clone(self),
             policy,
             began,
+            tally,
         };
         Ok((Recorder::new(remarks.clone()), remarks))
     }

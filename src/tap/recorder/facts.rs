@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 use smallvec::SmallVec;
 
 use crate::recording::MessageKind;
-use crate::wire::{Envelope, Id, Kind, Outlined, Side};
+use crate::wire::{Envelope, Id, IdAt, Kind, Outlined, Side, Span};
 
 /// Requests remembered for one asker at one edge before answered ones are forgotten.
 const REMEMBERED: usize = 1 << 10;
@@ -23,6 +23,16 @@ const BOUND: usize = 1 << 15;
 pub(super) struct Ledger {
     open: [[HashMap<SmallVec<[u8; 24]>, Asked>; 2]; 2],
     session: Finder<'static>,
+}
+
+/// What a message tells of itself, and where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    pub(super) kind: MessageKind,
+    pub(super) id: IdAt,
+    pub(super) method: Option<Span>,
+    /// The text of its body's member `sessionId`, as it stands in JSON.
+    pub(super) session: Option<Span>,
 }
 
 /// A request.
@@ -66,23 +76,54 @@ impl Ledger {
         Some(asked.clone())
     }
 
-    /// The session a message is about: the text of its body's member `sessionId`, as it stands in
-    /// JSON.
-    pub(super) fn session<'a>(&self, envelope: &Envelope, text: &'a [u8]) -> Option<&'a [u8]> {
-        let value = match &envelope.outline {
-            Some(outline) => {
-                let member = |member: &Outlined| member.is_called("sessionId", text);
-                outline.members().find(member)?.value.of(text)
-            }
-            None => {
-                let body = envelope.body?.of(text);
-                self.session.find(body)?;
-                let members = crate::recording::members;
-                let (_, at) = members(body).find(|(name, _)| *name == b"sessionId")?;
-                &body[at]
-            }
+    /// What a message tells, however long one has to look for it.
+    pub(super) fn read(&self, envelope: &Envelope, text: &[u8]) -> Told {
+        Told::of(envelope, text).unwrap_or_else(|| {
+            let session = envelope.body.and_then(|body| {
+                self.session.find(body.of(text))?;
+                let mut members = crate::recording::members(body.of(text));
+                let (_, at) = members.find(|(name, _)| *name == b"sessionId")?;
+                let place = |at: usize| u32::try_from(at).ok().map(|at| body.start + at);
+                inner(
+                    Span {
+                        start: place(at.start)?,
+                        end: place(at.end)?,
+                    },
+                    text,
+                )
+            });
+            Told::with(envelope, session)
+        })
+    }
+}
+
+impl Told {
+    /// What an envelope tells without another look at its message; `None` when that takes one.
+    pub(super) fn of(envelope: &Envelope, text: &[u8]) -> Option<Self> {
+        let session = match (&envelope.outline, envelope.body) {
+            (Some(outline), _) => outline
+                .members()
+                .find(|member: &Outlined| member.is_called("sessionId", text))
+                .and_then(|member| inner(member.value, text)),
+            (None, Some(body)) if body.of(text).starts_with(b"{") => return None,
+            (None, _) => None,
         };
-        value.strip_prefix(b"\"")?.strip_suffix(b"\"")
+        Some(Self::with(envelope, session))
+    }
+
+    const fn with(envelope: &Envelope, session: Option<Span>) -> Self {
+        let kind = match envelope.kind {
+            Kind::Request => MessageKind::Request,
+            Kind::Notification => MessageKind::Notification,
+            Kind::Result => MessageKind::Result,
+            Kind::Error => MessageKind::Error,
+        };
+        Self {
+            kind,
+            id: envelope.id,
+            method: envelope.method,
+            session,
+        }
     }
 }
 
@@ -97,12 +138,12 @@ impl Asked {
     }
 }
 
-/// What a message is.
-pub(super) const fn kind(envelope: &Envelope) -> MessageKind {
-    match envelope.kind {
-        Kind::Request => MessageKind::Request,
-        Kind::Notification => MessageKind::Notification,
-        Kind::Result => MessageKind::Result,
-        Kind::Error => MessageKind::Error,
-    }
+/// What stands between the quotes of a string.
+fn inner(value: Span, text: &[u8]) -> Option<Span> {
+    let string = value.of(text);
+    let quoted = string.len() >= 2 && string.starts_with(b"\"") && string.ends_with(b"\"");
+    quoted.then_some(Span {
+        start: value.start + 1,
+        end: value.end - 1,
+    })
 }

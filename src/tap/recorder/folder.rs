@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use crate::recording::{PACKED, PLAIN, pack, write::calendar};
+use crate::recording::{PACKED, PLAIN, calendar, pack};
 
 /// Segments that may wait to be packed. Beyond it: they stay as they are.
 const WAITING: usize = 64;

@@ -20,11 +20,13 @@ mod folder;
 mod queue;
 mod scribe;
 mod segment;
+mod tally;
 mod tap;
 mod work;
 
 pub use desk::Desk;
 pub use folder::{Folder, Place, create, wishes};
 pub use queue::Policy;
+pub use tally::Tally;
 pub use tap::{Recorder, Remarks};
 pub use work::{Outcome, Plan};

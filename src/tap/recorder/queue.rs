@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use super::facts::Told;
 use super::work::Work;
 use crate::recording::What;
 use crate::wire::{Frame, Side};
@@ -84,8 +85,8 @@ pub(super) struct Entry {
 
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// A side said this. They are numbered from 0.
-    Heard(Side, Kept),
+    /// A side said this, and this is known of it. They are numbered from 0.
+    Heard(Side, Kept, Option<Told>),
     /// This was said to a side, because of something else that was heard, if so.
     Said(Side, Option<Box<Origin>>, Kept),
     /// These were passed on to a side.
@@ -120,6 +121,29 @@ pub(super) struct Run {
     pub(super) count: u64,
     /// The place of the last one among all that its side said.
     pub(super) place: u64,
+}
+
+impl Run {
+    /// The frame `n` alone, at `place` among all its side has said.
+    pub(super) const fn of(n: u64, place: u64) -> Self {
+        Self {
+            first: n,
+            last: n,
+            count: 1,
+            place,
+        }
+    }
+
+    /// Takes in a run that follows this one; `false` when it does not.
+    pub(super) const fn goes_on(&mut self, next: Self) -> bool {
+        let follows = self.place + next.count == next.place;
+        if follows {
+            self.last = next.last;
+            self.place = next.place;
+            self.count += next.count;
+        }
+        follows
+    }
 }
 
 impl Queue {
@@ -168,26 +192,13 @@ impl Batch {
         }
     }
 
-    /// Takes down that the frame `n`, at `place` among all its side has said, went on to `to`.
-    pub(super) fn pass(&mut self, to: Side, n: u64, place: u64, at: u64) {
-        match &mut self.passed[to as usize] {
-            Some(run) if run.place + 1 == place => {
-                run.last = n;
-                run.place = place;
-                run.count += 1;
-            }
-            other => {
-                let new = Run {
-                    first: n,
-                    last: n,
-                    count: 1,
-                    place,
-                };
-                if let Some(run) = other.replace(new) {
-                    let seen = Seen::Passed(to, run);
-                    self.entries.push(Entry { at, seen });
-                }
-            }
+    /// Takes down that a run of frames went on to `to`.
+    pub(super) fn pass(&mut self, to: Side, run: Run, at: u64) {
+        let last = &mut self.passed[to as usize];
+        let gone_on = last.as_mut().is_some_and(|last| last.goes_on(run));
+        if !gone_on && let Some(run) = last.replace(run) {
+            let seen = Seen::Passed(to, run);
+            self.entries.push(Entry { at, seen });
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::facts::{Asked, Ledger, kind};
+use super::facts::{Asked, Ledger, Told};
 use super::queue::{Batch, Entry, Origin, Run, Seen};
 use crate::recording::redact::{Mode, Redactor};
 use crate::recording::write::{self, Facts, Kept, Stamp};
@@ -104,12 +104,12 @@ impl Scribe {
     pub(super) fn entry(&mut self, batch: &Batch, entry: Entry) {
         let Entry { at, seen } = entry;
         match seen {
-            Seen::Heard(from, kept) => {
-                self.frame(at, from, from.other(), None, batch.frame(&kept));
+            Seen::Heard(from, kept, told) => {
+                self.frame(at, from, from.other(), None, told, batch.frame(&kept));
                 self.heard.push_back(self.n);
             }
             Seen::Said(to, origin, kept) => {
-                self.frame(at, to, to, origin.as_deref(), batch.frame(&kept));
+                self.frame(at, to, to, origin.as_deref(), None, batch.frame(&kept));
             }
             Seen::Passed(to, run) => self.pass(at, to, run),
             Seen::Event(what, cause) => self.happened(at, *what, cause),
@@ -172,50 +172,58 @@ impl Scribe {
         }
     }
 
-    /// Adds a frame.
-    fn frame(&mut self, t: u64, hop: Side, to: Side, origin: Option<&Origin>, text: &[u8]) {
+    /// Adds a frame, of which more or less is known.
+    fn frame(
+        &mut self,
+        t: u64,
+        hop: Side,
+        to: Side,
+        origin: Option<&Origin>,
+        told: Option<Told>,
+        text: &[u8],
+    ) {
         let stamp = self.stamp(t);
         let mut facts = Facts::new(hop, to);
         if let Some(origin) = origin {
             facts.of = self.number(origin.n);
             facts.rules = &origin.rules;
         }
-        let Shape::One(envelope) = scan_text(text, &self.limits) else {
+        let Some(told) = told.or_else(|| self.read(text)) else {
             return self.odd(stamp, facts, text);
         };
         // As it was, whatever redaction makes of it.
-        let id = envelope.id.of(text);
-        let asked = match kind(&envelope) {
+        let id = told.id.of(text);
+        let asked = match told.kind {
             MessageKind::Result | MessageKind::Error => self.ledger.answer(hop, to, id),
             _ => None,
         };
-        self.alarmed |= kind(&envelope) == MessageKind::Error;
+        self.alarmed |= told.kind == MessageKind::Error;
         let method = asked.as_ref().map(|asked| &*asked.method);
         let redacted = self.redactor.json(text, method);
-        let (text, envelope, places) = match &redacted {
-            Some(redacted) => match scan_text(&redacted.text, &self.limits) {
-                Shape::One(envelope) => (&redacted.text[..], envelope, &redacted.places[..]),
+        let (text, told, places) = match &redacted {
+            Some(redacted) => match self.read(&redacted.text) {
+                Some(told) => (&redacted.text[..], told, &redacted.places[..]),
                 // Which cannot be; better nothing than a secret.
-                _ => {
+                None => {
                     let kept = Kept::Not(text.len() as u64);
                     return write::frame(&mut self.out, stamp, &facts, kept);
                 }
             },
-            None => (text, envelope, &[][..]),
+            None => (text, told, &[][..]),
         };
-        let session = self.ledger.session(&envelope, text);
-        facts.kind = Some(kind(&envelope));
-        facts.id = match envelope.id.of(text) {
+        let session = told.session.map(|span| span.of(text));
+        facts.kind = Some(told.kind);
+        facts.id = match told.id.of(text) {
             Id::Absent => None,
             Id::Null => Some(b"null"),
             Id::Number(id) | Id::String(id) => Some(id),
         };
-        facts.method = envelope.method.map(|span| span.of(text)).or(method);
+        facts.method = told.method.map(|span| span.of(text)).or(method);
         facts.session =
             session.or_else(|| asked.as_ref().and_then(|asked| asked.session.as_deref()));
         facts.answers = asked.as_ref().map(|asked| asked.n);
         facts.redacted = places;
-        if facts.kind == Some(MessageKind::Request) {
+        if told.kind == MessageKind::Request {
             let asked = Asked::new(stamp.n, facts.method.unwrap_or_default(), session);
             self.ledger.ask(hop, to.other(), id, asked);
         }
@@ -231,6 +239,14 @@ impl Scribe {
             _ => Kept::Any(text),
         };
         write::frame(&mut self.out, stamp, &facts, kept);
+    }
+
+    /// What a text tells, if it is a message.
+    fn read(&self, text: &[u8]) -> Option<Told> {
+        match scan_text(text, &self.limits) {
+            Shape::One(envelope) => Some(self.ledger.read(&envelope, text)),
+            _ => None,
+        }
     }
 
     /// Adds a frame that is no message.

@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use super::desk::Desk;
-use super::queue::{Entry, Origin, Policy, Queue, Seen};
+use super::facts::Told;
+use super::queue::{Batch, Entry, Origin, Policy, Queue, Run, Seen};
+use super::tally::Tally;
 use crate::core::Note;
 use crate::recording::{Body, What};
 use crate::tap::{Sight, Tap};
@@ -23,12 +25,18 @@ pub struct Recorder {
     next: u64,
     /// How many each side has said.
     heard: [u64; 2],
-    /// What was heard last, until all it led to is known.
+    /// What was heard last, until more is known of it.
+    fresh: Option<Fresh>,
+    /// The same, until all it led to is known.
     cause: Option<Led>,
     /// What led to the frames that wait, by the side they wait for.
     lanes: [VecDeque<Option<Led>>; 2],
     /// The rules that worked on what was heard last.
     rules: Vec<String>,
+    /// Frames passed on unchanged that the queue does not know of yet, by side.
+    passed: [Option<Run>; 2],
+    /// What the clock shows, as long as this turn lasts.
+    now: Option<u64>,
     /// Events and bytes that were left out since the last one that was not.
     lost: (u64, u64),
     /// The desk was found to be behind, and may still be.
@@ -42,6 +50,7 @@ pub struct Remarks {
     pub(super) desk: Arc<Desk>,
     pub(super) policy: Policy,
     pub(super) began: Instant,
+    pub(super) tally: Arc<Tally>,
 }
 
 /// What led to a frame. Without it, the frame is the relay's own.
@@ -51,6 +60,14 @@ enum Led {
     /// By something that was left out, and so is what it led to: alone it would look like the
     /// relay's own.
     ByLost,
+}
+
+/// A frame that was just heard.
+#[derive(Debug)]
+struct Fresh {
+    from: Side,
+    frame: Frame,
+    told: Option<Told>,
 }
 
 /// A frame that was heard.
@@ -68,18 +85,27 @@ impl Recorder {
             remarks,
             next: 0,
             heard: [0; 2],
+            fresh: None,
             cause: None,
             lanes: Default::default(),
             rules: Vec::new(),
+            passed: [None; 2],
+            now: None,
             lost: (0, 0),
             behind: false,
         }
     }
 
-    fn hear(&mut self, from: Side, frame: &Frame) {
+    /// Puts away what was heard last, of which nothing more will be known.
+    fn keep(&mut self) {
+        let Some(Fresh { from, frame, told }) = self.fresh.take() else {
+            return;
+        };
         let place = self.heard[from as usize];
         self.heard[from as usize] += 1;
-        let kept = self.push(frame.len(), |batch| Seen::Heard(from, batch.keep(frame)));
+        let kept = self.push(frame.len(), |batch| {
+            Seen::Heard(from, batch.keep(&frame), told)
+        });
         if !kept {
             self.cause = Some(Led::ByLost);
             return;
@@ -87,7 +113,7 @@ impl Recorder {
         self.cause = Some(Led::By(Cause {
             n: self.next,
             place,
-            frame: frame.clone(),
+            frame,
             rules: Vec::new(),
         }));
         self.next += 1;
@@ -105,17 +131,14 @@ impl Recorder {
         };
         let (own, other) = (cause.frame.as_bytes(), frame.as_bytes());
         if own.as_ptr() == other.as_ptr() && own.len() == other.len() {
-            let oldest = self.oldest();
-            let at = || self.remarks.now();
-            let mut state = self.remarks.queue.lock();
-            if !state.broken {
-                let time = state.batch.passed[to as usize]
-                    .is_some_and(|run| run.place + 1 != cause.place)
-                    .then(at);
-                let time = time.unwrap_or_else(|| state.batch.entries.last().map_or(0, |e| e.at));
-                state.batch.pass(to, cause.n, cause.place, time);
-                state.batch.oldest = oldest.min(cause.n);
-                self.remarks.list(state);
+            let run = Run::of(cause.n, cause.place);
+            let passed = &mut self.passed[to as usize];
+            if !passed.as_mut().is_some_and(|passed| passed.goes_on(run)) {
+                let before = std::mem::take(&mut self.passed);
+                self.passed[to as usize] = Some(run);
+                if before.iter().any(Option::is_some) {
+                    self.hand_on(before);
+                }
             }
             return;
         }
@@ -184,12 +207,35 @@ impl Recorder {
         }
     }
 
+    /// Tells the queue what was passed on, and what nobody will refer to any more.
+    fn hand_on(&mut self, passed: [Option<Run>; 2]) {
+        let (at, oldest) = (self.now(), self.oldest());
+        let mut state = self.remarks.queue.lock();
+        if !state.broken {
+            for (to, run) in [Side::Client, Side::Agent].into_iter().zip(passed) {
+                if let Some(run) = run {
+                    state.batch.pass(to, run, at);
+                }
+            }
+            state.batch.oldest = oldest;
+            if !state.batch.is_empty() {
+                self.remarks.list(state);
+            }
+        }
+    }
+
+    /// What the clock shows. It is looked at once in a turn, which costs as much as to copy a
+    /// message.
+    fn now(&mut self) -> u64 {
+        *self.now.get_or_insert_with(|| self.remarks.now())
+    }
+
     /// Puts something into the queue; `false` when it was left out.
-    fn push(&mut self, bytes: usize, what: impl FnOnce(&mut super::queue::Batch) -> Seen) -> bool {
-        let at = self.remarks.now();
-        let oldest = self.oldest();
+    fn push(&mut self, bytes: usize, what: impl FnOnce(&mut Batch) -> Seen) -> bool {
+        let at = self.now();
         let mut state = self.remarks.queue.lock();
         if state.broken {
+            self.remarks.tally.left_out();
             return false;
         }
         let room = state.batch.has_room();
@@ -207,13 +253,13 @@ impl Recorder {
         }
         let seen = what(&mut state.batch);
         state.batch.entries.push(Entry { at, seen });
-        state.batch.oldest = oldest;
         self.remarks.list(state);
         true
     }
 
     /// Counts what is not recorded.
-    const fn leave_out(&mut self, bytes: usize) {
+    fn leave_out(&mut self, bytes: usize) {
+        self.remarks.tally.left_out();
         self.lost.0 += 1;
         self.lost.1 += bytes as u64;
     }
@@ -223,7 +269,8 @@ impl Recorder {
         let first = |lane: &VecDeque<Option<Led>>| lane.iter().flatten().find_map(Led::number);
         let waiting = self.lanes.iter().filter_map(first);
         let waiting = waiting.chain(self.cause.as_ref().and_then(Led::number));
-        waiting.min().unwrap_or(self.next)
+        let passed = self.passed.iter().flatten().map(|run| run.first);
+        waiting.chain(passed).min().unwrap_or(self.next)
     }
 }
 
@@ -240,10 +287,43 @@ impl Led {
 impl Tap for Recorder {
     fn see(&mut self, sight: &Sight<'_>) {
         match sight {
-            Sight::Heard(from, frame) => self.hear(*from, frame),
-            Sight::Said(to, frame) => self.say(*to, frame),
-            Sight::Note(note) => self.note(note),
-            Sight::Settled(waiting) => self.settle(*waiting),
+            Sight::Heard(from, frame) => {
+                self.keep();
+                self.fresh = Some(Fresh {
+                    from: *from,
+                    frame: (*frame).clone(),
+                    told: None,
+                });
+            }
+            Sight::Opened(envelope) => {
+                if let Some(fresh) = &mut self.fresh {
+                    fresh.told = Told::of(envelope, fresh.frame.as_bytes());
+                }
+            }
+            Sight::Said(to, frame) => {
+                self.keep();
+                self.say(*to, frame);
+            }
+            Sight::Note(note) => {
+                self.keep();
+                self.note(note);
+            }
+            Sight::Settled(waiting) => {
+                self.keep();
+                self.settle(*waiting);
+            }
+        }
+    }
+
+    fn wants_envelopes(&self) -> bool {
+        true
+    }
+
+    fn rest(&mut self) {
+        let passed = std::mem::take(&mut self.passed);
+        if self.now.is_some() || passed.iter().any(Option::is_some) {
+            self.hand_on(passed);
+            self.now = None;
         }
     }
 
@@ -267,6 +347,9 @@ impl Tap for Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
+        self.keep();
+        let passed = std::mem::take(&mut self.passed);
+        self.hand_on(passed);
         let (events, bytes) = self.lost;
         let at = self.remarks.now();
         let mut state = self.remarks.queue.lock();
