@@ -33,10 +33,16 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// The agent that answers so. `named` is its name by configuration; `base` is where we are
-    /// reached, without a slash at the end.
+    /// The agent that answers so; `null` is one that has not answered. `named` and `about` are its
+    /// name and its description by configuration; `base` is where we are reached, without a slash at
+    /// the end.
     #[must_use]
-    pub fn introduced(named: Option<&str>, initialized: &Value, base: &str) -> Self {
+    pub fn introduced(
+        named: Option<&str>,
+        about: Option<&str>,
+        initialized: &Value,
+        base: &str,
+    ) -> Self {
         let told = |pointer: &str| Some(initialized.pointer(pointer)?.as_str()?.to_owned());
         let own = told("/agentInfo/name").filter(|name| !name.is_empty());
         let name = named.map(str::to_owned).or(own);
@@ -49,7 +55,11 @@ impl Agent {
             .filter_map(|method| Some(method.get("id")?.as_str()?.to_owned()))
             .collect();
         let title = told("/agentInfo/title").filter(|title| *title != name);
-        let mut about = title.map_or_else(|| ABOUT.to_owned(), |title| format!("{title}. {ABOUT}"));
+        let mut about = match (about, title) {
+            (Some(about), _) => about.to_owned(),
+            (None, Some(title)) => format!("{title}. {ABOUT}"),
+            (None, None) => ABOUT.to_owned(),
+        };
         if !logins.is_empty() {
             about.push_str(&format!(". Ways to log in: {}", logins.join(", ")));
         }
@@ -168,10 +178,7 @@ impl Agent {
                     "callbacks": true,
                     "streaming": { "values": true, "custom": true },
                 },
-                "input": { "type": "object", "properties": {
-                    "messages": { "type": "array" },
-                    "prompt": { "type": "array" },
-                } },
+                "input": self.input(),
                 "output": { "type": "object", "properties": {
                     "messages": { "type": "array" },
                     "stopReason": { "type": "string" },
@@ -189,6 +196,48 @@ impl Agent {
                 "interrupts": interrupts,
             },
         })
+    }
+
+    /// The schema of its input: messages or a prompt, made of the blocks it says it takes.
+    fn input(&self) -> Value {
+        let blocks = json!({ "type": "array", "items": { "anyOf": self.blocks() } });
+        let content = json!({ "anyOf": [{ "type": "string" }, blocks] });
+        let message = json!({
+            "type": "object",
+            "properties": { "role": { "type": "string" }, "content": content },
+            "required": ["role", "content"],
+        });
+        json!({ "type": "object", "properties": {
+            "messages": { "type": "array", "items": message },
+            "prompt": blocks,
+        } })
+    }
+
+    /// The content blocks of ACP that it takes. Texts and links are for all agents.
+    fn blocks(&self) -> Vec<Value> {
+        let block = |kind: &str, members: &[&str]| {
+            let mut properties = json!({ "type": { "const": kind } });
+            for name in members {
+                properties[*name] = json!({ "type": "string" });
+            }
+            let required: Vec<&str> = ["type"].iter().chain(members).copied().collect();
+            json!({ "type": "object", "properties": properties, "required": required })
+        };
+        let mut blocks = vec![
+            block("text", &["text"]),
+            block("resource_link", &["uri", "name"]),
+        ];
+        for kind in ["image", "audio"] {
+            if self.has(&format!("/promptCapabilities/{kind}")) {
+                blocks.push(block(kind, &["data", "mimeType"]));
+            }
+        }
+        if self.has("/promptCapabilities/embeddedContext") {
+            let mut embedded = block("resource", &[]);
+            embedded["properties"]["resource"] = json!({ "type": "object" });
+            blocks.push(embedded);
+        }
+        blocks
     }
 
     fn metadata(&self) -> Value {
@@ -210,7 +259,7 @@ mod tests {
             "agentCapabilities": { "loadSession": true, "sessionCapabilities": { "close": {}, "fork": null } },
             "authMethods": [{ "id": "login", "name": "Log in" }],
         });
-        let agent = Agent::introduced(None, &initialized, "http://here");
+        let agent = Agent::introduced(None, None, &initialized, "http://here");
         assert_eq!(agent.name, "claude-agent");
         assert_eq!(agent.revives_with(), Some("session/load"));
         assert!(agent.offers("close") && !agent.offers("fork") && !agent.offers("list"));
@@ -225,8 +274,34 @@ mod tests {
             )
         );
         assert_ne!(
-            Agent::introduced(Some("mine"), &initialized, "").id,
+            Agent::introduced(Some("mine"), None, &initialized, "").id,
             agent.id
+        );
+    }
+
+    #[test]
+    fn it_takes_the_blocks_that_it_says_it_takes() {
+        let kinds = |capabilities: Value| -> Vec<String> {
+            let initialized =
+                json!({ "agentCapabilities": { "promptCapabilities": capabilities } });
+            let agent = Agent::introduced(Some("a"), Some("Ours"), &initialized, "");
+            let descriptor = agent.descriptor(false);
+            assert_eq!(descriptor["metadata"]["description"], "Ours");
+            let input = &descriptor["specs"]["input"]["properties"];
+            let blocks = input["prompt"]["items"]["anyOf"]
+                .as_array()
+                .expect("blocks");
+            let kind = |block: &Value| {
+                block["properties"]["type"]["const"]
+                    .as_str()
+                    .map(str::to_owned)
+            };
+            blocks.iter().filter_map(kind).collect()
+        };
+        assert_eq!(kinds(json!({ "image": false })), ["text", "resource_link"]);
+        assert_eq!(
+            kinds(json!({ "image": true, "embeddedContext": true })),
+            ["text", "resource_link", "image", "resource"]
         );
     }
 }

@@ -3,8 +3,8 @@
 //! Agent Connect is REST: agents, threads, and runs that are polled, waited for or streamed. A
 //! `thread` is an ACP session, a `run` is a turn. [`route`] and [`wish`] read what a client wants, in
 //! both generations of the protocol; [`say`] is what the agent is told for it, [`fold`] what its
-//! updates come to, [`interrupt`] what becomes of its questions; [`record`] is what is kept of a run
-//! and a thread, and how it is shown; [`agent`] is the descriptor, [`openapi`] the document that
+//! updates come to and [`past`] which of them are older than the turn, [`interrupt`] what becomes of
+//! its questions; [`record`] is what is kept of a run and a thread, and how it is shown; [`agent`] is the descriptor, [`openapi`] the document that
 //! describes all of it. No I/O and no clock. Not here: HTTP, the database, and when anything happens
 //! (see `transport::agent_connect`).
 //!
@@ -29,6 +29,7 @@ pub mod wish;
 pub mod search;
 pub mod say;
 pub mod fold;
+pub mod past;
 pub mod interrupt;
 pub mod record;
 pub mod agent;

@@ -6,14 +6,14 @@ use super::fault::Fault;
 use super::uuid::Uuid;
 
 /// What is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Agents, looked for.
     SearchAgents,
     /// One agent.
-    Agent(Uuid),
+    Agent(Named),
     /// What one agent can do; its manifest, in the generation before.
-    Descriptor(Uuid),
+    Descriptor(Named),
     /// A new thread.
     MakeThread,
     /// Threads, looked for.
@@ -40,6 +40,15 @@ pub enum Route {
     Run(Option<Uuid>, Uuid, Deed),
     /// The OpenAPI document.
     Document,
+}
+
+/// How a path names an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// By its id.
+    Id(Uuid),
+    /// By what the configuration calls it.
+    Name(String),
 }
 
 /// What is answered when a run is started.
@@ -83,6 +92,12 @@ pub enum Lost {
     Method(&'static str),
 }
 
+impl Named {
+    fn read(text: &str) -> Self {
+        Uuid::read(text).map_or_else(|| Self::Name(text.to_owned()), Self::Id)
+    }
+}
+
 /// Finds what a request wants. `path` is what follows the path that is listened at.
 ///
 /// # Errors
@@ -92,7 +107,6 @@ pub fn find(method: &str, path: &str) -> Result<Route, Lost> {
     let uuid = |text: &str, what: &'static str| {
         Uuid::read(text).ok_or_else(|| Lost::Unknown(Fault::unknown(what)))
     };
-    let agent = |text| uuid(text, "there is no such agent");
     let thread = |text| uuid(text, "there is no such thread");
     let run = |text| uuid(text, "there is no such run");
     let only = |wanted: &'static str, route: Route| {
@@ -106,9 +120,9 @@ pub fn find(method: &str, path: &str) -> Result<Route, Lost> {
         ["openapi.json"] => only("GET", Route::Document),
         ["agents", "search"] => only("POST", Route::SearchAgents),
         ["agents", "agent", id, "manifest"] | ["agents", id, "manifest" | "descriptor"] => {
-            only("GET", Route::Descriptor(agent(id)?))
+            only("GET", Route::Descriptor(Named::read(id)))
         }
-        ["agents", id] => only("GET", Route::Agent(agent(id)?)),
+        ["agents", id] => only("GET", Route::Agent(Named::read(id))),
         ["threads"] => only("POST", Route::MakeThread),
         ["threads", "search"] => only("POST", Route::SearchThreads),
         ["threads", id] => match method {
@@ -191,17 +205,22 @@ mod tests {
             (
                 "GET",
                 format!("/agents/agent/{id}/manifest"),
-                Route::Descriptor(uuid),
+                Route::Descriptor(Named::Id(uuid)),
             ),
             (
                 "GET",
                 format!("/agents/{id}/manifest"),
-                Route::Descriptor(uuid),
+                Route::Descriptor(Named::Id(uuid)),
             ),
             (
                 "GET",
                 format!("/agents/{id}/descriptor"),
-                Route::Descriptor(uuid),
+                Route::Descriptor(Named::Id(uuid)),
+            ),
+            (
+                "GET",
+                "/agents/goose".to_owned(),
+                Route::Agent(Named::Name("goose".to_owned())),
             ),
             ("POST", "/runs".to_owned(), Route::Start(None, Then::Show)),
             (
@@ -224,7 +243,7 @@ mod tests {
             assert_eq!(find(method, &path), Ok(route), "{method} {path}");
         }
         assert_eq!(find("PUT", "/runs"), Err(Lost::Method("POST")));
-        for path in ["/", "/agents/x", "/runs/x/y/z", "/nothing"] {
+        for path in ["/", "/agents/x/y", "/runs/x/y/z", "/nothing"] {
             assert!(matches!(find("GET", path), Err(Lost::Unknown(_))), "{path}");
         }
     }

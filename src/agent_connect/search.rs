@@ -12,6 +12,9 @@ use super::uuid::Uuid;
 /// The states of a thread, as they are shown.
 pub const THREAD_STATES: [&str; 4] = ["idle", "busy", "interrupted", "error"];
 
+/// The greatest `offset`. Beyond it doubles leave numbers out, which is how JSON is read by many.
+pub const MOST_PASSED_OVER: u64 = 8_999_999_999_999_999;
+
 /// Which part of what is found is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
@@ -75,6 +78,11 @@ impl Page {
         let limit = limit.unwrap_or(10);
         if !(1..=1000).contains(&limit) {
             return Err(Fault::invalid("\"limit\" must be a number from 1 to 1000"));
+        }
+        if offset.is_some_and(|offset| offset > MOST_PASSED_OVER) {
+            return Err(Fault::invalid(format!(
+                "\"offset\" must be a number from 0 to {MOST_PASSED_OVER}"
+            )));
         }
         let whole = |number| usize::try_from(number).unwrap_or(usize::MAX);
         Ok(Self {

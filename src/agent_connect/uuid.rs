@@ -25,10 +25,19 @@ impl Uuid {
     /// The one of an agent's name (version 5): the same wherever and whenever it is asked for.
     #[must_use]
     pub fn of_agent(name: &str) -> Self {
+        Self::of_url(&format!("acp-relay:agent:{name}"))
+    }
+
+    /// The one of an agent's session that was not begun as a thread.
+    #[must_use]
+    pub fn of_session(agent: Self, session: &str) -> Self {
+        Self::of_url(&format!("acp-relay:session:{agent}:{session}"))
+    }
+
+    fn of_url(url: &str) -> Self {
         let mut digest = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
         digest.update(&URLS);
-        digest.update(b"acp-relay:agent:");
-        digest.update(name.as_bytes());
+        digest.update(url.as_bytes());
         let digest = digest.finish();
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&digest.as_ref()[..16]);

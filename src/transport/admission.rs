@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::{Link, LinkError, OpenError, OpenErrorKind, Setup};
-use crate::guard::{Denial, Principal};
+use crate::guard::{Denial, Principal, Turned};
 use crate::wire::reply::{self, Reason};
 use crate::wire::{Farewell, Id};
 
@@ -22,8 +22,9 @@ pub(super) fn settle(
     judged: Result<Arc<Principal>, Denial>,
     mut link: Link,
     setup: &Setup,
+    scheme: &'static str,
 ) -> impl Future<Output = Result<Link, OpenError>> + Send + use<> {
-    let unlike = setup.gate.user_name();
+    let gate = setup.gate.clone();
     async move {
         match judged {
             Ok(principal) => {
@@ -31,6 +32,8 @@ pub(super) fn settle(
                 Ok(link)
             }
             Err(_) => {
+                gate.turned_away(scheme, Turned::Auth);
+                let unlike = gate.user_name();
                 let what = format!("it is not known to be a program of the user {unlike}");
                 let fault = OpenError::new(OpenErrorKind::Forbidden, &link.peer.name, what)
                     .with_remedy("Let it come over http:// or ws:// with a token");

@@ -49,6 +49,8 @@ pub enum PeerKind {
     Parent,
     /// A process we started; we see its exit.
     Child,
+    /// A recording as its agent. What it says was said before, slips and all.
+    Played,
     /// Anything else.
     Remote,
 }

@@ -7,6 +7,7 @@ mod admission;
 mod agent_connect;
 mod certificate;
 mod endpoint;
+mod errand;
 mod failure;
 mod greeting;
 pub mod http;
@@ -29,8 +30,10 @@ pub mod websocket;
 mod workers;
 
 pub use crate::wire::{Exit, Farewell};
-pub use agent_connect::AgentConnect;
+pub use agent_connect::{AgentConnect, Offer};
+pub use certificate::check_certificates;
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
+pub use errand::errand;
 pub use greeting::Greeting;
 pub use inherited::Inherited;
 pub use link::{Ear, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
@@ -40,4 +43,5 @@ pub use open::{
 };
 pub use pin::Pin;
 pub use process::Launch;
+pub use unix::{SocketFile, bind_unix};
 pub use workers::{Worker, Workers};

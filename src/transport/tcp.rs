@@ -117,7 +117,7 @@ impl Listener for Bound {
             let finish = Box::pin(async move {
                 let stream = TcpStream::from_std(stream)
                     .map_err(|source| failure::not_taken(&name, &source))?;
-                admission::settle(judged, link(stream, name, &setup), &setup).await
+                admission::settle(judged, link(stream, name, &setup), &setup, "tcp").await
             });
             Some(Ok(Arrival {
                 from,

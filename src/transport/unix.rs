@@ -50,7 +50,8 @@ struct Bound {
 }
 
 /// The file of a bound socket, removed with it unless somebody has put another one there.
-struct SocketFile {
+#[derive(Debug)]
+pub struct SocketFile {
     path: PathBuf,
     identity: Option<(u64, u64)>,
 }
@@ -88,7 +89,6 @@ impl Transport for Unix {
             let Endpoint::Unix(path) = at else {
                 return Err(OpenError::misplaced(at));
             };
-            let address = address(at, path)?;
             if let Some(socket) = setup.inherited.unix(path) {
                 let socket = UnixListener::from_std(socket);
                 return Ok(Box::new(Bound {
@@ -97,12 +97,7 @@ impl Transport for Unix {
                     setup: setup.clone(),
                 }) as Box<dyn Listener>);
             }
-            let turn = turn(at, path).await?;
-            clear_away(at, path).await?;
-            let socket = bind(&address).map_err(|source| not_bound(at, &source))?;
-            let file = SocketFile::new(path);
-            drop(turn);
-            let socket = UnixListener::from_std(socket).map_err(|source| not_bound(at, &source))?;
+            let (file, socket) = bind_unix(at, path).await?;
             let setup = setup.clone();
             Ok(Box::new(Bound {
                 file,
@@ -111,6 +106,25 @@ impl Transport for Unix {
             }) as Box<dyn Listener>)
         })
     }
+}
+
+/// Listens at a socket file that is open to its owner alone from its first moment, in the place of
+/// one that nobody listens at any more.
+///
+/// # Errors
+/// Why it cannot be made, and what to do.
+pub async fn bind_unix(
+    at: &Endpoint,
+    path: &Path,
+) -> Result<(SocketFile, UnixListener), OpenError> {
+    let address = address(at, path)?;
+    let turn = turn(at, path).await?;
+    clear_away(at, path).await?;
+    let socket = bind(&address).map_err(|source| not_bound(at, &source))?;
+    let file = SocketFile::new(path);
+    drop(turn);
+    let socket = UnixListener::from_std(socket).map_err(|source| not_bound(at, &source))?;
+    Ok((file, socket))
 }
 
 impl Listener for Bound {
@@ -142,7 +156,7 @@ impl Listener for Bound {
             let finish = Box::pin(async move {
                 let stream = UnixStream::from_std(stream)
                     .map_err(|source| failure::not_taken(&name, &source))?;
-                admission::settle(judged, link(stream, name, &setup), &setup).await
+                admission::settle(judged, link(stream, name, &setup), &setup, "unix").await
             });
             Some(Ok(Arrival {
                 from,

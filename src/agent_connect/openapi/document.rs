@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::schemas::schemas;
+use crate::agent_connect::search::MOST_PASSED_OVER;
 
 /// An operation.
 struct Operation {
@@ -126,12 +127,13 @@ impl Operation {
             .split('/')
             .filter_map(|part| part.strip_prefix('{'));
         let named = named.map(|part| {
-            json!({
-                "name": part.trim_end_matches('}'),
-                "in": "path",
-                "required": true,
-                "schema": { "type": "string", "format": "uuid" },
-            })
+            let name = part.trim_end_matches('}');
+            // An agent is found by its name as well.
+            let schema = match name {
+                "agent_id" => json!({ "type": "string", "minLength": 1 }),
+                _ => json!({ "type": "string", "format": "uuid" }),
+            };
+            json!({ "name": name, "in": "path", "required": true, "schema": schema })
         });
         let asked = self.query.iter().map(|name| {
             json!({ "name": name, "in": "query", "required": false, "schema": parameter(name) })
@@ -175,9 +177,10 @@ impl Operation {
         for (status, response) in well {
             responses.insert((*status).to_owned(), response.clone());
         }
-        let shared = [403, 413, 415, 422, 503];
+        let shared = [401, 403, 413, 415, 422, 503];
         for status in self.refuses.iter().chain(&shared) {
             let about = match status {
+                401 => "Who asks is not known, or no longer let in",
                 403 => "Not from there",
                 404 => "No such thing",
                 409 => "Not now",
@@ -197,7 +200,9 @@ impl Operation {
 fn parameter(name: &str) -> Value {
     match name {
         "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 1000, "default": 10 }),
-        "offset" => json!({ "type": "integer", "minimum": 0, "default": 0 }),
+        "offset" => {
+            json!({ "type": "integer", "minimum": 0, "maximum": MOST_PASSED_OVER, "default": 0 })
+        }
         "wait" => json!({ "type": "boolean", "default": false }),
         "action" => json!({ "type": "string", "enum": ["interrupt"], "default": "interrupt" }),
         "block_timeout" => json!({ "type": "number", "minimum": 0 }),

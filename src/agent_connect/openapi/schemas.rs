@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::agent_connect::search::MOST_PASSED_OVER;
+
 /// All of them, by their names.
 pub(super) fn schemas() -> Value {
     let mut all = Map::new();
@@ -312,5 +314,5 @@ fn limit() -> Value {
 }
 
 fn offset() -> Value {
-    json!({ "type": ["integer", "null"], "minimum": 0, "default": 0 })
+    json!({ "type": ["integer", "null"], "minimum": 0, "maximum": MOST_PASSED_OVER, "default": 0 })
 }

@@ -56,7 +56,11 @@ impl Descriptor {
     pub fn initialized(&self) -> Value {
         let mut capabilities = json!({
             "loadSession": self.threads(),
-            "promptCapabilities": { "image": false, "audio": false, "embeddedContext": false },
+            "promptCapabilities": {
+                "image": self.takes("image"),
+                "audio": self.takes("audio"),
+                "embeddedContext": self.takes("resource"),
+            },
         });
         if self.threads() && self.generation != Generation::Old {
             capabilities["sessionCapabilities"] = json!({ "list": {}, "delete": {} });
@@ -101,7 +105,10 @@ impl Descriptor {
         if self.generation == Generation::Old {
             return None;
         }
-        if self.document.is_null() || self.generation == Generation::Graph {
+        if self.generation == Generation::Graph {
+            return Some(json!(super::graph::MODES));
+        }
+        if self.document.is_null() {
             return Some(json!("values"));
         }
         let offers = |mode: &str| self.capability(&format!("/streaming/{mode}")) == Some(true);
@@ -170,12 +177,34 @@ impl Descriptor {
         self.spec(&format!("/config/properties/{name}")).is_some()
     }
 
-    fn spec(&self, pointer: &str) -> Option<&Value> {
+    /// Whether its input has a place for content blocks of that type.
+    #[must_use]
+    pub fn takes(&self, block: &str) -> bool {
+        self.input_schema()
+            .is_some_and(|schema| names(schema, block))
+    }
+
+    pub(super) fn spec(&self, pointer: &str) -> Option<&Value> {
         self.document.pointer(&format!("/specs{pointer}"))
     }
 
     fn capability(&self, pointer: &str) -> Option<bool> {
         self.spec(&format!("/capabilities{pointer}"))?.as_bool()
+    }
+}
+
+/// Whether a schema says of a member that it is `word`, or one of several words with it.
+fn names(schema: &Value, word: &str) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(name, value)| match &**name {
+            "const" => value == word,
+            "enum" => value
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one == word)),
+            _ => names(value, word),
+        }),
+        Value::Array(all) => all.iter().any(|one| names(one, word)),
+        _ => false,
     }
 }
 
@@ -211,6 +240,15 @@ mod tests {
             plain.initialized()["agentCapabilities"]["loadSession"],
             false
         );
+    }
+
+    #[test]
+    fn blocks_are_taken_that_the_input_has_a_place_for() {
+        let image = json!({ "properties": { "type": { "const": "image" } } });
+        let input = json!({ "properties": { "prompt": { "items": { "anyOf": [image] } } } });
+        let said = described(&json!({ "capabilities": {}, "input": input })).initialized();
+        let expected = json!({ "image": true, "audio": false, "embeddedContext": false });
+        assert_eq!(said["agentCapabilities"]["promptCapabilities"], expected);
     }
 
     #[test]

@@ -38,6 +38,10 @@ pub struct Interrupt {
 pub enum Event {
     /// All that was said so far.
     Messages(Vec<Value>),
+    /// Messages, and nothing of what stands before them.
+    More(Vec<Value>),
+    /// A piece of a message, which follows the one before.
+    Piece(Value),
     /// An update of ACP's own.
     Update(Value),
     /// An update of the agent's own.
@@ -64,39 +68,6 @@ pub fn event(data: &Value) -> Event {
         },
         Some("interrupt" | "error") => came(data).map_or(Event::Nothing, Event::Came),
         _ => Event::Nothing,
-    }
-}
-
-/// Reads the data of an event of LangGraph's stream of values: the state, the run's name, or an error.
-#[must_use]
-pub fn graph_event(data: &Value) -> Event {
-    if let (Some(error), Some(what)) = (text(data, "error"), text(data, "message")) {
-        let what = format!("{error}: {what}");
-        return Event::Came(Came::Failed(Failure::of_run(None, Some(&what))));
-    }
-    Event::Messages(messages(data))
-}
-
-/// What a run has come to by the state of its thread in LangGraph.
-#[must_use]
-pub fn graph_came(state: &Value) -> Came {
-    let tasks = state.get("tasks").and_then(Value::as_array);
-    for task in tasks.into_iter().flatten() {
-        if let Some(what) = text(task, "error") {
-            return Came::Failed(Failure::of_run(None, Some(what)));
-        }
-        if let Some(payload) = task.pointer("/interrupts/0/value") {
-            return Came::Interrupt(Interrupt {
-                name: "interrupt".to_owned(),
-                payload: payload.clone(),
-                wrapped: false,
-            });
-        }
-    }
-    let values = state.get("values").and_then(Value::as_object);
-    Came::Result {
-        values: values.cloned().unwrap_or_default(),
-        messages: messages(state),
     }
 }
 
@@ -200,7 +171,7 @@ fn interrupt(output: &Value) -> Interrupt {
     }
 }
 
-fn text<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
     of.get(name)?.as_str()
 }
 
@@ -234,24 +205,6 @@ mod tests {
         assert_eq!(
             came(&json!({ "run": { "status": "pending" }, "output": null })),
             None
-        );
-    }
-
-    #[test]
-    fn the_state_of_a_graph_says_what_came_of_its_run() {
-        let state = json!({ "values": { "messages": [1] }, "tasks": [{ "interrupts": [{ "value": "Sure?" }] }] });
-        assert!(matches!(graph_came(&state), Came::Interrupt(one) if one.payload == "Sure?"));
-        let state = json!({ "values": { "messages": [1] }, "tasks": [] });
-        assert!(
-            matches!(graph_came(&state), Came::Result { messages, .. } if messages == [json!(1)])
-        );
-        let error = json!({ "error": "ValueError", "message": "no" });
-        assert!(
-            matches!(graph_event(&error), Event::Came(Came::Failed(one)) if one.message == "ValueError: no")
-        );
-        assert_eq!(
-            graph_event(&json!({ "messages": [2] })),
-            Event::Messages(vec![json!(2)])
         );
     }
 

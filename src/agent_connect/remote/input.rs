@@ -20,7 +20,12 @@ pub fn input(schema: Option<&Value>, prompt: &[Value], before: &[Value]) -> Resu
     let text = text(prompt);
     let Some(properties) = properties.filter(|all| !all.is_empty() && !has("messages")) else {
         let mut messages = before.to_vec();
-        messages.push(message("human", &text));
+        let is_plain = |block: &Value| !matches!(block["type"].as_str(), Some("image" | "audio"));
+        // What is offered only where the input has a place for it.
+        messages.push(match prompt.iter().all(is_plain) {
+            true => message("human", &text),
+            false => json!({ "role": "human", "content": prompt }),
+        });
         return Ok(json!({ "messages": messages }));
     };
     let strings: Vec<&String> = properties

@@ -1,7 +1,7 @@
 //! Somebody else's Agent Connect server, as an ACP agent.
 //!
 //! [`descriptor`] is what its agent can do, [`input`] what a prompt is for it; [`heard`] reads what
-//! it says, [`told`] finds what of that is new to the client, [`ask`] what a client is asked for an
+//! it says ([`graph`] when it is LangGraph's), [`options`] is what a client can choose, [`told`] finds what of that is new to the client, [`ask`] what a client is asked for an
 //! interrupt, and [`failure`] what it is told when something goes wrong. Not here: HTTP, and when any
 //! of it happens (see `transport::agent_connect::remote`).
 //!
@@ -17,7 +17,9 @@
 
 pub mod descriptor;
 pub mod input;
+pub mod graph;
 pub mod heard;
+pub mod options;
 pub mod told;
 pub mod ask;
 pub mod failure;

@@ -65,6 +65,25 @@ impl Told {
         new
     }
 
+    /// The block that a piece of a message adds to what was said of it; none when nothing is added, or
+    /// the piece does not say of which message it is.
+    pub fn piece(&mut self, message: &Value) -> Option<Value> {
+        let id = id(message).filter(|id| is_agent(message) && !self.old.contains(*id))?;
+        let block = content(message).into_iter().next()?;
+        match self.said.iter_mut().find(|(known, _)| known == id) {
+            Some((_, said)) => push(said, block.clone()),
+            None => self.said.push((id.to_owned(), vec![block.clone()])),
+        }
+        Some(block)
+    }
+
+    /// Content blocks that say what is new in messages of this run, whatever stands before them.
+    pub fn more(&mut self, messages: &[Value]) -> Vec<Value> {
+        let named = messages.iter().filter(|message| id(message).is_some());
+        let named: Vec<Value> = named.cloned().collect();
+        self.news(&named)
+    }
+
     /// Whether the client was told anything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -242,6 +261,22 @@ mod tests {
         assert!(told.news(std::slice::from_ref(&old)).is_empty());
         assert!(told.news(&[old.clone(), human.clone()]).is_empty());
         assert_eq!(texts(&told.news(&[ai("x"), human, ai("So.")])), ["So."]);
+    }
+
+    #[test]
+    fn pieces_are_told_as_they_come_and_not_again() {
+        let piece = |text: &str| json!({ "type": "AIMessageChunk", "id": "m", "content": text });
+        let mut told = Told::default();
+        for text in ["He", "llo"] {
+            assert_eq!(told.piece(&piece(text)), Some(text_block(text)));
+        }
+        let whole = json!({ "type": "ai", "id": "m", "content": "Hello." });
+        assert_eq!(texts(&told.more(std::slice::from_ref(&whole))), ["."]);
+        assert!(told.news(&[whole]).is_empty());
+        // One that has no name is told with the whole.
+        let nameless = json!({ "type": "AIMessageChunk", "content": "x" });
+        assert_eq!(told.piece(&nameless), None);
+        assert!(told.more(&[nameless]).is_empty());
     }
 
     #[test]

@@ -1,59 +1,49 @@
 //! What is answered to a request.
 //!
-//! Not here: how a fault comes about (see `agent_connect::fault`).
+//! Not here: how a fault comes about (see `agent_connect::fault`), and answers that are alike at
+//! every port (see `http::port::answer`).
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use hyper::{Response, StatusCode};
+use hyper::StatusCode;
+use hyper::header::{ALLOW, CONTENT_LOCATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::agent_connect::fault::Fault;
+use crate::transport::http::port::answer::{self, Telling};
+use crate::transport::http::port::refuse::{Refusal, Why};
+
+pub(super) use crate::transport::http::port::answer::empty;
 
 /// An answer.
-pub(super) type Answer = Response<Content>;
+pub(super) type Answer = answer::Answer<Events>;
 
-/// The body of an answer.
+/// Events, as they come.
 #[derive(Debug)]
-pub(super) enum Content {
-    /// None, or a text.
-    Text(Bytes),
-    /// Events, as they come.
-    Events(mpsc::Receiver<Bytes>),
-}
-
-/// Nothing but a status.
-pub(super) fn empty(status: StatusCode) -> Answer {
-    of(status, Content::Text(Bytes::new()))
-}
+pub(in crate::transport) struct Events(mpsc::Receiver<Bytes>);
 
 /// A JSON value.
 pub(super) fn json(value: &Value) -> Answer {
     told(StatusCode::OK, value)
 }
 
-/// Events.
-pub(super) fn events(events: mpsc::Receiver<Bytes>) -> Answer {
-    let mut answer = of(StatusCode::OK, Content::Events(events));
-    for (name, value) in [
-        (CONTENT_TYPE, "text/event-stream"),
-        (CACHE_CONTROL, "no-cache, no-transform"),
-        (HeaderName::from_static("x-accel-buffering"), "no"),
-    ] {
-        answer
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
+/// The same answer, with the place of what it is about (RFC 9110, 8.7).
+pub(super) fn located(mut answer: Answer, place: &str) -> Answer {
+    if let Ok(place) = HeaderValue::from_str(place) {
+        answer.headers_mut().insert(CONTENT_LOCATION, place);
     }
     answer
 }
 
-/// A refusal: its sentence, as a JSON string.
-pub(super) fn refusal(fault: &Fault) -> Answer {
+/// Events.
+pub(super) fn events(events: mpsc::Receiver<Bytes>) -> Answer {
+    answer::events(Events(events))
+}
+
+/// A fault: its sentence, as a JSON string.
+pub(super) fn fault(fault: &Fault) -> Answer {
     let status = StatusCode::from_u16(fault.status);
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = told(status, &Value::from(&*fault.what));
@@ -62,6 +52,19 @@ pub(super) fn refusal(fault: &Fault) -> Answer {
             .headers_mut()
             .insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
+    answer
+}
+
+/// A refusal, in the same way.
+pub(super) fn refusal(refusal: Refusal) -> Answer {
+    let mut fields = HeaderMap::new();
+    refusal.write_fields(&mut fields);
+    let what = match refusal.why {
+        Why::Text(text) => Value::from(text.into_owned()),
+        Why::Error(_) => Value::from("refused"),
+    };
+    let mut answer = told(refusal.status, &what);
+    answer.headers_mut().extend(fields);
     answer
 }
 
@@ -76,45 +79,11 @@ pub(super) fn method(allowed: &'static str) -> Answer {
 }
 
 fn told(status: StatusCode, value: &Value) -> Answer {
-    let mut answer = of(status, Content::Text(value.to_string().into()));
-    let kind = HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(CONTENT_TYPE, kind);
-    answer
+    answer::text(status, "application/json", value.to_string())
 }
 
-fn of(status: StatusCode, content: Content) -> Answer {
-    let mut answer = Response::new(content);
-    *answer.status_mut() = status;
-    answer
-}
-
-impl Body for Content {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut *self {
-            Self::Text(text) => {
-                let text = std::mem::take(text);
-                Poll::Ready((!text.is_empty()).then(|| Ok(Frame::data(text))))
-            }
-            Self::Events(events) => {
-                Poll::Ready(ready!(events.poll_recv(cx)).map(|bytes| Ok(Frame::data(bytes))))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Text(text) if text.is_empty())
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Text(text) => SizeHint::with_exact(text.len() as u64),
-            Self::Events(_) => SizeHint::default(),
-        }
+impl Telling for Events {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.0.poll_recv(cx)
     }
 }

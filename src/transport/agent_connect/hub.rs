@@ -1,35 +1,34 @@
-//! What all requests at a listener share: the line to the agent, the store, the runs and threads
-//! that are in use.
+//! What all requests at a listener share: the agents, the store, the runs and threads that are in
+//! use.
 //!
-//! Not here: how a run is started (see `start`), what it does (`perform`), and HTTP (`routes`).
+//! Not here: what is done with threads (see `threads`), how a run is started (`start`), what it does
+//! (`perform`), and HTTP (`routes`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ring::rand::{SecureRandom, SystemRandom};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 
-use super::line::{Dial, Line};
+use super::agents::{Agents, Asker};
+use super::line::Line;
 use super::live::Live;
 use super::seat::Seat;
 use super::store::{self, Store};
 use super::webhook::Postman;
-use crate::agent_connect::agent::Agent;
 use crate::agent_connect::fault::Fault;
-use crate::agent_connect::fields::Fields;
 use crate::agent_connect::moment::Moment;
-use crate::agent_connect::record::{Run, Status, Thread, Turn};
+use crate::agent_connect::record::{Run, Status};
 use crate::agent_connect::search;
-use crate::agent_connect::session::Setup;
 use crate::agent_connect::uuid::Uuid;
 use crate::wire::Limits;
 
 /// What all requests share.
 pub(super) struct Hub {
-    pub(super) line: Arc<Line>,
+    pub(super) agents: Agents,
     pub(super) store: Store,
     pub(super) postman: Postman,
     pub(super) limits: Arc<Limits>,
@@ -43,20 +42,22 @@ pub(super) struct Hub {
 #[derive(Default)]
 struct State {
     lives: HashMap<Uuid, Arc<Live>>,
-    seats: HashMap<Uuid, Arc<Seat>>,
+    seats: HashMap<Place, Arc<Seat>>,
+    /// How often a seat was asked for.
+    turn: u64,
+    /// The last sessions of runs that had no thread.
+    discarded: VecDeque<String>,
 }
 
+/// Whose thread, and which.
+type Place = (Arc<str>, Uuid);
+
 impl Hub {
-    pub(super) fn new(
-        line: Arc<Line>,
-        store: Store,
-        postman: Postman,
-        limits: Arc<Limits>,
-    ) -> Self {
+    pub(super) fn new(agents: Agents, store: Store, postman: Postman, limits: Arc<Limits>) -> Self {
         let cwd = std::env::current_dir().ok();
         let cwd = cwd.and_then(|path| path.into_os_string().into_string().ok());
         Self {
-            line,
+            agents,
             store,
             postman,
             limits,
@@ -64,19 +65,6 @@ impl Hub {
             state: Mutex::default(),
             idle: Notify::new(),
         }
-    }
-
-    /// The agents that are served, with their links. One, so far.
-    pub(super) async fn agents(&self) -> Result<Vec<(Dial, Arc<Agent>)>, Fault> {
-        Ok(vec![self.line.agent().await?])
-    }
-
-    /// The agent of that id; the only one when none is named.
-    pub(super) async fn agent(&self, id: Option<Uuid>) -> Result<(Dial, Arc<Agent>), Fault> {
-        let agents = self.agents().await?;
-        let mut agents = agents.into_iter();
-        let found = agents.find(|(_, agent)| id.is_none_or(|id| id == agent.id));
-        found.ok_or_else(|| Fault::unknown("there is no such agent"))
     }
 
     /// Takes in a run that is not over yet.
@@ -93,7 +81,9 @@ impl Hub {
     pub(super) fn end(&self, live: &Live) {
         let mut state = self.state();
         state.lives.remove(&live.id);
-        if let Some(seat) = live.thread.and_then(|id| state.seats.get(&id)) {
+        if let Some(thread) = live.thread
+            && let Some(seat) = state.seats.get(&(live.owner.clone(), thread))
+        {
             seat.leave(live.id);
         }
         drop(state);
@@ -105,92 +95,91 @@ impl Hub {
         self.state().lives.get(&id).cloned()
     }
 
+    /// Whether no run goes on.
     pub(super) fn is_idle(&self) -> bool {
         self.state().lives.is_empty()
     }
 
-    /// The seat of a thread.
-    pub(super) fn seat(&self, thread: Uuid) -> Result<Arc<Seat>, Fault> {
+    /// A session was that of a run that had no thread.
+    pub(super) fn discard(&self, session: &str) {
         let mut state = self.state();
-        if let Some(seat) = state.seats.get(&thread) {
+        if state.discarded.len() >= self.limits.agent_connect_sessions {
+            state.discarded.pop_front();
+        }
+        state.discarded.push_back(session.to_owned());
+    }
+
+    /// Whether a session is, or was, that of a run that has no thread.
+    pub(super) fn is_of_run(&self, session: &str) -> bool {
+        let state = self.state();
+        let mut lives = state.lives.values().filter_map(|live| live.session());
+        lives.any(|(_, used)| used == session) || state.discarded.iter().any(|one| one == session)
+    }
+
+    /// Waits until no run goes on with this agent.
+    pub(super) async fn quiet(&self, line: &Arc<Line>) {
+        loop {
+            let idle = self.idle.notified();
+            let busy = |live: &Arc<Live>| Arc::ptr_eq(&live.line, line);
+            if !self.state().lives.values().any(busy) {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// The seat of a thread. Where there are too many, that is given up which was not asked for for
+    /// longest, of those whose session can be taken up again if there are any.
+    pub(super) fn seat(&self, owner: &Arc<str>, thread: Uuid) -> Result<Arc<Seat>, Fault> {
+        let place = (owner.clone(), thread);
+        let mut state = self.state();
+        state.turn += 1;
+        let turn = state.turn;
+        if let Some(seat) = state.seats.get(&place) {
+            seat.asked_for(turn);
             return Ok(seat.clone());
         }
         if state.seats.len() >= self.limits.agent_connect_sessions {
-            // One that is of no use: nobody runs on it, and no session is open in it.
-            let idle = |(_, seat): &(&Uuid, &Arc<Seat>)| {
-                !seat.is_busy()
-                    && Arc::strong_count(seat) == 1
-                    && seat.session.try_lock().is_ok_and(|session| {
-                        session
-                            .open
-                            .as_ref()
-                            .is_none_or(|(dial, _)| !self.line.is_open(*dial))
-                    })
+            let worth = |(place, seat): (&Place, &Arc<Seat>)| {
+                let worth = (Arc::strong_count(seat) == 1).then(|| seat.worth());
+                Some((worth??, place.clone()))
             };
-            let idle = state.seats.iter().find(idle).map(|(id, _)| *id);
-            let idle =
-                idle.ok_or_else(|| Fault::later("too many threads are in use at present"))?;
-            state.seats.remove(&idle);
+            let least = state.seats.iter().filter_map(worth).min();
+            let (_, least) =
+                least.ok_or_else(|| Fault::later("too many threads are in use at present"))?;
+            if let Some(seat) = state.seats.remove(&least) {
+                seat.give_up();
+            }
         }
         let seat = Arc::new(Seat::default());
-        state.seats.insert(thread, seat.clone());
+        seat.asked_for(turn);
+        state.seats.insert(place, seat.clone());
         Ok(seat)
     }
 
     /// Nobody needs the seat of a thread any more.
-    pub(super) fn forget_seat(&self, thread: Uuid) {
-        self.state().seats.remove(&thread);
+    pub(super) fn forget_seat(&self, owner: &Arc<str>, thread: Uuid) {
+        self.state().seats.remove(&(owner.clone(), thread));
     }
 
-    /// A run, on this thread if one is named.
-    pub(super) async fn run(&self, thread: Option<Uuid>, id: Uuid) -> Result<Run, Fault> {
-        let run = self.store.ask(move |db| store::read_run(db, id)).await?;
+    /// A run, on this thread if one is named. Those of others are not there.
+    pub(super) async fn run(
+        &self,
+        owner: &Arc<str>,
+        thread: Option<Uuid>,
+        id: Uuid,
+    ) -> Result<Run, Fault> {
+        let owner = owner.clone();
+        let read = move |db: &rusqlite::Connection| store::read_run(db, &owner, id);
+        let run = self.store.ask(read).await?;
         run.filter(|run| thread.is_none() || run.thread == thread)
             .ok_or_else(|| Fault::unknown("there is no such run"))
-    }
-
-    pub(super) async fn thread(&self, id: Uuid) -> Result<Thread, Fault> {
-        let thread = self.store.ask(move |db| store::read_thread(db, id)).await?;
-        thread.ok_or_else(|| Fault::unknown("there is no such thread"))
-    }
-
-    /// The thread is there for this principal. Those of others are not there for it.
-    pub(super) async fn owns_thread(&self, owner: &Arc<str>, id: Uuid) -> Result<(), Fault> {
-        let owner = owner.clone();
-        let owns = move |db: &rusqlite::Connection| store::owns_thread(db, &owner, id);
-        match self.store.ask(owns).await? {
-            true => Ok(()),
-            false => Err(Fault::unknown("there is no such thread")),
-        }
-    }
-
-    /// So is the run.
-    pub(super) async fn owns_run(&self, owner: &Arc<str>, id: Uuid) -> Result<(), Fault> {
-        let owner = owner.clone();
-        let owns = move |db: &rusqlite::Connection| store::owns_run(db, &owner, id);
-        match self.store.ask(owns).await? {
-            true => Ok(()),
-            false => Err(Fault::unknown("there is no such run")),
-        }
-    }
-
-    pub(super) async fn turns(&self, id: Uuid) -> Result<Vec<Turn>, Fault> {
-        self.thread(id).await?;
-        self.store.ask(move |db| store::read_turns(db, id)).await
-    }
-
-    /// A thread as it is shown.
-    pub(super) async fn show_thread(&self, thread: Thread) -> Result<Value, Fault> {
-        let read = move |db: &rusqlite::Connection| {
-            let turns = store::read_turns(db, thread.id)?;
-            Ok(thread.shown(store::thread_status(db, thread.id)?, &turns))
-        };
-        self.store.ask(read).await
     }
 
     /// Waits until a run is not pending; `None` when that takes longer than `patience`.
     pub(super) async fn settled(
         &self,
+        owner: &Arc<str>,
         thread: Option<Uuid>,
         id: Uuid,
         patience: Option<Duration>,
@@ -199,7 +188,7 @@ impl Hub {
         let mut looks = 0;
         loop {
             let kept = self.live(id).map(|live| live.kept.subscribe());
-            let run = self.run(thread, id).await?;
+            let run = self.run(owner, thread, id).await?;
             if run.status != Status::Pending {
                 return Ok(Some(run));
             }
@@ -227,146 +216,6 @@ impl Hub {
         Ok(run)
     }
 
-    /// Makes a thread: its session at once when the agent gives one, else with its first run.
-    pub(super) async fn make_thread(&self, owner: &Arc<str>, body: &Value) -> Result<Value, Fault> {
-        let fields = Fields::of(body)?;
-        let metadata = fields.object("metadata")?.cloned().unwrap_or_default();
-        let given = fields.uuid("thread_id")?;
-        let may_exist = fields.word("if_exists", &["raise", "do_nothing"])? == Some(1);
-        let setup = Setup::of_metadata(&metadata)?;
-        let id = given.unwrap_or_else(uuid);
-        let thread = new_thread(id, metadata, self.kept_setup(&setup));
-        if !self.add_thread(owner, &thread).await? {
-            let own = self.owns_thread(owner, id).await.is_ok();
-            return match self.thread(id).await {
-                Ok(known) if may_exist && own => self.show_thread(known).await,
-                Ok(_) => Err(Fault::conflict("a thread of this id exists")),
-                Err(_) => Err(Fault::later("too many threads are kept already")),
-            };
-        }
-        let seat = self.seat(id)?;
-        let mut session = seat.session.lock().await;
-        let mut opened = thread.clone();
-        if let Ok((dial, agent)) = self.line.agent().await
-            // What keeps the agent from it is said to the first run.
-            && self.open_session(&mut session, &mut opened, dial, &agent).await.is_ok()
-        {
-            return self.show_thread(opened).await;
-        }
-        self.show_thread(thread).await
-    }
-
-    /// Keeps a new thread; `false` when there is one, or there are too many.
-    pub(super) async fn add_thread(
-        &self,
-        owner: &Arc<str>,
-        thread: &Thread,
-    ) -> Result<bool, Fault> {
-        let (thread, owner) = (thread.clone(), owner.clone());
-        let most = self.limits.agent_connect_threads;
-        self.store
-            .ask(move |db| store::insert_thread(db, &thread, &owner, most))
-            .await
-    }
-
-    /// What of a setup is kept with the thread, so that its session can be taken up again.
-    pub(super) fn kept_setup(&self, setup: &Setup) -> Value {
-        let cwd = setup.cwd.as_deref().unwrap_or(&self.cwd);
-        json!({ "cwd": cwd, "mcpServers": setup.mcp_servers })
-    }
-
-    pub(super) async fn patch_thread(&self, id: Uuid, body: &Value) -> Result<Value, Fault> {
-        let fields = Fields::of(body)?;
-        if fields.any("values").is_some() || fields.any("messages").is_some() {
-            return Err(Fault::invalid(
-                "only \"metadata\" can be changed: what was said to an agent cannot be taken back",
-            ));
-        }
-        fields.object("checkpoint")?;
-        let metadata = fields.object("metadata")?.cloned().unwrap_or_default();
-        self.thread(id).await?;
-        let patch = move |db: &rusqlite::Connection| {
-            let Some(mut thread) = store::read_thread(db, id)? else {
-                return Ok(None);
-            };
-            thread.metadata.extend(metadata);
-            thread.updated = now();
-            store::update_thread(db, &thread)?;
-            Ok(Some(thread))
-        };
-        match self.store.ask(patch).await? {
-            Some(thread) => self.show_thread(thread).await,
-            None => Err(Fault::unknown("there is no such thread")),
-        }
-    }
-
-    pub(super) async fn delete_thread(&self, id: Uuid) -> Result<(), Fault> {
-        let thread = self.thread(id).await?;
-        let seat = self.seat(id)?;
-        if seat.is_busy() {
-            return Err(Fault::conflict("Thread is busy"));
-        }
-        let open = seat.session.lock().await.open.take();
-        self.forget_seat(id);
-        if let Some(session) = thread.session
-            && let Ok((dial, agent)) = self.line.agent().await
-        {
-            let params = json!({ "sessionId": session });
-            if open.is_some_and(|(on, _)| on == dial) && agent.offers("close") {
-                let _closed = self.line.call(dial, "session/close", &params).await;
-            }
-            if agent.offers("delete") {
-                let _deleted = self.line.call(dial, "session/delete", &params).await;
-            }
-        }
-        self.store.ask(move |db| store::delete_thread(db, id)).await
-    }
-
-    /// A second thread that begins as this one is, where the agent can do that.
-    pub(super) async fn copy_thread(&self, owner: &Arc<str>, id: Uuid) -> Result<Value, Fault> {
-        let mut thread = self.thread(id).await?;
-        let (dial, agent) = self.line.agent().await?;
-        if !agent.offers("fork") {
-            return Err(Fault::invalid(
-                "the agent cannot copy a session (no session/fork)",
-            ));
-        }
-        let seat = self.seat(id)?;
-        if seat.is_busy() {
-            return Err(Fault::conflict("Thread is busy"));
-        }
-        let copy = uuid();
-        let second = self.seat(copy)?;
-        let mut open = second.session.lock().await;
-        {
-            let mut session = seat.session.lock().await;
-            if thread.session.is_some() {
-                let revived = self
-                    .open_session(&mut session, &mut thread, dial, &agent)
-                    .await;
-                revived.map_err(|(_, what)| Fault::invalid(what))?;
-            }
-            if let Some(session) = &thread.session {
-                let mut params = thread.setup.clone();
-                params["sessionId"] = json!(session);
-                let forked = self.line.call(dial, "session/fork", &params).await;
-                let forked = forked.map_err(|error| Fault::invalid(agent.complaint(&error).1))?;
-                let forked = forked.get("sessionId").and_then(Value::as_str);
-                let forked = forked.ok_or_else(|| Fault::invalid("the agent named no session"))?;
-                open.open = Some((dial, forked.to_owned()));
-                thread.session = Some(forked.to_owned());
-            }
-        }
-        (thread.id, thread.created, thread.updated) = (copy, now(), now());
-        if !self.add_thread(owner, &thread).await? {
-            return Err(Fault::later("too many threads are kept already"));
-        }
-        self.store
-            .ask(move |db| store::copy_turns(db, id, copy))
-            .await?;
-        self.show_thread(thread).await
-    }
-
     pub(super) async fn find_runs(
         &self,
         owner: &Arc<str>,
@@ -379,33 +228,20 @@ impl Hub {
             .await
     }
 
-    pub(super) async fn find_threads(
+    /// The agents that are looked for, as searches show them.
+    pub(super) async fn find_agents(
         &self,
-        owner: &Arc<str>,
-        wanted: search::Threads,
+        asker: &Asker,
+        wanted: &search::Agents,
     ) -> Result<Vec<Value>, Fault> {
-        let owner = owner.clone();
-        self.store
-            .ask(move |db| store::find_threads(db, &owner, &wanted))
-            .await
+        let (name, version) = (wanted.name.as_deref(), wanted.version.as_deref());
+        let known = self.agents.introduced(asker).await?;
+        let found = known.iter().filter(|agent| agent.matches(name, version));
+        Ok(wanted.page.of_all(found.map(|agent| agent.entry())))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A thread that nothing has been said in.
-pub(super) fn new_thread(id: Uuid, metadata: Map<String, Value>, setup: Value) -> Thread {
-    let now = now();
-    Thread {
-        id,
-        agent: None,
-        session: None,
-        created: now,
-        updated: now,
-        metadata,
-        setup,
     }
 }
 

@@ -2,40 +2,42 @@
 //!
 //! It is opened when somebody needs it, and again when it has been lost; each time is another
 //! `Dial`, and a session belongs to the one it was opened or taken up in. Not here: the halves of
-//! the link (see `link`), what is asked for a run (see `perform`).
+//! the link (see `link`), which agents there are (see `agents`), what is asked for a run (see
+//! `perform`).
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use serde_json::{Value, json};
-use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
+use super::agents::Ground;
 use super::link;
 use super::live::Live;
+use super::settings::Offer;
 use crate::agent_connect::agent::Agent;
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::interrupt::Question;
+use crate::agent_connect::past::Past;
 use crate::agent_connect::say;
-use crate::agent_connect::wish::Permissions;
+use crate::agent_connect::uuid::Uuid;
 use crate::transport::{Arrival, Worker};
-use crate::wire::{Frame, Limits};
+use crate::wire::Frame;
 
 /// The line to one agent.
 pub(super) struct Line {
-    /// The agent's name by configuration.
-    named: Option<String>,
-    /// Where we are reached.
-    base: String,
-    /// What is answered for those who cannot be asked.
-    unasked: Permissions,
-    pub(super) limits: Arc<Limits>,
-    arrivals: mpsc::Sender<Arrival>,
-    closing: CancellationToken,
+    /// What the configuration says of it.
+    pub(super) offer: Offer,
+    ground: Arc<Ground>,
     /// The agent of the last link. Held while a link is opened, so that only one is.
     agent: AsyncMutex<Option<(Dial, Arc<Agent>)>>,
+    /// How it introduced itself last.
+    known: Mutex<Option<Arc<Agent>>>,
+    /// It could not be had when it was asked for last.
+    failed: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -56,6 +58,8 @@ pub(super) struct State {
     calls: HashMap<u64, oneshot::Sender<Answer>>,
     /// Whose turn goes on in a session.
     turns: HashMap<String, Arc<Live>>,
+    /// What may still be told of the past in a session.
+    pasts: HashMap<String, Past>,
     asks_forms: bool,
 }
 
@@ -63,24 +67,39 @@ pub(super) struct State {
 pub(super) type Answer = Result<Value, Value>;
 
 impl Line {
-    pub(super) fn new(
-        named: Option<String>,
-        base: String,
-        unasked: Permissions,
-        limits: Arc<Limits>,
-        arrivals: mpsc::Sender<Arrival>,
-        closing: CancellationToken,
-    ) -> Arc<Self> {
+    pub(super) fn new(ground: &Arc<Ground>, offer: Offer) -> Arc<Self> {
         Arc::new(Self {
-            named,
-            base,
-            unasked,
-            limits,
-            arrivals,
-            closing,
+            offer,
+            ground: ground.clone(),
             agent: AsyncMutex::default(),
+            known: Mutex::default(),
+            failed: AtomicBool::new(false),
             state: Mutex::default(),
         })
+    }
+
+    /// The agent's id. One that the configuration gives no name has to say its own.
+    pub(super) async fn id(self: &Arc<Self>) -> Result<Uuid, Fault> {
+        match &self.offer.name {
+            Some(name) => Ok(Uuid::of_agent(name)),
+            None => Ok(self.introduced().await?.id),
+        }
+    }
+
+    /// What the agent is like: as it says when it introduces itself. One that cannot be had is as it
+    /// was, or as the configuration has it; it is asked for again when a run needs it.
+    pub(super) async fn introduced(self: &Arc<Self>) -> Result<Arc<Agent>, Fault> {
+        let named = self.offer.name.is_some();
+        if !named || !self.failed.load(Ordering::Relaxed) {
+            match self.agent().await {
+                Ok((_, agent)) => return Ok(agent),
+                Err(fault) if !named => return Err(fault),
+                Err(fault) => tracing::warn!(agent = self.offer.name, "{}", fault.what),
+            }
+        }
+        let known = self.known.lock();
+        let known = known.unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(known.unwrap_or_else(|| Arc::new(self.described(&Value::Null))))
     }
 
     /// The agent, on an open line.
@@ -91,7 +110,17 @@ impl Line {
         {
             return Ok((*dial, agent.clone()));
         }
-        if self.closing.is_cancelled() {
+        let introduced = self.meet().await;
+        self.failed.store(introduced.is_err(), Ordering::Relaxed);
+        let (dial, known) = introduced?;
+        *agent = Some((dial, known.clone()));
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known.clone());
+        Ok((dial, known))
+    }
+
+    /// Opens a link, and has the agent introduce itself.
+    async fn meet(self: &Arc<Self>) -> Result<(Dial, Arc<Agent>), Fault> {
+        if self.ground.closing.is_cancelled() {
             return Err(Fault::later("the relay is shutting down"));
         }
         let dial = self.dial();
@@ -101,9 +130,9 @@ impl Line {
             worker: Worker::here(),
         };
         let nobody = |_| Fault::later("the relay is shutting down");
-        self.arrivals.send(arrival).await.map_err(nobody)?;
+        self.ground.arrivals.send(arrival).await.map_err(nobody)?;
         let asked = self.call(dial, "initialize", &say::initialize());
-        let answered = timeout(self.limits.agent_connect_start, asked).await;
+        let answered = timeout(self.ground.limits.agent_connect_start, asked).await;
         let initialized = match answered {
             Ok(Ok(initialized)) => initialized,
             Ok(Err(error)) => {
@@ -119,10 +148,13 @@ impl Line {
                 return Err(Fault::later("the agent did not answer initialize in time"));
             }
         };
-        let base = &self.base;
-        let known = Arc::new(Agent::introduced(self.named.as_deref(), &initialized, base));
-        *agent = Some((dial, known.clone()));
-        Ok((dial, known))
+        Ok((dial, Arc::new(self.described(&initialized))))
+    }
+
+    fn described(&self, initialized: &Value) -> Agent {
+        let Offer { name, about } = &self.offer;
+        let base = &self.ground.base;
+        Agent::introduced(name.as_deref(), about.as_deref(), initialized, base)
     }
 
     /// Whether this link is still open.
@@ -171,7 +203,15 @@ impl Line {
     }
 
     pub(super) fn end_turn(&self, session: &str) {
-        self.state().turns.remove(session);
+        let mut state = self.state();
+        state.turns.remove(session);
+        state.pasts.remove(session);
+    }
+
+    /// A session is taken up again, in which the agent may tell of this past until a turn of it is
+    /// over.
+    pub(super) fn expect_past(&self, session: &str, past: Past) {
+        self.state().pasts.insert(session.to_owned(), past);
     }
 
     /// Nothing more is said, once what waits has been.
@@ -221,8 +261,8 @@ impl Line {
                 .and_then(|session| state.turns.get(session).cloned())
         };
         let answer = match turn {
-            Some(live) => live.ask(question, self.unasked),
-            None => Some(question.by_rule(self.unasked)),
+            Some(live) => live.ask(question, self.ground.unasked),
+            None => Some(question.by_rule(self.ground.unasked)),
         };
         if let Some(answer) = answer {
             self.tell(dial, say::result(id, &answer));
@@ -243,7 +283,12 @@ impl Line {
             && let Some(session) = params.get("sessionId").and_then(Value::as_str)
             && let Some(update) = params.get("update")
         {
-            let turn = self.state().turns.get(session).cloned();
+            let turn = {
+                let mut state = self.state();
+                let past = state.pasts.get_mut(session);
+                let is_past = past.is_some_and(|past| past.covers(update));
+                state.turns.get(session).filter(|_| !is_past).cloned()
+            };
             if let Some(live) = turn {
                 live.hear(update);
             }
@@ -257,6 +302,7 @@ impl Line {
             state.open = false;
             state.calls.clear();
             state.turns.clear();
+            state.pasts.clear();
             state.out.clear();
             state.wake();
         }
@@ -303,7 +349,7 @@ impl State {
 impl std::fmt::Debug for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Line")
-            .field("named", &self.named)
+            .field("offer", &self.offer)
             .finish_non_exhaustive()
     }
 }

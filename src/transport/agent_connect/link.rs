@@ -25,6 +25,7 @@ struct Mouth {
 
 /// A link whose client we are.
 pub(super) fn open(line: Arc<Line>, dial: Dial) -> Link {
+    let wish = line.offer.name.as_deref().map(Arc::from);
     Link {
         peer: Peer {
             name: "agent-connect".to_owned(),
@@ -32,7 +33,7 @@ pub(super) fn open(line: Arc<Line>, dial: Dial) -> Link {
             kind: PeerKind::Remote,
             // It carries the threads of many; each request is judged on its own.
             principal: None,
-            wish: None,
+            wish,
         },
         rx: Box::new(Ear {
             line: line.clone(),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::line::Dial;
+use super::line::{Dial, Line};
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::fold::Fold;
 use crate::agent_connect::interrupt::{self, Question};
@@ -27,6 +27,10 @@ const QUESTIONS: usize = 64;
 pub(super) struct Live {
     pub(super) id: Uuid,
     pub(super) agent: Uuid,
+    /// The line to its agent.
+    pub(super) line: Arc<Line>,
+    /// Whose it is.
+    pub(super) owner: Arc<str>,
     /// Its thread, unless it was made for this run alone.
     pub(super) thread: Option<Uuid>,
     pub(super) created: Moment,
@@ -89,8 +93,8 @@ pub(super) enum Next {
 impl Live {
     pub(super) fn new(
         id: Uuid,
-        agent: Uuid,
-        thread: Option<Uuid>,
+        (agent, line): (Uuid, Arc<Line>),
+        (owner, thread): (Arc<str>, Option<Uuid>),
         created: Moment,
         wish: Wish,
         room: usize,
@@ -98,6 +102,8 @@ impl Live {
         Arc::new(Self {
             id,
             agent,
+            line,
+            owner,
             thread,
             created,
             wish,

@@ -1,9 +1,10 @@
 //! Agent Connect's server: REST in front, and behind it a client that speaks canonical ACP; and, in
 //! `remote`, its client: an agent that speaks canonical ACP, and behind it REST.
 //!
-//! `listen` is the port; `routes` answers with an `answer` what `hub` (agents, threads) and `start`
-//! (runs) do. `line` is the ACP client and `link` what the relay sees of it: one link carries all
-//! threads. A `seat` is a thread in use, a `live` is a run that is not over; `perform` carries it to
+//! `listen` serves a port; `routes` answers with an `answer` what `hub` and `threads` and, for runs,
+//! `start` do, to those who may `stay`. `agents` are those that are served; to each there is a
+//! `line`, which is the ACP client, and `link` is what the relay sees of it: one link carries all
+//! threads of an agent. A `seat` is a thread in use, a `live` is a run that is not over; `perform` carries it to
 //! its end, `stream` tells its events, `webhook` its status. `store` keeps what has been. What all of
 //! it means is in the room `agent_connect`.
 //!
@@ -20,6 +21,7 @@
 //! the others. What is kept for those who follow has a bound for each run; who is slower than that
 //! hears the end of the run where it asks for it.
 
+mod agents;
 mod answer;
 mod hub;
 mod line;
@@ -33,10 +35,14 @@ mod routes;
 mod seat;
 mod settings;
 mod start;
+mod stay;
 mod store;
 mod stream;
+mod threads;
 mod transport;
 mod webhook;
 
-pub use settings::AgentConnect;
+pub(super) use listen::serve;
+pub(super) use routes::Desk;
+pub use settings::{AgentConnect, Offer};
 pub(super) use transport::Rest;

@@ -9,13 +9,12 @@ use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::hub::{Hub, now};
-use super::line::Dial;
 use super::live::Live;
-use super::seat::{Seat, Session};
+use super::seat::{Open, Seat};
 use super::start::is_news;
 use super::store;
-use crate::agent_connect::agent::Agent;
-use crate::agent_connect::record::{Outcome, Run, Status, Thread, Turn};
+use super::threads::new_thread;
+use crate::agent_connect::record::{Outcome, Run, Status, Turn};
 use crate::agent_connect::say;
 use crate::agent_connect::wish::text_block;
 use crate::wire::reply;
@@ -26,28 +25,30 @@ pub(super) type Failure = (i64, String);
 /// Carries a run to its end and keeps it.
 pub(super) async fn perform(hub: Arc<Hub>, live: Arc<Live>, seat: Option<Arc<Seat>>) {
     let limit = hub.limits.agent_connect_run;
+    let is_alone = seat.is_none();
+    let seat = seat.unwrap_or_default();
     let (status, outcome) = tokio::select! {
-        done = carry_out(&hub, &live, seat.as_deref()) => match done {
+        done = carry_out(&hub, &live, &seat) => match done {
             Ok(stop_reason) => (Status::Success, result(&live, &stop_reason)),
             Err((code, what)) => (Status::Error, Outcome::Error { code, what }),
         },
         () = watch(&hub, &live) => unreachable!("it watches for ever"),
         () = sleep(limit) => {
-            give_up(&hub, &live);
+            give_up(&live);
             let what = format!("the run took longer than {limit:?}");
             (Status::Timeout, Outcome::Error { code: reply::TIMEOUT.into(), what })
         }
     };
-    if let Some(session) = live.session() {
-        hub.line.end_turn(&session.1);
+    if let Some((_, session)) = live.session() {
+        live.line.end_turn(&session);
     }
     let (run, version) = live.close(status, outcome, now());
     let turn = turn(&live, &run);
-    let kept = run.clone();
+    let (kept, owner) = (run.clone(), live.owner.clone());
     let keep = move |db: &rusqlite::Connection| {
         store::update_run(db, &kept, version)?;
         match (kept.thread, turn) {
-            (Some(thread), Some(turn)) => store::insert_turn(db, thread, &turn),
+            (Some(thread), Some(turn)) => store::insert_turn(db, &owner, thread, &turn),
             _ => Ok(()),
         }
     };
@@ -57,20 +58,17 @@ pub(super) async fn perform(hub: Arc<Hub>, live: Arc<Live>, seat: Option<Arc<Sea
     hub.end(&live);
     live.publish(run.clone());
     tell(&hub, &live, &run);
-    if seat.is_none()
-        && let Some((dial, session)) = live.session()
-    {
-        close(&hub, dial, &session).await;
+    if is_alone {
+        discard(&hub, &seat).await;
     }
 }
 
 /// Does what a run is there for; why its turn has ended comes back.
-async fn carry_out(hub: &Hub, live: &Arc<Live>, seat: Option<&Seat>) -> Result<String, Failure> {
+async fn carry_out(hub: &Hub, live: &Arc<Live>, seat: &Seat) -> Result<String, Failure> {
     let cancelled = || Ok("cancelled".to_owned());
-    let own = Seat::default();
     let turn = async {
         sleep(Duration::from_secs(live.wish.after)).await;
-        seat.unwrap_or(&own).session.lock().await
+        seat.session.lock().await
     };
     let mut session = tokio::select! {
         biased;
@@ -80,81 +78,62 @@ async fn carry_out(hub: &Hub, live: &Arc<Live>, seat: Option<&Seat>) -> Result<S
     if live.cancel.is_cancelled() {
         return cancelled();
     }
-    let (dial, agent) = hub
-        .line
-        .agent()
-        .await
-        .map_err(|fault| (-32603, fault.what.into_owned()))?;
     let mut thread = match live.thread {
         Some(id) => hub
-            .thread(id)
+            .thread(&live.owner, id)
             .await
             .map_err(|fault| (-32603, fault.what.into_owned()))?,
-        None => super::hub::new_thread(live.id, Map::new(), hub.kept_setup(&live.wish.setup)),
+        None => new_thread(live.id, Map::new(), hub.kept_setup(&live.wish.setup)),
     };
     let opened = hub
-        .open_session(&mut session, &mut thread, dial, &agent)
+        .open_session(&mut session, &live.owner, &mut thread, &live.line)
         .await?;
-    let Some((_, id)) = session.open.clone() else {
+    let Some(open) = session.open.clone() else {
         return Err((-32603, "the agent named no session".to_owned()));
     };
-    live.is_in(dial, &id);
-    set_up(hub, live, &agent, dial, &id, &opened).await?;
+    live.is_in(open.dial, &open.id);
+    set_up(live, &open, &opened).await?;
     if live.cancel.is_cancelled() {
         return cancelled();
     }
-    hub.line.begin_turn(&id, live);
-    let ended = prompt(hub, live, &agent, dial, &id).await;
-    hub.line.end_turn(&id);
+    live.line.begin_turn(&open.id, live);
+    let ended = prompt(hub, live, &open).await;
+    live.line.end_turn(&open.id);
     ended
 }
 
 /// Sets a session to what the run wants.
-async fn set_up(
-    hub: &Hub,
-    live: &Live,
-    agent: &Agent,
-    dial: Dial,
-    session: &str,
-    opened: &Value,
-) -> Result<(), Failure> {
-    let setup = &live.wish.setup;
+async fn set_up(live: &Live, open: &Open, opened: &Value) -> Result<(), Failure> {
+    let (setup, session) = (&live.wish.setup, &open.id);
+    let call = async |method, params: Value| {
+        let set = open.line.call(open.dial, method, &params).await;
+        set.map_err(|error| open.agent.complaint(&error))
+    };
     if let Some(mode) = &setup.mode {
         let params = json!({ "sessionId": session, "modeId": mode });
-        let set = hub.line.call(dial, "session/set_mode", &params).await;
-        set.map_err(|error| agent.complaint(&error))?;
+        call("session/set_mode", params).await?;
     }
     for (id, value) in setup.options_for(opened) {
         let params = say::option(session, &id, &value);
-        let set = hub
-            .line
-            .call(dial, "session/set_config_option", &params)
-            .await;
-        set.map_err(|error| agent.complaint(&error))?;
+        call("session/set_config_option", params).await?;
     }
     Ok(())
 }
 
-async fn prompt(
-    hub: &Hub,
-    live: &Live,
-    agent: &Agent,
-    dial: Dial,
-    session: &str,
-) -> Result<String, Failure> {
+async fn prompt(hub: &Hub, live: &Live, open: &Open) -> Result<String, Failure> {
     let wish = &live.wish;
     let mut prompt = wish.input.prompt.clone();
     // An agent that has heard what was said before need not be told.
     if let Some(before) = wish.input.before.as_ref().filter(|_| live.thread.is_none()) {
         prompt.insert(0, text_block(before));
     }
-    let params = say::prompt(session, &prompt, wish.meta.as_ref());
-    let answered = hub.line.call(dial, "session/prompt", &params);
+    let params = say::prompt(&open.id, &prompt, wish.meta.as_ref());
+    let answered = open.line.call(open.dial, "session/prompt", &params);
     tokio::pin!(answered);
     let answer = tokio::select! {
         answer = answered.as_mut() => answer,
         () = live.cancel.cancelled() => {
-            give_up(hub, live);
+            give_up(live);
             match timeout(hub.limits.http_stall, answered).await {
                 Ok(answer) => answer,
                 // Some agents never answer a prompt that was cancelled.
@@ -162,21 +141,21 @@ async fn prompt(
             }
         }
     };
-    let answer = answer.map_err(|error| agent.complaint(&error))?;
+    let answer = answer.map_err(|error| open.agent.complaint(&error))?;
     let reason = answer.get("stopReason").and_then(Value::as_str);
     Ok(reason.unwrap_or("end_turn").to_owned())
 }
 
 /// Tells the agent that nobody wants the turn any more, nor answers what it asks.
-fn give_up(hub: &Hub, live: &Live) {
+fn give_up(live: &Live) {
     let Some((dial, session)) = live.session() else {
         return;
     };
     let params = json!({ "sessionId": session });
-    hub.line
+    live.line
         .tell(dial, say::notification("session/cancel", &params));
     for question in live.give_up() {
-        hub.line
+        live.line
             .tell(dial, say::result(&question.id, &question.cancelled()));
     }
 }
@@ -241,64 +220,9 @@ fn turn(live: &Live, run: &Run) -> Option<Turn> {
 }
 
 /// The session of a run that has no thread is of no use any more.
-async fn close(hub: &Hub, dial: Dial, session: &str) {
-    if let Ok((now, agent)) = hub.line.agent().await
-        && now == dial
-        && agent.offers("close")
-    {
-        let params = json!({ "sessionId": session });
-        // An agent that does not close it keeps it.
-        let _ = hub.line.call(dial, "session/close", &params).await;
-    }
-}
-
-impl Hub {
-    /// Has the agent open the session of a thread: a new one, or its own again. What the agent said
-    /// to that comes back; `null` when it is open already.
-    pub(super) async fn open_session(
-        &self,
-        session: &mut Session,
-        thread: &mut Thread,
-        dial: Dial,
-        agent: &Agent,
-    ) -> Result<Value, Failure> {
-        if session.open.as_ref().is_some_and(|(on, _)| *on == dial) {
-            return Ok(Value::Null);
-        }
-        let mut params = thread.setup.clone();
-        if let Some(id) = &thread.session {
-            let method = agent.revives_with().ok_or_else(|| {
-                let what = "the agent has ended since, and cannot take up its sessions again \
-                            (no session/load)";
-                (-32002, what.to_owned())
-            })?;
-            params["sessionId"] = json!(id);
-            let loaded = self.line.call(dial, method, &params).await;
-            let loaded = loaded.map_err(|error| agent.complaint(&error))?;
-            session.open = Some((dial, id.clone()));
-            return Ok(loaded);
-        }
-        let opened = self.line.call(dial, "session/new", &params).await;
-        let opened = opened.map_err(|error| agent.complaint(&error))?;
-        let id = opened.get("sessionId").and_then(Value::as_str);
-        let id = id
-            .ok_or_else(|| (-32603, "the agent named no session".to_owned()))?
-            .to_owned();
-        session.open = Some((dial, id.clone()));
-        (thread.session, thread.agent) = (Some(id.clone()), Some(agent.id));
-        let (of, agent) = (thread.id, agent.id);
-        let keep = move |db: &rusqlite::Connection| {
-            // Its metadata may have been changed meanwhile.
-            match store::read_thread(db, of)? {
-                Some(mut kept) => {
-                    (kept.session, kept.agent) = (Some(id), Some(agent));
-                    store::update_thread(db, &kept)
-                }
-                None => Ok(()),
-            }
-        };
-        let kept = self.store.ask(keep).await;
-        kept.map_err(|fault| (-32603, fault.what.into_owned()))?;
-        Ok(opened)
+async fn discard(hub: &Hub, seat: &Seat) {
+    if let Some(open) = seat.session.lock().await.open.take() {
+        hub.discard(&open.id);
+        open.close().await;
     }
 }

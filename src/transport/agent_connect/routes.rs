@@ -3,21 +3,22 @@
 //! Not here: what a request wants (see `agent_connect::route`), what is done for it (`hub`, `start`).
 
 use std::convert::Infallible;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
-use hyper::{Request, StatusCode, Version};
+use hyper::header::CONTENT_TYPE;
+use hyper::{Request, StatusCode};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
+use super::agents::Asker;
 use super::answer::{self, Answer};
 use super::hub::Hub;
 use super::live::Live;
 use super::query::Query;
 use super::start::{self, start};
+use super::stay::Stay;
 use super::stream::{follow, last};
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::openapi;
@@ -25,12 +26,10 @@ use crate::agent_connect::record::{Run, history, state};
 use crate::agent_connect::route::{Deed, Lost, Route, Then, find};
 use crate::agent_connect::search::{self, Page};
 use crate::agent_connect::uuid::Uuid;
-use crate::guard::ONLY_AGENT;
-use crate::transport::http::server::body::{self, Room};
-use crate::transport::http::server::caller::{Caller, Guest};
-use crate::transport::http::server::credential::identify;
-use crate::transport::http::server::refuse::{Refusal, Why};
-use crate::transport::http::server::rules::Rules;
+use crate::transport::http::port::body;
+use crate::transport::http::port::caller::{Caller, Guest};
+use crate::transport::http::port::refuse::Refusal;
+use crate::transport::http::port::{Port, receive};
 
 /// The methods that are served.
 const METHODS: &str = "GET, POST, PATCH, DELETE";
@@ -38,14 +37,11 @@ const METHODS: &str = "GET, POST, PATCH, DELETE";
 const BLOCK: Duration = Duration::from_secs(60);
 const LONGEST_BLOCK: f64 = 600.0;
 
-/// What stands between a socket and the hub.
+/// What stands between a port and the hub.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(in crate::transport) struct Desk {
+    pub(super) port: Arc<Port>,
     pub(super) hub: Arc<Hub>,
-    pub(super) rules: RwLock<Arc<Rules>>,
-    /// New runs are not taken any more.
-    pub(super) draining: CancellationToken,
-    pub(super) bodies: Room,
     /// The path that is listened at, without a slash at its end.
     pub(super) path: String,
     /// Where we are reached.
@@ -53,13 +49,10 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// The rules for what begins now.
-    pub(super) fn rules(&self) -> Arc<Rules> {
-        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(super) fn set_rules(&self, rules: Rules) {
-        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    /// Whether a path of the port is ours.
+    pub(in crate::transport) fn serves(&self, path: &str) -> bool {
+        let below = path.strip_prefix(&self.path);
+        below.is_some_and(|rest| rest.starts_with('/'))
     }
 }
 
@@ -79,39 +72,37 @@ pub(super) async fn answer(
     request: Request<Incoming>,
     caller: Arc<Caller>,
 ) -> Result<Answer, Infallible> {
-    let is_h1 = request.version() <= Version::HTTP_11;
-    let rules = desk.rules();
-    let page = match rules.doorkeeper.admit(&request) {
-        Ok(page) => page,
-        Err(refusal) => return Ok(refused(refusal, is_h1)),
-    };
-    let mut answer = match page.preflight(&request, METHODS) {
-        Some(answer) => answer.map(|()| answer::Content::Text(Bytes::new())),
-        // Who asks is known before a byte of the body is read.
-        None => match identify(&rules.gate, &request, &caller).and_then(|guest| may(&rules, guest))
-        {
-            Ok(guest) => serve(&desk, request, guest).await,
-            Err(refusal) => refused(refusal, is_h1),
-        },
-    };
-    page.show(answer.headers_mut());
-    Ok(answer)
+    let port = &desk.port;
+    let answered = receive(
+        port,
+        request,
+        &caller,
+        METHODS,
+        answer::refusal,
+        |request, guest| serve(&desk, request, guest),
+    );
+    Ok(answered.await)
 }
 
-/// Whether the agent is for that guest.
-fn may(rules: &Rules, guest: Guest) -> Result<Guest, Refusal> {
-    let agent = rules.front.default_agent.as_deref().unwrap_or(ONLY_AGENT);
-    if guest.principal.may_use(agent) {
-        return Ok(guest);
+/// Who asks, if any of the agents is for that guest.
+fn asker(desk: &Desk, guest: Guest) -> Result<Asker, Refusal> {
+    let principal = guest.principal;
+    if !desk.hub.agents.has_any_for(&principal) {
+        let why = format!("the {principal} is for other agents");
+        return Err(Refusal::stranger(StatusCode::FORBIDDEN, why));
     }
-    let why = format!("the {} is for other agents", guest.principal);
-    Err(Refusal::stranger(StatusCode::FORBIDDEN, why))
+    Ok(Asker {
+        owner: principal.to_string().into(),
+        principal,
+        usual: desk.port.rules().front.default_agent.clone(),
+    })
 }
 
-async fn serve(desk: &Desk, request: Request<Incoming>, guest: Guest) -> Answer {
-    let is_h1 = request.version() <= Version::HTTP_11;
+async fn serve(desk: &Desk, request: Request<Incoming>, guest: Guest) -> Result<Answer, Refusal> {
+    let asker = Arc::new(asker(desk, guest)?);
     let path = request.uri().path();
-    let route = match path.strip_prefix(&desk.path) {
+    let ours = path.strip_prefix(&desk.path).filter(|_| desk.serves(path));
+    let route = match ours {
         Some(rest) => find(request.method().as_str(), rest),
         None => Err(Lost::Unknown(Fault::unknown(
             "nothing is served at this path",
@@ -119,8 +110,8 @@ async fn serve(desk: &Desk, request: Request<Incoming>, guest: Guest) -> Answer 
     };
     let route = match route {
         Ok(route) => route,
-        Err(Lost::Unknown(fault)) => return answer::refusal(&fault),
-        Err(Lost::Method(allowed)) => return answer::method(allowed),
+        Err(Lost::Unknown(fault)) => return Ok(answer::fault(&fault)),
+        Err(Lost::Method(allowed)) => return Ok(answer::method(allowed)),
     };
     let query = Query::read(request.uri().query());
     let last_event = request.headers().get("last-event-id");
@@ -128,109 +119,79 @@ async fn serve(desk: &Desk, request: Request<Incoming>, guest: Guest) -> Answer 
         .and_then(|id| id.to_str().ok())
         .map(str::to_owned);
     let is_json = is_json(&request);
-    let hub = &desk.hub;
-    let read = body::read(request.into_body(), &desk.bodies, &hub.limits).await;
+    let port = &desk.port;
     // The share of the memory for bodies is held until the answer is there.
-    let (body, _share) = match read {
-        Ok(read) => read,
-        Err(refusal) => return refused(refusal, is_h1),
-    };
+    let (body, _share) = body::read(request.into_body(), &port.bodies, &port.limits).await?;
     if !body.is_empty() && !is_json {
-        let what = "Content-Type must be application/json".into();
-        return answer::refusal(&Fault { status: 415, what });
+        let why = "Content-Type must be application/json";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     let asked = Asked {
         query,
         body,
         last_event,
     };
-    let answered = Box::pin(route_to(
-        desk,
-        route,
-        asked,
-        &guest.principal.to_string().into(),
-    ))
-    .await;
-    answered.unwrap_or_else(|fault| {
+    let answered = Box::pin(route_to(desk, route, asked, &asker)).await;
+    Ok(answered.unwrap_or_else(|fault| {
         tracing::debug!(status = fault.status, what = %fault.what, "a request was refused");
-        answer::refusal(&fault)
-    })
+        answer::fault(&fault)
+    }))
 }
 
 async fn route_to(
     desk: &Desk,
     route: Route,
     asked: Asked,
-    owner: &Arc<str>,
+    asker: &Arc<Asker>,
 ) -> Result<Answer, Fault> {
-    let hub = &desk.hub;
-    match &route {
-        Route::Thread(id)
-        | Route::PatchThread(id)
-        | Route::DeleteThread(id)
-        | Route::State(id)
-        | Route::History(id)
-        | Route::Copy(id)
-        | Route::ThreadRuns(id) => hub.owns_thread(owner, *id).await?,
-        Route::Run(_, id, _) => hub.owns_run(owner, *id).await?,
-        // A run's thread is looked at when it is known which it is.
-        Route::Start(..)
-        | Route::Document
-        | Route::SearchAgents
-        | Route::Agent(_)
-        | Route::Descriptor(_)
-        | Route::MakeThread
-        | Route::SearchThreads
-        | Route::SearchRuns => {}
-    }
-    let starts = matches!(route, Route::Start(..) | Route::MakeThread | Route::Copy(_));
-    if starts && desk.draining.is_cancelled() {
+    let (hub, owner) = (&desk.hub, &asker.owner);
+    if let Route::MakeThread | Route::Copy(_) | Route::Start(..) = route
+        && desk.port.setup.draining.is_cancelled()
+    {
         return Err(Fault::later("the relay is shutting down"));
     }
-    let all = |runs: Vec<Run>| answer::json(&runs.iter().map(Run::shown).collect());
+    let all = |found: Vec<Run>| answer::json(&found.iter().map(Run::shown).collect());
     Ok(match route {
         Route::Document => answer::json(&openapi::document(&desk.base)),
         Route::SearchAgents => {
             let wanted = search::Agents::read(&asked.json()?)?;
-            let agents = hub.agents().await?;
-            let (name, version) = (wanted.name.as_deref(), wanted.version.as_deref());
-            let found = agents
-                .iter()
-                .filter(|(_, agent)| agent.matches(name, version));
-            let found = wanted.page.of_all(found.map(|(_, agent)| agent.entry()));
-            answer::json(&found.into())
+            answer::json(&hub.find_agents(asker, &wanted).await?.into())
         }
-        Route::Agent(id) => answer::json(&hub.agent(Some(id)).await?.1.entry()),
-        Route::Descriptor(id) => {
-            let (_, agent) = hub.agent(Some(id)).await?;
-            answer::json(&agent.descriptor(hub.line.asks_forms()))
+        Route::Agent(named) => {
+            let line = hub.agents.find(asker, &named).await?;
+            answer::json(&line.introduced().await?.entry())
         }
-        Route::MakeThread => answer::json(&hub.make_thread(owner, &asked.json()?).await?),
+        Route::Descriptor(named) => {
+            let line = hub.agents.find(asker, &named).await?;
+            let agent = line.introduced().await?;
+            answer::json(&agent.descriptor(line.asks_forms()))
+        }
+        Route::MakeThread => answer::json(&hub.make_thread(asker, &asked.json()?).await?),
         Route::SearchThreads => {
             let wanted = search::Threads::read(&asked.json()?)?;
-            answer::json(&hub.find_threads(owner, wanted).await?.into())
+            answer::json(&hub.find_threads(asker, wanted).await?.into())
         }
         Route::Thread(id) => {
-            let thread = hub.thread(id).await?;
-            answer::json(&hub.show_thread(thread).await?)
+            let thread = hub.thread(owner, id).await?;
+            answer::json(&hub.show_thread(owner, thread).await?)
         }
-        Route::PatchThread(id) => answer::json(&hub.patch_thread(id, &asked.json()?).await?),
+        Route::PatchThread(id) => answer::json(&hub.patch_thread(owner, id, &asked.json()?).await?),
         Route::DeleteThread(id) => {
-            hub.delete_thread(id).await?;
+            hub.delete_thread(owner, id).await?;
             answer::empty(StatusCode::NO_CONTENT)
         }
-        Route::State(id) => answer::json(&state(&hub.turns(id).await?)),
+        Route::State(id) => answer::json(&state(&hub.turns(owner, id).await?)),
         Route::History(id) => {
             let page = Page::of(asked.query.number("limit")?, None)?;
-            let turns = hub.turns(id).await?;
+            let turns = hub.turns(owner, id).await?;
             let states = history(&turns, page.limit, asked.query.text("before"));
             answer::json(&states.into())
         }
-        Route::Copy(id) => answer::json(&hub.copy_thread(owner, id).await?),
+        Route::Copy(id) => answer::json(&hub.copy_thread(asker, id).await?),
         Route::ThreadRuns(id) => {
             let query = &asked.query;
             let page = Page::of(query.number("limit")?, query.number("offset")?)?;
-            hub.thread(id).await?;
+            hub.thread(owner, id).await?;
             let metadata = serde_json::Map::new();
             let wanted = search::Runs {
                 agent: None,
@@ -244,65 +205,74 @@ async fn route_to(
             let wanted = search::Runs::read(&asked.json()?)?;
             all(hub.find_runs(owner, None, wanted).await?)
         }
-        Route::Start(thread, then) => begin(hub, owner, thread, then, &asked).await?,
-        Route::Run(thread, id, deed) => with_run(hub, thread, id, deed, &asked).await?,
+        Route::Start(thread, then) => begin(desk, asker, thread, then, &asked).await?,
+        Route::Run(thread, id, deed) => with_run(desk, asker, thread, id, deed, &asked).await?,
     })
 }
 
-/// Starts a run, and answers as is wanted.
+/// Starts a run, and answers as is wanted. The run's own place is told beside, for those who hear of
+/// its id only at its end.
 async fn begin(
-    hub: &Arc<Hub>,
-    owner: &Arc<str>,
+    desk: &Desk,
+    asker: &Arc<Asker>,
     thread: Option<Uuid>,
     then: Then,
     asked: &Asked,
 ) -> Result<Answer, Fault> {
-    let (run, live) = start(hub, owner, thread, asked.json()?).await?;
+    let hub = &desk.hub;
+    let (run, live) = start(hub, asker, thread, asked.json()?).await?;
     let tied = live.wish.tied;
-    match then {
-        Then::Show => Ok(answer::json(&run.shown())),
+    let stay = Stay::of(desk, asker);
+    let answer = match then {
+        Then::Show => answer::json(&run.shown()),
         Then::Wait => {
             let patience = asked.patience(None)?;
             let mut waiting = Tied(tied.then_some(live));
-            let settled = hub.settled(run.thread, run.id, patience).await;
+            let settled = hub.settled(&asker.owner, run.thread, run.id, patience);
+            let settled = stay.during(settled).await?;
             waiting.0 = None;
-            Ok(waited(settled?.as_ref()))
+            waited(settled.as_ref())
         }
         Then::Stream => {
             let modes = live.wish.modes;
-            let keepalive = hub.limits.http_keepalive;
-            Ok(answer::events(follow(live, modes, None, tied, keepalive)))
+            answer::events(follow(live, modes, None, tied, stay))
         }
-    }
+    };
+    let thread = run
+        .thread
+        .map_or_else(String::new, |id| format!("/threads/{id}"));
+    let place = format!("{}{thread}/runs/{}", desk.path, run.id);
+    Ok(answer::located(answer, &place))
 }
 
 async fn with_run(
-    hub: &Arc<Hub>,
+    desk: &Desk,
+    asker: &Arc<Asker>,
     thread: Option<Uuid>,
     id: Uuid,
     deed: Deed,
     asked: &Asked,
 ) -> Result<Answer, Fault> {
+    let (hub, owner) = (&desk.hub, &asker.owner);
     let empty = || answer::empty(StatusCode::NO_CONTENT);
+    let stay = Stay::of(desk, asker);
+    let settled = async |usual| {
+        let patience = asked.patience(usual)?;
+        stay.during(hub.settled(owner, thread, id, patience)).await
+    };
     Ok(match deed {
-        Deed::Show => answer::json(&hub.run(thread, id).await?.shown()),
+        Deed::Show => answer::json(&hub.run(owner, thread, id).await?.shown()),
         Deed::Resume => answer::json(
-            &start::resume(hub, thread, id, &asked.json()?)
+            &start::resume(hub, owner, thread, id, &asked.json()?)
                 .await?
                 .shown(),
         ),
         Deed::Delete => {
-            start::delete(hub, thread, id).await?;
+            start::delete(hub, owner, thread, id).await?;
             empty()
         }
-        Deed::Wait => {
-            let settled = hub.settled(thread, id, asked.patience(None)?).await?;
-            waited(settled.as_ref())
-        }
-        Deed::Output => match hub
-            .settled(thread, id, asked.patience(Some(BLOCK))?)
-            .await?
-        {
+        Deed::Wait => waited(settled(None).await?.as_ref()),
+        Deed::Output => match settled(Some(BLOCK)).await? {
             Some(run) => answer::json(&run.output_of_old()),
             None => empty(),
         },
@@ -317,26 +287,27 @@ async fn with_run(
                 }
                 Some(_) => return Err(Fault::invalid("\"action\" must be interrupt or rollback")),
             }
-            start::cancel(hub, thread, id, asked.query.flag("wait")?).await?;
+            start::cancel(hub, owner, thread, id, asked.query.flag("wait")?).await?;
             empty()
         }
         Deed::State => {
-            let run = hub.run(thread, id).await?;
+            let run = hub.run(owner, thread, id).await?;
             let none = || Fault::unknown("the run has no thread");
-            answer::json(&state(&hub.turns(run.thread.ok_or_else(none)?).await?))
+            answer::json(&state(
+                &hub.turns(owner, run.thread.ok_or_else(none)?).await?,
+            ))
         }
         Deed::Stream => {
-            let run = hub.run(thread, id).await?;
+            let run = hub.run(owner, thread, id).await?;
             match hub.live(id) {
                 Some(live) => {
                     let modes = live.wish.modes;
                     let last = asked.last_event.as_deref();
-                    let keepalive = hub.limits.http_keepalive;
-                    answer::events(follow(live, modes, last, false, keepalive))
+                    answer::events(follow(live, modes, last, false, stay))
                 }
                 None if run.status.is_final() => answer::events(last(&run)),
                 // It came to its end between the two looks.
-                None => answer::events(last(&hub.run(thread, id).await?)),
+                None => answer::events(last(&hub.run(owner, thread, id).await?)),
             }
         }
     })
@@ -394,25 +365,4 @@ fn is_json<B>(request: &Request<B>) -> bool {
         .map(|kind| kind.as_bytes());
     let kind = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
     kind.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"application/json"))
-}
-
-fn refused(refusal: Refusal, is_h1: bool) -> Answer {
-    let what = match refusal.why {
-        Why::Text(text) => text,
-        Why::Error(_) => "refused".into(),
-    };
-    let status = refusal.status.as_u16();
-    tracing::debug!(status, %what, "a request was refused");
-    let mut answer = answer::refusal(&Fault { status, what });
-    let fields = answer.headers_mut();
-    if let Some((name, value)) = refusal.field
-        && let Ok(value) = HeaderValue::from_str(&value)
-    {
-        fields.insert(name, value);
-    }
-    // HTTP/2 has no such header (RFC 9113, 8.2.2).
-    if refusal.hang_up && is_h1 {
-        fields.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    answer
 }

@@ -2,12 +2,15 @@
 //!
 //! Not here: what is kept of it (see `store`).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::line::Dial;
+use super::line::{Dial, Line};
 use super::live::Live;
+use crate::agent_connect::agent::Agent;
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::uuid::Uuid;
 use crate::agent_connect::wish::Strategy;
@@ -19,14 +22,29 @@ pub(super) struct Seat {
     pub(super) session: AsyncMutex<Session>,
     /// Runs that are not over.
     lives: Mutex<Vec<Arc<Live>>>,
+    /// When it was asked for last.
+    asked: AtomicU64,
 }
 
 /// The session of a thread, as far as the agent has it open.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Session {
-    /// Its id, and the link it is open on.
-    pub(super) open: Option<(Dial, String)>,
+    pub(super) open: Option<Open>,
 }
+
+/// An open session.
+#[derive(Clone)]
+pub(super) struct Open {
+    pub(super) line: Arc<Line>,
+    /// The link it is open on.
+    pub(super) dial: Dial,
+    pub(super) agent: Arc<Agent>,
+    pub(super) id: String,
+}
+
+/// What is lost with a seat: a session that cannot be taken up again, an open one, and how long ago
+/// it was in use.
+pub(super) type Worth = (bool, bool, u64);
 
 impl Seat {
     /// Takes a run in, if what goes on allows it.
@@ -52,7 +70,51 @@ impl Seat {
         !self.lives().is_empty()
     }
 
+    /// It is asked for, as the number `turn`.
+    pub(super) fn asked_for(&self, turn: u64) {
+        self.asked.store(turn, Ordering::Relaxed);
+    }
+
+    /// What would be lost with it; `None` while it is in use.
+    pub(super) fn worth(&self) -> Option<Worth> {
+        let session = self.session.try_lock().ok().filter(|_| !self.is_busy())?;
+        let open = session.open.as_ref().filter(|open| open.is_open());
+        let lost = open.is_some_and(|open| open.agent.revives_with().is_none());
+        Some((lost, open.is_some(), self.asked.load(Ordering::Relaxed)))
+    }
+
+    /// It makes room for another: the agent may close its session.
+    pub(super) fn give_up(&self) {
+        if let Ok(mut session) = self.session.try_lock()
+            && let Some(open) = session.open.take()
+        {
+            tokio::spawn(async move { open.close().await });
+        }
+    }
+
     fn lives(&self) -> MutexGuard<'_, Vec<Arc<Live>>> {
         self.lives.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Whether it still is.
+    pub(super) fn is_open(&self) -> bool {
+        self.line.is_open(self.dial)
+    }
+
+    /// Has the agent close it, if it can. An agent that does not close it keeps it.
+    pub(super) async fn close(&self) {
+        if self.is_open() && self.agent.offers("close") {
+            let params = json!({ "sessionId": self.id });
+            let _closed = self.line.call(self.dial, "session/close", &params).await;
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let id = self.open.as_ref().map(|open| &open.id);
+        f.debug_struct("Session").field("open", &id).finish()
     }
 }

@@ -1,6 +1,7 @@
 //! How Agent Connect is served, as far as its operator chooses.
 //!
-//! Not here: how that is read from the command line (see `app::agent_connect`).
+//! Not here: how that is read from the command line and the configuration file (see
+//! `app::agent_connect`).
 
 use std::path::PathBuf;
 
@@ -9,8 +10,11 @@ use crate::agent_connect::wish::Permissions;
 /// How Agent Connect is served.
 #[derive(Clone, Debug)]
 pub struct AgentConnect {
-    /// The names of the agents; one that has none is called what it calls itself. One agent, so far.
-    pub agents: Vec<Option<String>>,
+    /// The agents that are served.
+    pub agents: Vec<Offer>,
+    /// The path below which it is served beside ACP, where ACP is listened for; nowhere when not
+    /// given.
+    pub beside: Option<String>,
     /// Where threads and runs are kept; in memory when not given.
     pub store: Option<PathBuf>,
     /// What is answered to an agent for those who cannot be asked.
@@ -19,10 +23,20 @@ pub struct AgentConnect {
     pub callbacks: Vec<String>,
 }
 
+/// An agent that is served.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Its name by configuration; one that has none is called what it calls itself.
+    pub name: Option<String>,
+    /// What the configuration says of it.
+    pub about: Option<String>,
+}
+
 impl Default for AgentConnect {
     fn default() -> Self {
         Self {
-            agents: vec![None],
+            agents: vec![Offer::default()],
+            beside: None,
             store: None,
             unasked: Permissions::Reject,
             callbacks: Vec::new(),

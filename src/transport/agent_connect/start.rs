@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::hub::{Hub, new_thread, now, uuid};
+use super::agents::Asker;
+use super::hub::{Hub, now, uuid};
+use super::line::Line;
 use super::live::Live;
 use super::perform::perform;
 use super::store;
+use super::threads::new_thread;
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::fields::Fields;
-use crate::agent_connect::record::{Run, Status};
+use crate::agent_connect::record::{Run, Status, Thread};
+use crate::agent_connect::route::Named;
 use crate::agent_connect::say;
 use crate::agent_connect::session::Setup;
 use crate::agent_connect::uuid::Uuid;
@@ -22,50 +26,51 @@ use crate::agent_connect::wish::Wish;
 /// its own: a client that does not wait for the answer must not leave half a run.
 pub(super) async fn start(
     hub: &Arc<Hub>,
-    owner: &Arc<str>,
+    asker: &Arc<Asker>,
     thread: Option<Uuid>,
     body: Value,
 ) -> Result<(Run, Arc<Live>), Fault> {
-    let (hub, owner) = (hub.clone(), owner.clone());
-    let started = tokio::spawn(async move { start_whole(&hub, &owner, thread, body).await });
+    let (hub, asker) = (hub.clone(), asker.clone());
+    let started = tokio::spawn(async move { start_whole(&hub, &asker, thread, body).await });
     let broken = |_| Fault::later("the run could not be started");
     started.await.map_err(broken)?
 }
 
 async fn start_whole(
     hub: &Arc<Hub>,
-    owner: &Arc<str>,
+    asker: &Asker,
     path: Option<Uuid>,
     body: Value,
 ) -> Result<(Run, Arc<Live>), Fault> {
+    let owner = &asker.owner;
     let wish = Wish::read(body)?;
     if let Some(webhook) = &wish.webhook {
         hub.postman.check(webhook)?;
     }
-    let (_, agent) = hub.agent(wish.agent).await?;
-    let thread = match path.or(wish.thread) {
+    let (thread, line) = match path.or(wish.thread) {
         Some(id) => {
-            known_thread(hub, owner, id, &wish).await?;
-            Some(id)
+            let thread = known_thread(hub, owner, id, &wish).await?;
+            let line = agent(hub, asker, &wish, &thread).await?;
+            (Some(id), line)
         }
-        None if wish.keep => {
+        None => {
             let thread = new_thread(uuid(), serde_json::Map::new(), hub.kept_setup(&wish.setup));
-            if !hub.add_thread(owner, &thread).await? {
+            let line = agent(hub, asker, &wish, &thread).await?;
+            if wish.keep && !hub.add_thread(owner, &thread).await? {
                 return Err(Fault::later("too many threads are kept already"));
             }
-            Some(thread.id)
+            (wish.keep.then_some(thread.id), line)
         }
-        None => None,
     };
     let live = Live::new(
         uuid(),
-        agent.id,
-        thread,
+        (line.id().await?, line),
+        (owner.clone(), thread),
         now(),
         wish,
         hub.limits.http_replay,
     );
-    let seat = thread.map(|id| hub.seat(id)).transpose()?;
+    let seat = thread.map(|id| hub.seat(owner, id)).transpose()?;
     if let Some(seat) = &seat {
         seat.enter(&live)?;
     }
@@ -96,15 +101,26 @@ async fn start_whole(
     }
 }
 
+/// The agent that a run is for: the one it names, or its thread's. A thread in which something was
+/// said stays with its agent.
+async fn agent(hub: &Hub, asker: &Asker, wish: &Wish, thread: &Thread) -> Result<Arc<Line>, Fault> {
+    let Some(id) = wish.agent else {
+        return hub.agent_of(asker, thread).await;
+    };
+    let line = hub.agents.find(asker, &Named::Id(id)).await?;
+    if thread.agent.is_some_and(|of| of != id)
+        && !hub.told(&asker.owner, thread.id).await?.is_empty()
+    {
+        return Err(Fault::invalid("the thread is another agent's"));
+    }
+    Ok(line)
+}
+
 /// The thread is there, or is made when the wish allows it. Its session's setup is the thread's own
 /// once it has one; before, the run's counts.
-async fn known_thread(hub: &Hub, owner: &Arc<str>, id: Uuid, wish: &Wish) -> Result<(), Fault> {
+async fn known_thread(hub: &Hub, owner: &Arc<str>, id: Uuid, wish: &Wish) -> Result<Thread, Fault> {
     let has_setup = wish.setup.cwd.is_some() || !wish.setup.mcp_servers.is_empty();
-    let known = match hub.owns_thread(owner, id).await {
-        Ok(()) => hub.thread(id).await,
-        Err(fault) => Err(fault),
-    };
-    match known {
+    match hub.thread(owner, id).await {
         Ok(mut thread) if thread.session.is_none() && has_setup => {
             let own = Setup::of_metadata(&thread.metadata)?;
             let merged = Setup {
@@ -117,31 +133,32 @@ async fn known_thread(hub: &Hub, owner: &Arc<str>, id: Uuid, wish: &Wish) -> Res
                 ..Setup::default()
             };
             thread.setup = hub.kept_setup(&merged);
-            hub.store
-                .ask(move |db| store::update_thread(db, &thread))
-                .await
+            let (owner, kept) = (owner.clone(), thread.clone());
+            let update = move |db: &rusqlite::Connection| store::update_thread(db, &owner, &kept);
+            hub.store.ask(update).await?;
+            Ok(thread)
         }
-        Ok(_) => Ok(()),
         Err(fault) if fault.status == 404 && wish.make_thread => {
             let thread = new_thread(id, serde_json::Map::new(), hub.kept_setup(&wish.setup));
-            // The id may be another principal's.
             match hub.add_thread(owner, &thread).await? {
-                true => Ok(()),
-                false => hub.owns_thread(owner, id).await,
+                true => Ok(thread),
+                // Somebody else has made it meanwhile, or there are too many.
+                false => hub.thread(owner, id).await,
             }
         }
-        Err(fault) => Err(fault),
+        known => known,
     }
 }
 
 /// Answers the open interrupt of a run.
 pub(super) async fn resume(
     hub: &Hub,
+    owner: &Arc<str>,
     thread: Option<Uuid>,
     id: Uuid,
     body: &Value,
 ) -> Result<Run, Fault> {
-    let run = hub.run(thread, id).await?;
+    let run = hub.run(owner, thread, id).await?;
     Fields::of(body)?;
     let Some(live) = hub.live(id) else {
         let what = format!("the run is over, with status {}", run.status.word());
@@ -151,7 +168,7 @@ pub(super) async fn resume(
     // Kept before the agent goes on: what it says next is newer.
     let run = hub.keep(&live).await?;
     if let Some(dial) = live.dial() {
-        hub.line.tell(dial, say::result(&request, &answer));
+        live.line.tell(dial, say::result(&request, &answer));
     }
     Ok(run)
 }
@@ -159,11 +176,12 @@ pub(super) async fn resume(
 /// Cancels a run, and waits for its end if that is wanted.
 pub(super) async fn cancel(
     hub: &Hub,
+    owner: &Arc<str>,
     thread: Option<Uuid>,
     id: Uuid,
     wait: bool,
 ) -> Result<(), Fault> {
-    let run = hub.run(thread, id).await?;
+    let run = hub.run(owner, thread, id).await?;
     let Some(live) = hub.live(id).filter(|_| !run.status.is_final()) else {
         return Err(Fault::conflict("the run is over already"));
     };
@@ -175,8 +193,13 @@ pub(super) async fn cancel(
 }
 
 /// Forgets a run; one that goes on is cancelled first.
-pub(super) async fn delete(hub: &Hub, thread: Option<Uuid>, id: Uuid) -> Result<(), Fault> {
-    hub.run(thread, id).await?;
+pub(super) async fn delete(
+    hub: &Hub,
+    owner: &Arc<str>,
+    thread: Option<Uuid>,
+    id: Uuid,
+) -> Result<(), Fault> {
+    hub.run(owner, thread, id).await?;
     if let Some(live) = hub.live(id) {
         live.cancel.cancel();
         over(hub, &live).await;

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::live::{Entry, Live, Next};
+use super::stay::Stay;
 use crate::agent_connect::fold::Fold;
 use crate::agent_connect::record::{Outcome, Run};
 use crate::agent_connect::uuid::Uuid;
@@ -52,7 +53,7 @@ pub(super) fn follow(
     modes: Modes,
     last: Option<&str>,
     tied: bool,
-    sign_of_life: Duration,
+    stay: Stay,
 ) -> mpsc::Receiver<Bytes> {
     let (tx, rx) = mpsc::channel(WAITING);
     let at = last
@@ -78,7 +79,12 @@ pub(super) fn follow(
             follower.at += 1;
         }
         follower.at = at;
-        if follower.run(sign_of_life).await.is_none() && tied {
+        let told = tokio::select! {
+            told = follower.run(stay.sign_of_life) => told,
+            // The stream is cut.
+            () = stay.over() => None,
+        };
+        if told.is_none() && tied {
             follower.live.cancel.cancel();
         }
     });

@@ -1,11 +1,15 @@
 //! ACP over HTTP: Streamable HTTP in both roles, and the door through which WebSockets come in.
 //!
-//! `server` answers a port, `client` speaks to one; `names` is what both have to call alike. Not
-//! here: frames of WebSockets (see `websocket`), certificates (see `tls`).
+//! `port` is any port that speaks HTTP, `server` what answers ACP there and `listen` both of them;
+//! `client` speaks to one; `names` is what both have to call alike. Not here: frames of WebSockets
+//! (see `websocket`), certificates (see `tls`).
 
 pub mod client;
+mod listen;
 mod names;
-pub(super) mod server;
+pub(super) mod port;
+mod server;
 mod transport;
 
+pub(super) use listen::listen;
 pub(super) use transport::Http;

@@ -1,8 +1,8 @@
 //! The transport behind `http://`, `https://` and elephant.ai's routes.
 //!
-//! Not here: what either half does (see `client`, `server`).
+//! Not here: what either half does (see `client`, `listen`).
 
-use super::{client, server};
+use super::{client, listen};
 use crate::transport::{BoxFuture, Endpoint, Link, Listener, OpenError, Setup, Transport};
 
 /// The transport behind `http://`, `https://`, `elephant+http://` and `elephant+https://`.
@@ -27,6 +27,6 @@ impl Transport for Http {
         at: &'a Endpoint,
         setup: &'a Setup,
     ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
-        Box::pin(server::listen(at, setup))
+        Box::pin(listen(at, setup))
     }
 }

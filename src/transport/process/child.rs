@@ -5,15 +5,16 @@
 //! `household`), and what the bytes in the pipes mean.
 
 use std::ffi::OsString;
-use std::future::Future;
-use std::os::unix::process::ExitStatusExt;
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::pin::pin;
-use std::process::{ExitStatus, Stdio};
-use std::task::{Context, Poll, ready};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
+use super::fate::Fate;
 use super::stderr::Stderr;
 use super::{Launch, household, program};
 use crate::transport::{Ear, Exit, Hold, OpenError, Peer, PeerKind, StopStep};
@@ -37,9 +38,7 @@ pub struct Child {
 pub struct Process {
     pid: u32,
     ticket: u64,
-    /// There until it is dropped.
-    child: Option<tokio::process::Child>,
-    exit: Option<Exit>,
+    fate: Arc<Fate>,
     stderr: Stderr,
 }
 
@@ -51,32 +50,34 @@ pub struct Process {
 /// process or descriptor left.
 pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Child, OpenError> {
     program::find_program(argv, launch)?;
+    let refused = |source: io::Error| program::refused(argv, &source);
     let mut command = Command::new(&argv[0]);
     command
         .args(&argv[1..])
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
+        .stderr(Stdio::piped());
     launch.apply(&mut command);
 
-    let birth = household::expect_birth();
-    let mut child = command
-        .spawn()
-        .map_err(|source| program::refused(argv, &source))?;
-    let pid = child
-        .id()
-        .expect("a child that was not waited for has its number");
-    let ticket = birth.of(pid);
-
+    let birth = household::expect_birth().map_err(refused)?;
+    let mut child = command.spawn().map_err(refused)?;
+    let pid = child.id();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let stderr = stderr.expect("stderr was asked for");
-    let stderr = match Stderr::read(stderr, pid, limits.stderr_kept) {
-        Ok(stderr) => stderr,
+    let (ticket, fate) = birth.of(child);
+
+    let pipes = || {
+        let stdin = ChildStdin::from_std(stdin.expect("stdin was asked for"))?;
+        let stdout = ChildStdout::from_std(stdout.expect("stdout was asked for"))?;
+        let stderr = ChildStderr::from_std(stderr.expect("stderr was asked for"))?;
+        let stderr = Stderr::read(stderr, pid, limits.stderr_kept)?;
+        Ok((stdin, stdout, stderr))
+    };
+    let (stdin, stdout, stderr) = match pipes() {
+        Ok(pipes) => pipes,
         Err(source) => {
-            household::bury(ticket, child);
-            return Err(program::refused(argv, &source));
+            household::bury(ticket);
+            return Err(refused(source));
         }
     };
     let name = Path::new(&argv[0]).file_name().unwrap_or(&argv[0]);
@@ -88,13 +89,12 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
             principal: None,
             wish: None,
         },
-        stdin: stdin.expect("stdin was asked for"),
-        stdout: stdout.expect("stdout was asked for"),
+        stdin,
+        stdout,
         hold: Process {
             pid,
             ticket,
-            child: Some(child),
-            exit: None,
+            fate,
             stderr,
         },
     })
@@ -109,22 +109,7 @@ impl Process {
 
 impl Hold for Process {
     fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
-        if let Some(exit) = self.exit {
-            return Poll::Ready(exit);
-        }
-        let child = self.child.as_mut().expect("held until dropped");
-        // The waker stays with the child's descriptor, not with this future.
-        let exit = match ready!(pin!(child.wait()).poll(cx)) {
-            Ok(status) => how(status),
-            Err(error) => {
-                // Somebody else reaped it, for example because we were started with SIGCHLD ignored.
-                tracing::warn!(pid = self.pid, %error, "the exit code of the agent is lost");
-                Exit::Code(-1)
-            }
-        };
-        household::reaped(self.ticket);
-        self.exit = Some(exit);
-        Poll::Ready(exit)
+        self.fate.poll(cx)
     }
 
     fn signal(&mut self, step: StopStep) {
@@ -142,16 +127,6 @@ impl Hold for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Some(child) = self.child.take() {
-            household::bury(self.ticket, child);
-        }
-    }
-}
-
-fn how(status: ExitStatus) -> Exit {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Code(-1),
+        household::bury(self.ticket);
     }
 }

@@ -1,8 +1,9 @@
-//! The agents of this process, and the one thread that ends them.
+//! The agents of this process, and the one thread that reaps and ends them.
 //!
 //! Ending a tree takes walks through `/proc`, which no runtime thread should make and which serve
 //! many endings at once; reaping and the children of dead agents concern the whole process. So
-//! there is one list and one thread for all of it. Orders never wait for the thread.
+//! there is one list and one thread for all of it, woken by SIGCHLD. Orders never wait for the
+//! thread.
 //!
 //! A program that called [`answer_for_orphans`] also inherits what its agents leave behind. An
 //! orphan that bears the mark of an agent is killed when that agent is gone. One that bears none
@@ -13,62 +14,46 @@
 //! Not here: finding and signalling processes (see `family`), how they are marked (see `mark`),
 //! our own death (see `keeper`).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::process::Child;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, WaitOptions};
-use tokio::process::Child;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
+use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use super::family::{self, Census, Kin};
-use super::keeper::Keeper;
+use super::fate::Fate;
 use super::mark::{Mark, Worn};
+use super::roll::{Agent, Roll};
 use crate::transport::StopStep;
 
 /// Shortest time between two looks for orphans while agents live.
 const SWEEP: Duration = Duration::from_secs(1);
 /// First and longest pause before looking again whether what was killed is gone.
 const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
+/// Shortest time between two looks for agents that have exited. Each agent is asked, some 0.3 µs.
+const REAP: Duration = Duration::from_millis(5);
 
 struct House {
-    state: Mutex<State>,
-    /// Rung whenever there is something to do, or nothing left to do.
-    bell: Condvar,
+    state: Mutex<Roll>,
+    /// Rung whenever there is something to do.
+    bell: Notify,
+    /// Rung whenever something was done.
+    done: Condvar,
 }
 
-#[derive(Default)]
-struct State {
-    /// By ticket, for process numbers come round again.
-    agents: BTreeMap<u64, Agent>,
-    /// Children that are being started: not listed yet, but not orphans either.
-    expected: usize,
-    /// Counts starts, begun and finished.
-    births: u64,
-    adopts: bool,
-    /// Ourselves, once marks are to be made.
-    me: Option<Kin>,
-    /// Whether there may be orphans that no agent left.
-    others: bool,
-    keeper: Keeper,
-    /// Whether a task tells us of SIGCHLD.
-    watched: bool,
-    /// Whether there may be orphans.
-    stirred: bool,
-    /// Whether the thread is looking for them just now.
-    sweeping: bool,
-    started: bool,
-}
-
-struct Agent {
-    who: Kin,
-    /// Its number, and so its group's, may belong to somebody else by now.
-    reaped: bool,
-    order: Option<StopStep>,
-    /// It was dropped, and is to be gone: killed, and reaped by us.
-    leaving: Option<Child>,
+/// When the thread does what may be done only now and then.
+struct Pace {
+    next_reap: Instant,
+    next_look: Instant,
+    next_sweep: Instant,
+    /// What is waited for those who were killed.
+    pause: Duration,
 }
 
 /// A start that has begun.
@@ -115,7 +100,7 @@ pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
 pub fn settle(patience: Duration) -> bool {
     let house = house();
     let (state, timeout) = house
-        .bell
+        .done
         .wait_timeout_while(house.lock(), patience, |state| {
             state.leaving().next().is_some() || state.sweeping || (state.adopts && state.stirred)
         })
@@ -125,35 +110,28 @@ pub fn settle(patience: Duration) -> bool {
 }
 
 /// To be called before a child is started; dropped, when it could not be.
-pub(super) fn expect_birth() -> Birth {
+///
+/// # Errors
+/// When there can be no thread to reap it.
+pub(super) fn expect_birth() -> io::Result<Birth> {
     let house = house();
     let mut state = house.lock();
+    if !state.started {
+        house.start()?;
+        state.started = true;
+    }
     state.expected += 1;
     state.births += 1;
     let ticket = state.births;
-    if !state.started {
-        state.started = std::thread::Builder::new()
-            .name("household".to_owned())
-            .spawn(|| house.keep())
-            .inspect_err(|error| tracing::error!(%error, "no thread to end agents with"))
-            .is_ok();
-    }
-    let mut watch_out = false;
     if state.adopts {
         state.staff_keeper();
-        watch_out = !std::mem::replace(&mut state.watched, true);
     }
     let mark = state.me.map(|me| Mark::new(me, ticket));
     drop(state);
-    let birth = Birth {
+    Ok(Birth {
         ticket,
         _mark: mark.and_then(Mark::wear),
-    };
-    if watch_out {
-        // A runtime that is ending drops the task at once, and that takes the lock.
-        tokio::spawn(watch(Watch(())));
-    }
-    birth
+    })
 }
 
 /// Orders a whole tree to stop.
@@ -167,50 +145,71 @@ pub(super) fn order(ticket: u64, step: StopStep) {
     if agent.order != Some(StopStep::Kill) {
         agent.order = Some(step);
     }
-    house.bell.notify_all();
+    drop(state);
+    house.bell.notify_one();
 }
 
-/// Its exit code was collected.
-pub(super) fn reaped(ticket: u64) {
-    if let Some(agent) = house().lock().agents.get_mut(&ticket) {
-        agent.reaped = true;
-    }
-}
-
-/// Kills a whole tree and reaps the child.
-pub(super) fn bury(ticket: u64, child: Child) {
+/// Kills a whole tree, which nobody has any more.
+pub(super) fn bury(ticket: u64) {
     let house = house();
     let mut state = house.lock();
-    // Without a thread, dropping the child kills it, which is all we can do.
-    if state.started
-        && let Some(agent) = state.agents.get_mut(&ticket)
-    {
+    if let Some(agent) = state.agents.get_mut(&ticket) {
         agent.order = Some(StopStep::Kill);
-        agent.leaving = Some(child);
+        agent.leaving = true;
     }
-    house.bell.notify_all();
+    drop(state);
+    house.bell.notify_one();
+}
+
+impl Pace {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            next_reap: now,
+            next_look: now,
+            next_sweep: now,
+            pause: RETRY.0,
+        }
+    }
+
+    /// When there will be something to do, if nothing happens until then.
+    fn due(&self, agents: &Roll) -> Option<Instant> {
+        let due = [
+            agents.died.then_some(self.next_reap),
+            agents.leaving().next().map(|_| self.next_look),
+            (agents.adopts && agents.stirred).then_some(self.next_sweep),
+        ];
+        due.into_iter().flatten().min()
+    }
 }
 
 impl Birth {
-    /// The child is there; what it is listed under.
-    pub(super) fn of(self, pid: u32) -> u64 {
-        let mut state = house().lock();
-        let ticket = self.ticket;
+    /// The child is there; what it is listed under, and where its exit will be told.
+    pub(super) fn of(self, child: Child) -> (u64, Arc<Fate>) {
+        let house = house();
+        let mut state = house.lock();
+        let (ticket, pid) = (self.ticket, child.id());
         state.births += 1;
         // Not known where there is no `/proc`; then there is its group.
         let who = Kin::of(pid).unwrap_or(Kin { pid, start: 0 });
+        let fate = Arc::<Fate>::default();
         state.agents.insert(
             ticket,
             Agent {
                 who,
+                child,
+                fate: Arc::clone(&fate),
                 reaped: false,
                 order: None,
-                leaving: None,
+                leaving: false,
             },
         );
         state.keeper.announce(who);
+        // It may have exited before it was listed.
+        state.died = true;
         drop(state);
-        ticket
+        house.bell.notify_one();
+        (ticket, fate)
     }
 }
 
@@ -227,99 +226,100 @@ fn house() -> &'static House {
     static HOUSE: OnceLock<House> = OnceLock::new();
     HOUSE.get_or_init(|| House {
         state: Mutex::default(),
-        bell: Condvar::new(),
+        bell: Notify::new(),
+        done: Condvar::new(),
     })
 }
 
-impl State {
-    fn leaving(&self) -> impl Iterator<Item = &Agent> {
-        self.agents.values().filter(|agent| agent.leaving.is_some())
-    }
-
-    /// The numbers of those children that are not orphans.
-    fn listed(&self) -> BTreeSet<u32> {
-        let running = self.agents.values().filter(|agent| !agent.reaped);
-        (running.map(|agent| agent.who.pid))
-            .chain(self.keeper.id())
-            .collect()
-    }
-
-    /// Whether the agent that left this orphan is gone.
-    fn is_over(&self, orphan: Kin, mark: Option<Mark>) -> bool {
-        let mut living = self.agents.iter().filter(|(_, a)| a.leaving.is_none());
-        match (self.me, mark) {
-            (Some(me), Some(mark)) if mark.is_from(me) => {
-                !living.any(|(&ticket, _)| Mark::new(me, ticket) == mark)
-            }
-            _ if self.others => false,
-            _ => living.all(|(_, agent)| orphan.start < agent.who.start),
-        }
-    }
-
-    /// Sees to it that there is a keeper and that it knows every agent.
-    fn staff_keeper(&mut self) {
-        let known = self.agents.values().map(|agent| agent.who);
-        self.keeper.staff(known);
-    }
-}
-
 impl House {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Roll> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Starts the thread. It has a runtime of its own, so that it hears of every SIGCHLD whichever
+    /// other runtimes come and go.
+    fn start(&'static self) -> io::Result<()> {
+        let (tell, told) = mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new().name("household".to_owned());
+        thread.spawn(move || {
+            let runtime = match Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(tell.send(Err(error))),
+            };
+            runtime.block_on(async {
+                match signal(SignalKind::child()) {
+                    Ok(deaths) => {
+                        // Whoever starts us waits for this word.
+                        let _ = tell.send(Ok(()));
+                        self.keep(deaths).await;
+                    }
+                    Err(error) => drop(tell.send(Err(error))),
+                }
+            });
+        })?;
+        told.recv().map_err(io::Error::other)?
+    }
+
     /// The thread. Sleeps unless there is an order, a leaving agent, or something stirred.
-    fn keep(&self) {
-        let mut next_sweep = Instant::now();
-        let mut next_look = Instant::now();
-        let mut pause = RETRY.0;
-        let mut state = self.lock();
+    async fn keep(&self, mut deaths: Signals) {
+        let mut pace = Pace::new();
         loop {
-            let now = Instant::now();
-            let ordered = state.agents.values().any(|agent| agent.order.is_some());
-            let leaving = state.leaving().next().is_some();
-            if ordered || (leaving && now >= next_look) {
-                if ordered {
-                    pause = RETRY.0;
+            while self.work(&mut pace) {
+                self.done.notify_all();
+            }
+            let until = pace.due(&self.lock());
+            let due = async {
+                match until {
+                    Some(until) => sleep(until.saturating_duration_since(Instant::now())).await,
+                    None => std::future::pending().await,
                 }
-                drop(state);
-                let gone = self.carry_out();
-                state = self.lock();
-                next_look = Instant::now() + pause;
-                pause = (pause * 2).min(RETRY.1);
-                if gone {
-                    next_sweep = now;
+            };
+            tokio::select! {
+                () = self.bell.notified() => {}
+                () = due => {}
+                _ = deaths.recv() => {
+                    let mut state = self.lock();
+                    state.died = true;
+                    state.stirred = true;
                 }
-                self.bell.notify_all();
-            } else if state.adopts && state.stirred && now >= next_sweep {
-                state.stirred = false;
-                state.sweeping = true;
-                drop(state);
-                let again = self.sweep();
-                state = self.lock();
-                state.sweeping = false;
-                state.stirred |= again;
-                let idle = again && state.agents.is_empty();
-                next_sweep = Instant::now() + if idle { RETRY.0 * 5 } else { SWEEP };
-                self.bell.notify_all();
-            } else {
-                let until = [
-                    leaving.then_some(next_look),
-                    (state.adopts && state.stirred).then_some(next_sweep),
-                ];
-                state = match until.into_iter().flatten().min() {
-                    Some(until) => {
-                        let wait = until.saturating_duration_since(now);
-                        let woken = self.bell.wait_timeout(state, wait);
-                        woken.unwrap_or_else(PoisonError::into_inner).0
-                    }
-                    None => {
-                        let woken = self.bell.wait(state);
-                        woken.unwrap_or_else(PoisonError::into_inner)
-                    }
-                };
             }
         }
+    }
+
+    /// Does one thing that is due; whether there was one.
+    fn work(&self, pace: &mut Pace) -> bool {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let ordered = state.agents.values().any(|agent| agent.order.is_some());
+        let leaving = state.leaving().next().is_some();
+        if state.died && now >= pace.next_reap {
+            state.reap();
+            pace.next_reap = Instant::now() + REAP;
+        } else if ordered || (leaving && now >= pace.next_look) {
+            if ordered {
+                pace.pause = RETRY.0;
+            }
+            drop(state);
+            let gone = self.carry_out();
+            pace.next_look = Instant::now() + pace.pause;
+            pace.pause = (pace.pause * 2).min(RETRY.1);
+            if gone {
+                pace.next_sweep = now;
+            }
+        } else if state.adopts && state.stirred && now >= pace.next_sweep {
+            state.stirred = false;
+            state.sweeping = true;
+            drop(state);
+            let again = self.sweep();
+            let mut state = self.lock();
+            state.sweeping = false;
+            state.stirred |= again;
+            let idle = again && state.agents.is_empty();
+            pace.next_sweep = Instant::now() + if idle { RETRY.0 * 5 } else { SWEEP };
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Signals whom we were ordered to, and lets go of who is gone; whether somebody is.
@@ -330,7 +330,7 @@ impl House {
             match agent.order.take() {
                 Some(StopStep::Terminate) => terminate.push((agent.who, agent.reaped)),
                 Some(StopStep::Kill) => kill.push((agent.who, agent.reaped)),
-                None if agent.leaving.is_some() => kill.push((agent.who, agent.reaped)),
+                None if agent.leaving => kill.push((agent.who, agent.reaped)),
                 None => {}
             }
         }
@@ -352,14 +352,8 @@ impl House {
     /// Forgets the leaving agents that are reaped and have left nothing; whether there were any.
     fn let_go(&self) -> bool {
         let mut state = self.lock();
-        for agent in state.agents.values_mut() {
-            if let Some(child) = &mut agent.leaving
-                && !matches!(child.try_wait(), Ok(None))
-            {
-                agent.reaped = true;
-            }
-        }
-        let gone = |agent: &&Agent| agent.reaped && agent.leaving.is_some();
+        state.reap();
+        let gone = |agent: &&Agent| agent.reaped && agent.leaving;
         let dead: Vec<(u64, Kin)> = (state.agents.iter())
             .filter(|(_, agent)| gone(agent))
             .map(|(&ticket, agent)| (ticket, agent.who))
@@ -458,27 +452,5 @@ fn ask(who: Kin, reaped: bool) {
 fn signal_group(who: Kin, reaped: bool, signal: Signal) {
     if let (Some(group), false) = (family::number(who.pid), reaped) {
         let _ = rustix::process::kill_process_group(group, signal);
-    }
-}
-
-/// Marks the house unwatched when the runtime that watched ends.
-struct Watch(());
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        house().lock().watched = false;
-    }
-}
-
-/// Tells the thread of each SIGCHLD.
-async fn watch(_mark: Watch) {
-    let Ok(mut signals) = signal(SignalKind::child()) else {
-        tracing::warn!("the orphans of agents are only reaped when an agent ends");
-        return;
-    };
-    while signals.recv().await.is_some() {
-        let house = house();
-        house.lock().stirred = true;
-        house.bell.notify_all();
     }
 }

@@ -7,8 +7,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-
-use tokio::process::Command;
+use std::process::Command;
 
 /// Where `execvp` looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -30,6 +29,10 @@ const OF_SERVICES: [&str; 9] = [
     "WATCHDOG_PID",
     "WATCHDOG_USEC",
 ];
+
+/// What `serve` sets for itself (see `app::memory`): the first says that the second, the C library's,
+/// is ours.
+pub const ALLOCATOR: [&str; 2] = ["ACP_RELAY_ALLOCATOR", "MALLOC_MMAP_THRESHOLD_"];
 
 /// How our own variables begin.
 const OURS: &[u8] = b"ACP_RELAY_";
@@ -85,6 +88,9 @@ impl Launch {
 
     /// Whether one of our own variables is passed on.
     fn keeps(&self, name: &OsStr) -> bool {
+        if ALLOCATOR.iter().any(|one| name == *one) && env::var_os(ALLOCATOR[0]).is_some() {
+            return false;
+        }
         if OF_SERVICES.iter().any(|one| name == *one) || is_our_secret(name) {
             return false;
         }

@@ -5,12 +5,14 @@
 //!
 //! - [`exec`] makes it a transport;
 //! - [`child`] starts it and is its [`Hold`](super::Hold): exit, signals, the end of its stderr;
+//! - [`fate`] tells how it ended;
 //! - [`launch`] says where it starts and what it finds in its environment;
 //! - [`program`] looks for it before anything is started, to say what is wrong in words;
 //! - [`stderr`] reads what it complains about;
 //! - [`family`] finds its descendants, wherever they moved, and signals exactly those;
 //! - [`mark`] makes its descendants known, when they have lost their parents, too;
-//! - [`household`] is the thread that ends whole trees and reaps what we inherit from them;
+//! - [`household`] is the thread that reaps agents, ends whole trees and reaps what we inherit from
+//!   them; [`roll`] is its list;
 //! - [`keeper`] is the small process that does the same when the relay itself was killed.
 //!
 //! Not here: frames (see `transport::stream`), and when an agent is to be stopped (see `relay`).
@@ -25,9 +27,9 @@
 //! groups, which need a right we mostly do not have; whose pipe a process has as its stderr,
 //! which a proper daemon closes.
 //!
-//! **Four descriptors for each agent**: three pipes and the pidfd with which tokio waits for it.
-//! The one to save is the pidfd: with one watch on SIGCHLD for all (which `household` has) and
-//! `try_wait`, an exit is noticed without it. Refused: one stderr for all agents, because a pipe
+//! **Three descriptors for each agent**: its pipes. tokio has a fourth for each child, a pidfd, to
+//! wait for it; `household` hears SIGCHLD anyhow, for orphans, and asks every agent whether it is
+//! the one, at most every few milliseconds. Refused: one stderr for all agents, because a pipe
 //! does not tell who wrote, and what does (a datagram socket with credentials) cannot be opened
 //! as `/dev/stderr` and names processes that are gone; one socket for stdin and stdout, because
 //! programs look at what kind of file those are, and closing stdin would take a `shutdown`.
@@ -35,15 +37,17 @@
 mod child;
 mod exec;
 mod family;
+mod fate;
 mod household;
 pub mod keeper;
 mod launch;
 mod mark;
 mod program;
+mod roll;
 mod stderr;
 
 pub use child::{Child, Process, spawn};
 pub(super) use exec::Exec;
 pub use household::{answer_for_orphans, settle};
-pub use launch::Launch;
+pub use launch::{ALLOCATOR, Launch};
 pub use program::find_program;

@@ -26,6 +26,8 @@ const LINES: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(1);
 /// Longest tail, in bytes as escaped.
 const TAIL: usize = 4 << 10;
+/// Most that is read at once.
+const PART: usize = 8 << 10;
 /// Most that is read to complete a tail; a pipe holds 64 KiB unless its owner asked for more.
 const LATE: usize = 1 << 20;
 
@@ -105,7 +107,7 @@ impl Stderr {
     /// still in the pipe is read first.
     pub(super) fn tail(&self) -> String {
         let mut kept = self.shared.lock();
-        let mut buffer = [0; 8 << 10];
+        let mut buffer = [0; PART];
         let mut late = 0;
         // The descriptor is asked, not tokio, which knows only what epoll has told it so far.
         while late < LATE
@@ -126,8 +128,7 @@ impl Drop for Stderr {
 
 /// Reads until the pipe ends.
 async fn pump(shared: Arc<Shared>) {
-    let mut buffer = vec![0; 8 << 10];
-    while shared.pipe.readable().await.is_ok() && shared.read_some(&mut buffer) {
+    while shared.pipe.readable().await.is_ok() && shared.read_some() {
         // A flood is read at the runtime's pace: `readable` never yields while there is more.
         tokio::task::coop::consume_budget().await;
     }
@@ -139,9 +140,11 @@ impl Shared {
     }
 
     /// Reads what is there; whether there may be more.
-    fn read_some(&self, buffer: &mut [u8]) -> bool {
+    fn read_some(&self) -> bool {
+        // Most agents have nothing to say for most of the time, so no memory waits for it.
+        let mut buffer = [0; PART];
         let mut kept = self.lock();
-        match self.pipe.try_read(buffer) {
+        match self.pipe.try_read(&mut buffer) {
             Ok(0) => {
                 kept.lines.finish(Instant::now());
                 false

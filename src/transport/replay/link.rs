@@ -52,7 +52,7 @@ struct Mouth(Shared);
 struct Kept(Option<Box<dyn Hold>>);
 
 /// Opens a link to what `actor` plays.
-pub(super) fn open(name: String, actor: Actor, live: Option<Link>) -> Link {
+pub(super) fn open(name: String, kind: PeerKind, actor: Actor, live: Option<Link>) -> Link {
     let stage = Arc::new(Mutex::new(Stage {
         actor,
         waiting: 0,
@@ -71,7 +71,7 @@ pub(super) fn open(name: String, actor: Actor, live: Option<Link>) -> Link {
         peer: Peer {
             name,
             half_close: true,
-            kind: PeerKind::Remote,
+            kind,
             principal: None,
             wish: None,
         },

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use super::super::{
-    BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport, registry,
+    BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, PeerKind, Setup, Transport,
+    registry,
 };
 use super::{Spot, link};
-use crate::recording::replay::{Actor, Rules, Script, Unmatched};
+use crate::recording::replay::{Actor, Edge, Rules, Script, Unmatched};
 
 /// Plays recordings.
 #[derive(Debug)]
@@ -41,7 +42,12 @@ impl Transport for Replay {
                 None => None,
             };
             let actor = Actor::new(Arc::new(script), rules);
-            Ok(link::open(to.to_string(), actor, live))
+            let kind = match spot.edge {
+                Edge::Client => PeerKind::Played,
+                // A relay has stood between those words and the client, and does so again.
+                Edge::Agent => PeerKind::Remote,
+            };
+            Ok(link::open(to.to_string(), kind, actor, live))
         })
     }
 

@@ -15,12 +15,13 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::thrift::Thrift;
 
-/// The buffer of a link that has little to say.
-pub(in crate::transport) const SMALL: usize = 8 << 10;
+/// The buffer of a link that has little to say. It keeps it, so this is most of what an idle link
+/// costs; one that says much has a larger one after a few reads.
+pub(in crate::transport) const SMALL: usize = 2 << 10;
 /// The most that is asked of one read.
 pub(in crate::transport) const LARGE: usize = 64 << 10;
 /// A read with less room than this is not worth its system call.
-const ROOM: usize = 2 << 10;
+const ROOM: usize = 1 << 10;
 /// How long a larger buffer is kept for a peer that says nothing.
 pub(in crate::transport) const KEPT: Duration = Duration::from_secs(1);
 

@@ -1,6 +1,6 @@
 //! Connecting: sockets, TLS, the opening, and what is said when one of them fails.
 //!
-//! Not here: listening, which begins with HTTP (see `http::server`).
+//! Not here: listening, which begins with HTTP (see `http::listen`).
 
 use tokio::io::split;
 use tokio::time::timeout;
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::frame::Role;
 use super::handshake::{HandshakeError, connect_stream};
 use super::link::link;
-use crate::transport::http::server;
+use crate::transport::http;
 use crate::transport::{BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind};
 use crate::transport::{Setup, Transport, Web, failure, tcp, tls};
 
@@ -68,7 +68,7 @@ impl Transport for WebSocket {
         at: &'a Endpoint,
         setup: &'a Setup,
     ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
-        Box::pin(server::listen(at, setup))
+        Box::pin(http::listen(at, setup))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex as Turnstile, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +63,8 @@ pub(super) struct Notes {
     pub(super) turn: Option<CancellationToken>,
     /// `_meta.agentConnect` of the request that opened it.
     pub(super) meta: Value,
+    /// The options that the client has set, and what the agent is sent for them.
+    pub(super) chosen: Map<String, Value>,
     /// The ids of its messages so far.
     pub(super) old: HashSet<String>,
     /// The thread that its first run made, in the prose.
@@ -275,6 +277,7 @@ impl Agent {
             "session/load" => threads::load(self, params).await,
             "session/list" => threads::list(self, params).await,
             "session/delete" => threads::delete(self, params).await,
+            "session/set_config_option" => threads::choose(self, params).await,
             "session/prompt" => Box::pin(turn::prompt(self, params, begun)).await,
             _ => {
                 let what = format!("an agent behind Agent Connect has no {method}");

@@ -16,7 +16,8 @@ use super::agent::Session;
 use super::server::{Server, Told, Wait, is_absent, segment};
 use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
 use crate::agent_connect::remote::failure::Failure;
-use crate::agent_connect::remote::heard::{Came, Interrupt, came, graph_came, messages};
+use crate::agent_connect::remote::graph;
+use crate::agent_connect::remote::heard::{Came, Interrupt, came, messages};
 use crate::transport::http::client::{Event, Sse, is_of, whole};
 use crate::wire::reply;
 
@@ -237,7 +238,7 @@ impl Run<'_> {
             .server
             .ask(Method::GET, &path, None, Wait::Server)
             .await?;
-        Ok(graph_came(&told.json()?))
+        Ok(graph::came(&told.json()?))
     }
 
     /// Asks again and again for the status of a run that cannot be waited for.
@@ -317,13 +318,14 @@ impl Run<'_> {
 }
 
 impl Stream {
-    /// The data of the next event; `None` at the end. What is no JSON is passed over.
-    pub(super) async fn next(&mut self) -> Result<Option<Value>, Failure> {
+    /// The name of the next event and its data; `None` at the end. What is no JSON is passed over.
+    pub(super) async fn next(&mut self) -> Result<Option<(String, Value)>, Failure> {
         loop {
             match self.events.next() {
                 Some(Event::Whole(data)) => {
                     if let Ok(data) = serde_json::from_slice(&data) {
-                        return Ok(Some(data));
+                        let name = String::from_utf8_lossy(self.events.last_name());
+                        return Ok(Some((name.into_owned(), data)));
                     }
                     continue;
                 }

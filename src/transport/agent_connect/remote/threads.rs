@@ -8,7 +8,7 @@ use hyper::Method;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
 
-use super::agent::Agent;
+use super::agent::{Agent, Session};
 use super::server::{Wait, segment};
 use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
 use crate::agent_connect::remote::failure::Failure;
@@ -59,7 +59,22 @@ pub(super) async fn new(agent: &Arc<Agent>, params: &Value) -> Result<Value, Fai
     };
     let session = agent.session(&id, is_thread)?;
     session.notes().meta = meta.unwrap_or_default();
-    Ok(json!({ "sessionId": id }))
+    Ok(with_options(json!({ "sessionId": id }), &known, &session))
+}
+
+/// `session/set_config_option`: it is sent with the runs that follow.
+pub(super) async fn choose(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
+    let known = agent.descriptor().await?;
+    let unknown = || Failure::new(-32002, "there is no such session");
+    let session = agent.known(named(params)?).ok_or_else(unknown)?;
+    let id = params.get("configId").and_then(Value::as_str);
+    let value = params.get("value").unwrap_or(&Value::Null);
+    let chosen = id.and_then(|id| Some((id.to_owned(), known.choice(id, value)?)));
+    let (id, value) = chosen
+        .ok_or_else(|| Failure::invalid("there is no such option, or it has no such value"))?;
+    session.notes().chosen.insert(id, value);
+    let options = known.options(&session.notes().chosen);
+    Ok(json!({ "configOptions": options }))
 }
 
 /// `session/load`: the thread's messages are told again. What tools did in it is not known.
@@ -85,7 +100,7 @@ pub(super) async fn load(agent: &Arc<Agent>, params: &Value) -> Result<Value, Fa
     for update in told::replayed(&messages) {
         agent.update(id, &update).await;
     }
-    Ok(json!({}))
+    Ok(with_options(json!({}), &known, &session))
 }
 
 /// `session/list`.
@@ -132,6 +147,15 @@ pub(super) async fn delete(agent: &Arc<Agent>, params: &Value) -> Result<Value, 
     }
     agent.forget(id);
     Ok(json!({}))
+}
+
+/// The answer to a request that opened a session, with what can be chosen in it.
+fn with_options(mut answer: Value, known: &Descriptor, session: &Session) -> Value {
+    let options = known.options(&session.notes().chosen);
+    if !options.is_empty() {
+        answer["configOptions"] = json!(options);
+    }
+    answer
 }
 
 /// A name for a session that only we know.

@@ -16,6 +16,7 @@ use super::threads::{locked, named};
 use crate::agent_connect::remote::ask::{self, Answer, Move};
 use crate::agent_connect::remote::descriptor::Generation;
 use crate::agent_connect::remote::failure::Failure;
+use crate::agent_connect::remote::graph;
 use crate::agent_connect::remote::heard::{self, Came, Event, Interrupt};
 use crate::agent_connect::remote::input::{self, input};
 use crate::agent_connect::remote::told::{self, Told};
@@ -198,6 +199,13 @@ impl Turn<'_> {
         if let Some(config) = merged("config") {
             body["config"] = Value::Object(config);
         }
+        // What the request itself says is stronger than what was chosen before.
+        for (id, value) in &notes.chosen {
+            let place = &mut body["config"]["configurable"];
+            if place.get(id).is_none() {
+                place[id] = value.clone();
+            }
+        }
         if let Some(tags) = said.and_then(|said| said.get("tags")) {
             body["config"]["tags"] = tags.clone();
         }
@@ -258,16 +266,26 @@ impl Turn<'_> {
 
     /// Tells what a stream tells, until it ends: what the run has come to, if it says so.
     async fn follow(&mut self, mut stream: super::run::Stream) -> Result<Option<Came>, Failure> {
-        while let Some(data) = stream.next().await? {
+        while let Some((name, data)) = stream.next().await? {
             if let Some(id) = data.get("run_id").and_then(Value::as_str) {
                 self.run.name(id);
             }
             let event = match self.run.known.generation {
-                Generation::Graph => heard::graph_event(&data),
+                Generation::Graph => graph::event(&name, &data),
                 Generation::New | Generation::Old => heard::event(&data),
             };
             match event {
                 Event::Messages(messages) => self.tell(&messages).await,
+                Event::More(messages) => {
+                    for block in self.told.more(&messages) {
+                        self.say(block).await;
+                    }
+                }
+                Event::Piece(message) => {
+                    if let Some(block) = self.told.piece(&message) {
+                        self.say(block).await;
+                    }
+                }
                 Event::Update(update) => {
                     self.told.pass(&update);
                     self.update(update).await;

@@ -2,7 +2,9 @@
 //!
 //! Not here: what is asked of it (see `rows`).
 
+use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::thread;
 
@@ -37,6 +39,9 @@ impl Store {
         path: Option<&Path>,
         now: Moment,
     ) -> Result<(Self, Vec<(Run, String)>), String> {
+        if let Some(path) = path {
+            make_private(path)?;
+        }
         let opened = match path {
             Some(path) => Connection::open(path),
             None => Connection::open_in_memory(),
@@ -92,6 +97,25 @@ fn whole<T>(
         Err(_) => "ROLLBACK TO job; RELEASE job",
     })?;
     done
+}
+
+/// Makes the file, for nobody else to read: what people ask of agents stands in it. The files that
+/// the database lays beside it have the same mode.
+fn make_private(path: &Path) -> Result<(), String> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let about = options.open(path).and_then(|file| file.metadata());
+    let mode = about
+        .map_err(|error| error.to_string())?
+        .permissions()
+        .mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let (mode, path) = (mode & 0o777, path.display());
+    Err(format!(
+        "it is open to others (mode {mode:04o}); `chmod go-rwx {path}` keeps them out"
+    ))
 }
 
 fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Job>) {

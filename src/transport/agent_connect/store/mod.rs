@@ -19,7 +19,7 @@ mod schema;
 
 pub(super) use desk::Store;
 pub(super) use rows::{
-    copy_turns, delete_run, delete_thread, find_runs, find_threads, insert_run, insert_thread,
-    insert_turn, owns_run, owns_thread, read_run, read_thread, read_turns, thread_status,
-    update_run, update_thread,
+    copy_turns, delete_run, delete_thread, find_runs, find_threads, has_session, insert_run,
+    insert_thread, insert_turn, read_run, read_thread, read_turns, thread_status, update_run,
+    update_thread,
 };

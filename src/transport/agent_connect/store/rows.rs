@@ -95,10 +95,17 @@ pub(in super::super) fn update_run(connection: &Connection, run: &Run, version: 
     Ok(())
 }
 
-pub(in super::super) fn read_run(connection: &Connection, id: Uuid) -> Result<Option<Run>> {
+/// A run, if it is this principal's.
+pub(in super::super) fn read_run(
+    connection: &Connection,
+    owner: &str,
+    id: Uuid,
+) -> Result<Option<Run>> {
     connection
-        .prepare_cached(&format!("SELECT {RUN} FROM runs WHERE id = ?1"))?
-        .query_row([id.to_string()], run)
+        .prepare_cached(&format!(
+            "SELECT {RUN} FROM runs WHERE id = ?1 AND owner = ?2"
+        ))?
+        .query_row([&*id.to_string(), owner], run)
         .optional()
 }
 
@@ -134,7 +141,7 @@ pub(in super::super) fn find_runs(
     wanted.page.of_all(found.filter(fits)).into_iter().collect()
 }
 
-/// A new thread; `false` when there are `most` already, or one of that name.
+/// A new thread; `false` when there are `most` already, or one of that name and principal.
 pub(in super::super) fn insert_thread(
     connection: &Connection,
     thread: &Thread,
@@ -161,11 +168,15 @@ pub(in super::super) fn insert_thread(
     Ok(made == 1)
 }
 
-pub(in super::super) fn update_thread(connection: &Connection, thread: &Thread) -> Result<()> {
+pub(in super::super) fn update_thread(
+    connection: &Connection,
+    owner: &str,
+    thread: &Thread,
+) -> Result<()> {
     connection
         .prepare_cached(
             "UPDATE threads SET agent = ?2, session = ?3, updated = ?4, metadata = ?5, setup = ?6 \
-             WHERE id = ?1",
+             WHERE id = ?1 AND owner = ?7",
         )?
         .execute(params![
             thread.id.to_string(),
@@ -174,52 +185,61 @@ pub(in super::super) fn update_thread(connection: &Connection, thread: &Thread) 
             thread.updated.0,
             text(&thread.metadata),
             thread.setup.to_string(),
+            owner,
         ])?;
     Ok(())
 }
 
-pub(in super::super) fn read_thread(connection: &Connection, id: Uuid) -> Result<Option<Thread>> {
-    connection
-        .prepare_cached(&format!("SELECT {THREAD} FROM threads WHERE id = ?1"))?
-        .query_row([id.to_string()], thread)
-        .optional()
-}
-
-/// Whether the thread is this principal's.
-pub(in super::super) fn owns_thread(
+/// A thread, if it is this principal's.
+pub(in super::super) fn read_thread(
     connection: &Connection,
     owner: &str,
     id: Uuid,
-) -> Result<bool> {
+) -> Result<Option<Thread>> {
     connection
-        .prepare_cached("SELECT 1 FROM threads WHERE id = ?1 AND owner = ?2")?
-        .exists([&id.to_string(), owner])
+        .prepare_cached(&format!(
+            "SELECT {THREAD} FROM threads WHERE id = ?1 AND owner = ?2"
+        ))?
+        .query_row([&*id.to_string(), owner], thread)
+        .optional()
 }
 
-/// Whether the run is this principal's.
-pub(in super::super) fn owns_run(connection: &Connection, owner: &str, id: Uuid) -> Result<bool> {
+/// Whether a session is that of a thread, whosever it is.
+pub(in super::super) fn has_session(
+    connection: &Connection,
+    agent: Uuid,
+    session: &str,
+) -> Result<bool> {
     connection
-        .prepare_cached("SELECT 1 FROM runs WHERE id = ?1 AND owner = ?2")?
-        .exists([&id.to_string(), owner])
+        .prepare_cached("SELECT 1 FROM threads WHERE agent = ?1 AND session = ?2")?
+        .exists([&*agent.to_string(), session])
 }
 
 /// Forgets a thread, its turns and its runs.
-pub(in super::super) fn delete_thread(connection: &Connection, id: Uuid) -> Result<()> {
-    let id = id.to_string();
-    connection.execute("DELETE FROM runs WHERE thread = ?1", [&id])?;
-    connection.execute("DELETE FROM turns WHERE thread = ?1", [&id])?;
-    connection.execute("DELETE FROM threads WHERE id = ?1", [&id])?;
+pub(in super::super) fn delete_thread(
+    connection: &Connection,
+    owner: &str,
+    id: Uuid,
+) -> Result<()> {
+    let of = [&*id.to_string(), owner];
+    connection.execute("DELETE FROM runs WHERE thread = ?1 AND owner = ?2", of)?;
+    connection.execute("DELETE FROM turns WHERE thread = ?1 AND owner = ?2", of)?;
+    connection.execute("DELETE FROM threads WHERE id = ?1 AND owner = ?2", of)?;
     Ok(())
 }
 
 /// Where a thread stands: as its runs do.
-pub(in super::super) fn thread_status(connection: &Connection, id: Uuid) -> Result<&'static str> {
-    let id = id.to_string();
+pub(in super::super) fn thread_status(
+    connection: &Connection,
+    owner: &str,
+    id: Uuid,
+) -> Result<&'static str> {
+    let of = [&*id.to_string(), owner];
     let mut statement = connection.prepare_cached(
-        "SELECT status FROM runs WHERE thread = ?1 \
+        "SELECT status FROM runs WHERE thread = ?1 AND owner = ?2 \
          ORDER BY status = 'interrupted' DESC, status = 'pending' DESC, n DESC LIMIT 1",
     )?;
-    let status: Option<String> = statement.query_row([&id], |row| row.get(0)).optional()?;
+    let status: Option<String> = statement.query_row(of, |row| row.get(0)).optional()?;
     Ok(match status.as_deref().and_then(Status::of) {
         Some(Status::Pending) => "busy",
         Some(Status::Interrupted) => "interrupted",
@@ -245,11 +265,11 @@ pub(in super::super) fn find_threads(
         if !has_all(&thread.metadata, &wanted.metadata) {
             continue;
         }
-        let status = thread_status(connection, thread.id)?;
+        let status = thread_status(connection, owner, thread.id)?;
         if wanted.status.is_some_and(|one| one != status) {
             continue;
         }
-        let turns = read_turns(connection, thread.id)?;
+        let turns = read_turns(connection, owner, thread.id)?;
         let values = turns.last().map(|turn| &turn.values);
         if !wanted.values.is_empty() && !values.is_some_and(|all| has_all(all, &wanted.values)) {
             continue;
@@ -265,10 +285,16 @@ pub(in super::super) fn find_threads(
     Ok(found)
 }
 
-pub(in super::super) fn insert_turn(connection: &Connection, of: Uuid, turn: &Turn) -> Result<()> {
+pub(in super::super) fn insert_turn(
+    connection: &Connection,
+    owner: &str,
+    of: Uuid,
+    turn: &Turn,
+) -> Result<()> {
     connection
         .prepare_cached(
-            "INSERT INTO turns (thread, run, at, vals, messages) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO turns (thread, run, at, vals, messages, owner) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
         .execute(params![
             of.to_string(),
@@ -276,17 +302,23 @@ pub(in super::super) fn insert_turn(connection: &Connection, of: Uuid, turn: &Tu
             turn.at.0,
             text(&turn.values),
             Value::from(turn.messages.clone()).to_string(),
+            owner,
         ])?;
     connection
-        .prepare_cached("UPDATE threads SET updated = ?2 WHERE id = ?1")?
-        .execute(params![of.to_string(), turn.at.0])?;
+        .prepare_cached("UPDATE threads SET updated = ?2 WHERE id = ?1 AND owner = ?3")?
+        .execute(params![of.to_string(), turn.at.0, owner])?;
     Ok(())
 }
 
 /// What was said in a thread, the first first.
-pub(in super::super) fn read_turns(connection: &Connection, of: Uuid) -> Result<Vec<Turn>> {
-    let mut statement = connection
-        .prepare_cached("SELECT run, at, vals, messages FROM turns WHERE thread = ?1 ORDER BY n")?;
+pub(in super::super) fn read_turns(
+    connection: &Connection,
+    owner: &str,
+    of: Uuid,
+) -> Result<Vec<Turn>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT run, at, vals, messages FROM turns WHERE thread = ?1 AND owner = ?2 ORDER BY n",
+    )?;
     let turn = |row: &Row<'_>| {
         Ok(Turn {
             run: uuid(row, 0)?,
@@ -295,15 +327,22 @@ pub(in super::super) fn read_turns(connection: &Connection, of: Uuid) -> Result<
             messages: json(row, 3)?.as_array().cloned().unwrap_or_default(),
         })
     };
-    statement.query_map([of.to_string()], turn)?.collect()
+    statement
+        .query_map([&*of.to_string(), owner], turn)?
+        .collect()
 }
 
 /// Gives a thread the turns of another.
-pub(in super::super) fn copy_turns(connection: &Connection, from: Uuid, to: Uuid) -> Result<()> {
+pub(in super::super) fn copy_turns(
+    connection: &Connection,
+    owner: &str,
+    from: Uuid,
+    to: Uuid,
+) -> Result<()> {
     connection.execute(
-        "INSERT INTO turns (thread, run, at, vals, messages) \
-         SELECT ?2, run, at, vals, messages FROM turns WHERE thread = ?1 ORDER BY n",
-        [from.to_string(), to.to_string()],
+        "INSERT INTO turns (thread, run, at, vals, messages, owner) SELECT ?2, run, at, vals, \
+         messages, owner FROM turns WHERE thread = ?1 AND owner = ?3 ORDER BY n",
+        [&*from.to_string(), &*to.to_string(), owner],
     )?;
     Ok(())
 }
@@ -398,7 +437,7 @@ mod tests {
         let orphans = bury(&connection, Moment(2)).expect("buried");
         assert_eq!(orphans.len(), 2);
         let now = |run: &Run| {
-            let read = read_run(&connection, run.id).expect("read");
+            let read = read_run(&connection, "o", run.id).expect("read");
             read.expect("it is there")
         };
         assert_eq!(

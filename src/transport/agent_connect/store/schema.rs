@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension as _};
 const OURS: i64 = 0x4143_5052;
 
 /// What makes version N out of version N − 1, the first out of nothing.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
 CREATE TABLE threads (
     id TEXT PRIMARY KEY, agent TEXT, session TEXT, created INTEGER NOT NULL,
     updated INTEGER NOT NULL, metadata TEXT NOT NULL, setup TEXT NOT NULL,
@@ -28,7 +29,25 @@ CREATE TABLE turns (
     at INTEGER NOT NULL, vals TEXT NOT NULL, messages TEXT NOT NULL
 );
 CREATE INDEX turns_by_thread ON turns (thread, n);
-"];
+",
+    "
+CREATE TABLE own_threads (
+    id TEXT NOT NULL, agent TEXT, session TEXT, created INTEGER NOT NULL,
+    updated INTEGER NOT NULL, metadata TEXT NOT NULL, setup TEXT NOT NULL,
+    owner TEXT NOT NULL, PRIMARY KEY (owner, id)
+) WITHOUT ROWID;
+INSERT INTO own_threads SELECT * FROM threads;
+DROP TABLE threads;
+ALTER TABLE own_threads RENAME TO threads;
+CREATE INDEX threads_by_session ON threads (session);
+ALTER TABLE turns ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+UPDATE turns SET owner = coalesce((SELECT owner FROM threads WHERE id = thread), '');
+DROP INDEX turns_by_thread;
+CREATE INDEX turns_by_thread ON turns (owner, thread, n);
+DROP INDEX runs_by_thread;
+CREATE INDEX runs_by_thread ON runs (owner, thread, n);
+",
+];
 
 /// Makes a database ours and of the latest version. What is wrong with it is said as a clause.
 pub(super) fn settle(connection: &mut Connection) -> Result<(), String> {

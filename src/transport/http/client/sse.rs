@@ -2,8 +2,8 @@
 //!
 //! After the WHATWG's "Server-sent events", 9.2.6: lines end in CR, LF or both, a byte order mark
 //! may stand first, `data` lines of one event are joined by a line feed, an event whose end never
-//! came is no event. Names of events are not looked at: ACP has none. Not here: where the chunks
-//! come from, and when a broken stream is opened again (see `stream`).
+//! came is no event. Names of events mean nothing in ACP, and are kept for whoever asks. Not here:
+//! where the chunks come from, and when a broken stream is opened again (see `stream`).
 
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use crate::wire::framing::wanted;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Longest id of an event that is kept, in bytes. It has to fit a header.
 const ID: usize = 1024;
+/// Length from which data may share the memory it came in, in bytes.
+const SHARED: usize = 16 << 10;
 /// Room for a field's name beside the longest value, in bytes.
 const NAME: usize = 16;
 
@@ -27,6 +29,17 @@ pub enum Event {
     TooLong(Bytes),
 }
 
+/// The data of an event whose end has not come.
+#[derive(Debug, Default)]
+enum Data {
+    #[default]
+    None,
+    /// One line, as nearly all have it.
+    Line(Bytes),
+    /// More of them.
+    Lines(Vec<u8>),
+}
+
 /// Reads a stream of events. It keeps at most one event and one chunk.
 #[derive(Debug)]
 pub struct Sse {
@@ -34,6 +47,8 @@ pub struct Sse {
     max: usize,
     /// What was given and is not read yet.
     rest: Bytes,
+    /// The length of the chunk that it is of.
+    chunk: usize,
     /// The line whose end has not come.
     line: Vec<u8>,
     /// The rest of the line is passed over: it is too long.
@@ -42,11 +57,14 @@ pub struct Sse {
     after_cr: bool,
     /// The place of a byte order mark is behind us.
     begun: bool,
-    data: Option<Vec<u8>>,
+    data: Data,
     too_long: bool,
     /// The id that counts once the event has ended.
     id: Vec<u8>,
     last_id: Vec<u8>,
+    /// The name of the event that is being read.
+    name: Vec<u8>,
+    last_name: Vec<u8>,
     retry: Option<Duration>,
 }
 
@@ -57,14 +75,17 @@ impl Sse {
         Self {
             max,
             rest: Bytes::new(),
+            chunk: 0,
             line: Vec::new(),
             passing: false,
             after_cr: false,
             begun: false,
-            data: None,
+            data: Data::None,
             too_long: false,
             id: Vec::new(),
             last_id: Vec::new(),
+            name: Vec::new(),
+            last_name: Vec::new(),
             retry: None,
         }
     }
@@ -72,6 +93,7 @@ impl Sse {
     /// Gives the next chunk, after [`Sse::next`] has said `None`.
     pub fn feed(&mut self, chunk: Bytes) {
         debug_assert!(self.rest.is_empty(), "the chunk before is not read yet");
+        self.chunk = chunk.len();
         self.rest = chunk;
     }
 
@@ -94,11 +116,17 @@ impl Sse {
                 self.extend(&rest);
                 return None;
             };
-            let part = self.rest.split_to(end);
-            self.extend(&part);
+            let mut line = self.rest.split_to(end);
             self.after_cr = self.rest[0] == b'\r';
             self.rest.advance(1);
-            let event = self.end_of_line();
+            let whole = self.line.is_empty() && !self.passing && self.fits(line.len());
+            if !whole {
+                self.extend(&line);
+                line = std::mem::take(&mut self.line).into();
+            }
+            // It may have to wait for long, so it shares no memory of which it is but a little.
+            let little = line.len() < SHARED || 2 * line.len() < self.chunk;
+            let event = self.end_of_line(line, whole && little);
             if event.is_some() {
                 return event;
             }
@@ -110,6 +138,12 @@ impl Sse {
     #[must_use]
     pub fn last_id(&self) -> &[u8] {
         &self.last_id
+    }
+
+    /// The name of the last event that came whole; empty when it has none.
+    #[must_use]
+    pub fn last_name(&self) -> &[u8] {
+        &self.last_name
     }
 
     /// How long the server wants us to wait before a broken stream is opened again.
@@ -127,27 +161,34 @@ impl Sse {
         self.retry = old.retry;
     }
 
+    /// Whether a line may have `more` bytes besides what is there of it.
+    fn fits(&self, more: usize) -> bool {
+        let room = (self.max.saturating_add(NAME)).saturating_sub(self.line.len());
+        more <= room
+    }
+
     fn extend(&mut self, part: &[u8]) {
         if self.passing {
             return;
         }
-        let room = (self.max.saturating_add(NAME)).saturating_sub(self.line.len());
-        if part.len() <= room {
+        if self.fits(part.len()) {
             self.line.extend_from_slice(part);
         } else {
-            self.line.extend_from_slice(&part[..room]);
-            self.passing = true;
             // Nothing after its head is ever looked at.
-            self.line.truncate(wanted(self.max) + NAME);
+            let head = wanted(self.max) + NAME;
+            let more = head.saturating_sub(self.line.len()).min(part.len());
+            self.line.extend_from_slice(&part[..more]);
+            self.passing = true;
+            self.line.truncate(head);
             self.line.shrink_to_fit();
         }
     }
 
-    fn end_of_line(&mut self) -> Option<Event> {
-        let mut line = std::mem::take(&mut self.line);
+    /// Takes in a line; `copy` says that its memory is not to be shared.
+    fn end_of_line(&mut self, mut line: Bytes, copy: bool) -> Option<Event> {
         let passed = std::mem::take(&mut self.passing);
         if !std::mem::replace(&mut self.begun, true) && line.starts_with(BOM) {
-            line.drain(..BOM.len());
+            line.advance(BOM.len());
         }
         if line.is_empty() {
             return self.end_of_event();
@@ -157,8 +198,12 @@ impl Sse {
         let begins = (colon + 1 + space).min(line.len());
         let value = &line[begins..];
         match &line[..colon] {
+            b"data" if copy => {
+                let value = Bytes::copy_from_slice(value);
+                self.add(value, passed);
+            }
             b"data" => {
-                line.drain(..begins);
+                line.advance(begins);
                 self.add(line, passed);
             }
             b"id" if !value.contains(&0) => {
@@ -167,6 +212,10 @@ impl Sse {
                 if value.len() <= ID && !passed {
                     self.id.extend_from_slice(value);
                 }
+            }
+            b"event" if !passed && value.len() <= ID => {
+                self.name.clear();
+                self.name.extend_from_slice(value);
             }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 let millis = std::str::from_utf8(value).ok().and_then(|d| d.parse().ok());
@@ -178,31 +227,49 @@ impl Sse {
     }
 
     /// One more line of the event's data.
-    fn add(&mut self, value: Vec<u8>, passed: bool) {
-        let data = match &mut self.data {
-            None => self.data.insert(value),
-            Some(data) if self.too_long => data,
-            Some(data) => {
-                data.push(b'\n');
-                data.extend_from_slice(&value);
-                data
+    fn add(&mut self, value: Bytes, passed: bool) {
+        if self.too_long {
+            return;
+        }
+        let mut data = match std::mem::take(&mut self.data) {
+            Data::None => Data::Line(value),
+            Data::Line(first) => Data::Lines([&first[..], b"\n", &value].concat()),
+            Data::Lines(mut lines) => {
+                lines.push(b'\n');
+                lines.extend_from_slice(&value);
+                Data::Lines(lines)
             }
         };
-        self.too_long |= passed || data.len() > self.max;
+        let said = match &data {
+            Data::None => &[][..],
+            Data::Line(line) => line,
+            Data::Lines(lines) => lines,
+        };
+        self.too_long |= passed || said.len() > self.max;
         if self.too_long {
-            data.truncate(wanted(self.max));
-            data.shrink_to_fit();
+            let head = &said[..said.len().min(wanted(self.max))];
+            data = Data::Line(Bytes::copy_from_slice(head));
         }
+        self.data = data;
     }
 
     fn end_of_event(&mut self) -> Option<Event> {
         self.last_id.clone_from(&self.id);
+        std::mem::swap(&mut self.name, &mut self.last_name);
+        self.name.clear();
         let too_long = std::mem::take(&mut self.too_long);
-        let data = self.data.take().filter(|data| !data.is_empty())?;
+        let data = match std::mem::take(&mut self.data) {
+            Data::None => return None,
+            Data::Line(line) => line,
+            Data::Lines(lines) => lines.into(),
+        };
+        if data.is_empty() {
+            return None;
+        }
         Some(if too_long {
-            Event::TooLong(data.into())
+            Event::TooLong(data)
         } else {
-            Event::Whole(data.into())
+            Event::Whole(data)
         })
     }
 }

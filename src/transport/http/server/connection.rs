@@ -173,11 +173,16 @@ impl Connection {
         Some(opened)
     }
 
-    /// The next message of a stream.
-    pub(super) fn poll_take(&self, lease: Lease, cx: &mut Context<'_>) -> Poll<Given> {
+    /// The next messages of a stream, as many as `give` wants (see [`Streams::take`]).
+    pub(super) fn poll_take(
+        &self,
+        lease: Lease,
+        cx: &Context<'_>,
+        give: impl FnMut(usize, u64, &Frame) -> bool,
+    ) -> Poll<Given> {
         let mut state = self.state();
-        let given = state.streams.take(lease, cx, Instant::now());
-        if matches!(given, Poll::Ready(Given::Message(..))) {
+        let given = state.streams.take(lease, cx, Instant::now(), give);
+        if matches!(given, Poll::Ready(Given::Some)) {
             state.wake_mouth(&self.limits);
         }
         given

@@ -11,8 +11,6 @@ use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
 
 use super::answer::{self, Answer};
-use super::body;
-use super::caller::Guest;
 use super::connection::Connection;
 use super::desk::Desk;
 use super::events::Events;
@@ -20,6 +18,8 @@ use super::inbound::Taken;
 use super::post::{check_type, message};
 use super::refuse::Refusal;
 use super::streams::Opening;
+use crate::transport::http::port::body;
+use crate::transport::http::port::caller::Guest;
 use crate::wire::{Frame, Kind, member_text};
 
 /// Longest name of a client, in bytes.
@@ -67,7 +67,8 @@ async fn rpc(
 ) -> Result<Answer, Refusal> {
     let client = client.ok_or_else(nameless)?;
     check_type(request.headers())?;
-    let (body, _share) = body::read(request.into_body(), &desk.bodies, &desk.limits).await?;
+    let (body, _share) =
+        body::read(request.into_body(), &desk.port.bodies, &desk.port.limits).await?;
     let (frame, envelope) = message(Frame::new(body), desk)?;
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
         return Err(Refusal::bad("\"jsonrpc\" must be \"2.0\""));
@@ -94,7 +95,9 @@ async fn sse(desk: &Arc<Desk>, client: Option<String>, guest: &Guest) -> Result<
 
 /// The connection of a client, which its first request opens.
 async fn come(desk: &Arc<Desk>, client: &str, guest: &Guest) -> Result<Arc<Connection>, Refusal> {
-    let (connection, new) = desk.register.client(client, &guest.principal, &desk.limits);
+    let (connection, new) = desk
+        .register
+        .client(client, &guest.principal, &desk.port.limits);
     if new {
         desk.arrive(&connection, guest).await?;
     }

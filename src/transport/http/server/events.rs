@@ -4,15 +4,12 @@
 //! would end the line, becomes a space. Small messages that wait together are given together, and
 //! large ones without a copy. Not here: what a stream holds (see `streams`).
 
-use std::convert::Infallible;
-use std::fmt::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use hyper::body::Frame as Part;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connection::{Connection, Manner};
@@ -20,8 +17,11 @@ use super::streams::{Given, Lease};
 use crate::wire::Frame;
 use crate::wire::framing::Framing;
 
-/// Bytes of small messages that are given at once.
-const BATCH: usize = 16 << 10;
+/// Bytes of small messages that are given at once. With the last of them it is mostly less than a
+/// frame of HTTP/2, 16 KiB.
+const BATCH: usize = 15 << 10;
+/// The most room that is made for them before they are laid.
+const FULL: usize = 16 << 10;
 /// Length from which a message is worth a write of its own, in bytes.
 const LARGE: usize = 8 << 10;
 /// Signs of life on elephant.ai's stream, as its server sends them.
@@ -32,6 +32,8 @@ const PING: Duration = Duration::from_secs(5);
 pub(super) struct Events {
     connection: Arc<Connection>,
     lease: Lease,
+    /// What the id of each event begins with; nothing where events have none.
+    ids: String,
     /// What is to be written next, in this order.
     begun: bool,
     rest: [Option<Bytes>; 2],
@@ -60,9 +62,14 @@ impl Events {
         };
         // A timer that is always due would keep us busy.
         let interval = interval.max(Duration::from_millis(10));
+        let ids = match connection.manner {
+            Manner::Official => format!("id: {:08x}-{}-", connection.epoch, lease.stream),
+            Manner::Elephant => String::new(),
+        };
         Self {
             connection,
             lease,
+            ids,
             begun: false,
             rest: [None, None],
             next_sign: Box::pin(sleep_until(Instant::now() + interval)),
@@ -86,34 +93,32 @@ impl Events {
                     out.extend_from_slice(b":\nretry: 1000\n");
                     // So that a break before the first message can be taken up as well.
                     if let Some(number) = self.connection.given(self.lease) {
-                        self.lay_id(number, &mut out);
+                        lay_id(&self.ids, number, &mut out);
                     }
                     out.extend_from_slice(b"\n");
                 }
                 Manner::Elephant => out.extend_from_slice(b": connected\n\n"),
             }
         }
-        let mut ended = false;
-        while out.len() < BATCH {
-            match self.connection.poll_take(self.lease, cx) {
-                Poll::Ready(Given::Message(number, frame)) => {
-                    if self.lay(number, &frame, &mut out) {
-                        break;
-                    }
-                }
-                Poll::Ready(Given::End) => {
-                    ended = true;
-                    break;
-                }
-                Poll::Pending => break,
+        let Self {
+            connection,
+            lease,
+            ids,
+            rest,
+            ..
+        } = self;
+        let taken = connection.poll_take(*lease, cx, |waiting, number, frame| {
+            if out.is_empty() && frame.len() < LARGE {
+                out.reserve(waiting.min(FULL));
             }
-        }
+            lay(ids, number, frame, &mut out, rest) && out.len() < BATCH
+        });
         if !out.is_empty() {
             let next = Instant::now() + self.interval;
             self.next_sign.as_mut().reset(next);
             return Poll::Ready(Some(out.freeze()));
         }
-        if ended {
+        if matches!(taken, Poll::Ready(Given::End)) {
             return self.end(cx);
         }
         if self.next_sign.as_mut().poll(cx).is_ready() {
@@ -125,31 +130,6 @@ impl Events {
             })));
         }
         Poll::Pending
-    }
-
-    /// Lays a message into `out`, or what is large aside; `true` when it is large.
-    fn lay(&mut self, number: u64, frame: &Frame, out: &mut BytesMut) -> bool {
-        if self.connection.manner == Manner::Official {
-            self.lay_id(number, out);
-        }
-        out.extend_from_slice(b"data: ");
-        let text = frame.as_bytes();
-        if text.len() >= LARGE && memchr::memchr2(b'\n', b'\r', text).is_none() {
-            self.rest = [
-                Some(frame.clone().into_bytes()),
-                Some(Bytes::from_static(b"\n\n")),
-            ];
-            return true;
-        }
-        Framing::Ndjson.lay(frame, out);
-        out.extend_from_slice(b"\n");
-        text.len() >= LARGE
-    }
-
-    fn lay_id(&self, number: u64, out: &mut BytesMut) {
-        let (epoch, stream) = (self.connection.epoch, self.lease.stream);
-        writeln!(out, "id: {epoch:08x}-{stream}-{number}")
-            .expect("a buffer in memory takes what is written");
     }
 
     /// Ends once the server had a turn to write what came before: whoever takes leave of this
@@ -164,9 +144,47 @@ impl Events {
     }
 }
 
-/// The parts of an HTTP body.
-pub(super) fn part(bytes: Bytes) -> Result<Part<Bytes>, Infallible> {
-    Ok(Part::data(bytes))
+/// Lays a message into `out`, or what is large into `rest`; whether more may be laid behind it.
+fn lay(
+    ids: &str,
+    number: u64,
+    frame: &Frame,
+    out: &mut BytesMut,
+    rest: &mut [Option<Bytes>; 2],
+) -> bool {
+    if !ids.is_empty() {
+        lay_id(ids, number, out);
+    }
+    out.extend_from_slice(b"data: ");
+    let text = frame.as_bytes();
+    let large = text.len() >= LARGE;
+    if large && memchr::memchr2(b'\n', b'\r', text).is_none() {
+        *rest = [
+            Some(frame.clone().into_bytes()),
+            Some(Bytes::from_static(b"\n\n")),
+        ];
+        return false;
+    }
+    Framing::Ndjson.lay(frame, out);
+    out.extend_from_slice(b"\n");
+    !large
+}
+
+/// Lays the line of an event's id. By hand, because there is one for every message.
+fn lay_id(begin: &str, mut number: u64, out: &mut BytesMut) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(begin.as_bytes());
+    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(b"\n");
 }
 
 impl Drop for Events {
@@ -181,7 +199,16 @@ mod tests {
 
     #[test]
     fn an_event_id_is_read_as_it_is_written() {
-        assert_eq!(read_id("0000002a-3-17", 42), Some((3, 17)));
+        for number in [0, 9, 10, 17, u64::MAX] {
+            let mut line = BytesMut::new();
+            lay_id("id: 0000002a-3-", number, &mut line);
+            let line = std::str::from_utf8(&line).expect("it is plain text");
+            let id = line
+                .strip_prefix("id: ")
+                .and_then(|id| id.strip_suffix('\n'));
+            assert_eq!(id, Some(format!("0000002a-3-{number}").as_str()));
+            assert_eq!(read_id(id.unwrap_or_default(), 42), Some((3, number)));
+        }
         for other in [
             "",
             "2b-3-17",

@@ -8,9 +8,10 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
-use super::caller::Guest;
 use super::connection::{Connection, Left, Manner};
 use super::register::Register;
+use super::streams::CONNECTION;
+use crate::transport::http::port::caller::Guest;
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
 use crate::wire::framing::Cut;
 use crate::wire::{Farewell, Frame, Shape, scan};
@@ -118,19 +119,18 @@ impl FrameSink for Mouth {
             }
             return Ok(());
         }
-        let now = Instant::now();
-        let session = match connection.manner {
-            Manner::Elephant => None,
+        let stream = match connection.manner {
+            Manner::Elephant => CONNECTION,
             Manner::Official => {
                 let known = |session: &str| state.streams.knows(session);
                 let way = state.routing.outgoing(&frame, &connection.limits, known);
                 if let Some(opened) = way.opened {
                     state.streams.know(&opened);
                 }
-                way.session
+                state.streams.of(way.session.as_deref())
             }
         };
-        state.streams.push(session.as_deref(), frame, now);
+        state.streams.push(stream, frame);
         Ok(())
     }
 

@@ -1,15 +1,13 @@
-//! The server's side of HTTP: one port, through which ACP's Streamable HTTP, WebSockets and
-//! elephant.ai's routes come in.
+//! The server's side of ACP over HTTP: Streamable HTTP, WebSockets and elephant.ai's routes at one
+//! port.
 //!
-//! `listen` is the port and `socket` what stands on it; `desk` is what all requests share. A
-//! request of a `caller` passes `door`, where pages are told from programs, and shows its
-//! `credential`, before which its socket counts among the `strangers`; by `routes` it is answered
-//! by `post`, `stream`, `upgrade` or `elephant` with an `answer`, or refused (`refuse`; `bare` is
-//! what hyper refuses); `body` reads what it brings. A `connection`
-//! is what a client's requests have in common, kept in the `register`: `inbound` takes its
-//! messages, once each (`repeated`) and in their order (`turn`), `routing` finds the stream for what the agent says, `streams`
-//! keeps it, `events` writes it, and `link` shows all of it to the relay as a link. Not here:
-//! frames of WebSockets (see `websocket`).
+//! `listen` serves the port with a `desk`, which all requests share, and `seat` finds the worker of
+//! a socket. By `routes` a request is answered by `post`, `stream`, `upgrade` or `elephant` with an
+//! `answer`, or refused (`refuse`). A `connection` is what a client's requests have in common, kept
+//! in the `register`: `inbound` takes its messages, once each (`repeated`) and in their order
+//! (`turn`), `routing` finds the stream for what the agent says, `streams` keeps it, `events` writes
+//! it, and `link` shows all of it to the relay as a link. Not here: the port (see `port`), frames of
+//! WebSockets (see `websocket`).
 //!
 //! # Why
 //!
@@ -29,31 +27,24 @@
 //! leaves with the bytes it came with.
 
 mod answer;
-mod bare;
-pub(in crate::transport) mod body;
-pub(in crate::transport) mod caller;
 mod connection;
-pub(in crate::transport) mod credential;
 mod desk;
-pub(in crate::transport) mod door;
 mod elephant;
 mod events;
 mod inbound;
 mod link;
 mod listen;
 mod post;
-pub(in crate::transport) mod refuse;
+mod refuse;
 mod register;
 mod repeated;
 mod routes;
 mod routing;
-pub(in crate::transport) mod rules;
 mod seat;
-pub(in crate::transport) mod socket;
-pub(in crate::transport) mod strangers;
 mod stream;
 mod streams;
 mod turn;
 mod upgrade;
 
-pub(in crate::transport) use listen::{BREATHER, builder, listen};
+pub(in crate::transport::http) use desk::Desk;
+pub(in crate::transport::http) use listen::serve;

@@ -9,14 +9,14 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, SET_C
 use hyper::{Request, StatusCode};
 
 use super::answer::{self, Answer};
-use super::body;
-use super::caller::Guest;
 use super::connection::{Connection, Left};
 use super::desk::Desk;
 use super::inbound::Taken;
 use super::refuse::Refusal;
 use super::turn::Turn;
 use crate::transport::http::names;
+use crate::transport::http::port::body;
+use crate::transport::http::port::caller::Guest;
 use crate::wire::reply;
 use crate::wire::{Envelope, Frame, Id, Kind, Shape, scan};
 
@@ -44,7 +44,8 @@ pub(super) async fn post(
         None => None,
     };
     let serving = connection.as_ref().map(Connection::serve);
-    let (body, share) = body::read(request.into_body(), &desk.bodies, &desk.limits).await?;
+    let (body, share) =
+        body::read(request.into_body(), &desk.port.bodies, &desk.port.limits).await?;
     let (frame, envelope) = message(Frame::new(body), desk)?;
     let first = envelope.kind == Kind::Request && envelope.method(&frame) == "initialize";
     match connection {
@@ -70,7 +71,7 @@ pub(super) async fn post(
 /// Reads the one message of a body.
 pub(super) fn message(frame: Frame, desk: &Desk) -> Result<(Frame, Envelope), Refusal> {
     let error = |error| Refusal::error(StatusCode::BAD_REQUEST, error);
-    match scan(&frame, &desk.limits) {
+    match scan(&frame, &desk.port.limits) {
         Shape::One(envelope) => Ok((frame, envelope)),
         Shape::Batch => Err(error(reply::batch())),
         Shape::Bad(flaw) => Err(error(reply::flaw(&flaw))),
@@ -118,7 +119,7 @@ async fn initialize(
     if envelope.id(&frame) == Id::Null {
         return Err(Refusal::bad("initialize must have an id"));
     }
-    let connection = desk.register.open(&guest.principal, &desk.limits);
+    let connection = desk.register.open(&guest.principal, &desk.port.limits);
     let connection =
         connection.map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why))?;
     let mut hopeful = Hopeful(Some(connection.clone()));
@@ -133,7 +134,7 @@ async fn initialize(
         return Err(Refusal::error(StatusCode::BAD_GATEWAY, error));
     };
     let accepted = matches!(
-        scan(&answer, &desk.limits),
+        scan(&answer, &desk.port.limits),
         Shape::One(Envelope {
             kind: Kind::Result,
             ..

@@ -7,22 +7,25 @@ use std::future::Future;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, UPGRADE};
+use hyper::header::UPGRADE;
 use hyper::{Method, Request, StatusCode, Version};
 use tokio::task::yield_now;
 
 use super::answer::{self, Answer};
-use super::caller::{Caller, Guest};
 use super::connection::Left;
-use super::credential::identify;
 use super::desk::Desk;
 use super::post::{only, post};
-use super::refuse::{METHODS, Refusal, Why};
+use super::refuse::{METHODS, Refusal};
 use super::stream::stream;
 use super::turn::Turn;
 use super::{elephant, upgrade};
 use crate::transport::http::names;
-use crate::transport::{OpenError, OpenErrorKind};
+use crate::transport::http::port::caller::{Caller, Guest};
+use crate::transport::http::port::door::asks_for;
+use crate::transport::http::port::receive;
+
+/// Requests of one socket after which others have a turn.
+const IN_A_ROW: u32 = 8;
 
 /// Answers one request of a client.
 pub(super) fn answer(
@@ -50,30 +53,21 @@ async fn serve(
     turn: Option<Turn>,
     caller: Arc<Caller>,
 ) -> Result<Answer, Infallible> {
-    let is_h1 = request.version() <= Version::HTTP_11;
-    if is_h1 {
-        // The server answers many requests of one socket in a row when they are there already, and
-        // other clients' sockets wait for it.
+    if request.version() <= Version::HTTP_11 && caller.asks() % IN_A_ROW == IN_A_ROW - 1 {
+        // The server answers all requests of one socket that are there already, and other clients'
+        // sockets wait for it. Looking at those takes a system call.
         yield_now().await;
     }
-    let rules = desk.rules();
-    let page = match rules.doorkeeper.admit(&request) {
-        Ok(page) => page,
-        Err(refusal) => return Ok(refused(&desk, refusal, &caller.from, is_h1)),
-    };
-    // A browser asks whether it may show a token before it does.
-    let mut answer = match page.preflight(&request, METHODS) {
-        Some(answer) => answer.map(|()| answer::Content::Nothing),
-        None => {
-            let answered = match identify(&rules.gate, &request, &caller) {
-                Ok(guest) => route(&desk, request, turn, guest).await,
-                Err(refusal) => Err(refusal),
-            };
-            answered.unwrap_or_else(|refusal| refused(&desk, refusal, &caller.from, is_h1))
-        }
-    };
-    page.show(answer.headers_mut());
-    Ok(answer)
+    let (port, methods) = (&desk.port, METHODS);
+    let answered = receive(
+        port,
+        request,
+        &caller,
+        methods,
+        Refusal::into_answer,
+        |request, guest| route(&desk, request, turn, guest),
+    );
+    Ok(answered.await)
 }
 
 async fn route(
@@ -83,14 +77,14 @@ async fn route(
     mut guest: Guest,
 ) -> Result<Answer, Refusal> {
     let path = request.uri().path();
-    let route = path.strip_prefix(&*desk.at.path);
+    let route = path.strip_prefix(&*desk.port.at.path);
     let route = route.filter(|_| desk.speaks_elephant());
     let route = route.and_then(elephant::Route::of);
     let speaks = desk.speaks_http() || desk.only_websockets();
-    let rules = desk.rules();
+    let rules = desk.port.rules();
     let asked = match route {
-        Some(_) => rules.asked(&desk.at.path, &desk.at.path),
-        None => rules.asked(&desk.at.path, path).filter(|_| speaks),
+        Some(_) => rules.asked(&desk.port.at.path, &desk.port.at.path),
+        None => rules.asked(&desk.port.at.path, path).filter(|_| speaks),
     };
     let Some(agent) = asked else {
         let why = format!("only {} served here", desk.served());
@@ -130,19 +124,8 @@ enum Wish {
     Other,
 }
 
-/// Whether a request wants a WebSocket.
-pub(super) fn upgrades<B>(request: &Request<B>) -> bool {
-    wish(request) == Wish::WebSocket
-}
-
 fn wish<B>(request: &Request<B>) -> Wish {
-    let lists = |token: &[u8]| {
-        let fields = request.headers().get_all(UPGRADE);
-        let mut tokens = fields
-            .iter()
-            .flat_map(|value| value.as_bytes().split(|b| *b == b','));
-        tokens.any(|one| one.trim_ascii().eq_ignore_ascii_case(token))
-    };
+    let lists = |protocol| asks_for(request.headers(), protocol);
     if lists(b"websocket") {
         Wish::WebSocket
     } else if lists(b"h2c") || !request.headers().contains_key(UPGRADE) {
@@ -163,29 +146,4 @@ fn delete(desk: &Desk, request: &Request<Incoming>, guest: &Guest) -> Result<Ans
     connection.leave(Left::Politely);
     desk.register.remove(&connection);
     Ok(answer::empty(StatusCode::ACCEPTED))
-}
-
-fn refused(desk: &Desk, refusal: Refusal, from: &str, is_h1: bool) -> Answer {
-    let status = refusal.status;
-    tracing::debug!(from, %status, why = ?refusal.why, "a request was refused");
-    let stranger = refusal.hang_up;
-    if stranger && let Why::Text(why) = &refusal.why {
-        let kind = match status {
-            StatusCode::UNAUTHORIZED
-            | StatusCode::FORBIDDEN
-            | StatusCode::NOT_FOUND
-            | StatusCode::MISDIRECTED_REQUEST
-            | StatusCode::TOO_MANY_REQUESTS => OpenErrorKind::Forbidden,
-            _ => OpenErrorKind::Protocol,
-        };
-        let what = format!("refused with {status}: {why}");
-        desk.turned_away(from, OpenError::new(kind, from, what));
-    }
-    let mut answer = refusal.into_answer();
-    if !is_h1 {
-        // HTTP/2 has no such headers (RFC 9113, 8.2.2).
-        answer.headers_mut().remove(CONNECTION);
-        answer.headers_mut().remove(UPGRADE);
-    }
-    answer
 }

@@ -56,11 +56,11 @@ pub(super) struct Pending {
 
 /// Where a message of the agent goes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct Way<'a> {
     /// The session whose stream it goes on; the connection's when there is none.
-    pub(super) session: Option<String>,
+    pub(super) session: Option<Cow<'a, str>>,
     /// A session that exists from now on.
-    pub(super) opened: Option<String>,
+    pub(super) opened: Option<Cow<'a, str>>,
 }
 
 /// What is wrong with the session of a client's message.
@@ -87,12 +87,12 @@ impl Routing {
     }
 
     /// Where a message of the agent goes; `known` says whether the client was told of a session.
-    pub(super) fn outgoing(
+    pub(super) fn outgoing<'a>(
         &mut self,
-        frame: &Frame,
+        frame: &'a Frame,
         limits: &Limits,
         known: impl Fn(&str) -> bool,
-    ) -> Way {
+    ) -> Way<'a> {
         let nowhere = Way {
             session: None,
             opened: None,
@@ -102,7 +102,7 @@ impl Routing {
         };
         match envelope.kind {
             Kind::Request | Kind::Notification => {
-                let session = named(&envelope, frame).map(Cow::into_owned);
+                let session = named(&envelope, frame);
                 if envelope.kind == Kind::Request && self.asked.len() < self.limit {
                     let of = session.as_deref().map(Into::into);
                     self.asked.insert(envelope.id(frame).to_owned(), of);
@@ -117,10 +117,10 @@ impl Routing {
                     return nowhere;
                 };
                 let opened = (pending.opens && envelope.kind == Kind::Result)
-                    .then(|| named_session(frame, &envelope).map(Cow::into_owned))
+                    .then(|| named_session(frame, &envelope))
                     .flatten();
                 Way {
-                    session: pending.session.map(String::from),
+                    session: pending.session.map(|session| Cow::Owned(session.into())),
                     opened,
                 }
             }

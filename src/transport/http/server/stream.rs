@@ -7,7 +7,6 @@ use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
 
 use super::answer::{self, Answer};
-use super::caller::Guest;
 use super::desk::Desk;
 use super::events::{Events, read_id};
 use super::post::only;
@@ -15,6 +14,7 @@ use super::refuse::Refusal;
 use super::routing::SESSION_ID;
 use super::streams::Opening;
 use crate::transport::http::names;
+use crate::transport::http::port::caller::Guest;
 
 /// What a client has had that comes back.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

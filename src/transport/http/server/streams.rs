@@ -113,8 +113,8 @@ pub(super) enum Opening {
 /// What a stream has for its receiver.
 #[derive(Debug)]
 pub(super) enum Given {
-    /// A message and its number.
-    Message(u64, Frame),
+    /// Messages, which it has been given.
+    Some,
     /// No more will come, or somebody else has the stream.
     End,
 }
@@ -166,9 +166,13 @@ impl Streams {
         }
     }
 
-    /// Puts a message on the stream of `session`, or on the connection's.
-    pub(super) fn push(&mut self, session: Option<&str>, frame: Frame, now: Instant) {
-        let number = session.map_or(CONNECTION, |session| self.number(session));
+    /// The number of the stream of `session`, or of the connection's.
+    pub(super) fn of(&mut self, session: Option<&str>) -> u32 {
+        session.map_or(CONNECTION, |session| self.number(session))
+    }
+
+    /// Puts a message on a stream.
+    pub(super) fn push(&mut self, number: u32, frame: Frame) {
         let carried = self.all.get(&number).is_none_or(|stream| stream.carried);
         let number = if carried { CONNECTION } else { number };
         let order = self.next_order;
@@ -177,7 +181,9 @@ impl Streams {
         let stream = self.all.entry(number).or_default();
         stream.waiting.push_back(Event { frame, order });
         stream.wake();
-        stream.mind_loneliness(now);
+        if stream.receiver.is_none() {
+            stream.mind_loneliness(Instant::now());
+        }
     }
 
     /// Opens the stream of `session`, or the connection's.
@@ -236,8 +242,15 @@ impl Streams {
         })
     }
 
-    /// The next message for whoever holds `lease`.
-    pub(super) fn take(&mut self, lease: Lease, cx: &mut Context<'_>, now: Instant) -> Poll<Given> {
+    /// Gives what waits to whoever holds `lease`, each with its number, until `give` says that this
+    /// is enough. It is told first how many bytes wait at most.
+    pub(super) fn take(
+        &mut self,
+        lease: Lease,
+        cx: &Context<'_>,
+        now: Instant,
+        mut give: impl FnMut(usize, u64, &Frame) -> bool,
+    ) -> Poll<Given> {
         let Some(stream) = self.all.get_mut(&lease.stream) else {
             return Poll::Ready(Given::End);
         };
@@ -248,26 +261,30 @@ impl Streams {
             return Poll::Ready(Given::End);
         }
         receiver.moved = now;
-        let Some(event) = stream.waiting.pop_front() else {
+        if stream.waiting.is_empty() {
             if self.ending {
                 return Poll::Ready(Given::End);
             }
             receiver.waker = Some(cx.waker().clone());
             return Poll::Pending;
-        };
-        let (number, size, frame) = (stream.next, event.size(), event.frame.clone());
-        stream.next += 1;
-        self.waiting -= size;
-        self.taken_at = now;
-        if self.keep > 0 {
-            stream.given.push_back(event);
-            self.kept += size;
-            if stream.given.len() > KEPT {
-                self.kept -= stream.forget();
-            }
-            self.keep_within_bound();
         }
-        Poll::Ready(Given::Message(number, frame))
+        self.taken_at = now;
+        let mut more = true;
+        while more && let Some(event) = stream.waiting.pop_front() {
+            more = give(self.waiting, stream.next, &event.frame);
+            let size = event.size();
+            stream.next += 1;
+            self.waiting -= size;
+            if self.keep > 0 {
+                stream.given.push_back(event);
+                self.kept += size;
+                if stream.given.len() > KEPT {
+                    self.kept -= stream.forget();
+                }
+            }
+        }
+        self.keep_within_bound();
+        Poll::Ready(Given::Some)
     }
 
     /// The number of the message that was given last to whoever holds `lease`, or had it before.

@@ -21,13 +21,13 @@ use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio::io::split;
 
 use super::answer::{self, Answer};
-use super::caller::Guest;
-use super::credential::subprotocol;
 use super::desk::Desk;
 use super::refuse::Refusal;
 use super::register::new_id;
-use super::socket::{Socket, Stream};
 use crate::transport::http::names;
+use crate::transport::http::port::caller::Guest;
+use crate::transport::http::port::credential::subprotocol;
+use crate::transport::http::port::socket::{Socket, Stream};
 use crate::transport::websocket::{Role, accept_key, link};
 
 /// Opens a WebSocket, or says why not.
@@ -37,7 +37,7 @@ pub(super) fn upgrade(
     guest: &Guest,
 ) -> Result<Answer, Refusal> {
     let accept = judge(&request)?;
-    if desk.is_closed() {
+    if desk.port.is_closed() {
         return Err(Refusal::later("the relay is shutting down"));
     }
     let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
@@ -101,7 +101,7 @@ async fn enter(desk: Arc<Desk>, upgraded: OnUpgrade, guest: Guest) {
     };
     // A copy, so that the server's buffer is not held for what may be a few bytes of it.
     let begun = BytesMut::from(&parts.read_buf[..]);
-    let (name, setup) = (guest.from.to_string(), &desk.setup);
+    let (name, setup) = (guest.from.to_string(), &desk.port.setup);
     let mut link = match parts.io.into_inner().stream {
         Stream::Clear(stream) => link(stream.into_split(), begun, Role::Server, name, setup),
         Stream::Tls(stream) => link(split(*stream), begun, Role::Server, name, setup),
@@ -109,7 +109,7 @@ async fn enter(desk: Arc<Desk>, upgraded: OnUpgrade, guest: Guest) {
     link.peer.principal = Some(guest.principal);
     link.peer.wish = guest.wish;
     // Nobody is left to be told otherwise.
-    let _ = desk.announce(&guest.from, link).await;
+    let _ = desk.port.announce(&guest.from, link).await;
 }
 
 fn only<'a>(fields: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {

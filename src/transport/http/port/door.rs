@@ -6,12 +6,12 @@
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST,
-    HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY,
+    HeaderMap, HeaderName, HeaderValue, ORIGIN, UPGRADE, VARY,
 };
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::refuse::Refusal;
-use super::routes::upgrades;
+use crate::guard::Turned;
 use crate::guard::origin::{self, Door};
 
 /// Says where a browser's request comes from.
@@ -46,13 +46,27 @@ impl Doorkeeper {
         admitted.map_err(|why| {
             // A client may take the request elsewhere (RFC 9110, 15.5.20), but no handshake.
             let status = match why {
-                origin::Refusal::Host if !upgrades(request) => StatusCode::MISDIRECTED_REQUEST,
+                origin::Refusal::Host if !asks_for(fields, b"websocket") => {
+                    StatusCode::MISDIRECTED_REQUEST
+                }
                 _ => StatusCode::FORBIDDEN,
             };
-            Refusal::stranger(status, why.to_string())
+            let mut refusal = Refusal::stranger(status, why.to_string());
+            refusal.turned = match why {
+                origin::Refusal::Host => Turned::Host,
+                origin::Refusal::Origin | origin::Refusal::Site => Turned::Origin,
+            };
+            refusal
         })?;
         Ok(Page(fields.get(ORIGIN).cloned()))
     }
+}
+
+/// Whether a request wants to go on with that protocol (RFC 9110, 7.8).
+pub(in crate::transport) fn asks_for(fields: &HeaderMap, protocol: &[u8]) -> bool {
+    let values = fields.get_all(UPGRADE).iter();
+    let mut all = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    all.any(|one| one.trim_ascii().eq_ignore_ascii_case(protocol))
 }
 
 impl Page {

@@ -8,24 +8,29 @@
 use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
-use hyper::header::{AUTHORIZATION, FORWARDED, HeaderMap, HeaderName, SEC_WEBSOCKET_PROTOCOL, VIA};
+use hyper::header::{
+    AUTHORIZATION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, VIA,
+};
 use hyper::{Request, StatusCode};
 
 use super::caller::{Caller, Guest};
 use super::refuse::Refusal;
-use crate::guard::{Claim, Denial, Gate};
+use crate::guard::{Claim, Denial, Gate, origin};
 use crate::transport::moment;
 
 /// What a page's token begins with among the subprotocols.
 const SUBPROTOCOL: &str = "acp.bearer.";
 
-/// Headers by which a proxy says that the request is somebody else's.
-const FORWARDS: [HeaderName; 5] = [
+/// Headers by which a proxy says that the request is somebody else's, besides all that begin with
+/// `X-Forwarded-`.
+const FORWARDS: [HeaderName; 7] = [
     FORWARDED,
     VIA,
-    HeaderName::from_static("x-forwarded-for"),
-    HeaderName::from_static("x-forwarded-host"),
     HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-client-ip"),
+    HeaderName::from_static("x-original-forwarded-for"),
+    HeaderName::from_static("true-client-ip"),
+    HeaderName::from_static("cf-connecting-ip"),
 ];
 
 /// Members of a query that hold a token where others take them there.
@@ -47,13 +52,13 @@ pub(in crate::transport) fn identify<B>(
     caller: &Caller,
 ) -> Result<Guest, Refusal> {
     let fields = request.headers();
-    let forwarded = FORWARDS.iter().any(|name| fields.contains_key(name));
+    let elsewhere = is_forwarded(fields) || !asks_this_machine(request);
     let shown = shown(fields);
     let claim = Claim {
         place: caller.place,
         address: Some(caller.address),
-        // The proxy may be the same user's; who stands behind it is not known.
-        user: caller.user.filter(|_| !forwarded),
+        // A proxy may be the same user's; who stands behind it is not known.
+        user: caller.user.filter(|_| !elsewhere),
         certificate: caller.certificate.as_ref(),
         token: shown.as_deref(),
     };
@@ -67,8 +72,22 @@ pub(in crate::transport) fn identify<B>(
     })
 }
 
+/// Whether a proxy says that the request is somebody else's.
+fn is_forwarded(fields: &HeaderMap) -> bool {
+    let begins = |name: &HeaderName| name.as_str().starts_with("x-forwarded-");
+    FORWARDS.iter().any(|name| fields.contains_key(name)) || fields.keys().any(begins)
+}
+
+/// Whether a request names us as only this machine can reach us. One that has another of our names
+/// has come by way of a proxy, also when that says nothing.
+fn asks_this_machine<B>(request: &Request<B>) -> bool {
+    let authority = request.uri().authority().map(|one| one.as_str().as_bytes());
+    let field = request.headers().get(HOST).map(HeaderValue::as_bytes);
+    authority.or(field).is_some_and(origin::names_loopback)
+}
+
 /// The subprotocol for a client that has shown a token as one: the first of the others it offers.
-pub(super) fn subprotocol(fields: &HeaderMap) -> Option<&str> {
+pub(in crate::transport) fn subprotocol(fields: &HeaderMap) -> Option<&str> {
     let bears = subprotocols(fields).any(|one| one.starts_with(SUBPROTOCOL));
     let mut others = subprotocols(fields).filter(|one| !one.starts_with(SUBPROTOCOL));
     others.next().filter(|_| bears)

@@ -3,6 +3,7 @@
 //! Not here: the judgement (see `guard`), and what a request shows (see `credential`).
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::TcpStream;
@@ -24,6 +25,8 @@ pub(in crate::transport) struct Caller {
     pub(in crate::transport) certificate: Option<Certificate>,
     /// It counts as a stranger until it is known.
     pub(in crate::transport) stranger: Mutex<Option<Stranger>>,
+    /// Requests that have come.
+    asked: AtomicU32,
 }
 
 /// One who was let in.
@@ -65,7 +68,22 @@ impl Caller {
             user,
             certificate: None,
             stranger: Mutex::new(stranger),
+            asked: AtomicU32::new(0),
         })
+    }
+
+    /// Whether it has not shown yet who it is.
+    pub(in crate::transport) fn is_stranger(&self) -> bool {
+        let stranger = &self.stranger;
+        stranger
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+    }
+
+    /// Counts a request; its number, from 0.
+    pub(in crate::transport::http) fn asks(&self) -> u32 {
+        self.asked.fetch_add(1, Ordering::Relaxed)
     }
 
     /// It is no stranger any more.

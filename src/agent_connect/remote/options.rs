@@ -1,0 +1,113 @@
+//! What of an agent's configuration a client can choose: each of its members that is one of several
+//! words is an option of the session, and is sent with each run once it was chosen.
+//!
+//! Not here: the configuration that is free, which is the client's `_meta` (see
+//! `transport::agent_connect::remote`).
+
+use serde_json::{Map, Value, json};
+
+use super::descriptor::Descriptor;
+
+impl Descriptor {
+    /// The options of a session in which these were chosen. One that was not is shown as its schema's
+    /// default, or as its first value.
+    #[must_use]
+    pub fn options(&self, chosen: &Map<String, Value>) -> Vec<Value> {
+        let option = |(id, schema): (&String, &Value)| {
+            let values = values(schema)?;
+            let now = chosen.get(id).or_else(|| schema.get("default"));
+            let now = now
+                .filter(|now| values.contains(now))
+                .or_else(|| values.first())?;
+            let text = |name: &str| schema.get(name).and_then(Value::as_str);
+            let shown = |value: &Value| json!({ "value": word(value), "name": word(value) });
+            let mut option = json!({
+                "id": id,
+                "name": text("title").unwrap_or(id),
+                "type": "select",
+                "currentValue": word(now),
+                "options": values.iter().map(shown).collect::<Vec<_>>(),
+            });
+            if let Some(about) = text("description") {
+                option["description"] = json!(about);
+            }
+            if ["mode", "model"].contains(&id.as_str()) {
+                option["category"] = json!(id);
+            }
+            Some(option)
+        };
+        self.config()
+            .into_iter()
+            .flatten()
+            .filter_map(option)
+            .collect()
+    }
+
+    /// What the agent is sent for an option that a client sets to `value`; `None` when there is no
+    /// such option, or it cannot be that.
+    #[must_use]
+    pub fn choice(&self, id: &str, value: &Value) -> Option<Value> {
+        let wanted = value.as_str()?;
+        let values = values(self.config()?.get(id)?)?;
+        values.into_iter().find(|value| word(value) == wanted)
+    }
+
+    fn config(&self) -> Option<&Map<String, Value>> {
+        self.spec("/config/properties")?.as_object()
+    }
+}
+
+/// The values that a member can have, if they are a few words or numbers.
+fn values(schema: &Value) -> Option<Vec<Value>> {
+    let all = schema.get("enum")?.as_array()?;
+    let simple = |value: &&Value| value.is_string() || value.is_number();
+    let values: Vec<Value> = all.iter().filter(simple).cloned().collect();
+    (!values.is_empty()).then_some(values)
+}
+
+fn word(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::descriptor::Generation;
+    use super::*;
+
+    #[test]
+    fn words_to_choose_from_are_options() {
+        let config = json!({ "properties": {
+            "tone": { "enum": ["warm", "dry"], "default": "dry", "title": "Tone" },
+            "size": { "enum": [1, 2] },
+            "cwd": { "type": "string" },
+        } });
+        let document = json!({ "specs": { "config": config } });
+        let agent = Descriptor::new("a".to_owned(), Generation::New, document);
+        let options = agent.options(&Map::new());
+        assert_eq!(options.len(), 2);
+        let tone = options
+            .iter()
+            .find(|one| one["id"] == "tone")
+            .expect("the tone");
+        assert_eq!(
+            (&tone["currentValue"], &tone["name"]),
+            (&json!("dry"), &json!("Tone"))
+        );
+        assert_eq!(agent.choice("size", &json!("2")), Some(json!(2)));
+        for (id, value) in [
+            ("size", json!("3")),
+            ("cwd", json!("/")),
+            ("tone", json!(true)),
+        ] {
+            assert_eq!(agent.choice(id, &value), None, "{id} {value}");
+        }
+        let chosen = Map::from_iter([("tone".to_owned(), json!("warm"))]);
+        let tone = agent
+            .options(&chosen)
+            .into_iter()
+            .find(|one| one["id"] == "tone");
+        assert_eq!(tone.expect("the tone")["currentValue"], "warm");
+    }
+}

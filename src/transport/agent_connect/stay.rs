@@ -1,0 +1,62 @@
+//! How long somebody may wait or follow: until what let it in is not good any more.
+//!
+//! Not here: the judgement (see `guard`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::agents::Asker;
+use super::routes::Desk;
+use crate::agent_connect::fault::Fault;
+use crate::guard::{Gate, Principal};
+use crate::transport::moment;
+
+/// Somebody who was let in.
+pub(super) struct Stay {
+    gate: Gate,
+    principal: Arc<Principal>,
+    /// How often it is judged again.
+    recheck: Duration,
+    /// How often it is given a sign of life.
+    pub(super) sign_of_life: Duration,
+}
+
+impl Stay {
+    pub(super) fn of(desk: &Desk, asker: &Asker) -> Self {
+        Self {
+            gate: desk.port.rules().gate.clone(),
+            principal: asker.principal.clone(),
+            recheck: desk.port.limits.recheck,
+            sign_of_life: desk.port.limits.http_keepalive,
+        }
+    }
+
+    /// Waits until it may stay no longer. Cancel-safe.
+    pub(super) async fn over(&self) {
+        if self.principal.key.is_none() && self.principal.expires.is_none() {
+            return std::future::pending().await;
+        }
+        loop {
+            sleep(self.recheck).await;
+            if !self.gate.still_admits(&self.principal, moment()) {
+                return;
+            }
+        }
+    }
+
+    /// What `waiting` comes to, as long as it may wait.
+    pub(super) async fn during<T>(
+        &self,
+        waiting: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        tokio::select! {
+            waited = waiting => waited,
+            () = self.over() => Err(Fault {
+                status: 401,
+                what: format!("{} is no longer let in", self.principal).into(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! What is done with threads: made, changed, copied, found, deleted; each for its principal alone.
+//!
+//! Not here: the runs on them (see `start`).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::agents::Asker;
+use super::hub::{Hub, now, uuid};
+use super::line::Line;
+use super::perform::Failure;
+use super::seat::{Open, Session};
+use super::store;
+use crate::agent_connect::fault::Fault;
+use crate::agent_connect::fields::Fields;
+use crate::agent_connect::past::Past;
+use crate::agent_connect::record::{Thread, Turn};
+use crate::agent_connect::route::Named;
+use crate::agent_connect::search;
+use crate::agent_connect::session::Setup;
+use crate::agent_connect::uuid::Uuid;
+use crate::guard::Means;
+
+/// Pages of an agent's own list of sessions that are read.
+const PAGES: usize = 10;
+
+impl Hub {
+    /// A thread. Those of others are not there.
+    pub(super) async fn thread(&self, owner: &Arc<str>, id: Uuid) -> Result<Thread, Fault> {
+        let owner = owner.clone();
+        let read = move |db: &rusqlite::Connection| store::read_thread(db, &owner, id);
+        let thread = self.store.ask(read).await?;
+        thread.ok_or_else(|| Fault::unknown("there is no such thread"))
+    }
+
+    pub(super) async fn turns(&self, owner: &Arc<str>, id: Uuid) -> Result<Vec<Turn>, Fault> {
+        self.thread(owner, id).await?;
+        self.told(owner, id).await
+    }
+
+    /// A thread as it is shown.
+    pub(super) async fn show_thread(
+        &self,
+        owner: &Arc<str>,
+        thread: Thread,
+    ) -> Result<Value, Fault> {
+        let owner = owner.clone();
+        let read = move |db: &rusqlite::Connection| {
+            let turns = store::read_turns(db, &owner, thread.id)?;
+            Ok(thread.shown(store::thread_status(db, &owner, thread.id)?, &turns))
+        };
+        self.store.ask(read).await
+    }
+
+    /// Makes a thread: its session at once when there is only one agent for it and that gives one,
+    /// else with its first run.
+    pub(super) async fn make_thread(&self, asker: &Asker, body: &Value) -> Result<Value, Fault> {
+        let owner = &asker.owner;
+        let fields = Fields::of(body)?;
+        let metadata = fields.object("metadata")?.cloned().unwrap_or_default();
+        let given = fields.uuid("thread_id")?;
+        let may_exist = fields.word("if_exists", &["raise", "do_nothing"])? == Some(1);
+        let setup = Setup::of_metadata(&metadata)?;
+        let id = given.unwrap_or_else(uuid);
+        let thread = new_thread(id, metadata, self.kept_setup(&setup));
+        if !self.add_thread(owner, &thread).await? {
+            return match self.thread(owner, id).await {
+                Ok(known) if may_exist => self.show_thread(owner, known).await,
+                Ok(_) => Err(Fault::conflict("a thread of this id exists")),
+                Err(_) => Err(Fault::later("too many threads are kept already")),
+            };
+        }
+        let mut opened = thread.clone();
+        if let Some(line) = self.agents.sole(asker) {
+            let seat = self.seat(owner, id)?;
+            let mut session = seat.session.lock().await;
+            // What keeps the agent from it is said to the first run.
+            if self
+                .open_session(&mut session, owner, &mut opened, &line)
+                .await
+                .is_ok()
+            {
+                return self.show_thread(owner, opened).await;
+            }
+        }
+        self.show_thread(owner, thread).await
+    }
+
+    /// Keeps a new thread; `false` when there is one, or there are too many.
+    pub(super) async fn add_thread(
+        &self,
+        owner: &Arc<str>,
+        thread: &Thread,
+    ) -> Result<bool, Fault> {
+        let (thread, owner) = (thread.clone(), owner.clone());
+        let most = self.limits.agent_connect_threads;
+        self.store
+            .ask(move |db| store::insert_thread(db, &thread, &owner, most))
+            .await
+    }
+
+    /// What of a setup is kept with the thread, so that its session can be taken up again.
+    pub(super) fn kept_setup(&self, setup: &Setup) -> Value {
+        let cwd = setup.cwd.as_deref().unwrap_or(&self.cwd);
+        json!({ "cwd": cwd, "mcpServers": setup.mcp_servers })
+    }
+
+    pub(super) async fn patch_thread(
+        &self,
+        owner: &Arc<str>,
+        id: Uuid,
+        body: &Value,
+    ) -> Result<Value, Fault> {
+        let fields = Fields::of(body)?;
+        if fields.any("values").is_some() || fields.any("messages").is_some() {
+            return Err(Fault::invalid(
+                "only \"metadata\" can be changed: what was said to an agent cannot be taken back",
+            ));
+        }
+        fields.object("checkpoint")?;
+        let metadata = fields.object("metadata")?.cloned().unwrap_or_default();
+        let of = owner.clone();
+        let patch = move |db: &rusqlite::Connection| {
+            let Some(mut thread) = store::read_thread(db, &of, id)? else {
+                return Ok(None);
+            };
+            thread.metadata.extend(metadata);
+            thread.updated = now();
+            store::update_thread(db, &of, &thread)?;
+            Ok(Some(thread))
+        };
+        match self.store.ask(patch).await? {
+            Some(thread) => self.show_thread(owner, thread).await,
+            None => Err(Fault::unknown("there is no such thread")),
+        }
+    }
+
+    pub(super) async fn delete_thread(&self, owner: &Arc<str>, id: Uuid) -> Result<(), Fault> {
+        let thread = self.thread(owner, id).await?;
+        let seat = self.seat(owner, id)?;
+        if seat.is_busy() {
+            return Err(Fault::conflict("Thread is busy"));
+        }
+        let open = seat.session.lock().await.open.take();
+        self.forget_seat(owner, id);
+        if let Some(open) = open {
+            open.close().await;
+        }
+        if let (Some(session), Some(agent)) = (thread.session, thread.agent)
+            && let Some(line) = self.agents.known(agent).await
+            && let Ok((dial, agent)) = line.agent().await
+            && agent.offers("delete")
+        {
+            let params = json!({ "sessionId": session });
+            let _deleted = line.call(dial, "session/delete", &params).await;
+        }
+        let owner = owner.clone();
+        self.store
+            .ask(move |db| store::delete_thread(db, &owner, id))
+            .await
+    }
+
+    /// A second thread that begins as this one is, where the agent can do that.
+    pub(super) async fn copy_thread(&self, asker: &Asker, id: Uuid) -> Result<Value, Fault> {
+        let owner = &asker.owner;
+        let mut thread = self.thread(owner, id).await?;
+        let line = self.agent_of(asker, &thread).await?;
+        let (dial, agent) = line.agent().await?;
+        if !agent.offers("fork") {
+            return Err(Fault::invalid(
+                "the agent cannot copy a session (no session/fork)",
+            ));
+        }
+        let seat = self.seat(owner, id)?;
+        if seat.is_busy() {
+            return Err(Fault::conflict("Thread is busy"));
+        }
+        let copy = uuid();
+        let second = self.seat(owner, copy)?;
+        let mut open = second.session.lock().await;
+        {
+            let mut session = seat.session.lock().await;
+            if thread.session.is_some() {
+                let revived = self.open_session(&mut session, owner, &mut thread, &line);
+                revived.await.map_err(|(_, what)| Fault::invalid(what))?;
+            }
+            if let Some(session) = &thread.session {
+                let mut params = thread.setup.clone();
+                params["sessionId"] = json!(session);
+                let forked = line.call(dial, "session/fork", &params).await;
+                let forked = forked.map_err(|error| Fault::invalid(agent.complaint(&error).1))?;
+                let forked = forked.get("sessionId").and_then(Value::as_str);
+                let id = forked.ok_or_else(|| Fault::invalid("the agent named no session"))?;
+                let id = id.to_owned();
+                thread.session = Some(id.clone());
+                open.open = Some(Open {
+                    line: line.clone(),
+                    dial,
+                    agent,
+                    id,
+                });
+            }
+        }
+        (thread.id, thread.created, thread.updated) = (copy, now(), now());
+        if !self.add_thread(owner, &thread).await? {
+            return Err(Fault::later("too many threads are kept already"));
+        }
+        let of = owner.clone();
+        self.store
+            .ask(move |db| store::copy_turns(db, &of, id, copy))
+            .await?;
+        self.show_thread(owner, thread).await
+    }
+
+    /// The threads that are looked for, as they are shown. For whoever may see what is not its own
+    /// these are also the sessions that an agent has and that were not begun here.
+    pub(super) async fn find_threads(
+        &self,
+        asker: &Asker,
+        wanted: search::Threads,
+    ) -> Result<Vec<Value>, Fault> {
+        let who = &asker.principal;
+        if who.grant.admin || who.means == Means::Nobody {
+            for line in self.agents.of(asker) {
+                // Those that cannot be listed now are found another time.
+                let _ = timeout(self.limits.handshake, self.adopt(asker, &line)).await;
+            }
+        }
+        let owner = asker.owner.clone();
+        self.store
+            .ask(move |db| store::find_threads(db, &owner, &wanted))
+            .await
+    }
+
+    /// The agent that runs on a thread: the one that has its session, or the usual one.
+    pub(super) async fn agent_of(
+        &self,
+        asker: &Asker,
+        thread: &Thread,
+    ) -> Result<Arc<Line>, Fault> {
+        let unnamed = "\"agent_id\" is missing, and there is more than one agent";
+        match thread.agent {
+            Some(id) => self.agents.find(asker, &Named::Id(id)).await,
+            None => self
+                .agents
+                .usual(asker)
+                .ok_or_else(|| Fault::invalid(unnamed)),
+        }
+    }
+
+    /// Has the agent open the session of a thread: a new one, or its own again. What the agent said
+    /// to that comes back; `null` when it is open already.
+    pub(super) async fn open_session(
+        &self,
+        session: &mut Session,
+        owner: &Arc<str>,
+        thread: &mut Thread,
+        line: &Arc<Line>,
+    ) -> Result<Value, Failure> {
+        let unavailable = |fault: Fault| (-32603, fault.what.into_owned());
+        let (dial, agent) = line.agent().await.map_err(unavailable)?;
+        if thread.agent.is_some_and(|of| of != agent.id) {
+            // Nothing was said in it: it is another agent's now.
+            (thread.agent, thread.session) = (None, None);
+            if let Some(open) = session.open.take() {
+                open.close().await;
+            }
+        }
+        if session.open.as_ref().is_some_and(Open::is_open) {
+            return Ok(Value::Null);
+        }
+        let open = |id: &str| Open {
+            line: line.clone(),
+            dial,
+            agent: agent.clone(),
+            id: id.to_owned(),
+        };
+        let mut params = thread.setup.clone();
+        if let Some(id) = &thread.session {
+            let method = agent.revives_with().ok_or_else(|| {
+                let what = "its session is not open any more, and the agent cannot take up its \
+                            sessions again (no session/load)";
+                (-32002, what.to_owned())
+            })?;
+            params["sessionId"] = json!(id);
+            let turns = self.told(owner, thread.id).await.map_err(unavailable)?;
+            let messages: Vec<&Value> = turns.iter().flat_map(|turn| &turn.messages).collect();
+            line.expect_past(id, Past::of(&messages));
+            let loaded = line.call(dial, method, &params).await;
+            let loaded = loaded.map_err(|error| {
+                line.end_turn(id);
+                agent.complaint(&error)
+            })?;
+            session.open = Some(open(id));
+            return Ok(loaded);
+        }
+        let opened = line.call(dial, "session/new", &params).await;
+        let opened = opened.map_err(|error| agent.complaint(&error))?;
+        let id = opened.get("sessionId").and_then(Value::as_str);
+        let id = id
+            .ok_or_else(|| (-32603, "the agent named no session".to_owned()))?
+            .to_owned();
+        session.open = Some(open(&id));
+        (thread.session, thread.agent) = (Some(id.clone()), Some(agent.id));
+        let (owner, of, agent) = (owner.clone(), thread.id, agent.id);
+        let keep = move |db: &rusqlite::Connection| {
+            // Its metadata may have been changed meanwhile.
+            match store::read_thread(db, &owner, of)? {
+                Some(mut kept) => {
+                    (kept.session, kept.agent) = (Some(id), Some(agent));
+                    store::update_thread(db, &owner, &kept)
+                }
+                None => Ok(()),
+            }
+        };
+        self.store.ask(keep).await.map_err(unavailable)?;
+        Ok(opened)
+    }
+
+    /// What was said in a thread.
+    pub(super) async fn told(&self, owner: &Arc<str>, id: Uuid) -> Result<Vec<Turn>, Fault> {
+        let owner = owner.clone();
+        self.store
+            .ask(move |db| store::read_turns(db, &owner, id))
+            .await
+    }
+
+    /// Keeps as threads the sessions that an agent lists and that are none yet.
+    async fn adopt(&self, asker: &Asker, line: &Arc<Line>) -> Result<(), Fault> {
+        let (dial, agent) = line.agent().await?;
+        if !agent.offers("list") {
+            return Ok(());
+        }
+        let mut params = json!({});
+        for _ in 0..PAGES {
+            let Ok(page) = line.call(dial, "session/list", &params).await else {
+                return Ok(());
+            };
+            let sessions = page.get("sessions").and_then(Value::as_array);
+            for listed in sessions.into_iter().flatten() {
+                let Some(thread) = listed_thread(agent.id, listed) else {
+                    continue;
+                };
+                let session = thread.session.clone().unwrap_or_default();
+                if self.is_of_run(&session) {
+                    continue;
+                }
+                let (owner, most) = (asker.owner.clone(), self.limits.agent_connect_threads);
+                let of = agent.id;
+                let keep = move |db: &rusqlite::Connection| {
+                    if store::has_session(db, of, &session)? {
+                        return Ok(());
+                    }
+                    store::insert_thread(db, &thread, &owner, most).map(drop)
+                };
+                self.store.ask(keep).await?;
+            }
+            match page.get("nextCursor").filter(|cursor| cursor.is_string()) {
+                Some(cursor) => params = json!({ "cursor": cursor }),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A thread that nothing has been said in.
+pub(super) fn new_thread(id: Uuid, metadata: Map<String, Value>, setup: Value) -> Thread {
+    let now = now();
+    Thread {
+        id,
+        agent: None,
+        session: None,
+        created: now,
+        updated: now,
+        metadata,
+        setup,
+    }
+}
+
+/// The thread that a session is which an agent lists.
+fn listed_thread(agent: Uuid, listed: &Value) -> Option<Thread> {
+    let session = listed.get("sessionId")?.as_str()?;
+    let cwd = listed.get("cwd").and_then(Value::as_str).unwrap_or("/");
+    let mut metadata = Map::from_iter([("cwd".to_owned(), json!(cwd))]);
+    if let Some(title) = listed.get("title").filter(|title| title.is_string()) {
+        metadata.insert("title".to_owned(), title.clone());
+    }
+    let setup = json!({ "cwd": cwd, "mcpServers": [] });
+    let mut thread = new_thread(Uuid::of_session(agent, session), metadata, setup);
+    (thread.agent, thread.session) = (Some(agent), Some(session.to_owned()));
+    Some(thread)
+}

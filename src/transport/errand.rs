@@ -1,0 +1,76 @@
+//! One HTTP request of our own to a server, and its answer: no message of a conversation.
+//!
+//! A connection for each, which is closed behind it. Not here: what is asked, and HTTP as a transport
+//! (see `http`).
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1;
+use hyper::header::{CONNECTION, HOST, HeaderValue};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use super::{Endpoint, OpenError, OpenErrorKind, Setup, Web, failure, tcp, tls};
+
+/// Longest answer that is read, in bytes.
+const LONGEST: usize = 1 << 20;
+
+/// Sends `request`, whose address has a host, to the server at `to`.
+///
+/// # Errors
+/// When the server cannot be reached, is not the one it should be, or breaks off.
+pub async fn errand(
+    to: &Endpoint,
+    setup: &Setup,
+    request: Request<Bytes>,
+) -> Result<Response<Bytes>, OpenError> {
+    let Endpoint::Web(Web {
+        host, port, tls, ..
+    }) = to
+    else {
+        return Err(OpenError::misplaced(to));
+    };
+    let stream = tcp::dial(to, host, *port, setup).await?;
+    if !*tls {
+        return ask(to, stream, request).await;
+    }
+    let connector = tls::connector(to, &setup.tls, &[b"http/1.1"])?;
+    let name = tls::name(to, host)?;
+    let within = setup.limits.handshake;
+    let stream = timeout(within, connector.connect(name, stream))
+        .await
+        .map_err(|_| failure::too_slow(to, "TLS", within))?
+        .map_err(|fault| failure::not_encrypted(to, &fault))?;
+    ask(to, stream, request).await
+}
+
+async fn ask(
+    to: &Endpoint,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Bytes>,
+) -> Result<Response<Bytes>, OpenError> {
+    let broken = |fault: &dyn std::fmt::Display| {
+        OpenError::new(OpenErrorKind::Protocol, to, fault.to_string())
+    };
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|fault| broken(&fault))?;
+    tokio::spawn(connection);
+    let (mut head, body) = request.into_parts();
+    let authority = head.uri.authority().map(ToString::to_string);
+    let authority = HeaderValue::try_from(authority.unwrap_or_default());
+    head.headers
+        .insert(HOST, authority.map_err(|fault| broken(&fault))?);
+    head.headers
+        .insert(CONNECTION, HeaderValue::from_static("close"));
+    if let Some(path) = head.uri.path_and_query().cloned() {
+        head.uri = path.into();
+    }
+    let asked = sender.send_request(Request::from_parts(head, Full::new(body)));
+    let (head, body) = asked.await.map_err(|fault| broken(&fault))?.into_parts();
+    let body = Limited::new(body, LONGEST).collect().await;
+    let body = body.map_err(|fault| broken(&fault))?.to_bytes();
+    Ok(Response::from_parts(head, body))
+}

@@ -1,0 +1,38 @@
+//! What is served where somebody listens with HTTP: ACP, and Agent Connect beside it where that is
+//! wanted.
+//!
+//! Not here: the port, and what is answered there (see `port`, `server`, `transport::agent_connect`).
+//!
+//! # Why
+//!
+//! **ACP's own paths go first.** Agent Connect may be served below `/`, and has `/agents/…` as well;
+//! none of its paths ends as ACP's do.
+
+use std::sync::Arc;
+
+use super::port::{Beside, bind};
+use super::server;
+use crate::transport::{Endpoint, Listener, OpenError, Setup, agent_connect};
+
+/// Binds an endpoint that begins with HTTP, and serves ACP there.
+pub(in crate::transport) async fn listen(
+    at: &Endpoint,
+    setup: &Setup,
+) -> Result<Box<dyn Listener>, OpenError> {
+    let bound = bind(at, setup).await?;
+    let Some(path) = &setup.agent_connect.beside else {
+        let host = server::serve(&bound.port);
+        return Ok(bound.serve(host));
+    };
+    let lodger = agent_connect::serve(&bound.port, path)?;
+    let host = server::serve(&bound.port);
+    let is_lodgers = |host: &server::Desk, lodger: &agent_connect::Desk, path: &str| {
+        !host.serves(path) && lodger.serves(path)
+    };
+    let both = Beside {
+        host,
+        lodger,
+        is_lodgers,
+    };
+    Ok(bound.serve(Arc::new(both)))
+}

@@ -1,0 +1,112 @@
+//! What is answered to a request.
+//!
+//! Not here: why something is refused (see `refuse`), and what a stream tells (whoever is served
+//! says that).
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame as Part, SizeHint};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+
+/// An answer to a request.
+pub(in crate::transport) type Answer<E> = Response<Content<E>>;
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(in crate::transport) enum Content<E> {
+    /// None.
+    Nothing,
+    /// A text.
+    Text(Bytes),
+    /// What comes bit by bit.
+    Told(E),
+}
+
+/// A body that comes bit by bit.
+pub(in crate::transport) trait Telling: Send + Unpin {
+    /// The next bit; `None` at the end.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;
+    /// Whether nothing will come, and that is known before anybody asks.
+    fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+/// An answer without a body.
+pub(in crate::transport) fn empty<E>(status: StatusCode) -> Answer<E> {
+    of(status, Content::Nothing)
+}
+
+/// A text of this type.
+pub(in crate::transport) fn text<E>(
+    status: StatusCode,
+    kind: &'static str,
+    text: impl Into<Bytes>,
+) -> Answer<E> {
+    let mut answer = of(status, Content::Text(text.into()));
+    let kind = HeaderValue::from_static(kind);
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    answer
+}
+
+/// A stream of events. What stands in between is asked not to hold them back.
+pub(in crate::transport) fn events<E>(events: E) -> Answer<E> {
+    let mut answer = of(StatusCode::OK, Content::Told(events));
+    let fields = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache, no-transform"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    for (name, value) in fields {
+        let value = HeaderValue::from_static(value);
+        answer.headers_mut().insert(name, value);
+    }
+    answer
+}
+
+pub(in crate::transport) fn of<E>(status: StatusCode, content: Content<E>) -> Answer<E> {
+    let mut answer = Response::new(content);
+    *answer.status_mut() = status;
+    answer
+}
+
+impl<E: Telling> Body for Content<E> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Part<Bytes>, Infallible>>> {
+        let part = |bytes| Ok(Part::data(bytes));
+        match &mut *self {
+            Self::Nothing => Poll::Ready(None),
+            Self::Text(text) => {
+                let text = std::mem::take(text);
+                Poll::Ready((!text.is_empty()).then(|| part(text)))
+            }
+            Self::Told(telling) => Poll::Ready(ready!(telling.poll(cx)).map(part)),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Text(text) => text.is_empty(),
+            Self::Told(telling) => telling.is_empty(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Nothing => SizeHint::with_exact(0),
+            Self::Text(text) => SizeHint::with_exact(text.len() as u64),
+            Self::Told(telling) if telling.is_empty() => SizeHint::with_exact(0),
+            Self::Told(_) => SizeHint::default(),
+        }
+    }
+}

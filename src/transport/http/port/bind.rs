@@ -1,0 +1,195 @@
+//! The port: where it is, by which rules, and who hears of those who come.
+//!
+//! Not here: its sockets (see `listen`).
+
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::body::Room;
+use super::listen::{self, Served};
+use super::refuse::Refusal;
+use super::rules::Rules;
+use crate::guard::origin::Names;
+use crate::guard::{Place, Turned};
+use crate::transport::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError};
+use crate::transport::{Setup, Web, Worker, tcp};
+use crate::wire::Limits;
+
+/// Clients that may wait to be accepted.
+const BACKLOG: usize = 64;
+
+/// What all that is served at a port share.
+#[derive(Debug)]
+pub(in crate::transport) struct Port {
+    /// Where it is, with the real number.
+    pub(in crate::transport) at: Web,
+    names: Names,
+    rules: RwLock<Arc<Rules>>,
+    pub(in crate::transport) limits: Arc<Limits>,
+    pub(in crate::transport) bodies: Room,
+    pub(in crate::transport) setup: Setup,
+    /// Those who have come, on their way to whoever accepts them.
+    pub(in crate::transport) arrivals: mpsc::Sender<Arrival>,
+    /// Nobody accepts any more.
+    pub(in crate::transport) closing: CancellationToken,
+    /// Nothing that was begun here goes on any more.
+    pub(in crate::transport) done: CancellationToken,
+}
+
+/// A port that is bound, and nobody is served at it yet.
+pub(in crate::transport) struct Unserved {
+    pub(in crate::transport) port: Arc<Port>,
+    socket: TcpListener,
+    arrivals: mpsc::Receiver<Arrival>,
+}
+
+/// A port that is served.
+struct Open<S> {
+    port: Arc<Port>,
+    served: Arc<S>,
+    arrivals: mpsc::Receiver<Arrival>,
+    faults: mpsc::Receiver<io::Error>,
+}
+
+/// Binds an endpoint that begins with HTTP.
+pub(in crate::transport) async fn bind(
+    at: &Endpoint,
+    setup: &Setup,
+) -> Result<Unserved, OpenError> {
+    let Endpoint::Web(web) = at else {
+        return Err(OpenError::misplaced(at));
+    };
+    let (socket, port) = tcp::bind(at, &web.host, web.port, setup).await?;
+    let names = if at.is_loopback() {
+        let default_port = web.default_port();
+        Names::Loopback { port, default_port }
+    } else {
+        Names::Any
+    };
+    let web = Web {
+        port,
+        ..web.clone()
+    };
+    let rules = Rules::of(at, &web, names, setup)?;
+    let (arrive, arrivals) = mpsc::channel(BACKLOG);
+    let limits = &setup.limits;
+    let port = Port {
+        at: web,
+        names,
+        rules: RwLock::new(Arc::new(rules)),
+        limits: limits.clone(),
+        bodies: Room::new(limits),
+        setup: setup.clone(),
+        arrivals: arrive,
+        closing: CancellationToken::new(),
+        done: CancellationToken::new(),
+    };
+    Ok(Unserved {
+        port: Arc::new(port),
+        socket,
+        arrivals,
+    })
+}
+
+impl Unserved {
+    /// Serves those who come there.
+    pub(in crate::transport) fn serve<S: Served>(self, served: Arc<S>) -> Box<dyn Listener> {
+        let (report, faults) = mpsc::channel(1);
+        listen::start(&self.port, self.socket, &served, report);
+        Box::new(Open {
+            port: self.port,
+            served,
+            arrivals: self.arrivals,
+            faults,
+        })
+    }
+}
+
+impl<S: Served> Listener for Open<S> {
+    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
+        Box::pin(async move {
+            tokio::select! {
+                arrival = self.arrivals.recv() => arrival.map(Ok),
+                Some(fault) = self.faults.recv() => Some(Err(fault)),
+            }
+        })
+    }
+
+    fn address(&self) -> Endpoint {
+        Endpoint::Web(self.port.at.clone())
+    }
+
+    fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        let port = &self.port;
+        let rules = Rules::of(&self.address(), &port.at, port.names, setup)?;
+        *port.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+        self.served.renew(setup);
+        Ok(())
+    }
+}
+
+/// Nobody accepts any more.
+impl<S> Drop for Open<S> {
+    fn drop(&mut self) {
+        self.port.closing.cancel();
+    }
+}
+
+impl Port {
+    /// What kind of place it is.
+    pub(in crate::transport) const fn place(&self) -> Place {
+        match self.names {
+            Names::Loopback { .. } => Place::Loopback,
+            Names::Any => Place::Network,
+        }
+    }
+
+    /// The rules for what begins now.
+    pub(in crate::transport) fn rules(&self) -> Arc<Rules> {
+        let rules = self.rules.read();
+        Arc::clone(&rules.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether nobody new is served.
+    pub(in crate::transport) fn is_closed(&self) -> bool {
+        self.closing.is_cancelled() || self.setup.draining.is_cancelled()
+    }
+
+    /// A client has come.
+    pub(in crate::transport) async fn announce(
+        &self,
+        from: &str,
+        link: Link,
+    ) -> Result<(), Refusal> {
+        if self.is_closed() {
+            return Err(Refusal::later("the relay is shutting down"));
+        }
+        let arrival = Arrival {
+            from: from.to_owned(),
+            finish: Box::pin(async { Ok(link) }),
+            worker: Worker::here(),
+        };
+        match timeout(self.limits.handshake, self.arrivals.send(arrival)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Refusal::later("the relay is shutting down")),
+            Err(_) => Err(Refusal::later("too many clients come at once")),
+        }
+    }
+
+    /// Somebody has come and was turned away, which is counted. Telling of it is only news: when
+    /// there is no room it is dropped.
+    pub(in crate::transport) fn turned_away(&self, from: &str, fault: OpenError, why: Turned) {
+        self.rules().gate.turned_away(self.at.scheme(), why);
+        tracing::debug!(%fault, "a client was turned away");
+        let _ = self.arrivals.try_send(Arrival {
+            from: from.to_owned(),
+            finish: Box::pin(async { Err(fault) }),
+            worker: Worker::here(),
+        });
+    }
+}

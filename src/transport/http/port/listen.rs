@@ -1,0 +1,258 @@
+//! The sockets of a port: accepted, TLS under them, and an HTTP server on each.
+//!
+//! Each socket is served in a task of its own on a worker, so that nobody waits for another's
+//! handshake. When nobody accepts clients any more the port stays until what is served there has
+//! ended: a client may need another socket to answer what it was asked. Not here: what is answered
+//! (see `Served`).
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{sleep, timeout};
+
+use super::answer::{Answer, Telling};
+use super::bind::Port;
+use super::caller::Caller;
+use super::socket::{Socket, Stream};
+use super::strangers::Strangers;
+use crate::guard::Turned;
+use crate::transport::certificate;
+use crate::transport::{OpenError, OpenErrorKind, Setup, Worker, Workers, failure, tcp};
+use crate::wire::Limits;
+
+/// Time a socket may have no request on it, or take over the head of one but the first.
+const IDLE: Duration = Duration::from_secs(75);
+/// Time to wait before accepting again when the operating system refuses (no descriptors left).
+const BREATHER: Duration = Duration::from_millis(100);
+/// Time between pings on an HTTP/2 socket, and for their answer.
+const PING: Duration = Duration::from_secs(20);
+/// Smallest buffer the HTTP/1.1 server takes, in bytes.
+const LEAST_BUFFER: usize = 8 << 10;
+
+/// Whoever is served at a port: answers its requests.
+pub(in crate::transport) trait Served: Send + Sync + 'static {
+    /// What answers tell bit by bit.
+    type Telling: Telling;
+
+    /// Answers one request. Called in the order of the heads of a socket.
+    fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        caller: Arc<Caller>,
+    ) -> impl Future<Output = Result<Answer<Self::Telling>, Infallible>> + Send + 'static;
+
+    /// The worker for a socket in clear, which may be looked into.
+    fn seat(&self, stream: &TcpStream, workers: &Workers) -> impl Future<Output = Worker> + Send {
+        let _ = stream;
+        let worker = workers.pick();
+        async { worker }
+    }
+
+    /// Takes on what can change while it is served.
+    fn renew(&self, setup: &Setup) {
+        let _ = setup;
+    }
+
+    /// Waits, once nobody accepts any more, until nothing goes on that needs the port.
+    fn ended(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// The server behind a port.
+struct Server<S> {
+    port: Arc<Port>,
+    served: Arc<S>,
+    strangers: Arc<Strangers>,
+    builder: Builder<TokioExecutor>,
+    places: Arc<Semaphore>,
+}
+
+/// Serves a port from now on. `report` is told what the operating system refuses.
+pub(super) fn start<S: Served>(
+    port: &Arc<Port>,
+    socket: TcpListener,
+    served: &Arc<S>,
+    report: mpsc::Sender<io::Error>,
+) {
+    let limits = &port.limits;
+    let server = Server {
+        port: port.clone(),
+        served: served.clone(),
+        strangers: Strangers::new(limits),
+        builder: builder(limits),
+        places: Arc::new(Semaphore::new(limits.http_sockets)),
+    };
+    tokio::spawn(Arc::new(server).accept_all(socket, report));
+}
+
+/// A server for both versions of HTTP, within the limits.
+fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    let h1 = &mut builder.http1();
+    h1.timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
+        .title_case_headers(true)
+        .max_headers(limits.header_fields)
+        .max_buf_size(limits.header_bytes.max(LEAST_BUFFER));
+    let most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(most(limits.http_requests))
+        .max_header_list_size(most(limits.header_bytes))
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PING);
+    builder
+}
+
+impl<S: Served> Server<S> {
+    /// Accepts sockets until nobody needs any more.
+    async fn accept_all(self: Arc<Self>, socket: TcpListener, report: mpsc::Sender<io::Error>) {
+        let port = &self.port;
+        let ended = async {
+            port.closing.cancelled().await;
+            self.served.ended().await;
+        };
+        tokio::pin!(ended);
+        loop {
+            let accept = async {
+                let place = self.places.clone().acquire_owned().await;
+                (place, tcp::accept(&socket, &port.limits).await)
+            };
+            let (place, accepted) = tokio::select! {
+                accepted = accept => accepted,
+                () = ended.as_mut() => break,
+            };
+            match accepted {
+                Ok((stream, address)) => {
+                    let from: Arc<str> = format!("{}://{address}", port.at.scheme()).into();
+                    let server = self.clone();
+                    tokio::spawn(server.seat(stream, from, address, place.ok()));
+                }
+                Err(fault) => {
+                    // Told once at a time; whoever hears it is slower than we are.
+                    let _ = report.try_send(fault);
+                    sleep(BREATHER).await;
+                }
+            }
+        }
+        port.done.cancel();
+    }
+
+    /// Has a socket served where it belongs.
+    async fn seat(
+        self: Arc<Self>,
+        stream: TcpStream,
+        from: Arc<str>,
+        address: SocketAddr,
+        place: Option<OwnedSemaphorePermit>,
+    ) {
+        let port = &self.port;
+        let (rules, near) = (port.rules(), port.place());
+        let (gate, strangers) = (&rules.gate, &self.strangers);
+        let caller = Caller::of(&stream, from.clone(), address, near, gate, strangers);
+        let Some(caller) = caller else {
+            let what = "too many clients of this address have not shown who they are yet";
+            let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
+            return port.turned_away(&from, fault, Turned::Limit);
+        };
+        let workers = &port.setup.workers;
+        let within = port.limits.handshake;
+        let worker = match &rules.certificates {
+            None => timeout(within, self.served.seat(&stream, workers)).await,
+            Some(_) => Ok(workers.pick()),
+        };
+        let Ok(worker) = worker else {
+            let fault = failure::too_slow(&from, "the handshake", within);
+            return port.turned_away(&from, fault, Turned::Timeout);
+        };
+        let moved = stream.into_std();
+        worker.spawn(async move {
+            match moved.and_then(TcpStream::from_std) {
+                Ok(stream) => self.serve(stream, from, caller).await,
+                Err(fault) => {
+                    let fault = failure::not_taken(&from, &fault);
+                    self.port.turned_away(&from, fault, Turned::Handshake);
+                }
+            }
+            drop(place);
+        });
+    }
+
+    /// Serves one socket.
+    async fn serve(self: Arc<Self>, stream: TcpStream, from: Arc<str>, mut caller: Caller) {
+        let port = &self.port;
+        let patience = port.limits.http_stall;
+        let within = port.limits.handshake;
+        let rules = port.rules();
+        let stream = match &rules.certificates {
+            None => Stream::Clear(stream),
+            Some(tls) => match timeout(within, tls.acceptor().accept(stream)).await {
+                Ok(Ok(stream)) => {
+                    caller.certificate = certificate::shown(stream.get_ref().1);
+                    Stream::Tls(Box::new(stream))
+                }
+                Ok(Err(fault)) => {
+                    let what = format!("the client did not open TLS ({fault})");
+                    let fault = OpenError::new(OpenErrorKind::Protocol, &from, what);
+                    return port.turned_away(&from, fault, Turned::Tls);
+                }
+                Err(_) => {
+                    let fault = failure::too_slow(&from, "the handshake", within);
+                    return port.turned_away(&from, fault, Turned::Timeout);
+                }
+            },
+        };
+        let spoken = Arc::new(Notify::new());
+        let caller = Arc::new(caller);
+        let (served, who, first) = (self.served.clone(), caller.clone(), spoken.clone());
+        let service = service_fn(move |request| {
+            first.notify_one();
+            served.clone().answer(request, who.clone())
+        });
+        let io = TokioIo::new(Socket::new(stream, patience));
+        let connection = self.builder.serve_connection_with_upgrades(io, service);
+        tokio::pin!(connection);
+        let (first, late) = (spoken.notified(), sleep(within));
+        tokio::pin!(first, late);
+        let (mut spoke, mut known, mut done) = (false, false, false);
+        loop {
+            tokio::select! {
+                served = connection.as_mut() => {
+                    if let (Err(fault), false) = (served, spoke) {
+                        let what = format!("the client does not speak HTTP ({fault})");
+                        let fault = OpenError::new(OpenErrorKind::Protocol, &from, what);
+                        port.turned_away(&from, fault, Turned::Handshake);
+                    }
+                    return;
+                }
+                () = first.as_mut(), if !spoke => spoke = true,
+                () = late.as_mut(), if !known => {
+                    if !spoke {
+                        let fault = failure::too_slow(&from, "the handshake", within);
+                        return port.turned_away(&from, fault, Turned::Timeout);
+                    }
+                    // Over HTTP/2 whoever was refused could stay, in the place of others.
+                    if caller.is_stranger() {
+                        return;
+                    }
+                    known = true;
+                }
+                () = port.done.cancelled(), if !done => {
+                    done = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A request is let in, answered or refused, and the answer shown to whom it may be shown.
+//!
+//! Not here: the judgements (see `door`, `credential`), and the answers (see `Served`).
+
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, UPGRADE};
+use hyper::{Request, StatusCode, Version};
+use tokio::task::yield_now;
+
+use super::answer::{Answer, Content};
+use super::bind::Port;
+use super::caller::{Caller, Guest};
+use super::credential::identify;
+use super::refuse::{Refusal, Why};
+use crate::transport::{OpenError, OpenErrorKind};
+
+/// Has `serve` answer a request if whoever asks may ask; `refuse` is how a refusal is told.
+/// `methods` are those that are served, for pages that ask first.
+pub(in crate::transport) async fn receive<E, F>(
+    port: &Port,
+    request: Request<Incoming>,
+    caller: &Caller,
+    methods: &'static str,
+    refuse: fn(Refusal) -> Answer<E>,
+    serve: impl FnOnce(Request<Incoming>, Guest) -> F,
+) -> Answer<E>
+where
+    F: Future<Output = Result<Answer<E>, Refusal>>,
+{
+    let is_h1 = request.version() <= Version::HTTP_11;
+    if is_h1 {
+        // The server answers many requests of one socket in a row when they are there already, and
+        // other clients' sockets wait for it.
+        yield_now().await;
+    }
+    let refused = |refusal: Refusal| {
+        tell(port, &refusal, &caller.from);
+        let mut answer = refuse(refusal);
+        if !is_h1 {
+            // HTTP/2 has no such headers (RFC 9113, 8.2.2).
+            answer.headers_mut().remove(CONNECTION);
+            answer.headers_mut().remove(UPGRADE);
+        }
+        answer
+    };
+    let rules = port.rules();
+    let page = match rules.doorkeeper.admit(&request) {
+        Ok(page) => page,
+        Err(refusal) => return refused(refusal),
+    };
+    // A browser asks whether it may show a token before it does.
+    let mut answer = match page.preflight(&request, methods) {
+        Some(answer) => answer.map(|()| Content::Nothing),
+        // Who asks is known before a byte of the body is read.
+        None => match identify(&rules.gate, &request, caller) {
+            Ok(guest) => serve(request, guest).await.unwrap_or_else(refused),
+            Err(refusal) => refused(refusal),
+        },
+    };
+    page.show(answer.headers_mut());
+    answer
+}
+
+/// Tells whoever watches the port of a refusal: of strangers, more than a line for those who look
+/// for it.
+fn tell(port: &Port, refusal: &Refusal, from: &str) {
+    let status = refusal.status;
+    tracing::debug!(from, %status, why = ?refusal.why, "a request was refused");
+    if refusal.hang_up
+        && let Why::Text(why) = &refusal.why
+    {
+        let kind = match status {
+            StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::MISDIRECTED_REQUEST
+            | StatusCode::TOO_MANY_REQUESTS => OpenErrorKind::Forbidden,
+            _ => OpenErrorKind::Protocol,
+        };
+        let what = format!("refused with {status}: {why}");
+        port.turned_away(from, OpenError::new(kind, from, what), refusal.turned);
+    }
+}

@@ -1,0 +1,145 @@
+//! A refusal: its status, and a short body that says what was expected.
+//!
+//! Not here: when each of them is due, and those that only one who is served here knows.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::{
+    ALLOW, CONNECTION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, SEC_WEBSOCKET_VERSION,
+    UPGRADE, WWW_AUTHENTICATE,
+};
+
+use super::answer::{self, Answer};
+use crate::guard::Turned;
+use crate::wire::Frame;
+
+/// Why a request is refused.
+#[derive(Debug)]
+pub(in crate::transport) struct Refusal {
+    pub(in crate::transport) status: StatusCode,
+    pub(in crate::transport) why: Why,
+    /// A header that says what to do instead.
+    pub(in crate::transport) field: Option<(HeaderName, Cow<'static, str>)>,
+    /// Whether the socket is closed behind it.
+    pub(in crate::transport) hang_up: bool,
+    /// What those who are turned away are counted under.
+    pub(in crate::transport) turned: Turned,
+}
+
+/// A refusal's body.
+#[derive(Debug)]
+pub(in crate::transport) enum Why {
+    /// For a person.
+    Text(Cow<'static, str>),
+    /// A JSON-RPC error.
+    Error(Frame),
+}
+
+impl Refusal {
+    pub(in crate::transport) fn new(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status,
+            why: Why::Text(why.into()),
+            field: None,
+            hang_up: false,
+            turned: Turned::Handshake,
+        }
+    }
+
+    /// With a JSON-RPC error for its body.
+    pub(in crate::transport) fn error(status: StatusCode, error: Frame) -> Self {
+        Self {
+            status,
+            why: Why::Error(error),
+            field: None,
+            hang_up: false,
+            turned: Turned::Handshake,
+        }
+    }
+
+    pub(in crate::transport) fn bad(why: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, why)
+    }
+
+    /// The one who asks has no business here: the socket is closed.
+    pub(in crate::transport) fn stranger(
+        status: StatusCode,
+        why: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let mut refusal = Self::new(status, why);
+        refusal.hang_up = true;
+        refusal.turned = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS => Turned::Auth,
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => Turned::Policy,
+            StatusCode::REQUEST_TIMEOUT => Turned::Timeout,
+            StatusCode::PAYLOAD_TOO_LARGE => Turned::Limit,
+            _ => Turned::Handshake,
+        };
+        refusal
+    }
+
+    /// Only this method is for this path.
+    pub(in crate::transport) fn method(allowed: &'static str) -> Self {
+        let why = format!("this path takes {allowed}");
+        let mut refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, why);
+        refusal.field = Some((ALLOW, Cow::Borrowed(allowed)));
+        refusal
+    }
+
+    /// The same request may do in a moment.
+    pub(in crate::transport) fn later(why: impl Into<Cow<'static, str>>) -> Self {
+        let mut refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, why);
+        refusal.field = Some((RETRY_AFTER, Cow::Borrowed("1")));
+        refusal
+    }
+
+    /// What it has shown was wrong, and it has shown too much of that.
+    pub(super) fn too_often(wait: Duration) -> Self {
+        let why = "too many wrong tokens have come from this address; try again later";
+        let mut refusal = Self::stranger(StatusCode::TOO_MANY_REQUESTS, why);
+        // A started second is waited for to its end.
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        refusal.field = Some((RETRY_AFTER, Cow::Owned(seconds.to_string())));
+        refusal
+    }
+
+    /// The same, with what has to be shown instead.
+    pub(super) fn challenging(mut self, challenge: &'static str) -> Self {
+        self.field = Some((WWW_AUTHENTICATE, Cow::Borrowed(challenge)));
+        self
+    }
+
+    /// The answer that says it: a text for a person, or its error.
+    pub(in crate::transport) fn into_answer<E>(self) -> Answer<E> {
+        let mut fields = HeaderMap::new();
+        self.write_fields(&mut fields);
+        let mut answer = match self.why {
+            Why::Text(text) => answer::text(
+                self.status,
+                "text/plain; charset=utf-8",
+                format!("{text}\n"),
+            ),
+            Why::Error(frame) => answer::text(self.status, "application/json", frame.into_bytes()),
+        };
+        answer.headers_mut().extend(fields);
+        answer
+    }
+
+    /// Writes its headers, as HTTP/1.1 has them.
+    pub(in crate::transport) fn write_fields(&self, fields: &mut HeaderMap) {
+        if let Some((name, value)) = &self.field {
+            if *name == UPGRADE {
+                let version = HeaderValue::from_static("13");
+                fields.insert(SEC_WEBSOCKET_VERSION, version);
+            }
+            if let Ok(value) = HeaderValue::from_str(value) {
+                fields.insert(name, value);
+            }
+        }
+        if self.hang_up {
+            fields.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+}
