@@ -3,7 +3,10 @@
 //!
 //! Not here: the judgements (see `crate::border`).
 
-use std::path::{Path, PathBuf};
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -47,6 +50,12 @@ enum Guard {
     Never,
 }
 
+/// What leads each process elsewhere: the client opens the path, and we only judge it.
+const OF_EACH_PROCESS: [&str; 2] = ["/proc", "/dev/fd"];
+
+/// Links on one way, as the kernel counts them.
+const LINKS: usize = 40;
+
 /// This machine's files.
 #[derive(Debug)]
 struct Files;
@@ -75,10 +84,84 @@ impl BorderArgs {
 
 impl Disk for Files {
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
-        path.canonicalize().ok()
+        let target = path.canonicalize().ok()?;
+        leads_everybody_there(path).then_some(target)
     }
 
     fn exists(&self, path: &Path) -> bool {
         path.symlink_metadata().is_ok()
+    }
+}
+
+/// Whether the way to an absolute path passes nothing that leads each process elsewhere, such as
+/// `/proc/self/cwd`.
+fn leads_everybody_there(path: &Path) -> bool {
+    let names = |path: &Path| -> Vec<OsString> {
+        let parts = path.components();
+        let named =
+            |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+        parts
+            .filter(named)
+            .map(|part| part.as_os_str().to_owned())
+            .collect()
+    };
+    let mut at = PathBuf::from("/");
+    let mut ahead = VecDeque::from(names(path));
+    let mut links = 0;
+    while let Some(name) = ahead.pop_front() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(name);
+        if OF_EACH_PROCESS.iter().any(|place| at.starts_with(place)) {
+            return false;
+        }
+        let Ok(to) = fs::read_link(&at) else {
+            continue;
+        };
+        links += 1;
+        if links > LINKS {
+            return false;
+        }
+        at.pop();
+        if to.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        for name in names(&to).into_iter().rev() {
+            ahead.push_front(name);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_leads_each_process_elsewhere_leads_nowhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        fs::create_dir(base.join("a")).unwrap();
+        fs::write(base.join("a/file"), "").unwrap();
+        symlink("../a", base.join("a/up")).unwrap();
+        symlink(base.join("a"), base.join("absolute")).unwrap();
+        for good in ["a/file", "a/up/file", "a/up/up/file", "absolute/up/file"] {
+            let found = Files.resolve(&base.join(good));
+            assert_eq!(found, Some(base.join("a/file")), "{good}");
+        }
+        symlink("/proc/self/cwd", base.join("here")).unwrap();
+        symlink("here", base.join("a/here")).unwrap();
+        symlink("../here", base.join("a/there")).unwrap();
+        for bad in ["here", "here/Cargo.toml", "a/there", "a/there/Cargo.toml"] {
+            let path = base.join(bad);
+            assert_eq!(Files.resolve(&path), None, "{bad}");
+        }
+        for bad in ["/proc/self/cwd", "/proc/self/root/etc", "/dev/fd", "/proc"] {
+            assert_eq!(Files.resolve(Path::new(bad)), None, "{bad}");
+        }
     }
 }

@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use super::admin::Place;
-use super::agent_connect::AgentConnectArgs;
+use super::agent_connect::{AgentConnectArgs, Unasked};
 use super::border::BorderArgs;
 use super::common::Common;
 use super::door::DoorArgs;
 use super::{
     agents, check, config, connect, demo, dialect, discretion, endpoints, exit, household, inspect,
-    limits, listeners, replay, serve, shell, status, stderr, telemetry, token, top,
+    limits, listeners, memory, replay, serve, shell, status, stderr, telemetry, token, top,
 };
 use crate::transport::Endpoint;
 
@@ -74,17 +74,16 @@ struct Cli {
         value_name = "LEVEL"
     )]
     log: Option<String>,
-    /// How the log is written: for people, or an object a line for programs
+    /// How the log is written: for people, or an object a line for programs [default: human]
     #[arg(
         long,
         global = true,
         display_order = 1001,
         env = "ACP_RELAY_LOG_FORMAT",
         value_name = "FORM",
-        value_enum,
-        default_value_t
+        value_enum
     )]
-    log_format: telemetry::Form,
+    log_format: Option<telemetry::Form>,
     #[command(subcommand)]
     command: Command,
 }
@@ -145,7 +144,7 @@ pub(super) struct Serve {
     #[arg(long, value_name = "FILE", env = "ACP_RELAY_CONFIG")]
     pub(super) config: Option<PathBuf>,
     /// Where clients connect; may be given several times [default: ws://127.0.0.1:0]
-    #[arg(long, value_name = "ENDPOINT")]
+    #[arg(long, value_name = "ENDPOINT", env = "ACP_RELAY_LISTEN")]
     pub(super) listen: Vec<Endpoint>,
     /// The agent's endpoint, instead of a command
     #[arg(long, value_name = "ENDPOINT", conflicts_with_all = ["command", "profile"])]
@@ -168,14 +167,15 @@ pub(super) struct Serve {
     /// Leave out elephant.ai's routes, PATH/rpc and PATH/sse, beside the official ones
     #[arg(long)]
     pub(super) no_elephant: bool,
-    /// What becomes of an agent whose client's WebSocket or HTTP connection breaks
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) on_disconnect: OnDisconnect,
+    /// What becomes of an agent whose client's WebSocket or HTTP connection breaks [default:
+    /// terminate]
+    #[arg(long, value_enum)]
+    pub(super) on_disconnect: Option<OnDisconnect>,
     /// Certificate chain for https:// and wss:// listeners, PEM
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "ACP_RELAY_TLS_CERT")]
     pub(super) tls_cert: Option<PathBuf>,
     /// Private key for https:// and wss:// listeners, PEM
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "ACP_RELAY_TLS_KEY")]
     pub(super) tls_key: Option<PathBuf>,
     /// Answer monitoring here: /metrics, /healthz, /readyz, /startupz, /status; 127.0.0.1:PORT or
     /// unix:PATH
@@ -209,6 +209,10 @@ pub(super) struct Connect {
     /// Where the agent is
     #[arg(value_name = "ENDPOINT", conflicts_with = "command", value_parser = endpoints::read_agent)]
     pub(super) endpoint: Option<Endpoint>,
+    /// What an agent behind Agent Connect is answered when the client does not answer its question
+    /// [default: reject]
+    #[arg(long, value_enum)]
+    pub(super) unasked: Option<Unasked>,
     #[command(flatten)]
     pub(super) border: BorderArgs,
     #[command(flatten)]
@@ -236,8 +240,11 @@ pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
 }
 
 fn obey() -> ExitCode {
-    let cli = match Cli::try_parse().map_err(with_tip) {
-        Ok(cli) => cli,
+    let mut command = Cli::command();
+    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let parsed = parsed.and_then(|said| Ok((Cli::from_arg_matches(&said)?, said)));
+    let (cli, said) = match parsed.map_err(with_tip) {
+        Ok(parsed) => parsed,
         Err(error) => {
             // An argument that is quoted may be an address with a password in it.
             let text = error.to_string();
@@ -256,6 +263,7 @@ fn obey() -> ExitCode {
     };
     let (log, form) = (cli.log.as_deref(), cli.log_format);
     if let Command::Serve(args) = cli.command {
+        memory::give_back();
         // Before anything is started that could inherit them.
         let sockets = match serve::sockets() {
             Ok(sockets) => sockets,
@@ -263,7 +271,8 @@ fn obey() -> ExitCode {
         };
         return household::keep(|| serve::run(*args, (log, form), sockets));
     }
-    if let Err(error) = telemetry::start(log.unwrap_or(telemetry::LEVEL), form) {
+    if let Err(error) = telemetry::start(log.unwrap_or(telemetry::LEVEL), form.unwrap_or_default())
+    {
         return fail(exit::USAGE, &error);
     }
     match cli.command {
@@ -276,7 +285,7 @@ fn obey() -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Bisect(args) => replay::bisect(&args),
         Command::Token(args) => token::run(&args),
-        Command::Config(args) => config::run(&args),
+        Command::Config(args) => config::run(&args, &said, &command, (log, form)),
         Command::Agents(args) => agents::run(&args),
         Command::Status(args) => status::status(&args),
         Command::Health(args) => status::health(&args),

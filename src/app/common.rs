@@ -2,16 +2,19 @@
 //!
 //! Not here: the options of one of them (see `cli`).
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
 use super::config::{AgentPart, Config, Source};
-use super::record::{RecordArgs, Studio};
+use super::record::{RecordArgs, RecordPart, Studio};
 use super::remote::RemoteArgs;
 use super::tongues::{Tongues, TonguesArgs};
+use super::traces::{Traces, TracesArgs, TracesPart};
 use super::{cli, exit, limits, shutdown};
+use crate::core::Choice;
 use crate::relay::Stop;
 use crate::transport::Setup;
 use crate::wire::Limits;
@@ -47,6 +50,8 @@ pub(super) struct Common {
     limits: Vec<limits::Setting>,
     #[command(flatten)]
     remote: RemoteArgs,
+    #[command(flatten)]
+    traces: TracesArgs,
 }
 
 /// How a byte stream is cut into messages.
@@ -71,6 +76,8 @@ pub(super) struct Ground {
     pub(super) tongues: Tongues,
     /// Where conversations are recorded, if they are.
     pub(super) studio: Option<Arc<Studio>>,
+    /// Where their traces go, if they have any.
+    pub(super) traces: Option<Traces>,
     /// How links to agents are opened.
     pub(super) agent: Setup,
     /// How links to clients are opened.
@@ -88,14 +95,35 @@ impl Common {
     pub(super) fn lay(&self) -> Result<Ground, ExitCode> {
         let stop = Stop::default();
         shutdown::watch(stop.clone()).map_err(|error| shutdown::failed(&error))?;
-        self.lay_over(&Config::default(), stop)
+        let file = Config::default();
+        let traces = self.trace(&file)?;
+        self.lay_over(&file, stop, traces)
+    }
+
+    /// Has traces made, if they are wanted: once in a process. As above.
+    pub(super) fn trace(&self, file: &Config) -> Result<Option<Traces>, ExitCode> {
+        let part = self.traces_over(file);
+        let started = Traces::start(&part);
+        match started {
+            // The variables may be meant for other programs.
+            Err(fault) if part == TracesPart::default() => {
+                tracing::warn!("there are no traces: {fault}");
+                Ok(None)
+            }
+            started => started.map_err(|fault| cli::fail(exit::USAGE, &fault)),
+        }
     }
 
     /// Lays the ground over a configuration file. As above.
-    pub(super) fn lay_over(&self, file: &Config, stop: Stop) -> Result<Ground, ExitCode> {
+    pub(super) fn lay_over(
+        &self,
+        file: &Config,
+        stop: Stop,
+        traces: Option<Traces>,
+    ) -> Result<Ground, ExitCode> {
         let limits = Arc::new(self.limits_over(&[&file.limits]));
         let tongues = Tongues::new(self.tongues.over(&file.tables, &file.table_folders))?;
-        let studio = self.record.over(&file.record).open()?.map(Arc::new);
+        let studio = self.record_over(file).open()?.map(Arc::new);
         let setup = |choice: Option<FramingChoice>, spoken| Setup {
             limits: Arc::clone(&limits),
             framing: choice.and_then(FramingChoice::fixed).or(spoken),
@@ -112,6 +140,7 @@ impl Common {
             limits,
             tongues,
             studio,
+            traces,
         })
     }
 
@@ -137,7 +166,7 @@ impl Common {
             .tongues
             .of_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());
         let tongues = tongues.map_err(|unknown| unknown.to_string())?;
-        let framing = self.agent_framing.or(part.framing);
+        let framing = self.agent_framing(part.framing);
         setup.framing = framing
             .and_then(FramingChoice::fixed)
             .or_else(|| tongues.agent_framing());
@@ -155,12 +184,48 @@ impl Common {
         self.client_framing.or(choice)
     }
 
+    /// The framing of agents, likewise.
+    pub(super) fn agent_framing(&self, choice: Option<FramingChoice>) -> Option<FramingChoice> {
+        self.agent_framing.or(choice)
+    }
+
+    /// What the command line says that clients speak.
+    pub(super) fn client_dialect(&self) -> Option<&Choice> {
+        self.tongues.client()
+    }
+
+    /// What the command line says that agents speak.
+    pub(super) fn agent_dialect(&self) -> Option<&Choice> {
+        self.tongues.agent()
+    }
+
+    /// The user's mapping tables, and folders of them.
+    pub(super) fn tables(&self, file: &Config) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        self.tongues.over(&file.tables, &file.table_folders).paths()
+    }
+
+    /// What is recorded, and how.
+    pub(super) fn record_over(&self, file: &Config) -> RecordPart {
+        self.record.over(&file.record)
+    }
+
+    /// Whether traces are made, and where they go.
+    pub(super) fn traces_over(&self, file: &Config) -> TracesPart {
+        self.traces.over(&file.traces)
+    }
+
+    /// Whether the command line sets the limit of that name.
+    pub(super) fn sets(&self, limit: &str) -> bool {
+        self.limits.iter().any(|setting| setting.name() == limit)
+    }
+
     /// Whether there are options about an agent on the command line.
     pub(super) fn names_remote(&self) -> bool {
         self.remote != RemoteArgs::default()
     }
 
-    fn limits_over(&self, under: &[&[limits::Setting]]) -> Limits {
+    /// The bounds, over those of a file.
+    pub(super) fn limits_over(&self, under: &[&[limits::Setting]]) -> Limits {
         let mut limits = Limits::default();
         for setting in under.iter().copied().flatten().chain(&self.limits) {
             setting.apply(&mut limits);

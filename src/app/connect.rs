@@ -6,7 +6,7 @@ use tokio::runtime::Builder;
 
 use super::cli::{self, Connect};
 use super::conversation::{self, carry, turn_away_briskly};
-use super::{door, endpoints, exit, remote, runtime};
+use super::{agent_connect, door, endpoints, exit, remote, runtime};
 use crate::transport::registry;
 use crate::transport::{Endpoint, OpenError};
 
@@ -33,6 +33,13 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     if let Err(fault) = remote::check(&agent, &ground.agent) {
         return Ok(cli::fail(exit::USAGE, &fault));
     }
+    if let Some(unasked) = args.unasked {
+        if !agent_connect::is_own(&agent) {
+            let fault = "--unasked is for agents behind Agent Connect (agent-connect+http://)";
+            return Ok(cli::fail(exit::USAGE, &fault));
+        }
+        ground.agent.agent_connect.unasked = unasked.rule();
+    }
     door::greet(&agent, &mut ground.agent);
     let stop = &ground.stop;
     let border = args.border.raise(&agent);
@@ -41,6 +48,9 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     match reached {
         Ok(agent) => {
             let end = carry(client, agent, border, &ground, None).await;
+            if let Some(traces) = &ground.traces {
+                traces.finish();
+            }
             Ok(exit::of_end(&end, &ground))
         }
         Err(why) => {

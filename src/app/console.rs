@@ -45,12 +45,7 @@ impl Output {
 
     /// The columns of the terminal that stdout is; `None` when it is none.
     pub(super) fn columns(&self) -> Option<usize> {
-        let stdout = self.to.get_ref();
-        stdout.is_terminal().then(|| {
-            let size = rustix::termios::tcgetwinsize(stdout).ok();
-            let columns = size.map_or(0, |size| usize::from(size.ws_col));
-            if columns == 0 { 80 } else { columns }
-        })
+        size().map(|[columns, _]| columns)
     }
 
     /// Shows what has been printed so far.
@@ -103,6 +98,21 @@ pub(super) fn input() -> impl BufRead {
 /// Whether stdout is a terminal.
 pub(super) fn is_terminal() -> bool {
     io::stdout().is_terminal()
+}
+
+/// Columns and rows of the terminal that stdout is; `None` when it is none.
+pub(super) fn size() -> Option<[usize; 2]> {
+    let stdout = io::stdout();
+    stdout.is_terminal().then(|| {
+        let size = rustix::termios::tcgetwinsize(&stdout).ok();
+        let size = size.map_or([0; 2], |size| [size.ws_col, size.ws_row]);
+        let [columns, rows] = size.map(usize::from);
+        // A terminal that does not say it is as small as any.
+        [
+            if columns == 0 { 80 } else { columns },
+            if rows == 0 { 24 } else { rows },
+        ]
+    })
 }
 
 /// Shows a picture on the terminal that stdout is. Nobody is told when that is closed.

@@ -69,6 +69,7 @@ pub(super) async fn carry(
     let stop = &ground.stop;
     let mut taps = Taps::default().with(Journal::default());
     let recordings = account.as_ref().map(Account::recordings);
+    let name = account.as_ref().map(Account::agent);
     let recorded = |how| {
         if let Some(ledger) = &recordings {
             ledger.recorded(how);
@@ -77,9 +78,20 @@ pub(super) async fn carry(
     if let Some(account) = account {
         taps = taps.with(account.begin(&client, &mut agent));
     }
+    let mut trace = None;
+    let traced = ground.traces.as_ref();
+    if let Some((tracer, insert)) = traced.and_then(|traces| traces.begin(&client.peer, name)) {
+        trace = Some(tracer.trace());
+        if insert {
+            taps = taps.with_marker(tracer.marks());
+        }
+        taps = taps.with(tracer);
+    }
     let (mut take, mut unrecorded) = (None, None);
     if let Some(studio) = &ground.studio {
-        match studio.begin(&client.peer, &mut agent, &ground.tongues, stop) {
+        let tally = recordings.as_ref().map(|ledger| ledger.tape());
+        let tally = tally.unwrap_or_default();
+        match studio.begin(&client.peer, &mut agent, &ground.tongues, stop, tally) {
             Ok((recorder, begun)) => {
                 recorded(Recorded::Begun);
                 taps = taps.with(recorder);
@@ -110,6 +122,7 @@ pub(super) async fn carry(
     tracing::info!(
         client = client.peer.name,
         agent = agent.peer.name,
+        trace_id = trace,
         "connected"
     );
     let tail = Arc::new(OnceLock::new());
@@ -144,7 +157,8 @@ pub(super) async fn carry(
 
 /// Answers the client's first request with `reason` and lets it go; brisk once we are to stop.
 pub(super) async fn turn_away(client: Link, reason: &Reason, limits: &Limits, stop: &Stop) {
-    let told = relay::turn_away(client, reason, limits);
+    // Apart, for it is seldom needed, and everybody's task would have room for it.
+    let told = Box::pin(relay::turn_away(client, reason, limits));
     let hurry = async {
         stop.asked.cancelled().await;
         tokio::time::sleep(BRISK).await;

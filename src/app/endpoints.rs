@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 
-use crate::transport::{Endpoint, Tls, Web};
+use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, Tls, Web, registry};
 
 /// The forms, for `--help`.
 pub(super) fn help() -> String {
@@ -63,6 +63,26 @@ pub(super) fn check_agent(to: &Endpoint) -> Result<(), String> {
         _ => return Ok(()),
     };
     Err(format!("{to}: {fault}"))
+}
+
+/// Whether the agent could be had, as far as that shows before anybody needs it. `install` is how to
+/// install it.
+pub(super) fn check_agent_here(
+    to: &Endpoint,
+    setup: &Setup,
+    install: Option<&str>,
+) -> Result<(), OpenError> {
+    registry::check(to, setup).map_err(|mut error| {
+        if let (Some(install), Endpoint::Exec(argv), OpenErrorKind::Unavailable) =
+            (install, to, error.kind)
+            && setup.launch.dir.as_ref().is_none_or(|dir| dir.is_dir())
+        {
+            let program = argv.first().map(|word| word.to_string_lossy());
+            error.what = format!("`{}` is not installed", program.unwrap_or_default());
+            error.remedy = Some(format!("To install it: {install}"));
+        }
+        error
+    })
 }
 
 /// The agent that was named one way or the other; `otherwise` is how it is named without a command.

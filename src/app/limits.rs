@@ -46,7 +46,8 @@ const BOUNDS: &[Bound] = &[
         about: "for the machine at the other end of a socket to confirm what it was sent, or to take \
                 more; after it: the connection has broken off" },
     Bound { name: "strangers", field: Field::Count(|of| &mut of.strangers), range: ANY,
-        about: "sockets of one address that have not shown who they are; beyond it: closed" },
+        about: "sockets of one address (of IPv6: one /64) that have not shown who they are; beyond it, \
+                and beyond half of http-sockets for all addresses: closed" },
     Bound { name: "failures", field: Field::Count(|of| &mut of.failures), range: ANY,
         about: "wrong tokens of one address a minute; beyond it: 429 for wrong ones" },
     Bound { name: "of-principal", field: Field::Count(|of| &mut of.of_principal), range: ANY,
@@ -91,7 +92,8 @@ const BOUNDS: &[Bound] = &[
     Bound { name: "agent-connect-runs", field: Field::Count(|of| &mut of.agent_connect_runs), range: ANY,
         about: "runs of an Agent Connect listener not over; beyond it: 503" },
     Bound { name: "agent-connect-sessions", field: Field::Count(|of| &mut of.agent_connect_sessions), range: ANY,
-        about: "threads of such a listener with an open session; beyond it: 503" },
+        about: "threads of such a listener in use; beyond it: the one unused for longest is given \
+                up" },
     Bound { name: "agent-connect-threads", field: Field::Count(|of| &mut of.agent_connect_threads), range: ANY,
         about: "threads it keeps; beyond it: 503" },
     Bound { name: "agent-connect-kept", field: Field::Count(|of| &mut of.agent_connect_kept), range: ANY,
@@ -167,6 +169,16 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     BOUNDS.iter().map(|bound| bound.name)
 }
 
+/// Every bound by name, as `limits` have it.
+pub(super) fn spelled(limits: &Limits) -> Vec<(&'static str, String)> {
+    let mut limits = limits.clone();
+    let each = BOUNDS.iter().map(|bound| {
+        let value = bound.field.get(&mut limits);
+        (bound.name, bound.field.spelled(value))
+    });
+    each.collect()
+}
+
 /// Whether a bound is about what comes before an agent, so that one agent cannot have its own.
 pub(super) fn is_of_listeners(name: &str) -> bool {
     let of_listeners = [
@@ -236,6 +248,16 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
 }
 
 impl Setting {
+    /// What it is called.
+    pub(super) const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its value, as it may be written.
+    pub(super) fn spelled(&self) -> String {
+        self.field.spelled(self.value)
+    }
+
     pub(super) fn apply(self, limits: &mut Limits) {
         match self.field {
             Field::Count(field) | Field::Size(field) => {

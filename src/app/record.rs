@@ -18,7 +18,7 @@ use crate::core::Note;
 use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
 use crate::relay::Stop;
-use crate::tap::recorder::{Desk, Folder, Outcome, Plan, Policy, Recorder};
+use crate::tap::recorder::{Desk, Folder, Outcome, Plan, Policy, Recorder, Tally};
 use crate::transport::{self, Link, PeerKind};
 use crate::wire::Side;
 
@@ -195,6 +195,7 @@ impl Studio {
         agent: &mut Link,
         tongues: &Tongues,
         stop: &Stop,
+        tally: Arc<Tally>,
     ) -> Result<(Recorder, Take), String> {
         let id = random::<16>().ok_or("the system has no random numbers to name it")?;
         let id = data_encoding::HEXLOWER.encode(&id);
@@ -220,6 +221,7 @@ impl Studio {
             policy: self.policy,
             on_error: self.keep == Keep::OnError,
             redactor: Arc::clone(&self.redactor),
+            tally,
             on_failure: Box::new(move || {
                 if let Some(stop) = cut {
                     stop.asked.cancel();

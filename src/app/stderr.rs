@@ -2,17 +2,20 @@
 //!
 //! Whoever started us may have closed it or may let its pipe run full, and neither may hold up a
 //! conversation or end the program. So a thread writes, behind a bounded queue; what does not fit
-//! is lost and counted, and errors are nobody's. It is there that secrets are taken out. Not here: what is worth saying (see `telemetry`).
+//! is lost and counted, and errors are nobody's. The log has a bound besides (see `stint`), unless it was
+//! asked for in detail. It is there that secrets are taken out. Not here: what is worth saying (see
+//! `telemetry`).
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::discretion::Lines;
+use super::stint::Stint;
 
 /// Lines that may wait. Beyond it: lost, and counted.
 const LINES: usize = 1024;
@@ -26,6 +29,7 @@ static STDERR: Stderr = Stderr {
         lines: VecDeque::new(),
         bytes: 0,
         lost: 0,
+        stint: Some(Stint::new()),
         writer: Writer::Absent,
     }),
     bell: Condvar::new(),
@@ -42,6 +46,8 @@ struct Queue {
     bytes: usize,
     /// Lines that did not fit since that was last said.
     lost: u64,
+    /// What the log may still say; none when it may say all.
+    stint: Option<Stint>,
     writer: Writer,
 }
 
@@ -60,6 +66,11 @@ pub(super) struct Log;
 /// Says one line.
 pub(super) fn say(line: &str) {
     STDERR.push(format!("{line}\n").into_bytes());
+}
+
+/// Has the log say all there is, however much that is.
+pub(super) fn say_all() {
+    STDERR.lock().stint = None;
 }
 
 /// Waits until all is written, for `patience` at most: for the end of the program.
@@ -160,7 +171,18 @@ fn put(mut bytes: &[u8]) {
 
 impl io::Write for Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        STDERR.push(line.to_vec());
+        let room = match &mut STDERR.lock().stint {
+            Some(stint) => stint.take(Instant::now()),
+            None => Some(0),
+        };
+        if let Some(left_out) = room {
+            if left_out > 0 {
+                say(&format!(
+                    "acp-relay: {left_out} lines of the log were left out, because there were too many"
+                ));
+            }
+            STDERR.push(line.to_vec());
+        }
         Ok(line.len())
     }
 

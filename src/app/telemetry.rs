@@ -39,6 +39,13 @@ pub(super) fn check(level: &str) -> Result<(), String> {
 /// When `level` is not a directive.
 pub(super) fn start(level: &str, form: Form) -> Result<(), String> {
     let filter = filter(level).map_err(|fault| format!("--log {fault}"))?;
+    if filter
+        .max_level_hint()
+        .is_none_or(|most| most > LevelFilter::INFO)
+    {
+        // Whoever asks for details wants them.
+        stderr::say_all();
+    }
     let colour = std::io::stderr().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let log = tracing_subscriber::fmt()

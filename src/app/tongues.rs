@@ -52,6 +52,21 @@ impl TonguesArgs {
         }
     }
 
+    /// What was said of clients.
+    pub(super) const fn client(&self) -> Option<&Choice> {
+        self.client.as_ref()
+    }
+
+    /// What was said of the agent.
+    pub(super) const fn agent(&self) -> Option<&Choice> {
+        self.agent.as_ref()
+    }
+
+    /// The user's tables, and folders of them.
+    pub(super) fn paths(self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        self.tables.paths()
+    }
+
     /// The same, with more of the user's tables, which those named here may replace.
     pub(super) fn over(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
         Self {
@@ -66,7 +81,8 @@ impl Tongues {
     /// returned.
     pub(super) fn new(args: TonguesArgs) -> Result<Self, ExitCode> {
         let plain = |choice: &Option<Choice>| *choice == Some(Choice::Canonical);
-        let idle = plain(&args.client) && plain(&args.agent) && args.tables.is_empty();
+        let builtin = args.tables.is_empty();
+        let idle = plain(&args.client) && plain(&args.agent) && builtin;
         let library = if idle {
             Arc::<Library>::default()
         } else {
@@ -79,8 +95,14 @@ impl Tongues {
             agent: args.agent,
             folder: None,
         };
-        match tongues.try_speech() {
-            Ok(_) => Ok(tongues),
+        // What is built in holds together, and is read when the first client comes: that is half of
+        // the memory the program would have at its start.
+        let known = match builtin {
+            true => tongues.check_names(),
+            false => tongues.try_speech().map(drop),
+        };
+        match known {
+            Ok(()) => Ok(tongues),
             Err(unknown) => Err(cli::fail(exit::USAGE, &unknown)),
         }
     }
@@ -99,7 +121,7 @@ impl Tongues {
             folder: folder.map(Path::to_owned),
             ..self.clone()
         };
-        tongues.try_speech().map(|_| tongues)
+        tongues.check_names().map(|()| tongues)
     }
 
     /// With what is said of the clients of one listener, as above.
@@ -111,7 +133,7 @@ impl Tongues {
             client: self.client.clone().or_else(|| client.cloned()),
             ..self.clone()
         };
-        tongues.try_speech().map(|_| tongues)
+        tongues.check_names().map(|()| tongues)
     }
 
     /// What the client and the agent are told to speak, in words.
@@ -142,6 +164,16 @@ impl Tongues {
     /// The framing that the agent's dialect comes in.
     pub(super) fn agent_framing(&self) -> Option<Framing> {
         self.framing(self.agent.as_ref())
+    }
+
+    /// Finds the dialects that are named.
+    fn check_names(&self) -> Result<(), Unknown> {
+        for choice in self.choices() {
+            if let Choice::Named(name) = choice {
+                self.library.program(&name)?;
+            }
+        }
+        Ok(())
     }
 
     fn try_speech(&self) -> Result<Speech, Unknown> {

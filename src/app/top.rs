@@ -3,7 +3,6 @@
 //! Plain escape sequences: the other screen, home, clear. `q`, Ctrl-C or the end of stdin ends it.
 //! Where stdout is no terminal the view is printed once. Not here: what is told (see `admin`).
 
-use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,8 @@ use clap::Args;
 use serde_json::Value;
 use tokio::runtime::Builder;
 
-use super::status::{Whose, bytes, connections, fetch, page, total};
+use super::page::{Paper, Passed, page};
+use super::status::{Whose, fetch, paper};
 use super::{cli, console, exit, runtime};
 
 /// Time between two pictures.
@@ -28,21 +28,13 @@ pub(super) struct Top {
     whose: Whose,
 }
 
-/// What has passed until some time.
-#[derive(Clone, Copy)]
-struct Passed {
-    at: Instant,
-    messages: u64,
-    bytes: u64,
-}
-
 /// Runs the subcommand.
 pub(super) fn run(args: &Top) -> ExitCode {
     let whose = &args.whose;
     runtime::drive(Builder::new_current_thread(), async move {
         if !console::is_terminal() {
             return match look(whose).await {
-                Ok(status) => console::print(page(&status).trim_end(), exit::SUCCESS),
+                Ok(status) => console::print(&page(&status, paper(), None), exit::SUCCESS),
                 Err(fault) => cli::fail(exit::UNAVAILABLE, &fault),
             };
         }
@@ -64,16 +56,24 @@ async fn look(whose: &Whose) -> Result<Value, String> {
 
 /// Draws until somebody has seen enough, or the relay is gone.
 async fn watch(whose: &Whose, mut keys: console::Keys) -> Result<(), String> {
-    let mut before = None;
+    let mut before: Option<Passed> = None;
     loop {
-        let status = look(whose).await?;
-        let now = Passed::of(&status);
-        let mut picture = format!("{HOME}{}", page(&status));
-        if let Some(rates) = before.and_then(|before| now.since(before)) {
-            // Writing to a string does not fail.
-            let _ = writeln!(picture, "\n{rates}");
-        }
-        picture.push_str("\nq ends\n");
+        let status = match look(whose).await {
+            Ok(status) => status,
+            Err(_) if before.is_some() => {
+                return Err("the relay that was watched is gone".to_owned());
+            }
+            Err(fault) => return Err(fault),
+        };
+        let now = Passed::of(&status, Instant::now());
+        let rates = before.as_ref().map(|before| now.since(before));
+        let [columns, rows] = console::size().unwrap_or([80, 24]);
+        let paper = Paper {
+            columns,
+            // One is left for what ends it, and one between.
+            rows: rows.saturating_sub(2),
+        };
+        let picture = format!("{HOME}{}\nq ends", page(&status, paper, rates.as_ref()));
         console::draw(&picture.replace('\n', "\r\n"));
         before = Some(now);
         tokio::select! {
@@ -81,35 +81,5 @@ async fn watch(whose: &Whose, mut keys: console::Keys) -> Result<(), String> {
             _ = tokio::signal::ctrl_c() => return Ok(()),
             () = tokio::time::sleep(BEAT) => {}
         }
-    }
-}
-
-impl Passed {
-    fn of(status: &Value) -> Self {
-        let sum = |what| connections(status).iter().map(|one| total(one, what)).sum();
-        Self {
-            at: Instant::now(),
-            messages: sum("messages_from"),
-            bytes: sum("bytes_from"),
-        }
-    }
-
-    /// How much passed a second; none when a conversation has ended and taken its figures along.
-    fn since(self, before: Self) -> Option<String> {
-        let seconds = self.at.duration_since(before.at).as_secs_f64();
-        let messages = self.messages.checked_sub(before.messages)?;
-        let passed = self.bytes.checked_sub(before.bytes)?;
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a rate for the eye"
-        )]
-        let rate = |count: u64| (count as f64 / seconds).round() as u64;
-        Some(format!(
-            "{} messages/s, {}/s",
-            rate(messages),
-            bytes(rate(passed))
-        ))
     }
 }

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use crate::tap::metrics::{AgentFigures, Instrument, Ledger, Parties, Rejection, Transport};
+use crate::guard::{self, Turned, Witness};
+use crate::tap::metrics::{
+    AgentFigures, Instrument, Judged, Ledger, Parties, Proof, Rejection, Transport,
+};
 use crate::transport::{Ear, Endpoint, Exit, Hold, Link, StopStep};
 
 /// What a conversation is to be counted under, while it does not exist yet.
@@ -21,6 +24,41 @@ pub(in crate::app) struct Account {
 struct Counted {
     hold: Box<dyn Hold>,
     agent: Arc<AgentFigures>,
+}
+
+/// Counts those who are judged at the door.
+#[derive(Debug)]
+pub(in crate::app) struct Turnstile(pub(in crate::app) Arc<Ledger>);
+
+impl Witness for Turnstile {
+    fn judged(&self, proof: guard::Proof, admitted: bool) {
+        let proof = match proof {
+            guard::Proof::Nothing => Proof::Nothing,
+            guard::Proof::User => Proof::User,
+            guard::Proof::Token => Proof::Token,
+            guard::Proof::Certificate => Proof::Certificate,
+        };
+        let how = if admitted {
+            Judged::Admitted
+        } else {
+            Judged::Refused
+        };
+        self.0.judged(proof, how);
+    }
+
+    fn turned_away(&self, scheme: &str, why: Turned) {
+        let why = match why {
+            Turned::Auth => Rejection::Auth,
+            Turned::Origin => Rejection::Origin,
+            Turned::Host => Rejection::Host,
+            Turned::Limit => Rejection::Limit,
+            Turned::Tls => Rejection::Tls,
+            Turned::Timeout => Rejection::Timeout,
+            Turned::Policy => Rejection::Policy,
+            Turned::Handshake => Rejection::Handshake,
+        };
+        self.0.rejected(Transport::of_scheme(scheme), why);
+    }
 }
 
 impl Account {
@@ -38,6 +76,11 @@ impl Account {
             agent: ledger.agent(name),
             since: Instant::now(),
         }
+    }
+
+    /// What the agent is called in the configuration.
+    pub(in crate::app) fn agent(&self) -> String {
+        self.agent.name().to_owned()
     }
 
     /// Where it is counted how the recording went.

@@ -21,7 +21,7 @@ mod routes;
 mod server;
 mod sign;
 
-pub(super) use account::Account;
+pub(super) use account::{Account, Turnstile};
 pub(super) use ask::{Asked, ask, find};
 pub(super) use place::Place;
 pub(super) use server::Admin;

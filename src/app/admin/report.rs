@@ -19,7 +19,7 @@ pub(super) fn status(shared: &Shared) -> Value {
         "pid": std::process::id(),
         "uptime_seconds": ledger.age(now).as_secs_f64(),
         "state": shared.state(),
-        "listeners": shared.listeners.get().map_or(&[][..], Vec::as_slice),
+        "listeners": shared.listeners().unwrap_or_default(),
         "connections_total": ledger.conversations(),
         "connections": connections,
     })

@@ -60,7 +60,7 @@ impl Shared {
             // An answer shows that the runtime runs.
             "/healthz" => say(StatusCode::OK, TEXT, "alive\n"),
             "/readyz" => say(when(self.state() == "serving"), TEXT, self.line()),
-            "/startupz" => say(when(self.listeners.get().is_some()), TEXT, self.line()),
+            "/startupz" => say(when(self.listeners().is_some()), TEXT, self.line()),
             "/status" => say(StatusCode::OK, JSON, format!("{}\n", report::status(self))),
             _ => say(StatusCode::NOT_FOUND, TEXT, INDEX),
         }

@@ -4,12 +4,11 @@
 //! Not here: what is answered (see `routes`).
 
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::place::Place;
@@ -18,6 +17,7 @@ use crate::app::http::{self, Socket};
 use crate::app::viewer::{Door, Viewer};
 use crate::guard::origin::{Door as Origins, Names};
 use crate::tap::metrics::Ledger;
+use crate::transport::{Endpoint, SocketFile, bind_unix};
 
 /// A running admin listener. Dropped, it ends.
 pub(in crate::app) struct Admin {
@@ -27,13 +27,14 @@ pub(in crate::app) struct Admin {
     pub(in crate::app) recordings: Option<String>,
     end: CancellationToken,
     _sign: Option<Sign>,
+    _file: Option<SocketFile>,
 }
 
 /// What answers are made from.
 pub(super) struct Shared {
     pub(super) ledger: Arc<Ledger>,
     /// The addresses of the listeners, once they are open.
-    pub(super) listeners: OnceLock<Vec<String>>,
+    pub(super) listeners: RwLock<Option<Vec<String>>>,
     /// Cancelled when the relay is to end.
     pub(super) asked: CancellationToken,
     /// Whom web pages may name; none on a Unix socket, which they cannot reach.
@@ -52,6 +53,7 @@ impl Admin {
         asked: CancellationToken,
         recordings: Option<&Path>,
     ) -> io::Result<Self> {
+        let mut file = None;
         let (socket, place, port) = match place {
             Place::Loopback(address) => {
                 let listener = TcpListener::bind(address).await?;
@@ -59,9 +61,9 @@ impl Admin {
                 (Socket::Tcp(listener), Place::Loopback(at), Some(at.port()))
             }
             Place::Unix(path) => {
-                let listener = UnixListener::bind(path)?;
-                // From here on; whoever was quicker has seen figures.
-                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+                let bound = bind_unix(&Endpoint::Unix(path.clone()), path).await;
+                let (own, listener) = bound.map_err(|error| io::Error::other(error.what))?;
+                file = Some(own);
                 (Socket::Unix(listener), place.clone(), None)
             }
         };
@@ -78,7 +80,7 @@ impl Admin {
             .map(|(door, _)| format!("{place}/recordings{}", door.path()));
         let shared = Arc::new(Shared {
             ledger: Arc::new(Ledger::new(env!("VERSION"), Instant::now())),
-            listeners: OnceLock::new(),
+            listeners: RwLock::default(),
             asked,
             origins: port.map(|port| Origins {
                 origins: vec![format!("http://127.0.0.1:{port}")],
@@ -101,6 +103,7 @@ impl Admin {
             recordings,
             end,
             _sign: sign.ok(),
+            _file: file,
         })
     }
 
@@ -112,17 +115,23 @@ impl Admin {
         &self.place
     }
 
-    /// All listeners are open.
+    /// These listeners are open, and no others.
     pub(in crate::app) fn ready(&self, listeners: Vec<String>) {
-        // There is only one start.
-        let _ = self.shared.listeners.set(listeners);
+        let open = self.shared.listeners.write();
+        *open.unwrap_or_else(PoisonError::into_inner) = Some(listeners);
     }
 }
 
 impl Shared {
+    /// Where the listeners are; none before all of them are open.
+    pub(super) fn listeners(&self) -> Option<Vec<String>> {
+        let listeners = self.listeners.read();
+        listeners.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// `starting`, `serving` or `draining`.
     pub(super) fn state(&self) -> &'static str {
-        match (self.asked.is_cancelled(), self.listeners.get()) {
+        match (self.asked.is_cancelled(), self.listeners()) {
             (true, _) => "draining",
             (false, None) => "starting",
             (false, Some(_)) => "serving",
@@ -133,9 +142,5 @@ impl Shared {
 impl Drop for Admin {
     fn drop(&mut self) {
         self.end.cancel();
-        if let Place::Unix(path) = &self.place {
-            // Somebody may have removed it; the next one would be told that it is in use.
-            let _ = std::fs::remove_file(path);
-        }
     }
 }

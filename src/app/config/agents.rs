@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::ops::Range;
 
+use super::here;
 use super::plan::{AgentPart, Source};
-use super::read::{Context, dialect, one_of, path, settings};
+use super::read::{Context, Look, dialect, one_of, path, settings};
 use super::sheet::{Sheet, Spot, nearest};
 use crate::app::agents::{self, Program, check_name};
-use crate::app::cli::OnDisconnect;
 use crate::app::remote::RemoteArgs;
 use crate::app::{endpoints, limits};
 use crate::transport::{Endpoint, Launch, Pin};
@@ -51,6 +51,9 @@ pub(super) fn agents(sheet: &Sheet<'_>, context: &Context) -> (BTreeMap<String, 
 
 fn agent(sheet: &Sheet<'_>, context: &Context) -> Option<AgentPart> {
     let source = source(sheet, context);
+    if let (Look::Here, Some(source)) = (context.look, &source) {
+        here::agent(sheet, source);
+    }
     let part = AgentPart {
         description: sheet.text("description").map(|text| text.value),
         source: Source::Program(Program::default()),
@@ -61,8 +64,7 @@ fn agent(sheet: &Sheet<'_>, context: &Context) -> Option<AgentPart> {
             let why = "this is a limit of all listeners; it stands in [limits]";
             (limits::is_of_listeners(name)).then(|| why.to_owned())
         }),
-        detach: one_of::<OnDisconnect>(sheet, "on-disconnect")
-            .map(|choice| choice == OnDisconnect::Detach),
+        on_disconnect: one_of(sheet, "on-disconnect"),
     };
     sheet.close();
     source.map(|source| AgentPart { source, ..part })

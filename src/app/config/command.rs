@@ -5,10 +5,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::{ArgMatches, Args, Subcommand};
 
-use super::{Place, read};
-use crate::app::{cli, console, exit};
+use super::source::{Sources, lines};
+use super::{Config, Look, Place, read, show};
+use crate::app::cli::Serve;
+use crate::app::{cli, console, exit, serve, telemetry};
 
 /// A file that says all there is to say, with comments.
 const EXAMPLE: &str = include_str!("example.toml");
@@ -24,24 +26,43 @@ pub(in crate::app) struct ConfigArgs {
 enum Command {
     /// Say all that is wrong with a configuration file, each with its line; exit code 78 if anything
     /// is
+    ///
+    /// Programs, certificates, tokens and folders have to be there, too.
     Check {
         /// The file; without it, the one that `serve` would read
         #[arg(value_name = "FILE", env = "ACP_RELAY_CONFIG")]
         file: Option<PathBuf>,
+        /// The file is for another machine: do not look for programs, certificates, tokens and
+        /// folders on this one
+        #[arg(long)]
+        elsewhere: bool,
     },
+    /// Show what `serve` would do with the file, the environment and these options, each with where
+    /// it comes from, and without secrets
+    Show(Box<Serve>),
     /// Print a configuration file that has everything in it, explained
     Example,
 }
 
-/// Runs the subcommand.
-pub(in crate::app) fn run(args: &ConfigArgs) -> ExitCode {
+/// Runs the subcommand. `said` is the command line, `known` what may stand on it, and `log` what it
+/// says of the log.
+pub(in crate::app) fn run(
+    args: &ConfigArgs,
+    said: &ArgMatches,
+    known: &clap::Command,
+    log: (Option<&str>, Option<telemetry::Form>),
+) -> ExitCode {
     match &args.command {
-        Command::Check { file } => check(file.clone().map(Place)),
+        Command::Check { file, elsewhere } => {
+            let look = if *elsewhere { Look::Whole } else { Look::Here };
+            check(file.clone().map(Place), look)
+        }
+        Command::Show(serve) => in_force(serve, said, known, log),
         Command::Example => console::print(EXAMPLE, exit::SUCCESS),
     }
 }
 
-fn check(named: Option<Place>) -> ExitCode {
+fn check(named: Option<Place>, look: Look) -> ExitCode {
     let Some(place) = named.or_else(Place::find) else {
         let usual = Place::usual().into_iter();
         let usual: Vec<String> = usual.map(|place| place.0.display().to_string()).collect();
@@ -52,7 +73,7 @@ fn check(named: Option<Place>) -> ExitCode {
         Ok(text) => text,
         Err(fault) => return cli::fail(exit::NO_INPUT, &fault),
     };
-    match read(&place, &text) {
+    match read(&place, &text, look) {
         Ok(config) => {
             if let Err(fault) = place.check_owner() {
                 return cli::fail(exit::FORBIDDEN, &fault);
@@ -66,5 +87,53 @@ fn check(named: Option<Place>) -> ExitCode {
             console::remark(&faults.to_string());
             ExitCode::from(exit::CONFIG)
         }
+    }
+}
+
+fn in_force(
+    args: &Serve,
+    said: &ArgMatches,
+    known: &clap::Command,
+    log: (Option<&str>, Option<telemetry::Form>),
+) -> ExitCode {
+    let below = |name| (said.subcommand_matches(name), known.find_subcommand(name));
+    let (Some(said), Some(known)) = below("config") else {
+        unreachable!("it was asked for")
+    };
+    let (Some(said), Some(known)) = (
+        said.subcommand_matches("show"),
+        known.find_subcommand("show"),
+    ) else {
+        unreachable!("it was asked for")
+    };
+    let place = serve::place(args);
+    let (file, text) = match &place {
+        None => (Config::default(), String::new()),
+        Some(place) => {
+            let text = match place.text() {
+                Ok(text) => text,
+                Err(fault) => return cli::fail(exit::NO_INPUT, &fault),
+            };
+            match read(place, &text, Look::Words) {
+                Ok(file) => (file, text),
+                Err(faults) => {
+                    console::remark(&faults.to_string());
+                    return ExitCode::from(exit::CONFIG);
+                }
+            }
+        }
+    };
+    let sources = Sources {
+        said,
+        command: known,
+        lines: lines(&text),
+    };
+    let heading = match &place {
+        Some(place) => format!("# Lines are those of {}.", place.0.display()),
+        None => "# There is no configuration file.".to_owned(),
+    };
+    match show::show(args, &file, log, &sources) {
+        Ok(page) => console::print(&format!("{heading}\n\n{page}"), exit::SUCCESS),
+        Err(fault) => cli::fail(exit::USAGE, &fault),
     }
 }

@@ -4,17 +4,24 @@
 //! same.
 
 use super::agents::Names;
+use super::here;
 use super::plan::ListenerPart;
-use super::read::{Context, default_agent, dialect, known_agent, one_of, path};
-use super::sheet::Sheet;
-use crate::app::{endpoints, listeners};
-use crate::transport::{Endpoint, Front, Tls, Web};
+use super::read::{Context, Look, default_agent, dialect, known_agent, one_of, path};
+use super::sheet::{Sheet, Spot};
+use crate::app::door::{DoorArgs, check_exposure};
+use crate::app::{agent_connect, endpoints, listeners};
+use crate::transport::{Endpoint, Front, Manner, Tls, Web};
 
 /// All listeners of the file.
-pub(super) fn listeners(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> Vec<ListenerPart> {
+pub(super) fn listeners(
+    sheet: &Sheet<'_>,
+    context: &Context,
+    agents: &Names,
+    auth: &DoorArgs,
+) -> Vec<ListenerPart> {
     let mut all: Vec<ListenerPart> = Vec::new();
     for sheet in sheet.sheets("listeners") {
-        let Some(part) = listener(&sheet, context, agents) else {
+        let Some(part) = listener(&sheet, context, agents, auth) else {
             continue;
         };
         if !chosen_later(&part.endpoint) && all.iter().any(|one| one.endpoint == part.endpoint) {
@@ -29,7 +36,12 @@ pub(super) fn listeners(sheet: &Sheet<'_>, context: &Context, agents: &Names) ->
     all
 }
 
-fn listener(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> Option<ListenerPart> {
+fn listener(
+    sheet: &Sheet<'_>,
+    context: &Context,
+    agents: &Names,
+    auth: &DoorArgs,
+) -> Option<ListenerPart> {
     let endpoint = sheet.read("endpoint", |text| {
         let endpoint = text
             .parse::<Endpoint>()
@@ -72,6 +84,9 @@ fn listener(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> Option<List
         framing: one_of(sheet, "framing"),
         dialect: dialect(sheet, context),
         agents: served,
+        agent_connect: sheet
+            .read("agent-connect", agent_connect::read_path)
+            .map(|path| path.value),
         default_agent,
         endpoint: endpoint
             .as_ref()
@@ -97,6 +112,16 @@ fn listener(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> Option<List
             sheet.fault(&at, what);
         }
     }
+    let streams =
+        matches!(&part.endpoint, Endpoint::Web(web) if web.manner == Manner::StreamableHttp);
+    if let Some(at) = sheet.has("agent-connect").filter(|_| !streams) {
+        let what = format!(
+            "`{}` is for http:// and https:// listeners",
+            sheet.path("agent-connect")
+        );
+        let remedy = "Agent Connect alone is listened for with agent-connect+http://";
+        sheet.fault_with(&at, what, remedy);
+    }
     let is_tls = matches!(part.endpoint, Endpoint::Web(Web { tls: true, .. }));
     for key in ["tls-cert", "tls-key", "tls-client-ca"] {
         match sheet.has(key) {
@@ -111,7 +136,32 @@ fn listener(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> Option<List
             _ => {}
         }
     }
+    if context.look >= Look::Whole {
+        guarded(sheet, &endpoint, auth);
+    }
+    if is_tls && context.look == Look::Here && part.tls.cert.is_some() && part.tls.key.is_some() {
+        here::certificate(sheet, &part.endpoint, &part.tls);
+    }
     Some(part)
+}
+
+/// Finds fault with a listener that nobody would guard.
+fn guarded(sheet: &Sheet<'_>, endpoint: &Spot<Endpoint>, auth: &DoorArgs) {
+    let Err(error) = check_exposure(&endpoint.value, auth) else {
+        return;
+    };
+    let remedy = match &endpoint.value {
+        at if at.is_loopback() => "use ws:// or http://",
+        Endpoint::Web(_) => {
+            "use wss:// or https:// with `tls-cert` and `tls-key`, or 127.0.0.1 behind a proxy or \
+             ssh; or accept it with `dangerously-plaintext` in [auth]"
+        }
+        _ => {
+            "use wss://, or 127.0.0.1 or a Unix socket behind ssh; or accept it with \
+             `dangerously-no-auth` in [auth]"
+        }
+    };
+    sheet.fault_with(&endpoint.at, error.what, remedy);
 }
 
 /// Whether it is a port that the system chooses, which any number of listeners may ask for.

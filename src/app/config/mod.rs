@@ -2,8 +2,9 @@
 //! can say.
 //!
 //! `place` finds the file, `sheet` reads one table of it and knows the place of everything, and
-//! `agents`, `listeners` and `read` make a [`Config`] of it, or all its faults at once. `command`
-//! is `acp-relay config`. Not here: what is done with it (see `serve`), and flags, which are
+//! `agents`, `listeners`, `sections` and `read` make a [`Config`] of it, or all its faults at once;
+//! `here` finds what this machine lacks. `command` is `acp-relay config`; `show` says what is in
+//! force, and `source` who has said so. Not here: what is done with it (see `serve`), and flags, which are
 //! stronger than the environment, which is stronger than the file.
 //!
 //! # Why
@@ -24,14 +25,19 @@
 mod agents;
 mod command;
 mod fault;
+mod here;
 mod listeners;
 mod place;
 mod plan;
 mod read;
+mod sections;
 mod sheet;
+mod show;
+mod source;
 
 pub(super) use command::{ConfigArgs, run};
 pub(super) use place::Place;
 pub(super) use plan::{AgentPart, Config, ListenerPart, Source};
-pub(super) use read::read;
+pub use read::faults;
+pub(super) use read::{Look, read};
 pub(super) use sheet::nearest;

@@ -6,12 +6,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::app::admin;
+use crate::app::agent_connect::AgentConnectArgs;
 use crate::app::agents::Program;
+use crate::app::cli::OnDisconnect;
 use crate::app::common::FramingChoice;
 use crate::app::door::DoorArgs;
 use crate::app::limits::Setting;
 use crate::app::record::RecordPart;
 use crate::app::remote::RemoteArgs;
+use crate::app::telemetry::Form;
+use crate::app::traces::TracesPart;
 use crate::core::Choice;
 use crate::transport::{Endpoint, Front, Tls};
 
@@ -25,12 +30,26 @@ pub(in crate::app) struct Config {
     pub(in crate::app) listeners: Vec<ListenerPart>,
     pub(in crate::app) record: RecordPart,
     pub(in crate::app) limits: Vec<Setting>,
-    pub(in crate::app) log: Option<String>,
+    pub(in crate::app) log: LogPart,
+    /// Where monitoring is answered.
+    pub(in crate::app) admin: Option<admin::Place>,
+    pub(in crate::app) agent_connect: AgentConnectArgs,
+    /// What becomes of agents of which nothing is said.
+    pub(in crate::app) on_disconnect: Option<OnDisconnect>,
+    pub(in crate::app) traces: TracesPart,
     /// Who may come in.
     pub(in crate::app) auth: DoorArgs,
     /// The user's mapping tables, and folders of them.
     pub(in crate::app) tables: Vec<PathBuf>,
     pub(in crate::app) table_folders: Vec<PathBuf>,
+}
+
+/// The log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::app) struct LogPart {
+    /// A filter's directives.
+    pub(in crate::app) level: Option<String>,
+    pub(in crate::app) format: Option<Form>,
 }
 
 /// One agent.
@@ -43,8 +62,8 @@ pub(in crate::app) struct AgentPart {
     /// Whether its conversations are recorded where others are.
     pub(in crate::app) record: bool,
     pub(in crate::app) limits: Vec<Setting>,
-    /// Whether it is kept for a client whose connection broke.
-    pub(in crate::app) detach: Option<bool>,
+    /// What becomes of it when its client's connection breaks.
+    pub(in crate::app) on_disconnect: Option<OnDisconnect>,
 }
 
 /// Where an agent comes from.
@@ -66,6 +85,8 @@ pub(in crate::app) struct ListenerPart {
     pub(in crate::app) dialect: Option<Choice>,
     /// The agents that its clients may name; all when not given.
     pub(in crate::app) agents: Option<Vec<String>>,
+    /// The path below which Agent Connect is served beside ACP.
+    pub(in crate::app) agent_connect: Option<String>,
     /// The agent of those who name none, instead of the file's.
     pub(in crate::app) default_agent: Option<String>,
 }

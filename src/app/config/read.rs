@@ -1,32 +1,44 @@
 //! The text of a file made into a [`Config`], or into all its faults.
 //!
-//! Not here: its agents and listeners (see `agents`, `listeners`), and a single table (see
-//! `sheet`).
+//! Not here: its agents and listeners (see `agents`, `listeners`), what else it holds (see
+//! `sections`), and a single table (see `sheet`).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use toml::de::DeTable;
 
 use super::agents::{Names, agents};
 use super::fault::{Fault, Faults};
+use super::here;
 use super::listeners::listeners;
 use super::place::Place;
 use super::plan::Config;
+use super::sections::{admin, agent_connect, auth, log, record, traces};
 use super::sheet::{Found, Sheet, nearest};
-use crate::app::door::DoorArgs;
 use crate::app::limits::{self, Setting};
-use crate::app::record::RecordPart;
-use crate::app::{telemetry, tongues};
+use crate::app::tongues;
 use crate::core::Choice;
 use crate::dialect::Library;
-use crate::recording::redact::Pattern;
+
+/// How far is looked for faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::app) enum Look {
+    /// At the words alone: flags may change what they come to, and `serve` sees for itself what
+    /// there is on this machine.
+    Words,
+    /// At what `serve` would refuse if it were started with the file and nothing else.
+    Whole,
+    /// The same, and at what has to be there on this machine.
+    Here,
+}
 
 /// What is looked at while a file is read.
 #[derive(Debug)]
 pub(super) struct Context {
     /// Where relative paths begin.
     pub(super) folder: PathBuf,
+    pub(super) look: Look,
     /// The dialects that may be named; not known when the file names tables of its own.
     dialects: Option<Library>,
 }
@@ -35,7 +47,7 @@ pub(super) struct Context {
 ///
 /// # Errors
 /// All its faults.
-pub(in crate::app) fn read(place: &Place, text: &str) -> Result<Config, Faults> {
+pub(in crate::app) fn read(place: &Place, text: &str, look: Look) -> Result<Config, Faults> {
     let (tree, broken) = DeTable::parse_recoverable(text);
     let found = Found::default();
     for error in broken {
@@ -43,7 +55,7 @@ pub(in crate::app) fn read(place: &Place, text: &str) -> Result<Config, Faults> 
         found.add(Fault::new(&at, error.message().to_owned()));
     }
     let sheet = Sheet::new(String::new(), tree.span(), tree.get_ref(), &found);
-    let config = config(&sheet, &place.folder());
+    let config = config(&sheet, place.folder(), look);
     let faults = found.into_inner();
     match faults.is_empty() {
         true => Ok(config),
@@ -51,7 +63,16 @@ pub(in crate::app) fn read(place: &Place, text: &str) -> Result<Config, Faults> 
     }
 }
 
-fn config(sheet: &Sheet<'_>, folder: &Path) -> Config {
+/// All that is wrong with the text of a configuration file, a line each, as `config check --elsewhere`
+/// says it; `None` when nothing is. Looks at no file.
+#[must_use]
+pub fn faults(text: &str) -> Option<String> {
+    let place = Place("acp-relay.toml".into());
+    let faults = read(&place, text, Look::Whole).err();
+    faults.map(|faults| faults.to_string())
+}
+
+fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
     let dialects = sheet.sheet("dialects");
     let own = |key| {
         let paths = dialects
@@ -62,27 +83,44 @@ fn config(sheet: &Sheet<'_>, folder: &Path) -> Config {
     let (tables, table_folders) = (own("tables"), own("folders"));
     if let Some(sheet) = &dialects {
         sheet.close();
+        if look == Look::Here {
+            here::tables(sheet, &tables, &table_folders);
+        }
     }
     let builtin = tables.is_empty() && table_folders.is_empty();
     let context = Context {
-        folder: folder.to_owned(),
+        folder,
+        look,
         // The built-in tables have no faults; a test holds them to that.
         dialects: builtin.then(Library::builtin).and_then(Result::ok),
     };
     let (agents, names) = agents(sheet, &context);
     let default_agent = default_agent(sheet, &names);
-    let listeners = listeners(sheet, &context, &names);
-    let log = sheet.sheet("log").and_then(|log| {
-        let level = log.read("level", |text| {
-            telemetry::check(text).map(|()| text.to_owned())
-        });
-        log.close();
-        level.map(|level| level.value)
-    });
+    let own = sheet.sheet("auth");
+    let auth = own
+        .as_ref()
+        .map_or_else(Default::default, |own| auth(own, &context, &names));
+    let listeners = listeners(sheet, &context, &names, &auth);
+    if look >= Look::Whole
+        && auth.certificates.is_some()
+        && listeners.iter().all(|one| one.tls.client_ca.is_none())
+        && let Some(at) = own.as_ref().and_then(|own| own.has("certificates"))
+    {
+        let what = "auth.certificates: no listener takes certificates of clients";
+        sheet.fault_with(&at, what, "name their authorities with `tls-client-ca`");
+    }
+    let log = sheet.sheet("log").map(|sheet| log(&sheet));
+    let traces = sheet.sheet("traces").map(|sheet| traces(&sheet));
     let record = sheet.sheet("record").map(|sheet| record(&sheet, &context));
-    let auth = sheet.sheet("auth").map(|sheet| auth(&sheet, &context));
+    let admin = sheet
+        .sheet("admin")
+        .and_then(|sheet| admin(&sheet, &context));
+    let agent_connect = sheet
+        .sheet("agent-connect")
+        .map(|sheet| agent_connect(&sheet, &context, &listeners));
     let mut limits = settings(sheet, "limits", |_| None);
     limits.extend(drain(sheet));
+    let on_disconnect = one_of(sheet, "on-disconnect");
     sheet.close();
     Config {
         default_agent,
@@ -90,8 +128,12 @@ fn config(sheet: &Sheet<'_>, folder: &Path) -> Config {
         listeners,
         record: record.unwrap_or_default(),
         limits,
-        log,
-        auth: auth.unwrap_or_default(),
+        log: log.unwrap_or_default(),
+        admin,
+        agent_connect: agent_connect.unwrap_or_default(),
+        on_disconnect,
+        auth,
+        traces: traces.unwrap_or_default(),
         tables,
         table_folders,
     }
@@ -215,49 +257,4 @@ fn drain(sheet: &Sheet<'_>) -> Vec<Setting> {
         }
     }
     settings
-}
-
-/// Who may come in, as the flags have it.
-fn auth(sheet: &Sheet<'_>, context: &Context) -> DoorArgs {
-    let flag = |key| sheet.flag(key).unwrap_or(false);
-    let auth = DoorArgs {
-        require_token: flag("require-token"),
-        token_file: path(sheet, "token-file", context),
-        no_auth_loopback: flag("no-auth-loopback"),
-        tls_client_ca: None,
-        dangerously_no_auth: flag("dangerously-no-auth"),
-        dangerously_plaintext: flag("dangerously-plaintext"),
-    };
-    for (key, given) in [
-        ("no-auth-loopback", auth.no_auth_loopback),
-        ("dangerously-no-auth", auth.dangerously_no_auth),
-    ] {
-        if let Some(at) = sheet.has(key).filter(|_| given && auth.require_token) {
-            sheet.fault(&at, format!("`{}` undoes `require-token`", sheet.path(key)));
-        }
-    }
-    sheet.close();
-    auth
-}
-
-fn record(sheet: &Sheet<'_>, context: &Context) -> RecordPart {
-    let part = RecordPart {
-        folder: path(sheet, "dir", context),
-        mode: one_of(sheet, "mode"),
-        policy: one_of(sheet, "policy"),
-        redact: one_of(sheet, "redact"),
-        pointers: sheet.list("redact-pointer", |text| {
-            text.parse::<Pattern>().map_err(|error| error.to_string())
-        }),
-        strict: sheet.flag("strict"),
-    };
-    if part.folder.is_none() && sheet.has("dir").is_none() {
-        sheet.fault_with(
-            &sheet.at,
-            "record: `dir` is missing",
-            "name the folder that recordings go to",
-        );
-    }
-    sheet.close();
-    part
 }

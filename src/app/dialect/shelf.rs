@@ -68,6 +68,11 @@ impl Tables {
         }
     }
 
+    /// The files, and the folders.
+    pub(in crate::app) fn paths(self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        (self.tables, self.dialect_dirs)
+    }
+
     /// Whether there are only those built in.
     pub(in crate::app) fn is_empty(&self) -> bool {
         self.tables.is_empty() && self.dialect_dirs.is_empty()

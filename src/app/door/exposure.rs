@@ -4,7 +4,7 @@ use super::DoorArgs;
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Web};
 
 /// Refuses a listener that nobody guards, and says what would do.
-pub(super) fn check(endpoint: &Endpoint, args: &DoorArgs) -> Result<(), OpenError> {
+pub(in crate::app) fn check(endpoint: &Endpoint, args: &DoorArgs) -> Result<(), OpenError> {
     let refused = |what: &str, remedy: &str| {
         Err(OpenError {
             kind: OpenErrorKind::Forbidden,

@@ -12,6 +12,7 @@ mod options;
 mod pass;
 mod sign;
 
+pub(super) use exposure::check as check_exposure;
 pub(super) use open::Door;
 pub(super) use options::DoorArgs;
 pub(super) use sign::{Sign, greet};

@@ -1,5 +1,6 @@
 //! Makes the gate, and keeps its keys as they are in the files.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::guests::{Guests, Stay};
 use super::{DoorArgs, exposure, pass};
 use crate::app::state::Fault;
 use crate::app::token::Store;
-use crate::guard::{Admission, Gate, Rules};
+use crate::guard::{Admission, Agents, Gate, Keyring, Keys, Rules};
 use crate::transport::{Endpoint, Link, OpenError, OpenErrorKind};
 use crate::wire::Limits;
 use crate::wire::reply::Reason;
@@ -25,6 +26,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The door of a serving relay.
 pub(in crate::app) struct Door {
     gate: Gate,
+    /// What opens it, until the files say otherwise; none where nobody shows anything.
+    keys: Option<Keys>,
+    names: Names,
     store: Option<Store>,
     warnings: Vec<String>,
     guests: Arc<Guests>,
@@ -34,8 +38,12 @@ pub(in crate::app) struct Door {
     _over: DropGuard,
 }
 
+/// The names that are good in certificates, and their agents.
+type Names = Option<Arc<BTreeMap<String, Agents>>>;
+
 impl Door {
-    /// Makes the gate for these listeners. The user's own token is made if there is none.
+    /// Makes the gate for these listeners, in the place of the one of `before`. The user's own token
+    /// is made if there is none. Nobody comes in before [`Door::stand`].
     ///
     /// # Errors
     /// When it would stand too open, or its tokens cannot be relied on.
@@ -43,12 +51,13 @@ impl Door {
         args: &DoorArgs,
         listen: &[Endpoint],
         limits: &Arc<Limits>,
+        before: Option<&Self>,
     ) -> Result<Self, OpenError> {
         for endpoint in listen {
             exposure::check(endpoint, args)?;
         }
         let warnings = listen.iter().filter_map(|at| exposure::warning(at, args));
-        let gate = Gate::new(Rules {
+        let rules = Rules {
             loopback: if args.no_auth_loopback || args.dangerously_no_auth {
                 Admission::Anybody
             } else if args.require_token {
@@ -63,13 +72,21 @@ impl Door {
             },
             user: (geteuid().as_raw(), user_name().into()),
             failures: limits.failures,
-        });
+        };
+        let gate = match before {
+            Some(before) => before.gate.with_rules(rules),
+            None => Gate::new(rules),
+        };
+        let names: Names = args.certificates.clone().map(Arc::new);
         let over = CancellationToken::new();
         let mut door = Self {
             _over: over.clone().drop_guard(),
             over,
             gate,
-            store: None,
+            keys: None,
+            names,
+            // Those who came in with a token may still be there.
+            store: before.and_then(|before| before.store.clone()),
             warnings: warnings.collect(),
             guests: Guests::new(limits),
             limits: Arc::clone(limits),
@@ -89,12 +106,20 @@ impl Door {
         self.gate.clone()
     }
 
+    /// Takes effect: from now on its keys are those of the door before it as well.
+    pub(in crate::app) fn stand(&self) {
+        if let Some(keys) = &self.keys {
+            self.gate.set_keys(keys.clone());
+        }
+    }
+
     /// Follows changes of the files, and warns of what is dangerous, for as long as it stands.
     pub(in crate::app) fn watch(&self) {
-        let (gate, store, warnings) = (self.gate(), self.store.clone(), self.warnings.clone());
+        let (gate, names) = (self.gate(), self.names.clone());
+        let (store, warnings) = (self.store.clone(), self.warnings.clone());
         if store.is_some() || !warnings.is_empty() {
             let over = self.over.clone();
-            tokio::spawn(over.run_until_cancelled_owned(watch(gate, store, warnings)));
+            tokio::spawn(over.run_until_cancelled_owned(watch(gate, names, store, warnings)));
         }
     }
 
@@ -118,8 +143,8 @@ impl Door {
         needed: bool,
     ) -> Result<(), OpenError> {
         let fetched = Store::find(args.token_file.clone()).and_then(|store| {
-            self.gate
-                .set_keys(Some(&store.own_or_new()?), store.others()?);
+            let (own, others) = (store.own_or_new()?, store.others()?);
+            self.keys = Some(Keys::new(Some(&own), others, self.names.clone()));
             Ok(store)
         });
         match fetched {
@@ -127,6 +152,7 @@ impl Door {
             // A machine without a home still serves its own user.
             Err(Fault::Unavailable(what)) if !needed => {
                 tracing::warn!("no token will be taken: {what}");
+                self.keys = Some(Keys::new(None, Keyring::default(), self.names.clone()));
             }
             Err(fault) => {
                 let (kind, what) = match fault {
@@ -145,7 +171,7 @@ impl Door {
     }
 }
 
-async fn watch(gate: Gate, store: Option<Store>, warnings: Vec<String>) {
+async fn watch(gate: Gate, names: Names, store: Option<Store>, warnings: Vec<String>) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen = None;
@@ -169,7 +195,7 @@ async fn watch(gate: Gate, store: Option<Store>, warnings: Vec<String>) {
         let keys = store.own().and_then(|own| Ok((own, store.others()?)));
         match keys {
             Ok((own, others)) => {
-                gate.set_keys(own.as_ref(), others);
+                gate.set_keys(Keys::new(own.as_ref(), others, names.clone()));
                 if !first {
                     tracing::info!("the tokens were read again");
                 }

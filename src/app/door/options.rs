@@ -1,8 +1,11 @@
 //! The flags of the door.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
+
+use crate::guard::Agents;
 
 /// Who may come in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -31,6 +34,10 @@ pub(in crate::app) struct DoorArgs {
     /// Listen beyond this machine without TLS, although tokens can then be read on their way
     #[arg(long)]
     pub(in crate::app) dangerously_plaintext: bool,
+    /// The names that may come in with a certificate, and their agents; all names and all agents
+    /// when there is none. Only a file says it: without one there is one agent.
+    #[arg(skip)]
+    pub(in crate::app) certificates: Option<BTreeMap<String, Agents>>,
 }
 
 impl DoorArgs {
@@ -46,6 +53,7 @@ impl DoorArgs {
             dangerously_no_auth: self.dangerously_no_auth
                 || file.dangerously_no_auth && !self.require_token,
             dangerously_plaintext: self.dangerously_plaintext || file.dangerously_plaintext,
+            certificates: file.certificates.clone(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Not here: what a subcommand does (each has its own file).
 
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,7 +12,7 @@ use super::{
     diff, export, follow, grep, import, lint, list, mark, scrub, select, show, stats, verify,
 };
 use crate::app::{cli, exit, viewer};
-use crate::recording::Recording;
+use crate::recording::{Misfit, Recording};
 
 /// What `inspect` is asked for.
 #[derive(Debug, Args)]
@@ -78,11 +79,39 @@ pub(in crate::app) fn run(args: &Inspect) -> ExitCode {
 /// The recording that the file at `path` belongs to. Where there is none that is said, and the
 /// exit code returned.
 pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
+    let recording = segments_of(path)?;
+    match recording.check() {
+        Ok(()) => Ok(recording),
+        Err(misfit) => Err(misfitting(path, &misfit)),
+    }
+}
+
+/// The same, whatever is in the file.
+pub(super) fn segments_of(path: &Path) -> Result<Recording, ExitCode> {
+    if path.is_dir() {
+        return Err(misfitting(path, &Misfit::Folder));
+    }
     let found = std::fs::File::open(path).and_then(|_| Recording::of(path));
     found.map_err(|error| unreadable(path, &error))
 }
 
+fn misfitting(path: &Path, misfit: &Misfit) -> ExitCode {
+    match misfit {
+        Misfit::Unreadable(error) => unreadable(path, error),
+        misfit => cli::fail(exit::NO_INPUT, &format!("{}: {misfit}", path.display())),
+    }
+}
+
 /// Says that a file cannot be read.
-pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> ExitCode {
-    cli::fail(exit::NO_INPUT, &format!("{}: {error}", path.display()))
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
+    let (file, text) = (path.display().to_string(), error.to_string());
+    // Some errors name the file themselves.
+    if text.starts_with(&file) {
+        return cli::fail(exit::NO_INPUT, &text);
+    }
+    let what = match error.kind() {
+        io::ErrorKind::NotFound if error.raw_os_error().is_some() => "there is no such file",
+        _ => &text,
+    };
+    cli::fail(exit::NO_INPUT, &format!("{file}: {what}"))
 }

@@ -34,7 +34,8 @@ pub(super) struct Diff {
     /// is any one step
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
-    /// One JSON object a line
+    /// One JSON object a line: only (a or b), n and step; or changed (both numbers), step and patch
+    /// (RFC 6902); nothing when they are the same
     #[arg(long)]
     json: bool,
 }

@@ -75,7 +75,7 @@ impl Run {
     }
 
     /// Takes the next one in; gives it back when it does not belong here.
-    fn take(&mut self, next: Self) -> Option<Self> {
+    pub(super) fn take(&mut self, next: Self) -> Option<Self> {
         let same = self.kind == next.kind
             && self.message.hop == next.message.hop
             && self.message.to == next.message.to

@@ -10,15 +10,14 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::command::{recording, unreadable};
+use super::command::{recording, segments_of, unreadable};
 use super::page::{Page, Style};
 use super::select::Selection;
 use crate::app::console::remark;
 use crate::app::exit;
-use crate::recording::filter::{Facts, Field, Filter};
-use crate::recording::lint::Linter;
+use crate::recording::filter::Filter;
 use crate::recording::{
-    Conversation, Entry, Event, Exchange, Found, Reader, Recording, Source, What, open, segments,
+    Conversation, Entry, Event, Found, Insight, Reader, Recording, Source, What, open, segments,
 };
 use crate::wire::printable;
 
@@ -62,7 +61,14 @@ pub(super) fn run(args: &Follow) -> ExitCode {
         Ok(path) => path,
         Err(error) => return unreadable(&args.selection.file, &error),
     };
-    let recording = match recording(&path) {
+    // One that has only just begun may be empty still.
+    let is_empty = std::fs::metadata(&path).is_ok_and(|data| data.len() == 0);
+    let opened = if is_empty {
+        segments_of(&path)
+    } else {
+        recording(&path)
+    };
+    let recording = match opened {
         Ok(recording) => recording,
         Err(code) => return code,
     };
@@ -110,10 +116,7 @@ fn follow(
     page: &mut Page,
 ) -> io::Result<()> {
     let filter = args.selection.filter.as_ref();
-    let mut linter = filter
-        .filter(|filter| filter.asks(Field::Lint))
-        .map(|_| Linter::default());
-    let mut conversation = Conversation::default();
+    let mut insight = Insight::wanted_by(filter);
     let mut tail = Tail::new(recording)?;
     // What was there before we came; `None` once we are up to date.
     let mut before = Some(VecDeque::new());
@@ -135,8 +138,11 @@ fn follow(
             continue;
         };
         idle = 0;
+        if let Found::Header(header) = &entry.found {
+            insight.begin(header);
+        }
         if let Found::Event(event) = &entry.found
-            && !picks(filter, event, known, &mut conversation, linter.as_mut())
+            && !picks(filter, event, known, &mut insight)
         {
             page.pass_over(event);
             continue;
@@ -163,19 +169,14 @@ fn picks(
     filter: Option<&Filter>,
     event: &Event,
     known: &Conversation,
-    conversation: &mut Conversation,
-    linter: Option<&mut Linter>,
+    insight: &mut Insight,
 ) -> bool {
     let Some(filter) = filter else {
         return true;
     };
-    let exchange = conversation.see(event);
-    let took = exchange.filter(|exchange| exchange.answer.is_some_and(|a| a.n == event.n));
-    let took = took.or_else(|| known.exchange(event.n));
-    let took = took.and_then(Exchange::took);
-    let found = linter.map_or(&[][..], |linter| linter.see(event));
-    let lint: Vec<&str> = found.iter().map(|finding| finding.rule.id).collect();
-    let facts = Facts { took, lint: &lint };
+    insight.see(event);
+    let mut facts = insight.facts(event.n);
+    facts.took = facts.took.or_else(|| known.took(event.n));
     filter.matches(event, facts)
 }
 

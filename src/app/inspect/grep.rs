@@ -1,6 +1,7 @@
 //! `acp-relay inspect grep`: a text in messages, and where it stands.
 //!
-//! What is searched is what was meant: strings without their escapes.
+//! What is searched is what was meant: strings without their escapes, and what an agent says in
+//! many chunks as one text.
 
 use std::process::ExitCode;
 
@@ -9,6 +10,7 @@ use regex_lite::Regex;
 use serde_json::{Value, json};
 
 use super::paint::Paint;
+use super::runs::Runs;
 use super::select::Selection;
 use super::units::{excerpt, place};
 use crate::app::console::Output;
@@ -23,9 +25,20 @@ pub(super) struct Grep {
     pattern: String,
     #[command(flatten)]
     selection: Selection,
-    /// One JSON object a line
+    /// One JSON object a line: n, t (seconds), pointer, text; of a text that goes on over several
+    /// chunks also chunks, their number
     #[arg(long)]
     json: bool,
+}
+
+/// A text that the pattern matches.
+pub(super) struct Hit<'a> {
+    pub(super) n: u64,
+    pub(super) t: u64,
+    pub(super) pointer: &'a str,
+    pub(super) text: &'a str,
+    /// How many chunks it goes on over.
+    pub(super) chunks: u64,
 }
 
 /// Runs the subcommand.
@@ -41,31 +54,65 @@ pub(super) fn run(args: &Grep) -> ExitCode {
     let mut output = Output::new();
     let mut code = exit::DEVIATES;
     let paint = Paint::of(&output);
+    let mut tell = |hit: &Hit<'_>| {
+        code = exit::SUCCESS;
+        let line = if args.json {
+            hit.json().to_string()
+        } else {
+            hit.line(paint)
+        };
+        output.line(line.as_bytes());
+    };
+    let mut runs = Runs::default();
     let done = chosen.each(
         |_| {},
         |event| {
+            runs.see(event, &pattern, &mut tell);
             search(event, &mut |pointer, text| {
-                if !pattern.is_match(text) {
-                    return;
+                if pattern.is_match(text) {
+                    tell(&Hit {
+                        n: event.n,
+                        t: event.t,
+                        pointer,
+                        text,
+                        chunks: 1,
+                    });
                 }
-                code = exit::SUCCESS;
-                let (n, at) = (event.n, place(event.t));
-                let line = if args.json {
-                    json!({"n": n, "t": event.t as f64 / 1e6, "pointer": pointer, "text": text})
-                        .to_string()
-                } else {
-                    let pointer = excerpt(pointer.as_bytes());
-                    let line = format!("{n:>6} {at:>12} {pointer}: {}", excerpt(text.as_bytes()));
-                    paint.line(20 + pointer.chars().count(), None, &line)
-                };
-                output.line(line.as_bytes());
             });
         },
     );
+    runs.end(&pattern, &mut tell);
     if let Err(code) = done {
         return code;
     }
     output.done(code)
+}
+
+impl Hit<'_> {
+    fn json(&self) -> Value {
+        let mut hit = json!({
+            "n": self.n,
+            "t": self.t as f64 / 1e6,
+            "pointer": self.pointer,
+            "text": self.text,
+        });
+        if self.chunks > 1 {
+            hit["chunks"] = self.chunks.into();
+        }
+        hit
+    }
+
+    fn line(&self, paint: Paint) -> String {
+        let (n, at) = (self.n, place(self.t));
+        let pointer = excerpt(self.pointer.as_bytes());
+        let chunks = match self.chunks {
+            1 => String::new(),
+            count => format!(" ×{count}"),
+        };
+        let text = excerpt(self.text.as_bytes());
+        let line = format!("{n:>6} {at:>12} {pointer}{chunks}: {text}");
+        paint.line(20 + pointer.chars().count(), None, &line)
+    }
 }
 
 /// Shows all texts of an event.

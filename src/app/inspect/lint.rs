@@ -37,7 +37,8 @@ pub(super) struct Lint {
     /// The least that makes the exit code 1
     #[arg(long, value_enum, value_name = "WEIGHT", default_value = "error")]
     fail_on: Least,
-    /// One JSON object a line
+    /// One JSON object a line: n, t (seconds), id, weight, side, method, what; with --list id,
+    /// weight, says
     #[arg(long)]
     json: bool,
 }

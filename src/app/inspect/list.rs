@@ -7,24 +7,29 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::command::unreadable;
+use super::command::{recording, unreadable};
+use super::paint::{Paint, Tone};
 use super::units::{size, took};
 use crate::app::console::Output;
 use crate::app::exit;
-use crate::recording::write::calendar;
+use crate::recording::calendar;
 use crate::recording::{Entry, Found, Header, MessageKind, Recording, What, segments};
 use crate::wire::printable;
 
 /// What `inspect ls` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// The folder
+    /// The folder; or one recording
     #[arg(value_name = "DIR", default_value = ".")]
     folder: PathBuf,
-    /// One JSON object a line
+    /// One JSON object a line: name, segments, id, began, lasted (seconds), client, agent, redact,
+    /// events, turns, errors, bytes, ended, damaged
     #[arg(long)]
     json: bool,
 }
+
+/// Above the lines for a person.
+const HEADING: &str = "recording                    lasted turns errors  events       size  agent";
 
 /// A recording at a glance.
 #[derive(Default)]
@@ -40,11 +45,20 @@ struct Glance {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &List) -> ExitCode {
-    let found = match segments(&args.folder) {
+    let found = if args.folder.is_file() {
+        recording(&args.folder).map(|recording| vec![recording])
+    } else {
+        segments(&args.folder).map_err(|error| unreadable(&args.folder, &error))
+    };
+    let found = match found {
         Ok(found) => found,
-        Err(error) => return unreadable(&args.folder, &error),
+        Err(code) => return code,
     };
     let mut output = Output::new();
+    let paint = Paint::of(&output);
+    if !args.json && !found.is_empty() {
+        output.line(paint.tone(Tone::Strong, HEADING).as_bytes());
+    }
     for recording in &found {
         let glance = glance(recording);
         let bytes = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
@@ -52,7 +66,8 @@ pub(super) fn run(args: &List) -> ExitCode {
         if args.json {
             output.line(glance.json(recording, bytes).to_string().as_bytes());
         } else {
-            output.line(glance.line(recording, bytes).as_bytes());
+            let line = glance.line(recording, bytes);
+            output.line(paint.line(0, None, &line).as_bytes());
         }
         if !output.is_open() {
             break;
@@ -114,12 +129,12 @@ impl Glance {
 
     fn line(&self, recording: &Recording, bytes: u64) -> String {
         let mut line = format!(
-            "{:<28} {:>10} {:>7} events {:>4} turns {:>4} errors {:>10}  {}",
+            "{:<26}{:>9}{:>6}{:>7}{:>8}{:>11}  {}",
             printable(recording.name.as_bytes()),
             took(self.lasted),
-            self.events,
             self.turns,
             self.errors,
+            self.events,
             size(bytes),
             printable(self.header.agent.name.as_bytes()),
         );

@@ -30,7 +30,7 @@ pub(super) struct Mark {
     /// What is worth remembering here
     #[arg(value_name = "TEXT")]
     text: String,
-    /// Say what was done as JSON
+    /// Say what was done as JSON: file, by (mark or writer), n (by mark)
     #[arg(long)]
     json: bool,
 }

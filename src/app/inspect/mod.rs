@@ -21,6 +21,7 @@ mod list;
 mod mark;
 mod page;
 mod paint;
+mod runs;
 mod scrub;
 mod select;
 mod show;

@@ -10,14 +10,14 @@ use super::fold::{Folding, Run};
 use super::paint::{Paint, Tone};
 use super::units::{excerpt, place, size, took};
 use crate::app::console::Output;
-use crate::recording::write::calendar;
+use crate::recording::calendar;
 use crate::recording::{
     Conversation, Entry, Event, Exchange, Found, Header, Message, MessageKind, What, tree,
 };
 use crate::wire::{Side, printable};
 
 /// Characters of a line before what happened.
-const HEAD: usize = 21;
+const HEAD: usize = 17;
 
 /// How a conversation is shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -124,18 +124,18 @@ impl Page {
         }
         self.end_run();
         let asked = self.conversation.see(event).cloned();
-        let text = match &event.what {
-            What::Message(message) => self.message(event, message, asked.as_ref()),
-            what => said(what),
+        let head = head(event.n, event.t);
+        let line = match &event.what {
+            What::Message(message) => self.message(&head, event, message, asked.as_ref()),
+            what => head + &said(what),
         };
-        let line = format!("{:>6} {:>12}  {text}", event.n, place(event.t));
         let line = self.paint.line(HEAD, tone(&event.what), &line);
         self.output.line(line.as_bytes());
         if let What::Message(message) = &event.what
             && self.style.bodies
             && let Some(bytes) = message.body.bytes()
         {
-            let body = format!("{:>21}{}", "", printable(bytes));
+            let body = format!("{:>HEAD$}{}", "", printable(bytes));
             self.output.line(body.as_bytes());
         }
     }
@@ -147,7 +147,7 @@ impl Page {
     }
 
     fn tell(&mut self, run: &Run) {
-        let (n, at) = (run.n, place(run.t));
+        let head = head(run.n, run.t);
         let edge = edge(&run.message);
         let title = run.title();
         let title = printable(title.as_bytes());
@@ -161,18 +161,25 @@ impl Page {
         } else {
             excerpt(run.text.as_bytes())
         };
-        let line = format!("{n:>6} {at:>12}  {edge} {title}{lasted}: {text} ({size})");
+        let known = format!("{head}{edge} {title}{lasted}");
+        let line = self.paint.fit(&known, &text, [&format!(" ({size})"), ""]);
         let line = self.paint.line(HEAD, Some(of_side(&run.message)), &line);
         self.output.line(line.as_bytes());
     }
 
     /// What a message is, and the exchange that it is part of.
-    fn message(&self, event: &Event, message: &Message, asked: Option<&Exchange>) -> String {
+    fn message(
+        &self,
+        head: &str,
+        event: &Event,
+        message: &Message,
+        asked: Option<&Exchange>,
+    ) -> String {
         let method = message.method.as_deref().unwrap_or("?");
         let method = excerpt(method.as_bytes());
         let id = message.id.as_deref().unwrap_or("no id");
         let id = excerpt(id.as_bytes());
-        let mut line = edge(message);
+        let mut line = format!("{head}{}", edge(message));
         let mut other = String::new();
         match message.kind {
             Some(MessageKind::Request) => {
@@ -181,9 +188,9 @@ impl Page {
                     other = match asked.answer {
                         Some(answer) => {
                             let took = took(asked.took().unwrap_or_default());
-                            format!(", answer {} after {took}", answer.n)
+                            format!("answer {} after {took}", answer.n)
                         }
-                        None if self.style.whole && message.is_heard() => ", no answer".to_owned(),
+                        None if self.style.whole && message.is_heard() => "no answer".to_owned(),
                         None => String::new(),
                     };
                 }
@@ -194,40 +201,51 @@ impl Page {
                 if let Some(asked) = asked {
                     let took = took(event.t.saturating_sub(asked.asked));
                     line += &format!(" after {took}");
-                    other = format!(", request {}", asked.n);
+                    other = format!("request {}", asked.n);
                 }
             }
-            None => {
-                let body = message.body.bytes().map(|bytes| excerpt(bytes));
-                line += &format!(" no message: {}", body.unwrap_or_default());
-            }
+            None => line += " no message",
         }
-        let tree = message.body.bytes().and_then(|bytes| tree(bytes));
-        let detail = tree.map(|tree| detail(&tree)).unwrap_or_default();
-        if message.kind.is_some() && !detail.is_empty() {
-            line += &format!(": {}", excerpt(detail.as_bytes()));
-        }
-        line += &format!(" ({}{other})", size(message.body.len()));
+        let bytes = message.body.bytes();
+        let text = match message.kind {
+            Some(_) => bytes.and_then(|bytes| Some(detail(&tree(bytes)?))),
+            None => bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
+        };
+        let mut more = String::new();
         if let Some(of) = message.of {
-            line += &format!(" from {of}");
+            more += &format!(" from {of}");
         }
         if !message.rules.is_empty() {
-            line += &format!(" by {}", excerpt(message.rules.join(", ").as_bytes()));
+            more += &format!(" by {}", excerpt(message.rules.join(", ").as_bytes()));
         }
         if !message.redacted.is_empty() {
-            line += &format!(" ({} redacted)", message.redacted.len());
+            more += &format!(" ({} redacted)", message.redacted.len());
         }
-        line
+        let size = size(message.body.len());
+        let (long, short) = match other.as_str() {
+            "" => (format!(" ({size}){more}"), more),
+            other => (
+                format!(" ({size}, {other}){more}"),
+                format!(" ({other}){more}"),
+            ),
+        };
+        let text = excerpt(text.unwrap_or_default().as_bytes());
+        self.paint.fit(&line, &text, [&long, &short])
     }
 }
 
-/// Which edge a message crossed, and in which direction.
+/// The number and the time of an event, to the millisecond.
+fn head(n: u64, t: u64) -> String {
+    format!("{n:>5} {:>6}.{:03} ", t / 1_000_000, t / 1_000 % 1_000)
+}
+
+/// At which edge a message crossed: `→` is said by that side, `←` is said to it.
 fn edge(message: &Message) -> String {
     let (hop, arrow) = match (message.hop, message.to) {
-        (Side::Client, Side::Agent) => ("client", "→ relay"),
-        (Side::Client, Side::Client) => ("client", "← relay"),
-        (Side::Agent, Side::Client) => ("agent ", "→ relay"),
-        (Side::Agent, Side::Agent) => ("agent ", "← relay"),
+        (Side::Client, Side::Agent) => ("client", "→"),
+        (Side::Client, Side::Client) => ("client", "←"),
+        (Side::Agent, Side::Client) => ("agent ", "→"),
+        (Side::Agent, Side::Agent) => ("agent ", "←"),
     };
     format!("{hop} {arrow}")
 }

@@ -4,6 +4,9 @@
 
 use crate::app::console::Output;
 
+/// Fewest characters of a text that are worth their place.
+const LEAST: usize = 8;
+
 /// Paints, or leaves as it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paint {
@@ -55,6 +58,30 @@ impl Paint {
             Tone::Strong => "1",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    /// What is known of a message and a text of it in a line that fits the terminal: of what does
+    /// not, the text gives way first, then the `rest`, of which there is a short form.
+    pub(super) fn fit(self, known: &str, text: &str, rest: [&str; 2]) -> String {
+        let text = match text {
+            "" => String::new(),
+            text => format!(": {text}"),
+        };
+        let [long, short] = rest;
+        let length = |text: &str| text.chars().count();
+        let whole = format!("{known}{text}{long}");
+        let Some(columns) = self.columns.filter(|columns| length(&whole) > *columns) else {
+            return whole;
+        };
+        let room = columns.saturating_sub(length(known) + length(short));
+        if length(&text) <= room {
+            return format!("{known}{text}{short}");
+        }
+        if room < LEAST {
+            return format!("{known}{text}");
+        }
+        let cut: String = text.chars().take(room - 1).collect();
+        format!("{known}{}…{short}", cut.trim_end())
     }
 
     /// A line that begins with a faint head of so many characters; cut where the terminal ends.

@@ -35,7 +35,7 @@ pub(super) struct Scrub {
     /// Keep out what is at this place in messages, too; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     redact_pointer: Vec<Pattern>,
-    /// Say what was done as JSON
+    /// Say what was done as JSON: file, events, redacted, mode, rules
     #[arg(long)]
     json: bool,
 }

@@ -2,7 +2,6 @@
 //!
 //! Not here: the filter language (see `recording::filter`).
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,9 +9,8 @@ use clap::{Args, ValueEnum};
 
 use super::command::{recording, unreadable};
 use crate::app::console::remark;
-use crate::recording::filter::{FIELDS, Facts, Field, Filter};
-use crate::recording::lint::Linter;
-use crate::recording::{Conversation, Entry, Event, Found, Header, Recording, Scene, View, What};
+use crate::recording::filter::{FIELDS, Field, Filter};
+use crate::recording::{Entry, Event, Found, Header, Insight, Recording, Scene, View, What};
 use crate::wire::Side;
 
 /// A recording, and which of its events.
@@ -44,8 +42,7 @@ pub(super) struct Chosen<'a> {
     selection: &'a Selection,
     recording: Recording,
     view: Option<Scene>,
-    took: HashMap<u64, u64>,
-    lint: HashMap<u64, Vec<&'static str>>,
+    insight: Insight,
 }
 
 /// One line for each field of the language, for `--help`.
@@ -75,13 +72,16 @@ impl Selection {
             selection: self,
             recording: recording(&self.file)?,
             view: None,
-            took: HashMap::new(),
-            lint: HashMap::new(),
+            insight: Insight::wanted_by(self.filter.as_ref()),
         };
         let asks = |field| self.filter.as_ref().is_some_and(|f| f.asks(field));
-        let lints = asks(Field::Lint);
-        if at.is_some() || lints || asks(Field::Dur) {
-            chosen.learn(at.map(At::view), lints)?;
+        // What both sides said can be told from each event by itself.
+        let at = at.map(At::view);
+        let looks_on = at.is_some_and(|at| at != View::Heard);
+        if looks_on || asks(Field::Lint) || asks(Field::Dur) {
+            chosen.learn(at)?;
+        } else {
+            chosen.view = at.map(Scene::of);
         }
         Ok(chosen)
     }
@@ -89,40 +89,20 @@ impl Selection {
 
 impl Chosen<'_> {
     /// Reads all of it once, for what cannot be known event by event.
-    fn learn(&mut self, view: Option<View>, lints: bool) -> Result<(), ExitCode> {
+    fn learn(&mut self, view: Option<View>) -> Result<(), ExitCode> {
         let mut scene = Scene::of(view.unwrap_or_default());
-        let mut conversation = Conversation::default();
-        let mut linter = lints.then(Linter::default);
         for entry in self.recording.entries() {
             let (_, entry) = entry.map_err(|error| unreadable(&self.selection.file, &error))?;
             match entry.found {
                 Found::Event(event) => {
                     scene.see(&event);
-                    conversation.see(&event);
-                    if let Some(linter) = &mut linter {
-                        linter.see(&event);
-                    }
+                    self.insight.see(&event);
                 }
-                Found::Header(header) => {
-                    if let Some(linter) = &mut linter {
-                        linter.begin(&header);
-                    }
-                }
+                Found::Header(header) => self.insight.begin(&header),
                 Found::Broken(_) => {}
             }
         }
-        for exchange in conversation.exchanges() {
-            if let (Some(answer), Some(took)) = (exchange.answer, exchange.took()) {
-                self.took.insert(exchange.n, took);
-                self.took.insert(answer.n, took);
-            }
-        }
-        for finding in linter.map(Linter::end).unwrap_or_default() {
-            self.lint
-                .entry(finding.n)
-                .or_default()
-                .push(finding.rule.id);
-        }
+        self.insight.end();
         self.view = view.map(|_| scene);
         Ok(())
     }
@@ -133,12 +113,8 @@ impl Chosen<'_> {
             (Some(scene), What::Message(message)) => scene.shows(event.n, message),
             _ => true,
         };
-        let facts = Facts {
-            took: self.took.get(&event.n).copied(),
-            lint: self.lint.get(&event.n).map_or(&[], Vec::as_slice),
-        };
         let filter = self.selection.filter.as_ref();
-        in_view && filter.is_none_or(|filter| filter.matches(event, facts))
+        in_view && filter.is_none_or(|filter| filter.matches(event, self.insight.facts(event.n)))
     }
 
     /// All lines, those that are not meant, too.

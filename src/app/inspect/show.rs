@@ -11,7 +11,7 @@ use super::page::{Page, Style};
 use super::select::{Chosen, Selection};
 use crate::app::console::remark;
 use crate::app::exit;
-use crate::recording::{Conversation, Found};
+use crate::recording::{Conversation, Found, What};
 use crate::wire::printable;
 
 /// What `inspect show` is asked for.
@@ -48,7 +48,13 @@ pub(super) fn run(args: &Show) -> ExitCode {
     };
     let mut page = Page::new(style, known);
     let mut code = exit::SUCCESS;
+    let mut has_ended = false;
     for entry in chosen.entries() {
+        if let Ok((_, entry)) = &entry
+            && let Found::Event(event) = &entry.found
+        {
+            has_ended = matches!(event.what, What::End { rotated: false, .. });
+        }
         let fault = match entry {
             Ok((_, entry)) => match &entry.found {
                 Found::Event(event) if !chosen.picks(event) => {
@@ -70,6 +76,10 @@ pub(super) fn run(args: &Show) -> ExitCode {
         }
     }
     page.end_run();
+    if !has_ended && !args.json && page.output.is_open() {
+        page.output.flush();
+        remark("acp-relay: the recording has no end: it is being written, or was cut off");
+    }
     page.output.done(code)
 }
 

@@ -24,7 +24,10 @@ pub(super) struct Stats {
     /// From where it is looked at
     #[arg(long, value_enum, default_value_t)]
     at: At,
-    /// One JSON object
+    /// One JSON object: lasted, client, agent (frames, bytes), turns, first_update, permission (count,
+    /// p50, p99, max; in seconds), stop_reasons, methods (a list: from, method, requests,
+    /// notifications, errors, unanswered, took, bytes), updates, rules, notes, links, noise,
+    /// stderr_bytes, missing_events
     #[arg(long)]
     json: bool,
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::command::recording;
+use super::command::segments_of;
 use crate::app::console::Output;
 use crate::app::exit;
 use crate::recording::verify;
@@ -18,7 +18,7 @@ pub(super) struct Verify {
     /// Recordings; of one in several segments, any of them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// One JSON object a line
+    /// One JSON object a line: name, segments, events, ended, findings (a list: file, at, id, what)
     #[arg(long)]
     json: bool,
 }
@@ -28,7 +28,7 @@ pub(super) fn run(args: &Verify) -> ExitCode {
     let mut output = Output::new();
     let mut code = exit::SUCCESS;
     for path in &args.files {
-        let recording = match recording(path) {
+        let recording = match segments_of(path) {
             Ok(recording) => recording,
             Err(code) => return code,
         };

@@ -29,7 +29,8 @@ Examples:
   acp-relay replay agent talk.acpr --fault faults.txt
       faults.txt:  after 12 delay 5s
                    after 20 error -32603 out of memory
-      What goes wrong once event 12 and 20 were played (drop, delay, error, close, garbage).
+      What goes wrong once event 12 and 20 were played: drop, delay, error, close, or garbage, a
+      line that is no message and reaches the client as it is (not with --edge agent).
   acp-relay serve --listen ws://127.0.0.1:9000 --agent 'replay:talk.acpr?match=shape&speed=10'
       The same over a WebSocket, for any number of clients. The settings of the endpoint are
       match, speed, max-idle, unmatched, fault, edge and, as the last one, forward.
@@ -94,6 +95,7 @@ pub(super) fn run(args: Agent) -> ExitCode {
     spot.fault = args.fault;
     spot.edge = args.edge;
     let connect = Connect {
+        unasked: None,
         border: BorderArgs::default(),
         endpoint: Some(Endpoint::Replay(spot)),
         // What is played is what was said, slips and all.

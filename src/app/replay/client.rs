@@ -26,8 +26,9 @@ Examples:
 
 Each message waits for what was heard before it was said in the recording. What the agent asks is
 answered as it was; of permissions, the option of the same kind, or of the same name, is chosen.
-No difference are ids of requests, sessions, tool calls and messages, times, the working directory,
-where a text is cut into chunks, and what was redacted.
+No difference are ids of requests, sessions, tool calls and messages, times, durations and processes,
+the working directory, where a text is cut into chunks or ends once it is cancelled, the tokens that
+were used, and what was redacted.
 
 Exit codes: 0 the same; 1 it differs; 64 usage; 66 unreadable file; 69 no agent.";
 
@@ -40,7 +41,8 @@ pub(super) struct Client {
     /// Write the outcome as JUnit's XML, too
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print one JSON object: file, same, turns, steps, seconds, differences (a list: kind, event,
+    /// turn, from, what, patch), troubles
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -119,6 +119,11 @@ impl Play {
                 cli::fail(exit::USAGE, &format!("--cwd {}: {error}", cwd.display()))
             })?;
             driver.work_in(&absolute.to_string_lossy());
+        } else if let Endpoint::Exec(_) = agent
+            && let Some(folder) = script.directory()
+            && !std::path::Path::new(folder).is_dir()
+        {
+            tracing::warn!("the recorded folder {folder} is not here; --cwd DIR names another");
         }
         let began = Instant::now();
         let played = runtime.block_on(play(agent, driver));
@@ -147,6 +152,7 @@ async fn play(agent: &Endpoint, driver: Driver) -> Result<Driver, OpenError> {
         over: false,
     };
     poll_fn(|cx| stage.poll(cx)).await;
+    stage.driver.close();
     // An agent that does not end by itself is killed with its link.
     let _ = timeout(FAREWELL, poll_fn(|cx| stage.poll_end(cx))).await;
     if stage.link.peer.kind == PeerKind::Child {

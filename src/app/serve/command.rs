@@ -12,19 +12,24 @@ use super::house::House;
 use super::listening::Listening;
 use super::manager;
 use super::plan::{InForce, Plan, plan};
-use crate::app::admin::Admin;
+use crate::app::admin::{self, Admin, Turnstile};
 use crate::app::cli::{self, Serve};
-use crate::app::config::{self, Config, Place};
+use crate::app::config::{self, Config, Look, Place};
+use crate::app::traces::Traces;
 use crate::app::{exit, runtime, shutdown, stderr, telemetry};
 use crate::relay::Stop;
+use crate::tap::metrics::Reloaded;
 use crate::transport::Inherited;
 
 /// A serving relay.
 struct Server {
     args: Serve,
-    /// The configuration file, if there is one.
+    /// The configuration file, if there is one, and what it said when we began.
     place: Option<Place>,
+    begun_with: Config,
     stop: Stop,
+    traces: Option<Traces>,
+    admin: Option<Admin>,
     listening: Listening,
     in_force: InForce,
 }
@@ -43,7 +48,7 @@ pub(in crate::app) fn sockets() -> Result<Inherited, ExitCode> {
 /// Runs the subcommand. `log` is what the command line says of the log.
 pub(in crate::app) fn run(
     args: Serve,
-    log: (Option<&str>, telemetry::Form),
+    log: (Option<&str>, Option<telemetry::Form>),
     sockets: Inherited,
 ) -> ExitCode {
     let (log, form) = log;
@@ -52,7 +57,9 @@ pub(in crate::app) fn run(
         Ok(file) => file,
         Err(code) => return code,
     };
-    let log = log.or(file.log.as_deref()).unwrap_or(telemetry::LEVEL);
+    let log = log.or(file.log.level.as_deref());
+    let log = log.unwrap_or(telemetry::LEVEL);
+    let form = form.or(file.log.format).unwrap_or_default();
     if let Err(error) = telemetry::start(log, form) {
         return cli::fail(exit::USAGE, &error);
     }
@@ -65,7 +72,7 @@ pub(in crate::app) fn run(
 }
 
 /// The configuration file: the one that was named, or, when nothing else was, the usual one.
-fn place(args: &Serve) -> Option<Place> {
+pub(in crate::app) fn place(args: &Serve) -> Option<Place> {
     let named = args.config.clone().map(Place);
     let says_nothing = args.listen.is_empty()
         && args.agent.is_none()
@@ -81,7 +88,8 @@ fn load(place: &Place) -> Result<Config, ExitCode> {
         .map_err(|fault| cli::fail(exit::NO_INPUT, &fault))?;
     let owned = place.check_owner();
     owned.map_err(|fault| cli::fail(exit::FORBIDDEN, &fault))?;
-    config::read(place, &text).map_err(|faults| cli::fail(exit::CONFIG, &faults))
+    let read = config::read(place, &text, Look::Words);
+    read.map_err(|faults| cli::fail(exit::CONFIG, &faults))
 }
 
 async fn serve(
@@ -93,21 +101,31 @@ async fn serve(
     let stop = Stop::default();
     let again = place.as_ref().map(|_| Arc::new(Notify::new()));
     shutdown::watch_with(stop.clone(), again.clone()).map_err(|error| shutdown::failed(&error))?;
-    let mut plan = plan(&args, &file, &stop, None)?;
+    let traces = args.common.trace(&file)?;
+    let mut plan = plan(&args, &file, (&stop, traces.as_ref()), None)?;
     for (_, station) in &mut plan.listeners {
         station.setup.inherited = sockets.clone();
     }
-    let admin = open_admin(&args, &plan, &stop).await?;
+    let admin = args.admin.as_ref().or(file.admin.as_ref());
+    let admin = open_admin(admin, &plan, &stop).await?;
     let ledger = admin.as_ref().map(|admin| Arc::clone(admin.ledger()));
     let house = Arc::new(House::new(stop.clone(), ledger));
+    if let (Some(admin), Some(traces)) = (&admin, &traces) {
+        admin.ledger().count_spans(traces.tally());
+    }
+    watch_door(admin.as_ref(), &plan.in_force);
     let (report, mut last) = mpsc::channel(1);
     let mut server = Server {
         listening: Listening::new(Arc::clone(&house), report),
         in_force: plan.in_force,
         args,
         place,
+        begun_with: file,
         stop,
+        traces,
+        admin,
     };
+    server.in_force.door.stand();
     let listening = tokio::select! {
         listening = server.listening.follow(plan.listeners) => listening,
         () = house.stop.asked.cancelled() => {
@@ -121,13 +139,14 @@ async fn serve(
             format!("systemd has passed a socket at {unused}, and no listener has that address");
         return Err(cli::fail(exit::CONFIG, &fault));
     }
-    if let Some(admin) = &admin {
-        admin.ready(server.listening.addresses());
-    }
+    server.tell_admin();
     server.in_force.door.watch();
     server.run(again.as_deref()).await;
     house.conversations.close();
     house.conversations.wait().await;
+    if let Some(traces) = &server.traces {
+        traces.finish();
+    }
     drop(server);
     Ok(match last.recv().await {
         _ if house.stop.forced.is_cancelled() => ExitCode::from(exit::STOPPED),
@@ -136,9 +155,21 @@ async fn serve(
     })
 }
 
+/// Has those who come counted, if anybody counts.
+fn watch_door(admin: Option<&Admin>, plan: &InForce) {
+    if let Some(admin) = admin {
+        let turnstile = Turnstile(Arc::clone(admin.ledger()));
+        plan.door.gate().be_watched(Arc::new(turnstile));
+    }
+}
+
 /// Opens the admin listener, if it is wanted. What is wrong is said, and the exit code returned.
-async fn open_admin(args: &Serve, plan: &Plan, stop: &Stop) -> Result<Option<Admin>, ExitCode> {
-    let Some(place) = &args.admin else {
+async fn open_admin(
+    place: Option<&admin::Place>,
+    plan: &Plan,
+    stop: &Stop,
+) -> Result<Option<Admin>, ExitCode> {
+    let Some(place) = place else {
         return Ok(None);
     };
     let roster = &plan.in_force.roster;
@@ -171,6 +202,14 @@ impl Server {
         }
         manager::stopping();
         self.listening.ended().await;
+        self.tell_admin();
+    }
+
+    /// Says where the listeners are now.
+    fn tell_admin(&self) {
+        if let Some(admin) = &self.admin {
+            admin.ready(self.listening.addresses());
+        }
     }
 
     /// Reads the configuration file again. With faults, all stays as it is.
@@ -180,22 +219,32 @@ impl Server {
         };
         manager::reloading();
         let file = load(&place);
-        let plan = file.and_then(|file| plan(&self.args, &file, &self.stop, Some(&self.in_force)));
+        let made = |file: &Config| {
+            let held = (&self.stop, self.traces.as_ref());
+            plan(&self.args, file, held, Some(&self.in_force))
+        };
+        let plan = file.and_then(|file| Ok((made(&file)?, self.later(&file))));
         let followed = match plan {
-            Ok(Plan {
-                listeners,
-                in_force,
-            }) => {
-                let followed = self.listening.follow(listeners).await;
+            Ok((plan, later)) => {
+                watch_door(self.admin.as_ref(), &plan.in_force);
+                let followed = self.listening.follow(plan.listeners).await;
                 followed
-                    .map(|()| self.take_on(in_force))
+                    .map(|()| self.take_on(plan.in_force))
+                    .map(|()| later)
                     .map_err(|error| cli::fail(exit::of_open_error(&error), &error))
             }
             Err(code) => Err(code),
         };
+        if let Some(admin) = &self.admin {
+            admin.ledger().reloaded(match &followed {
+                Ok(_) => Reloaded::Taken,
+                Err(_) => Reloaded::Refused,
+            });
+        }
+        self.tell_admin();
         let path = place.0.display();
         match followed {
-            Ok(()) => stderr::say(&format!("acp-relay: {path} was read again")),
+            Ok(later) => stderr::say(&format!("acp-relay: {path} was read again{later}")),
             Err(_) => stderr::say(&format!(
                 "acp-relay: {path} was read again and has faults; all stays as it was"
             )),
@@ -203,8 +252,32 @@ impl Server {
         manager::ready(&self.status());
     }
 
+    /// What of a file has changed that counts from the next start on.
+    fn later(&self, file: &Config) -> String {
+        let before = &self.begun_with;
+        let changed = [
+            ("[log]", file.log != before.log),
+            ("[admin]", file.admin != before.admin),
+            (
+                "[agent-connect]",
+                file.agent_connect != before.agent_connect,
+            ),
+            ("[traces]", file.traces != before.traces),
+        ];
+        let changed = changed.iter().filter(|(_, changed)| *changed);
+        let names: Vec<&str> = changed.map(|(name, _)| *name).collect();
+        if names.is_empty() {
+            return String::new();
+        }
+        format!(
+            "; what has changed in {} counts from the next start on",
+            names.join(", ")
+        )
+    }
+
     fn take_on(&mut self, in_force: InForce) {
         if !Arc::ptr_eq(&in_force.door, &self.in_force.door) {
+            in_force.door.stand();
             in_force.door.watch();
         }
         self.in_force = in_force;

@@ -20,7 +20,7 @@ use crate::app::seldom::Seldom;
 use crate::guard::ONLY_AGENT;
 use crate::relay::{Received, Stop};
 use crate::tap::metrics::{Ledger, Rejection, Transport};
-use crate::transport::{Arrival, Link, OpenErrorKind, PeerKind};
+use crate::transport::{Arrival, Link, PeerKind};
 use crate::wire::Limits;
 use crate::wire::reply::{self, Reason};
 
@@ -89,7 +89,9 @@ impl House {
         let client = match self.shake_hands(arrival, limits).await {
             Ok(client) => client,
             Err((code, why)) => {
-                self.rejected(door, why);
+                if let Some(why) = why {
+                    self.rejected(door, why);
+                }
                 return code;
             }
         };
@@ -112,25 +114,24 @@ impl House {
         let Some(client) = self.receive(client, agent).await else {
             return ExitCode::SUCCESS;
         };
-        let ground = &agent.ground;
-        let ground = match &station.dialect {
-            None => ground.clone(),
-            Some(_) => Ground {
-                tongues: ground
-                    .tongues
-                    .of_client(station.dialect.as_ref())
-                    .expect("the dialect was found when the plan was made"),
+        let own = station.dialect.as_ref().map(|dialect| {
+            let ground = &agent.ground;
+            let tongues = ground.tongues.of_client(Some(dialect));
+            Box::new(Ground {
+                tongues: tongues.expect("the dialect was found when the plan was made"),
                 ..ground.clone()
-            },
-        };
+            })
+        });
+        let ground = own.as_deref().unwrap_or(&agent.ground);
         let account = self.ledger.as_ref().map(|ledger| {
             let name = agent.name.as_deref().unwrap_or(ONLY_AGENT);
             Account::new(ledger, door, name, &agent.endpoint)
         });
         match conversation::reach(&agent.endpoint, &ground.agent, &self.stop).await {
             Ok(link) => {
-                let end = carry(client, link, None, &ground, account).await;
-                exit::of_end(&end, &ground)
+                // Apart, so that nothing of the way here is kept for as long as this goes on.
+                let end = Box::pin(carry(client, link, None, ground, account)).await;
+                exit::of_end(&end, ground)
             }
             Err(why) => {
                 tracing::error!(agent = agent.name, "no agent: {why}");
@@ -205,7 +206,7 @@ impl House {
         &self,
         arrival: Arrival,
         limits: &Limits,
-    ) -> Result<Link, (ExitCode, Rejection)> {
+    ) -> Result<Link, (ExitCode, Option<Rejection>)> {
         let within = limits.handshake;
         let seldom = &self.refusals.no_handshake;
         // One that comes while listeners stay open for a while is to hear why it is refused.
@@ -215,22 +216,21 @@ impl House {
         };
         let finished = tokio::select! {
             finished = tokio::time::timeout(within, arrival.finish) => finished,
-            () = stop.cancelled() => return Err((ExitCode::from(exit::STOPPED), Rejection::Draining)),
+            () = stop.cancelled() => {
+                return Err((ExitCode::from(exit::STOPPED), Some(Rejection::Draining)));
+            }
         };
         match finished {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(error)) => {
                 seldom.warn(format_args!("turned away: {error}"));
-                let why = match error.kind {
-                    OpenErrorKind::Forbidden => Rejection::Policy,
-                    _ => Rejection::Handshake,
-                };
-                Err((ExitCode::from(exit::of_open_error(&error)), why))
+                // Whoever turned it away has counted it: a flood leaves no room here.
+                Err((ExitCode::from(exit::of_open_error(&error)), None))
             }
             Err(_) => {
                 let slow = "turned away: the handshake took longer than";
                 seldom.warn(format_args!("{slow} {within:?}"));
-                Err((ExitCode::from(exit::UNAVAILABLE), Rejection::Timeout))
+                Err((ExitCode::from(exit::UNAVAILABLE), Some(Rejection::Timeout)))
             }
         }
     }

@@ -111,7 +111,8 @@ impl Listening {
 
     /// Where they are.
     pub(super) fn addresses(&self) -> Vec<String> {
-        self.open.iter().map(|one| one.address.clone()).collect()
+        let open = self.open.iter().filter(|one| !one.station.is_closed());
+        open.map(|one| one.address.clone()).collect()
     }
 
     fn start(&mut self, endpoint: Endpoint, listener: Box<dyn Listener>, station: Station) {

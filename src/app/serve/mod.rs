@@ -22,4 +22,5 @@ mod reception;
 mod roster;
 mod seats;
 
-pub(super) use command::{run, sockets};
+pub(super) use command::{place, run, sockets};
+pub(super) use plan::listener_parts;

@@ -12,9 +12,10 @@ use crate::app::cli::{OnDisconnect, Serve};
 use crate::app::common::{FramingChoice, Ground};
 use crate::app::config::{AgentPart, Config, ListenerPart, Source};
 use crate::app::door::{Door, DoorArgs};
+use crate::app::traces::Traces;
 use crate::app::{cli, endpoints, exit, listeners, remote};
 use crate::relay::{Harbour, Stop};
-use crate::transport::{Endpoint, Front, OpenError, OpenErrorKind, Setup, Tls, Workers, registry};
+use crate::transport::{AgentConnect, Endpoint, Front, OpenError, Setup, Tls, Workers};
 use crate::wire::Limits;
 
 /// Where clients connect when nobody says.
@@ -47,14 +48,15 @@ struct Entrance {
 pub(super) fn plan(
     args: &Serve,
     file: &Config,
-    stop: &Stop,
+    (stop, traces): (&Stop, Option<&Traces>),
     before: Option<&InForce>,
 ) -> Result<Plan, ExitCode> {
     let usage = |fault: String| cli::fail(exit::USAGE, &fault);
-    let ground = args.common.lay_over(file, stop.clone())?;
+    let ground = args.common.lay_over(file, stop.clone(), traces.cloned())?;
     let parts = listener_parts(args, file).map_err(usage)?;
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
-    let agent_connect = args.agent_connect.settle(&listen).map_err(usage)?;
+    let agent_connect = args.agent_connect.over(&file.agent_connect);
+    let agent_connect = agent_connect.settle(&parts).map_err(usage)?;
     let entrance = Entrance {
         args: args.door.over(&file.auth),
         listen,
@@ -64,11 +66,12 @@ pub(super) fn plan(
         // Whoever is in is counted there.
         Some(same) => Arc::clone(&same.door),
         None => {
-            let door = Door::open(&entrance.args, &entrance.listen, &ground.limits);
+            let before = before.map(|plan| &*plan.door);
+            let door = Door::open(&entrance.args, &entrance.listen, &ground.limits, before);
             Arc::new(door.map_err(|error| failed(&error))?)
         }
     };
-    let roster = match on_command_line(args, &ground)? {
+    let roster = match on_command_line(args, file, &ground)? {
         Some(agent) => Roster {
             default: Some(Arc::new(agent)),
             ..Roster::default()
@@ -93,7 +96,11 @@ pub(super) fn plan(
                 },
                 gate: door.gate(),
                 workers: workers.clone(),
-                agent_connect: agent_connect.clone(),
+                agent_connect: AgentConnect {
+                    agents: roster.offers(file),
+                    beside: part.agent_connect.clone(),
+                    ..agent_connect.clone()
+                },
                 framing: fixed.or_else(|| spoken.client_framing()),
                 ..ground.client.clone()
             },
@@ -115,7 +122,10 @@ pub(super) fn plan(
 }
 
 /// The listeners of the command line, or else those of the file.
-fn listener_parts(args: &Serve, file: &Config) -> Result<Vec<ListenerPart>, String> {
+pub(in crate::app) fn listener_parts(
+    args: &Serve,
+    file: &Config,
+) -> Result<Vec<ListenerPart>, String> {
     let tls = Tls {
         cert: args.tls_cert.clone(),
         key: args.tls_key.clone(),
@@ -155,13 +165,18 @@ fn listener_parts(args: &Serve, file: &Config) -> Result<Vec<ListenerPart>, Stri
         framing: None,
         dialect: None,
         agents: None,
+        agent_connect: None,
         default_agent: None,
     };
     Ok(listen.into_iter().map(part).collect())
 }
 
 /// The agent of the command line, if there is one.
-fn on_command_line(args: &Serve, ground: &Ground) -> Result<Option<Agent>, ExitCode> {
+fn on_command_line(
+    args: &Serve,
+    file: &Config,
+    ground: &Ground,
+) -> Result<Option<Agent>, ExitCode> {
     let program = args.profile.map(|profile| profile.program());
     let (endpoint, mut program) = match (&args.agent, program) {
         (Some(endpoint), _) => (Some(endpoint.clone()), Program::default()),
@@ -175,8 +190,9 @@ fn on_command_line(args: &Serve, ground: &Ground) -> Result<Option<Agent>, ExitC
     let mut ground = ground.clone();
     ground.agent.launch = std::mem::take(&mut program.launch);
     remote::check(&endpoint, &ground.agent).map_err(usage)?;
-    check(&endpoint, &ground.agent, program.install.as_deref()).map_err(|error| failed(&error))?;
-    let detach = args.on_disconnect == OnDisconnect::Detach;
+    let here = endpoints::check_agent_here(&endpoint, &ground.agent, program.install.as_deref());
+    here.map_err(|error| failed(&error))?;
+    let detach = detaches(args, file, None);
     Ok(Some(Agent {
         name: None,
         endpoint,
@@ -205,7 +221,6 @@ fn roster(
                      configuration file have their own, `acp-relay config example` shows them";
         return Err(cli::fail(exit::USAGE, &fault));
     }
-    let detach = args.on_disconnect == OnDisconnect::Detach;
     let mut named = std::collections::BTreeMap::new();
     let mut code = None;
     for (name, part) in &file.agents {
@@ -213,7 +228,7 @@ fn roster(
         let agent = args.common.ground_of(ground, file, part);
         let agent = agent
             .map_err(|fault| cli::fail(exit::CONFIG, &format!("agents.{name}: {fault}")))
-            .and_then(|ground| of_file(name, part, ground, old, detach));
+            .and_then(|ground| of_file(name, part, ground, old, detaches(args, file, Some(part))));
         match agent {
             Ok(agent) => drop(named.insert(name.clone(), Arc::new(agent))),
             Err(failed) => code = code.or(Some(failed)),
@@ -249,7 +264,7 @@ fn of_file(
     let refuse =
         |code, fault: &dyn std::fmt::Display| cli::fail(code, &format!("agents.{name}: {fault}"));
     remote::check(&endpoint, &ground.agent).map_err(|fault| refuse(exit::CONFIG, &fault))?;
-    check(&endpoint, &ground.agent, install)
+    endpoints::check_agent_here(&endpoint, &ground.agent, install)
         .map_err(|error| refuse(exit::of_open_error(&error), &error))?;
     // Those who wait there go on waiting.
     let harbour = old.and_then(|old| old.harbour.clone());
@@ -258,24 +273,16 @@ fn of_file(
         name: Some(name.to_owned()),
         endpoint,
         seats: old.map(|old| old.seats.clone()).unwrap_or_default(),
-        harbour: Agent::detaches(part, detach).then(|| harbour.unwrap_or_else(new)),
+        harbour: detach.then(|| harbour.unwrap_or_else(new)),
         ground,
     })
 }
 
-/// Whether the agent could be had, as far as that shows before anybody needs it.
-fn check(endpoint: &Endpoint, setup: &Setup, install: Option<&str>) -> Result<(), OpenError> {
-    registry::check(endpoint, setup).map_err(|mut error| {
-        if let (Some(install), Endpoint::Exec(argv), OpenErrorKind::Unavailable) =
-            (install, endpoint, error.kind)
-            && setup.launch.dir.as_ref().is_none_or(|dir| dir.is_dir())
-        {
-            let program = argv.first().map(|word| word.to_string_lossy());
-            error.what = format!("`{}` is not installed", program.unwrap_or_default());
-            error.remedy = Some(format!("To install it: {install}"));
-        }
-        error
-    })
+/// Whether an agent waits for clients that come back.
+fn detaches(args: &Serve, file: &Config, part: Option<&AgentPart>) -> bool {
+    let of_agent = part.and_then(|part| part.on_disconnect);
+    let said = args.on_disconnect.or(of_agent).or(file.on_disconnect);
+    said == Some(OnDisconnect::Detach)
 }
 
 fn failed(error: &OpenError) -> ExitCode {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::seats::Seats;
 use crate::app::common::Ground;
-use crate::app::config::{AgentPart, ListenerPart};
+use crate::app::config::{Config, ListenerPart};
 use crate::app::door::Door;
 use crate::core::Choice;
 use crate::relay::Harbour;
-use crate::transport::{Endpoint, Setup};
+use crate::transport::{Endpoint, Offer, Setup};
 
 /// One agent.
 pub(super) struct Agent {
@@ -54,6 +54,22 @@ impl Roster {
         }
     }
 
+    /// How Agent Connect offers them, with what the file says of each.
+    pub(super) fn offers(&self, file: &Config) -> Vec<Offer> {
+        let named = self.named.keys().map(|name| Offer {
+            name: Some(name.clone()),
+            about: file
+                .agents
+                .get(name)
+                .and_then(|part| part.description.clone()),
+        });
+        let named: Vec<Offer> = named.collect();
+        match named.is_empty() {
+            true => vec![Offer::default()],
+            false => named,
+        }
+    }
+
     /// What of it a listener has.
     pub(super) fn of(&self, part: &ListenerPart) -> Self {
         let mut own = self.clone();
@@ -78,11 +94,4 @@ impl Roster {
 pub(super) fn only(named: &BTreeMap<String, Arc<Agent>>) -> Option<Arc<Agent>> {
     let mut all = named.values();
     all.next().filter(|_| all.next().is_none()).cloned()
-}
-
-impl Agent {
-    /// Whether it waits for clients that come back.
-    pub(super) fn detaches(part: &AgentPart, all: bool) -> bool {
-        part.detach.unwrap_or(all)
-    }
 }

@@ -4,12 +4,13 @@
 //! be asked for at any time, so the first events of a large recording are there at once. Not here:
 //! which recordings there are (see `shelf`).
 
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -23,6 +24,9 @@ use crate::recording::{Entry, Found, Reader, Recording, Source, What, open};
 /// How long the reader of a recording sleeps at its end.
 pub(super) const NAP: Duration = Duration::from_millis(150);
 
+/// A recording younger than this is taken to be written.
+const YOUNG: Duration = Duration::from_secs(2);
+
 /// How many lines are read before those who ask get their turn.
 const BATCH: usize = 2_000;
 
@@ -32,6 +36,8 @@ const BLOCK: u64 = 1 << 20;
 /// One recording.
 #[derive(Debug)]
 pub(super) struct Book {
+    /// Its first file.
+    pub(super) path: PathBuf,
     index: Mutex<Index>,
     files: Mutex<Vec<Reader<Source>>>,
     searches: Mutex<Searches>,
@@ -49,8 +55,17 @@ pub(super) struct Progress {
     pub(super) bytes: u64,
     /// Bytes there are.
     pub(super) of: u64,
+    /// It has been read to its end, and nobody writes it.
+    pub(super) at_rest: bool,
     /// Why it is not read any further.
     pub(super) trouble: Option<String>,
+}
+
+impl Progress {
+    /// How far, of what, and whether that is all.
+    fn stand(&self) -> (u64, u64, bool) {
+        (self.bytes, self.of, self.at_rest)
+    }
 }
 
 /// What the thread holds.
@@ -72,6 +87,7 @@ impl Book {
         let first = recording.segments.first().ok_or(io::ErrorKind::NotFound)?;
         open(first)?;
         let book = Arc::new(Self {
+            path: fs::canonicalize(first)?,
             index: Mutex::default(),
             files: Mutex::default(),
             searches: Mutex::default(),
@@ -103,9 +119,10 @@ impl Book {
         lock(&self.searches)
     }
 
-    /// Takes in what the linter has found among the first `seen` items, and wakes those who wait.
-    pub(super) fn found(&self, found: &[Finding], seen: usize) {
-        self.index().find(found, seen);
+    /// Takes in what the linter has found among the first `seen` items, and what is so if they are
+    /// all; wakes those who wait.
+    pub(super) fn found(&self, found: &[Finding], late: Vec<Finding>, seen: usize) {
+        self.index().find(found, late, seen);
         self.progress.send_modify(|progress| progress.revision += 1);
     }
 
@@ -213,13 +230,17 @@ impl Hand {
             }
         }
         let read = !entries.is_empty();
+        let at_end = entries.len() < BATCH && !over;
         // A packed segment, and one with a successor, does not grow.
         over |= !read && self.recording.segments.len() > usize::from(segment) + 1;
         let length = length(reader.source())?;
         let (bytes, of) = (before + reader.at(), before + length);
-        if read || (bytes, of) != (self.progress.bytes, self.progress.of) {
+        // What has come to rest is asked about again when it has grown.
+        let at_rest = at_end && (!read && self.progress.at_rest || !self.is_written(segment));
+        if read || (bytes, of, at_rest) != self.progress.stand() {
             self.progress.bytes = bytes;
             self.progress.of = of.max(bytes);
+            self.progress.at_rest = at_rest;
             if !self.tell(&entries, segment) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
@@ -245,6 +266,31 @@ impl Hand {
             };
         });
         true
+    }
+
+    /// Whether somebody writes a segment: who does, has it locked.
+    fn is_written(&self, segment: u16) -> bool {
+        let Some(book) = self.book.upgrade() else {
+            return false;
+        };
+        let (began, ended) = {
+            let index = book.index();
+            let began = index.header.as_ref().map_or(0, |header| header.began);
+            (began, index.ended)
+        };
+        if ended {
+            return false;
+        }
+        // Who has just made it may not have locked it yet, and must find it free.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let age = now
+            .map_or(0, |now| now.as_micros())
+            .checked_sub(began.into());
+        if age.is_some_and(|age| age < YOUNG.as_micros()) {
+            return true;
+        }
+        let file = File::open(&self.recording.segments[usize::from(segment)]);
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
     /// Sleeps. Whether the book is still open.

@@ -1,8 +1,9 @@
 //! What the linter finds in a recording that is being looked at.
 //!
 //! It takes many times longer than reading, so it has a thread of its own, which begins when the
-//! recording has been read to its end and waits for more as that does. Not here: what is looked
-//! for (see `recording::lint`).
+//! recording has been read to its end and waits for more as that does. That a request has no answer
+//! is a finding once nobody writes the recording any more; until then the answer may come. Not here:
+//! what is looked for (see `recording::lint`).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,6 +31,8 @@ pub(super) struct Findings {
     /// How many, by the rule's id.
     counts: BTreeMap<&'static str, u64>,
     pub(super) total: usize,
+    /// Those that hold only as long as nothing comes after them; they are among `found`.
+    late: Vec<Finding>,
     /// Items that were looked at.
     pub(super) seen: usize,
 }
@@ -58,11 +61,20 @@ impl Findings {
         kept
     }
 
+    /// Takes one out again.
+    fn remove(&mut self, finding: &Finding) {
+        self.total -= 1;
+        *self.counts.entry(finding.rule.id).or_default() -= 1;
+        if let Some(of) = self.found.get_mut(&finding.n) {
+            of.retain(|known| known.rule != finding.rule);
+        }
+    }
+
     /// The rules that were broken, the worst first, each with how often.
     pub(super) fn rules(&self) -> Value {
         let mut rules: Vec<_> = RULES
             .iter()
-            .filter(|r| self.counts.contains_key(r.id))
+            .filter(|rule| self.counts.get(rule.id).is_some_and(|count| *count > 0))
             .collect();
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.weight));
         let rules = rules.into_iter().map(|rule| {
@@ -107,25 +119,22 @@ impl Inspector {
     }
 
     fn inspect(self) -> io::Result<()> {
-        let mut linter = Some(Linter::default());
-        let mut begun = false;
+        let mut linter = Linter::default();
+        let (mut begun, mut settled) = (false, false);
         let mut seen = 0;
         while let Some(book) = self.book.upgrade() {
-            let whole = {
+            let (whole, at_rest) = {
                 let progress = book.progress();
                 let now = progress.borrow();
-                now.bytes >= now.of && now.revision > 0
+                (now.bytes >= now.of && now.revision > 0, now.at_rest)
             };
             let block = if whole || begun {
                 book.block(seen)?
             } else {
                 None
             };
-            let Some(current) = &mut linter else {
-                return Ok(());
-            };
             if !begun && let Some(header) = &book.index().header {
-                current.begin(header);
+                linter.begin(header);
                 begun = block.is_some();
             }
             if let Some((items, block)) = block {
@@ -133,20 +142,17 @@ impl Inspector {
                 let mut found = Vec::new();
                 for item in &items {
                     if let Found::Event(event) = line(&part(&block, begin, item)) {
-                        found.extend_from_slice(current.see(&event));
+                        found.extend_from_slice(linter.see(&event));
                     }
                 }
                 seen += items.len();
-                book.found(&found, seen);
+                book.found(&found, Vec::new(), seen);
+                settled = false;
                 continue;
             }
-            let over = whole && book.index().ended;
-            if over && let Some(linter) = linter.take() {
-                let mut late = linter.end();
-                // The others are there already.
-                late.retain(|finding| finding.rule.id == "unanswered");
-                book.found(&late, seen);
-                return Ok(());
+            if at_rest && !settled {
+                book.found(&[], linter.rest(), seen);
+                settled = true;
             }
             drop(book);
             if self.stopped.recv_timeout(NAP) != Err(RecvTimeoutError::Timeout) {
@@ -158,14 +164,24 @@ impl Inspector {
 }
 
 impl super::index::Index {
-    /// Takes in what was found among the first `seen` items.
-    pub(super) fn find(&mut self, found: &[Finding], seen: usize) {
+    /// Takes in what was found among the first `seen` items, and what is so if they are all
+    /// (`late`), which stands for what was late before.
+    pub(super) fn find(&mut self, found: &[Finding], late: Vec<Finding>, seen: usize) {
         self.findings.seen = seen;
-        for finding in found {
+        for finding in std::mem::take(&mut self.findings.late) {
+            self.findings.remove(&finding);
+            self.revise(finding.n);
+        }
+        for finding in found.iter().chain(&late) {
             if self.findings.add(finding) {
-                let at = self.item_of(finding.n);
-                self.revised.push(u32::try_from(at).unwrap_or(u32::MAX));
+                self.revise(finding.n);
             }
         }
+        self.findings.late = late;
+    }
+
+    fn revise(&mut self, n: u64) {
+        let at = self.item_of(n);
+        self.revised.push(u32::try_from(at).unwrap_or(u32::MAX));
     }
 }

@@ -3,8 +3,6 @@
 //! It is shown one line after the other and keeps no bodies: about 40 bytes for each event.
 //! Not here: files and threads (see `book`).
 
-use std::collections::HashMap;
-
 use super::findings::Findings;
 use crate::recording::{
     Conversation, Entry, Event, Exchange, Found, Header, Message, MessageKind, What,
@@ -28,8 +26,6 @@ pub(super) struct Index {
     /// Items of which more became known after they were taken in, in the order in which it did.
     pub(super) revised: Vec<u32>,
     conversation: Conversation,
-    /// The requests that answers belong to, by number.
-    asked: HashMap<u64, u64>,
     /// Runs of chunks that may go on.
     open: Vec<OpenRun>,
 }
@@ -134,8 +130,12 @@ impl Index {
 
     /// The exchange that the event with number `n` asks for or answers.
     pub(super) fn exchange(&self, n: u64) -> Option<&Exchange> {
-        let asked = self.asked.get(&n).copied().unwrap_or(n);
-        self.conversation.exchange(asked)
+        self.conversation.exchange(n)
+    }
+
+    /// How long that took, in microseconds, when there is an answer.
+    pub(super) fn took(&self, n: u64) -> Option<u64> {
+        self.conversation.took(n)
     }
 
     /// The first item with number `n` or a later one.
@@ -225,7 +225,6 @@ impl Index {
         };
         let (asked, prompt) = (exchange.n, exchange.method == "session/prompt");
         if asked != event.n {
-            self.asked.insert(event.n, asked);
             let request = self.items.partition_point(|item| item.n < asked);
             self.revised.push(narrow(request));
             let open = self.turns.iter_mut().rev().find(|turn| turn.n == asked);

@@ -6,6 +6,18 @@
 //! it, [`mod@rows`] spells what the page asks for. What may be
 //! asked is in [`mod@routes`], who may ask in [`mod@door`]. The page is in `page/`, without a build
 //! step. Not here: the format (see `crate::recording`).
+//!
+//! # Why
+//!
+//! **The page starts nothing.** A replay runs a program of the user's choice. Were it started from a
+//! page, everything that can make the browser ask (an extension, a script that found a way in) could
+//! run programs; so the page gives the command line, and a person runs it. For the same reason an
+//! address is good for one run: what is left of it in a browser's history is worth nothing later.
+//!
+//! **The page has a filter, a linter and an unpacker of its own.** They are for files that are
+//! dropped onto it where there is no program to ask. The program's would take WebAssembly, a second
+//! target to build for and a policy that lets pages compile code. What the page finds is held against
+//! what the program finds, with the same vectors.
 
 mod book;
 mod door;

@@ -75,7 +75,7 @@ impl Viewer {
         range: Option<HeaderValue>,
     ) -> Result<Answer, Refused> {
         match path {
-            "" => return Ok(found("text/html; charset=utf-8", page::HTML)),
+            "" => return Ok(found("text/html; charset=utf-8", page::html())),
             "page.css" => return Ok(found("text/css; charset=utf-8", page::STYLE)),
             "page.js" => return Ok(found("text/javascript; charset=utf-8", page::SCRIPT)),
             "api/recordings" => {

@@ -13,8 +13,9 @@ use super::book::{Book, Progress};
 use super::findings::as_json;
 use super::index::{Class, Index, Item};
 use super::query::Query;
+use crate::recording::calendar;
 use crate::recording::filter::Filter;
-use crate::recording::write::{self, Stamp, calendar};
+use crate::recording::write::{self, Stamp};
 use crate::recording::{Body, Found, Header, What, line};
 
 /// Chunks of a run that are looked at for what it says.
@@ -26,13 +27,16 @@ const MOST: usize = 500;
 /// Bytes of a line beyond which its body is left out.
 const LONG: usize = 8 << 10;
 
-/// Parts of the timeline.
+/// Parts of the timeline, and turns up to which it shows each.
 const BUCKETS: usize = 240;
 
 /// How a recording stands: what the page shows around the rows.
 pub(super) fn state(name: &str, book: &Book, progress: &Progress) -> Value {
     let index = book.index();
     let [to_agent, to_client, errors, other] = index.buckets(BUCKETS);
+    let few = index.turns.len() <= BUCKETS;
+    let spans = index.turns.iter().filter(|_| few);
+    let spans = spans.map(|turn| json!([turn.t, turn.end.map(|end| end.t)]));
     json!({
         "name": name,
         "header": index.header.as_ref().map(header),
@@ -45,12 +49,15 @@ pub(super) fn state(name: &str, book: &Book, progress: &Progress) -> Value {
         "errors": index.errors,
         "damaged": index.damaged,
         "ended": index.ended,
+        "writing": progress.bytes >= progress.of && !progress.at_rest,
+        "path": book.path.to_string_lossy(),
         "lasted": index.lasted(),
         "lint": {
             "seen": index.findings.seen,
             "total": index.findings.total,
             "rules": index.findings.rules(),
         },
+        "spans": spans.collect::<Vec<_>>(),
         "buckets": {"agent": to_agent, "client": to_client, "error": errors, "other": other},
     })
 }
@@ -160,6 +167,9 @@ fn within<'a>(list: &'a [u32], index: &Index, query: &Query) -> &'a [u32] {
 /// What is known of a line besides what stands in it.
 fn told(at: u32, item: &Item, index: &Index) -> Value {
     let mut facts = json!({"i": at, "size": item.length});
+    if item.class == Class::Broken {
+        facts["t"] = item.t.into();
+    }
     if item.passed {
         facts["passed"] = true.into();
     }

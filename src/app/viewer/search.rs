@@ -167,13 +167,9 @@ impl Search {
 
 impl Known {
     fn of(item: &Item, index: &Index) -> Self {
-        let exchange = index.exchange(item.n);
         let found = index.findings.about(item.n).iter();
         Self {
-            took: exchange.and_then(|exchange| {
-                let answer = exchange.answer?.n;
-                (item.n == exchange.n || item.n == answer).then(|| exchange.took())?
-            }),
+            took: index.took(item.n),
             lint: found.map(|finding| finding.rule.id).collect(),
         }
     }

@@ -3,6 +3,7 @@
 //! The page names them by their place in a list, so no path comes from outside. Not here: what is
 //! in one (see `book`).
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ pub(super) struct Shelf {
 struct State {
     /// They only ever become more: a place in it is a name.
     recordings: Vec<Recording>,
+    /// The agents that their headers name, as far as they have one yet.
+    agents: HashMap<usize, String>,
     /// The one looked at last stands last.
     open: Vec<(usize, Arc<Book>)>,
 }
@@ -46,10 +49,12 @@ impl Shelf {
             open(path)?;
             vec![recording]
         };
-        let open = Vec::new();
         Ok(Self {
             folder: is_folder.then(|| path.to_owned()),
-            state: Mutex::new(State { recordings, open }),
+            state: Mutex::new(State {
+                recordings,
+                ..State::default()
+            }),
         })
     }
 
@@ -67,11 +72,18 @@ impl Shelf {
                 }
             }
         }
-        let list = state.recordings.iter().map(|recording| {
+        let State {
+            recordings, agents, ..
+        } = &mut *state;
+        let list = recordings.iter().enumerate().map(|(place, recording)| {
             let size = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
             let bytes: u64 = recording.segments.iter().map(size).sum();
-            let agent = agent(recording);
-            json!({"name": recording.name, "bytes": bytes, "agent": agent})
+            if !agents.contains_key(&place)
+                && let Some(agent) = agent(recording)
+            {
+                agents.insert(place, agent);
+            }
+            json!({"name": recording.name, "bytes": bytes, "agent": agents.get(&place)})
         });
         Ok(list.collect())
     }

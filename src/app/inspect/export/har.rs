@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Form, Said};
 use crate::recording::Header;
-use crate::recording::write::calendar;
+use crate::recording::calendar;
 use crate::wire::Side;
 
 #[derive(Default)]

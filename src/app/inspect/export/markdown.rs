@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Form, Said};
 use crate::app::inspect::fold::{Folding, Run};
 use crate::app::inspect::units::took;
-use crate::recording::write::calendar;
+use crate::recording::calendar;
 use crate::recording::{Event, Header, MessageKind, What, join, tree};
 use crate::wire::{Side, printable};
 

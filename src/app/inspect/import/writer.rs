@@ -24,7 +24,7 @@ struct Writer<'a> {
     stamp: Stamp,
     began: u64,
     /// By asker and id.
-    open: HashMap<(Side, String), Asked>,
+    open: HashMap<(Side, String), Vec<Asked>>,
     /// Frames that were handed over and not yet said to be.
     passed: Option<Passed>,
 }
@@ -151,7 +151,7 @@ impl Writer<'_> {
                         method: message.method.clone(),
                         session: message.session.clone(),
                     };
-                    self.open.insert(key(from), asked);
+                    self.open.entry(key(from)).or_default().push(asked);
                 }
             }
             Kind::Result | Kind::Error => {
@@ -161,7 +161,8 @@ impl Writer<'_> {
                 } else {
                     MessageKind::Result
                 });
-                if let Some(asked) = self.open.remove(&key(item.to)) {
+                let open = self.open.get_mut(&key(item.to));
+                if let Some(asked) = open.and_then(Vec::pop) {
                     message.answers = Some(asked.n);
                     message.method = asked.method;
                     message.session = message.session.or(asked.session);

@@ -10,12 +10,7 @@ class Detail {
     const turn = ++this.at;
     const fact = facts(row);
     const body = el("div", "body", el("p", "soft", "reading…"));
-    const head = this.head(fact);
-    for (const one of fact.lint) {
-      const only = button("id", one.id, () => this.narrow(`lint:${one.id}`), "Show all of these");
-      head.append(el("div", `finding ${one.weight}`, only, el("p", "", one.says, " ", line("", one.what, 400))));
-    }
-    this.box.replaceChildren(head, body);
+    this.box.replaceChildren(this.head(fact), body);
     this.box.hidden = false;
     this.box.scrollTop = 0;
     try {
@@ -24,6 +19,11 @@ class Detail {
     } catch (error) {
       if (turn === this.at) body.replaceChildren(el("p", "soft", `This cannot be read: ${error.message}`));
     }
+  }
+
+  /** Shows what is known of the row by now besides its body. */
+  renew(row) {
+    if (!this.box.hidden) this.box.firstElementChild.replaceWith(this.head(facts(row)));
   }
 
   hide() {
@@ -41,8 +41,8 @@ class Detail {
       : [];
     const words = [fact.n === null ? null : `event ${fact.n}`, clock(fact.t), ...way, size(fact.length ?? fact.size)];
     head.append(el("p", "soft", words.filter(Boolean).join(" · ")));
-    const facts = el("dl", "");
-    const put = (name, value) => value && facts.append(el("dt", "", name), el("dd", "", value));
+    const known = el("dl", "");
+    const put = (name, value) => value && known.append(el("dt", "", name), el("dd", "", value));
     if (fact.kind in KINDS) {
       put("method", fact.method ? this.only("method", fact.method, fact.method) : null);
       put("id", fact.id === undefined ? null : line("", JSON.stringify(fact.id), 60));
@@ -53,14 +53,17 @@ class Detail {
       put("redacted", fact.redacted.length ? line("", fact.redacted.map((one) => one || "all of it").join(", ")) : null);
     }
     put("made from", fact.of ? this.link(fact.of, `event ${fact.of}`) : null);
-    if (facts.children.length) head.append(facts);
+    if (known.children.length) head.append(known);
+    for (const one of fact.lint) {
+      const only = button("id", one.id, () => this.narrow(`lint:${one.id}`), "Show all of these");
+      head.append(el("div", `finding ${one.weight}`, only, el("p", "", one.says, " ", line("", one.what, 400))));
+    }
     return head;
   }
 
   /** A value that the sequence can be narrowed to. */
   only(field, value, words) {
-    const term = /^[^\s"\\():<>=*]+$/.test(value) ? value : JSON.stringify(value);
-    const made = button("only", "", () => this.narrow(`${field}:${term}`), `Filter: ${field}:…`);
+    const made = button("only", "", () => this.narrow(`${field}:${termOf(value)}`), `Filter: ${field}:…`);
     made.append(line("", words, 80));
     return made;
   }

@@ -15,7 +15,6 @@ function facts(row) {
     asked: row.asked,
     answered: row.answered,
     took: row.took,
-    short: row.short === true,
     lint: list(row.lint),
     ...(typeof row.says === "string" ? { say: row.says } : {}),
   }));
@@ -78,7 +77,8 @@ function message(base, line) {
   };
   if (kind === "malformed") return { ...made, title: "no message", say: bodyText(line), bad: true };
   const [title, say] = gist(kind, method, body);
-  return { ...made, title: title || made.title, say, bad: kind === "error" };
+  const update = method === "session/update" ? text(object(object(body.params).update).sessionUpdate) : "";
+  return { ...made, update, title: title || made.title, say, bad: kind === "error" };
 }
 
 /** A short title and what a message is about. */

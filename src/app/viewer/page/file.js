@@ -1,14 +1,47 @@
-// A recording that was dropped onto the page, read here: an index first, windows of it later.
-// What it answers is what the server answers.
+// Recordings that were dropped onto the page, read here: an index first, windows of it later.
+// What a recording answers is what the server answers.
 
 /** Bytes that are read at a time. */
 const BLOCK = 1 << 20;
 
+/** How often it is said how far a file was read, in milliseconds. */
+const OFTEN = 200;
+
+/** Turns up to which the timeline shows each. */
+const SPANS = 240;
+
+/** Chunks of a run that are looked at for what it says. */
+const CHUNKS = 24;
+
+/** The recordings that files hold, by name; the segments of one belong together. */
+function droppedOf(files) {
+  const named = new Map();
+  for (const file of Array.from(files).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const name = file.name.replace(/(?:\.\d{3})?\.acpr(?:\.zst)?$/, "");
+    named.set(name, [...(named.get(name) ?? []), file]);
+  }
+  return Array.from(named, ([name, files]) => ({ name, files, bytes: files.reduce((sum, file) => sum + file.size, 0) }));
+}
+
+/** A file as it was before it was packed, if it was. */
+async function plainOf(file) {
+  const head = new Uint8Array(await file.slice(0, 4).arrayBuffer());
+  if (head.length < 4 || !isPacked(head)) return file;
+  const parts = [];
+  for (const part of unpacked(new Uint8Array(await file.arrayBuffer()))) {
+    parts.push(part);
+    // The page stays awake.
+    await new Promise((done) => setTimeout(done));
+  }
+  return new Blob(parts);
+}
+
 class Dropped {
   live = false;
 
-  constructor(file) {
-    this.file = file;
+  constructor({ name, files }) {
+    Object.assign(this, { name, files });
+    this.file = new Blob();
     this.items = [];
     this.folded = [];
     this.turnList = [];
@@ -21,12 +54,17 @@ class Dropped {
     this.bytes = 0;
     this.revision = 0;
     this.sieves = new Map();
+    this.linter = new Linter();
+    this.found = new Map();
+    this.rules = new Map();
   }
 
   /** Reads all of it; `progress` is told now and then. */
   async read(progress) {
+    const parts = await Promise.all(this.files.map(plainOf));
+    this.file = parts.length === 1 ? parts[0] : new Blob(parts);
     let rest = new Uint8Array(0);
-    let told = performance.now();
+    let again = performance.now() + OFTEN;
     for (let at = 0; at < this.file.size && !this.closed; at += BLOCK) {
       const block = new Uint8Array(await this.file.slice(at, at + BLOCK).arrayBuffer());
       const bytes = new Uint8Array(rest.length + block.length);
@@ -38,12 +76,15 @@ class Dropped {
       }
       rest = bytes.slice(from);
       this.bytes = at + block.length;
-      if (performance.now() - told > 200) {
-        told = performance.now();
+      if (performance.now() > again) {
+        const begun = performance.now();
         this.revision++;
-        progress();
+        await progress();
+        // Of a large recording it takes a while to say how it stands: reading goes first.
+        again = performance.now() + Math.max(OFTEN, 10 * (performance.now() - begun));
       }
     }
+    this.linter.unanswered().forEach((finding) => this.find(finding));
     this.revision++;
     progress();
   }
@@ -63,8 +104,16 @@ class Dropped {
     } else {
       item.t = Math.max(item.t, Math.round(line.t * 1e6));
       this.learn(i, item, line);
+      this.linter.see(line, { n: item.n, t: item.t }).forEach((finding) => this.find(finding));
     }
     if (item.kind !== "passed" && item.run > 0) this.folded.push(i);
+  }
+
+  find(finding) {
+    const { id, weight, says } = finding;
+    if (!this.rules.has(id)) this.rules.set(id, { id, weight, says, count: 0 });
+    this.rules.get(id).count++;
+    this.found.set(finding.n, [...(this.found.get(finding.n) ?? []), finding]);
   }
 
   learn(i, item, line) {
@@ -85,7 +134,7 @@ class Dropped {
     item.to = to;
     item.kind = line.is === "error" ? "error" : to;
     this.counts.errors += line.is === "error" ? 1 : 0;
-    const edge = text(line.h) + to;
+    const edge = (item.edge = text(line.h) + to);
     const kind = line.me === "session/update" ? text(object(object(object(line.m).params).update).sessionUpdate) : "";
     const run = kind.endsWith("_chunk") ? this.runs.find((one) => one.edge === edge && one.kind === kind && one.session === line.s) : null;
     if (run) {
@@ -124,6 +173,9 @@ class Dropped {
     for (const item of this.items) {
       if (item.kind !== "passed") (buckets[item.kind] ?? buckets.other)[Math.floor((item.t * 240) / (lasted + 1))]++;
     }
+    const worst = ["error", "warning", "hint"];
+    const byWeight = Array.from(this.rules.values()).sort((a, b) => worst.indexOf(a.weight) - worst.indexOf(b.weight));
+    const total = byWeight.reduce((sum, rule) => sum + rule.count, 0);
     const header = this.header && {
       began: new Date(this.header.began * 1000).toISOString().slice(0, 19) + "Z",
       by: this.header.by,
@@ -132,8 +184,10 @@ class Dropped {
       redaction: object(this.header.redact).mode,
     };
     return {
-      name: this.file.name, header, buckets, lasted, revision: this.revision, bytes: this.bytes, of: this.file.size,
-      events: this.items.length, turns: this.turnList.length, ended: this.ended === true, ...this.counts,
+      name: this.name, path: this.files[0].name, header, buckets, lasted, revision: this.revision, bytes: this.bytes, of: this.file.size,
+      events: this.items.length, turns: this.turnList.length, ended: this.ended === true, writing: false, ...this.counts,
+      lint: { seen: this.items.length, total, rules: byWeight.map((rule) => ({ ...rule })) },
+      spans: this.turnList.length > SPANS ? [] : this.turnList.map((turn) => [turn.t, turn.end?.t ?? null]),
     };
   }
 
@@ -160,8 +214,18 @@ class Dropped {
       row.took = (ask.n === item.n ? ask.answer?.t : item.t) - ask.t;
       if (Number.isNaN(row.took)) row.took = null;
     }
+    row.lint = item.kind === "damaged" ? [] : this.found.get(item.n);
+    if (row.run > 1) row.says = await this.says(i, item);
     const line = item.kind === "damaged" ? null : parseLine(new Uint8Array(await this.bytesOf(item).arrayBuffer()), true);
     return line ? { ...row, line } : { ...row, fault: "the line is not what was written: it was changed or damaged" };
+  }
+
+  /** The beginning of what a run of chunks says. */
+  async says(i, head) {
+    const run = this.items.slice(i + 1, i + 4 * CHUNKS).filter((item) => item.run === 0 && item.edge === head.edge);
+    const chunks = [head, ...run].slice(0, Math.min(CHUNKS, head.run));
+    const lines = await Promise.all(chunks.map((item) => this.bytesOf(item).text()));
+    return lines.map((spelled) => text(object(updateOf({ line: JSON.parse(spelled) }).content).text)).join("");
   }
 
   /** What a filter lets through. */
@@ -183,7 +247,7 @@ class Dropped {
         if (item.kind === "damaged" || (item.kind === "passed" && !all)) continue;
         const bytes = block.subarray(item.at - first.at, item.at - first.at + item.length);
         const line = parseLine(bytes, true);
-        if (line && filter.matches(line, decoder.decode(bytes), { took: this.took(item), lint: [] })) found.push(i);
+        if (line && filter.matches(line, decoder.decode(bytes), { took: this.took(item), lint: (this.found.get(item.n) ?? []).map((one) => one.id) })) found.push(i);
       }
     }
     this.sieves.clear();
@@ -197,8 +261,9 @@ class Dropped {
     return ask?.answer && (item.n === ask.n || item.n === ask.answer.n) ? ask.answer.t - ask.t : null;
   }
 
-  async findings() {
-    return { findings: [] };
+  async findings(id, from, count) {
+    const all = Array.from(this.found.values()).flat().sort((a, b) => a.n - b.n);
+    return { findings: all.filter((one) => one.id === id).slice(from, from + count) };
   }
 
   async turns(from) {

@@ -3,6 +3,9 @@
 /** Findings of a rule that are listed before somebody asks for more. */
 const LISTED = 8;
 
+/** What is not looked for where no program is asked. */
+const BUT_FOR = "This page does not know the schema: acp-relay inspect lint holds members and types against it.";
+
 class Findings {
   /** `jump(n)` goes to an event, `narrow(term)` filters the sequence. */
   constructor(box, source, jump, narrow) {
@@ -17,6 +20,9 @@ class Findings {
   }
 
   async show(lint) {
+    const counts = new Map(list(lint?.rules).map((rule) => [rule.id, rule.count]));
+    // What held only until more came is made anew.
+    for (const [id, known] of this.groups) if (!(counts.get(id) >= known.count)) this.groups.delete(id);
     for (const rule of list(lint?.rules)) {
       const known = this.groups.get(rule.id);
       if (known?.count === rule.count) continue;
@@ -30,11 +36,12 @@ class Findings {
     }
     // The worst stands first, also when it came last.
     this.box.replaceChildren(...list(lint?.rules).map((rule) => this.groups.get(rule.id).box));
+    if (lint?.total && !this.source.live) this.box.append(el("p", "rest", BUT_FOR));
   }
 
   head(rule) {
     const only = button("tool", "show all", () => this.narrow(`lint:${rule.id}`), `Filter: lint:${rule.id}`);
-    return el("header", "", el("span", `weight ${rule.weight}`, rule.weight), el("b", "", rule.id), el("span", "times"), el("p", "", rule.says), only);
+    return el("header", "", el("span", `weight ${rule.weight}`, rule.weight), el("b", "", rule.id), el("span", "times"), el("p", "", ...rule.says.split("`").map((part, at) => (at % 2 ? el("code", "", part) : part))), only);
   }
 
   async more(id, group) {

@@ -171,6 +171,8 @@ function printed(text, paths = []) {
     for (const { depth, pieces, path, whole } of all.slice(from, from + LINES)) {
       const row = el("div", differs(path, whole) ? "jl differs" : "jl");
       row.style.setProperty("--depth", depth);
+      row.dataset.depth = depth;
+      if (!whole && depth > 0 && /[[{]$/.test(pieces[pieces.length - 1][1])) row.append(foldable(row, depth));
       for (const [name, piece] of pieces) row.append(tokenOf(name, piece));
       part.append(row);
     }
@@ -189,12 +191,37 @@ function printed(text, paths = []) {
 }
 
 function tokenOf(name, piece) {
-  const token = el("bdi", "j-" + name, ...shown(piece.slice(0, LONG), false));
+  const token = el("bdi", "j-" + name, ...spelt(name, piece.slice(0, LONG)));
   if (piece.length > LONG) {
     const rest = button("more", `… ${size(piece.length - LONG)} more`, () => {
-      rest.replaceWith(...shown(piece.slice(LONG), false));
+      rest.replaceWith(...spelt(name, piece.slice(LONG)));
     });
     token.append(rest);
   }
   return token;
+}
+
+/** A piece as it is spelled; the line breaks in a string break the line, too. */
+function spelt(name, piece) {
+  if (name !== "string" || !piece.includes("\\n")) return shown(piece, false);
+  const parts = piece.split(/(?<=(?<!\\)(?:\\\\)*\\n)(?!"$)/);
+  return parts.flatMap((part, at) => (at ? [el("br"), ...shown(part, false)] : shown(part, false)));
+}
+
+/** Has what a line opens closed, and opened again. */
+function foldable(row, depth) {
+  const toggle = button("toggle", "", () => {
+    const closes = toggle.getAttribute("aria-expanded") === "true";
+    toggle.setAttribute("aria-expanded", String(!closes));
+    row.classList.toggle("closed", closes);
+    for (let next = row.nextElementSibling; next && Number(next.dataset.depth) > depth; next = next.nextElementSibling) {
+      next.hidden = closes;
+      // What was closed within it opens with it.
+      next.classList.remove("closed");
+      next.querySelector(".toggle")?.setAttribute("aria-expanded", "true");
+    }
+  }, "Fold");
+  toggle.setAttribute("aria-expanded", "true");
+  toggle.ariaLabel = "Fold";
+  return toggle;
 }

@@ -43,10 +43,6 @@ class List {
     return bar > 0 ? this.tallest / bar : 1;
   }
 
-  get atEnd() {
-    return this.top >= this.tallest - this.height;
-  }
-
   /** All is other than before. */
   reset() {
     this.generation++;
@@ -61,6 +57,17 @@ class List {
     this.windows.delete(Math.floor(Math.max(0, Math.min(this.total, total) - 1) / WINDOW));
     this.total = total;
     this.layOut();
+  }
+
+  /** The rows that are kept. */
+  *known() {
+    for (const rows of this.windows.values()) if (!(rows instanceof Promise)) yield* rows;
+  }
+
+  /** Rows look other than before. */
+  redraw() {
+    for (const row of this.known()) row.element = row.spelled = undefined;
+    this.draw();
   }
 
   /** What is known of rows may have changed (an answer came, a run got longer). */
@@ -113,7 +120,8 @@ class List {
   /** A row, as soon as it is there. */
   async rowAt(place) {
     if (place < 0 || place >= this.total) return undefined;
-    await this.load(Math.floor(place / WINDOW));
+    // One that is being read again is as good; whoever holds it hears of it in `mark`.
+    if (!this.row(place)) await this.load(Math.floor(place / WINDOW));
     return this.row(place);
   }
 

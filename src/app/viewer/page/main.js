@@ -1,26 +1,19 @@
-// The page as a whole: what is looked at, what is selected, the keys.
+// The page as a whole: what is looked at, what is selected, and how the parts go together.
 
 const view = { source: null, state: null, selected: null, q: "", all: false, tab: "sequence" };
 const TABS = ["sequence", "turns", "findings"];
-const KEYS = [
-  ["j  k", "next and previous event"], ["g  G", "first and last"], ["Enter", "open the event"], ["Esc", "close, clear"],
-  ["/", "filter"], ["p", "the request or answer that belongs to it"], ["t", "sequence, turns, findings"], ["n  N", "next and previous finding"],
-  ["c", "fold runs of chunks"], ["f", "follow what is being recorded"], ["d", "dark or light"], ["?", "these keys"],
-];
-const WORDS = [
-  ["permission", "a word, or \"some words\", anywhere in the message"], ["method:session/*", "of that method, answers too"],
-  ["kind:error", "request, notification, answer, stderr, mark …"], ["from:agent", "who said it"],
-  ["session:0199", "of the session that begins so"], ["update:tool_call*", "the kind of a session/update"],
-  ["dur>2s  t<1m  size>10k", "how long, when, how large"], ["lint:*  rule:goose/*", "where the linter found something, or a rule changed it"],
-  ["not  or  ( )", "join them"],
-];
+const BOXES = { sequence: "list", turns: "turns", findings: "lint" };
+
+/** How long the page waits before it asks a viewer again that did not answer. */
+const AGAIN = 1000;
 
 const rows = new List($("list"), async (from, count) => {
   const answer = await view.source.rows({ ...asked(), from, count });
   listed(answer);
   return answer.rows;
-}, sequenceRow);
+}, (row) => sequenceRow(row, view.state?.writing));
 const timeline = new Timeline($("bars"), (at) => (at === undefined ? restart() : goTo(at)));
+const hints = new Hints($("filter"), $("hints"), seen, () => filterSoon());
 
 /** What narrows the list. */
 function asked() {
@@ -28,18 +21,41 @@ function asked() {
   return { q: view.q, all: view.all ? "1" : "", t0, t1 };
 }
 
+/** The values of a field of the filter that the page has come across. */
+function seen(field) {
+  if (field === "lint") return list(view.state?.lint?.rules).map((rule) => rule.id);
+  const found = new Set();
+  for (const row of rows.known()) {
+    const fact = facts(row);
+    const own = { method: fact.method, session: fact.session, rule: fact.rules, update: fact.update, note: fact.kind === "note" ? fact.title : "" }[field];
+    for (const value of [own ?? []].flat()) if (value) found.add(value);
+  }
+  return Array.from(found).sort();
+}
+
 rows.mark = (row, element) => {
   const fact = facts(row);
   const selected = view.selected && facts(view.selected);
-  const pair = selected?.asked && selected.asked === fact.asked && selected.i !== fact.i;
-  element.classList.toggle("selected", selected?.i === fact.i);
-  element.classList.toggle("pair", Boolean(pair));
-  element.classList.toggle("found", fact.lint.length > 0);
-  element.setAttribute("aria-selected", String(selected?.i === fact.i));
+  const isIt = selected?.i === fact.i;
+  const inPair = selected?.asked && selected.answered;
+  element.classList.toggle("selected", isIt);
+  element.classList.toggle("pair", Boolean(selected?.asked && selected.asked === fact.asked && !isIt));
+  element.classList.toggle("spans", Boolean(inPair && fact.n >= selected.asked && fact.n <= selected.answered));
+  element.classList.toggle("asks", Boolean(inPair && fact.n === selected.asked));
+  element.classList.toggle("answers", Boolean(inPair && fact.n === selected.answered));
+  element.setAttribute("aria-selected", String(isIt));
+  if (isIt && view.selected.spelled !== row.spelled) {
+    // More is known of it now.
+    view.selected = row;
+    view.detail.renew(row);
+  }
 };
 rows.drawn = (first, last) => {
   const [top, end] = [rows.row(Math.min(first + 4, rows.total - 1)), rows.row(Math.max(0, last - 5))];
   if (top && end) timeline.see(facts(top).t, facts(end).t);
+  const selected = view.selected && $(`row-${facts(view.selected).i}`);
+  if (selected) $("list").setAttribute("aria-activedescendant", selected.id);
+  else $("list").removeAttribute("aria-activedescendant");
 };
 
 /** Takes in how many rows there are. A filter that has not seen all is asked again. */
@@ -50,14 +66,22 @@ function listed(answer) {
   $("count").textContent = view.q || timeline.range
     ? `${grouped(answer.total)} of ${grouped(answer.events)} events${sifting ? `, ${Math.floor((answer.seen * 100) / answer.events)} % searched` : ""}`
     : many(answer.events, "event");
-  const nothing = answer.total === 0 && !sifting && answer.events > 0;
-  $("empty").hidden = !nothing || view.tab !== "sequence";
-  if (nothing) $("empty").textContent = "Nothing here goes with this filter. Esc clears it.";
+  if (view.tab === "sequence") {
+    const nothing = answer.total === 0 && !sifting;
+    const why = answer.events > 0 ? "Nothing here goes with this filter. Esc clears it." : view.state?.writing ? "Nothing was said yet." : "There is nothing in this recording.";
+    empty(nothing && (answer.events > 0 || view.state?.of) ? why : null);
+  }
   if (view.following && answer.total !== before) rows.go(Infinity);
   if (sifting) {
     clearTimeout(view.again);
-    view.again = setTimeout(count, 30);
+    view.again = setTimeout(() => count().catch(() => {}), 30);
   }
+}
+
+/** Says why there is nothing to be seen; nothing when there is something. */
+function empty(why) {
+  $("empty").hidden = !why;
+  $("empty").textContent = why ?? "";
 }
 
 /** Asks how many rows there are now. */
@@ -69,11 +93,15 @@ async function count() {
 
 function restart() {
   rows.total = 0;
+  view.place = undefined;
   rows.reset();
-  count().catch(trouble);
+  remember();
+  // With the first rows comes how many there are.
+  rows.load(0);
 }
 
 async function goTo(time) {
+  if (view.tab !== "sequence") tab("sequence");
   const { t0, ...rest } = asked();
   const before = await view.source.rows({ ...rest, t1: Math.max(0, time - 1), count: 0 });
   rows.go(before.total * rows.height - 60);
@@ -82,58 +110,61 @@ async function goTo(time) {
 /** Looks at a recording, from now on. */
 async function look(source) {
   view.source?.close();
-  view.source = source;
-  view.selected = null;
-  view.live = false;
+  Object.assign(view, { source, state: null, selected: null });
   view.turns = new Turns($("turns"), source, (i) => openItem(i));
   view.detail = new Detail($("detail"), source, jump, narrow);
-  view.detail.hide();
   view.findings = new Findings($("lint"), source, jump, narrow);
-  $("turns").replaceChildren();
+  document.body.classList.remove("open");
+  view.detail.hide();
   timeline.range = null;
   restart();
-  let state = await source.state();
-  for (;;) {
-    if (view.source !== source) return;
-    tell(state);
-    if (!source.live) return;
+  await follows(source);
+}
+
+/** Shows how it stands, now and whenever that changes, as long as it is looked at. */
+async function follows(source) {
+  for (let state; view.source === source; ) {
     try {
-      await Promise.all([count(), view.tab === "turns" && view.turns.update(), view.tab === "findings" && lint()]);
-      rows.refresh();
-      await new Promise((done) => setTimeout(done, 120));
-      const { revision, bytes, of } = state;
-      while (view.source === source && state.revision === revision) state = await source.state(revision);
-      if (bytes >= of && state.bytes > bytes) grew();
+      state = await source.state(state?.revision);
+      if (view.source !== source) return;
+      trouble(null);
+      await showAll(state);
+      await pause(120);
     } catch (error) {
-      if (view.source === source) trouble(error);
-      return;
+      if (view.source !== source) return;
+      trouble(error);
+      if (error.status) return;
+      state = undefined;
+      await pause(AGAIN);
     }
+    if (!source.live) return;
   }
 }
 
-/** It has become longer: it is live, until nothing has come for a while. */
-function grew() {
-  view.live = true;
-  clearTimeout(view.still);
-  view.still = setTimeout(() => {
-    view.live = false;
-    $("top").classList.remove("live");
-  }, 10000);
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** Has everything show what there is now. */
+async function showAll(state) {
+  const { writing } = view.state ?? {};
+  view.state = state;
+  tell(state);
+  if (writing !== state.writing) rows.redraw();
+  await Promise.all([count(), view.tab === "turns" && showTurns(), view.tab === "findings" && showFindings()]);
+  rows.refresh();
 }
 
 /** Says how the recording stands. */
 function tell(state) {
-  view.state = state;
   const { header, lint } = state;
   $("found").hidden = !lint?.total;
   $("found").textContent = grouped(lint?.total ?? 0);
   $("found").className = text(list(lint?.rules)[0]?.weight);
-  document.title = `${state.name} · acp-relay`;
+  document.title = `${state.name} · acp-relay`.replace(UNSEEN_ALL, "·");
   const about = $("about");
   about.replaceChildren(line("name", state.name, 60));
   if (header) {
-    const peer = (one) => (one.dialect && one.dialect !== "canonical" ? `${one.name} (${one.dialect})` : one.name);
-    about.append(line("peers", `${peer(header.client)} ⇄ ${peer(header.agent)}`, 120), line("began", text(header.began).replace("T", " "), 30));
+    const peer = (one) => [line("peer", one.name, 80), one.dialect && one.dialect !== "canonical" ? line("dialect", one.dialect, 40) : null].filter(Boolean);
+    about.append(el("span", "peers", ...peer(header.client), " ⇄ ", ...peer(header.agent)), line("began", text(header.began).replace("T", " "), 30));
   }
   const done = state.bytes >= state.of;
   const errors = button("bad", many(state.errors, "error"), () => narrow("kind:error"), "Show them");
@@ -141,12 +172,12 @@ function tell(state) {
   const words = [
     took(state.lasted), size(state.of), many(state.turns, "turn"),
     state.errors ? errors : null, state.damaged ? many(state.damaged, "damaged line") : null,
-    done ? (state.ended ? null : "not ended") : `reading, ${Math.floor((state.bytes * 100) / state.of)} %`,
+    !done ? `reading, ${Math.floor((state.bytes * 100) / state.of)} %` : state.writing || state.ended ? null : "broke off",
     linting && lint.seen ? `linting, ${Math.floor((lint.seen * 100) / state.events)} %` : null,
     state.trouble ? `cannot be read further: ${state.trouble}` : null,
   ];
-  $("state").replaceChildren(...words.filter(Boolean).map((word) => word instanceof Node ? word : line(/damaged|cannot/.test(word) ? "bad" : "", word, 200)));
-  $("top").classList.toggle("live", Boolean(view.live && !state.ended && done));
+  $("state").replaceChildren(...words.filter(Boolean).map((word) => word instanceof Node ? word : line(/damaged|cannot|broke/.test(word) ? "bad" : "", word, 200)));
+  $("top").classList.toggle("live", Boolean(state.writing));
   timeline.show(state);
 }
 
@@ -155,23 +186,28 @@ function filtered() {
   const fault = $("fault");
   const asked = $("filter").value;
   try {
-    const filter = new Filter(asked);
+    new Filter(asked);
     fault.hidden = true;
-    if (filter.fields.has("lint") && !view.source.live) {
-      fault.replaceChildren("This page does not lint by itself: look at the file with acp-relay inspect open.");
-      fault.hidden = false;
-    }
   } catch (error) {
     if (!(error instanceof FilterFault)) throw error;
     const { from, to } = error;
     const marked = el("mark", "", ...shown(asked.slice(from, Math.max(to, from + 1)) || " ", false));
     fault.replaceChildren(el("code", "", ...shown(asked.slice(0, from), false), marked, ...shown(asked.slice(Math.max(to, from + 1)), false)), error.message);
-    fault.hidden = false;
+    // Half a word is no fault yet.
+    fault.hidden = hints.open && to >= asked.trimEnd().length;
     return;
   }
   if (view.q === asked.trim()) return;
   view.q = asked.trim();
+  // It is the sequence that is filtered.
+  if (view.tab !== "sequence") tab("sequence");
   restart();
+}
+
+/** Reads the filter once nobody types. */
+function filterSoon() {
+  clearTimeout(view.typed);
+  view.typed = setTimeout(() => view.source && filtered(), 150);
 }
 
 /** Shows only what goes with a filter. */
@@ -181,50 +217,77 @@ function narrow(filter) {
   filtered();
 }
 
-/** Shows what the linter has found. */
-async function lint() {
-  const { lint, events } = view.state;
-  await view.findings.update(lint);
-  const none = !lint?.total;
-  const busy = lint && lint.seen < events;
-  if (view.tab !== "findings") return;
-  $("empty").hidden = !none;
-  $("empty").textContent = !lint ? "This page does not lint by itself: look at the file with acp-relay inspect open."
-    : busy ? "Nothing so far." : "The linter has found nothing.";
+async function showTurns() {
+  await view.turns.update(view.state?.writing);
+  if (view.tab === "turns") empty(view.turns.known.length ? null : "There is no prompt in this recording.");
 }
 
+async function showFindings() {
+  const { lint, events } = view.state;
+  await view.findings.update(lint);
+  if (view.tab !== "findings") return;
+  empty(lint.total ? null : lint.seen < events ? "Nothing so far." : `The linter has found nothing. ${view.source.live ? "" : BUT_FOR}`);
+}
+
+/** Says why nothing new comes; nothing when all is well. */
 function trouble(error) {
-  if (error.name === "AbortError") return;
+  if (error?.name === "AbortError") return;
+  const gone = $("gone") ?? el("p", "");
+  gone.id = "gone";
+  gone.role = "alert";
+  $("top").classList.toggle("gone", Boolean(error));
+  if (!error) return gone.remove();
   $("top").classList.remove("live");
-  $("state").replaceChildren(line("bad", `the viewer is gone: ${error.message}`, 200));
+  const why = !view.source?.live ? error.message
+    : !error.status ? "acp-relay does not answer. This page tries again."
+    : /cannot be read/.test(error.message) ? error.message
+    : "The run of acp-relay that this address belongs to has ended. A new one has a new address, which it says when it starts.";
+  const words = [...shown(why, false)];
+  if (gone.textContent !== gone.said || gone.said !== why) gone.replaceChildren(...words);
+  gone.said = why;
+  if (!gone.isConnected) $("fault").after(gone);
 }
 
 /** Selects the row at a place of the list. */
 async function select(place, open) {
-  const row = await rows.rowAt(Math.max(0, Math.min(place, rows.total - 1)));
+  place = Math.max(0, Math.min(place, rows.total - 1));
+  const row = await rows.rowAt(place);
   if (!row) return;
-  view.place = Math.max(0, Math.min(place, rows.total - 1));
+  view.place = place;
   view.selected = row;
   if (place < rows.total - 1) follow(false);
-  rows.reveal(view.place);
+  rows.reveal(place);
   if (open || !$("detail").hidden) show(row);
+  else remember();
 }
 
 function show(row) {
   document.body.classList.add("open");
-  view.detail.show(row).then(() => rows.layOut());
+  const shows = view.detail.show(row);
+  remember();
+  shows.then(() => rows.layOut());
 }
 
 function unselect() {
   document.body.classList.remove("open");
   view.detail.hide();
+  remember();
   focusView();
+}
+
+/** Selects the next row, or the one before; without any, the first in sight. */
+async function walk(by) {
+  if (!view.selected) return select(Math.ceil(rows.top / rows.height));
+  // Where it is in the list, if that is another than it was selected in.
+  view.place ??= (await view.source.rows({ ...asked(), n: facts(view.selected).n, count: 0 })).place;
+  return select(view.place + by);
 }
 
 /** Goes to the event with number `n`, wherever it is. */
 async function jump(n) {
   if (view.tab !== "sequence") tab("sequence");
   let answer = await view.source.rows({ ...asked(), n, count: 0 });
+  listed(answer);
   let there = answer.total > answer.place && (await rows.rowAt(answer.place));
   if (!there || facts(there).n !== n) {
     // It is filtered away, or folded: without a filter it is there.
@@ -249,38 +312,32 @@ async function openItem(i) {
   const answer = await view.source.rows({ all: "1", i0: i, i1: i });
   if (!answer.rows.length) return;
   view.selected = answer.rows[0];
-  show(answer.rows[0]);
+  view.place = undefined;
+  show(view.selected);
 }
 
 function tab(name) {
   view.tab = name;
-  for (const one of TABS) $(`tab-${one}`).setAttribute("aria-selected", String(one === name));
-  $("list").hidden = $("lanes").hidden = name !== "sequence";
-  $("turns").hidden = name !== "turns";
-  $("lint").hidden = name !== "findings";
-  $("empty").hidden = true;
-  if (name === "turns") {
-    view.turns?.update().then(() => {
-      const none = view.turns.known.length === 0;
-      $("empty").hidden = !none || view.tab !== "turns";
-      if (none) $("empty").textContent = "There is no prompt in this recording.";
-    }).catch(trouble);
-  } else if (name === "findings") {
-    if (view.state) lint().catch(trouble);
-  } else {
-    rows.layOut();
-    count().catch(trouble);
+  for (const one of TABS) {
+    $(`tab-${one}`).setAttribute("aria-selected", String(one === name));
+    $(`tab-${one}`).tabIndex = one === name ? 0 : -1;
+    $(BOXES[one]).hidden = one !== name;
   }
-  focusView();
+  $("left").setAttribute("aria-labelledby", `tab-${name}`);
+  $("lanes").hidden = name !== "sequence";
+  empty(null);
+  remember();
+  if (name === "sequence") rows.layOut();
+  const update = { sequence: count, turns: showTurns, findings: () => view.state && showFindings() }[name];
+  Promise.resolve(view.source && update()).catch(trouble);
 }
 
 function focusView() {
-  $({ sequence: "list", turns: "turns", findings: "lint" }[view.tab]).focus();
+  $(BOXES[view.tab]).focus();
 }
 
 /** Goes to the next event that something was found at, or the one before. */
 async function finding(by) {
-  if (!view.source.live) return;
   const at = view.selected ? facts(view.selected).i : by > 0 ? -1 : Infinity;
   const asked = { q: "lint:*", all: "1" };
   // Where the selected event stands among them, had it a finding.
@@ -310,137 +367,15 @@ function theme() {
   timeline.draw();
 }
 
-function help() {
-  const box = $("help");
-  const table = (name, list) => {
-    const made = el("dl", "", el("h2", "", name));
-    for (const [key, words] of list) made.append(el("div", "", el("dt", "", ...key.split("  ").map((one) => el("kbd", "", one))), el("dd", "", words)));
-    return made;
-  };
-  box.replaceChildren(button("tool", "close", () => box.close()), table("Keys", KEYS), table("Filter", WORDS));
-  box.showModal();
+/** Puts where somebody is into the address, so that loading it again leads there. */
+function remember() {
+  if (!view.source?.live) return;
+  const parts = { recording: view.source.name, view: view.tab === "sequence" ? "" : view.tab, q: view.q, n: view.selected && !$("detail").hidden ? facts(view.selected).n : "" };
+  const said = new URLSearchParams(Object.entries(parts).filter(([, value]) => value));
+  history.replaceState(null, "", `#${said}`);
 }
 
-/** What Esc takes away: one thing at a time. */
-function less() {
-  if (!$("detail").hidden) unselect();
-  else if (timeline.range) timeline.clear();
-  else if ($("filter").value) narrow("");
-  else if (view.selected) {
-    view.selected = null;
-    rows.draw();
-  }
-  focusView();
-}
-
-const DOES = {
-  j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
-  g: () => select(0), G: () => select(rows.total - 1), Home: () => select(0), End: () => select(rows.total - 1),
-  PageDown: () => step(Math.floor($("list").clientHeight / rows.height)), PageUp: () => step(-Math.floor($("list").clientHeight / rows.height)),
-  Enter: () => view.selected && show(view.selected),
-  Escape: less, "/": () => $("filter").select(), "?": help, d: theme, c: () => fold(view.all), f: () => follow(!view.following),
-  t: () => tab(TABS[(TABS.indexOf(view.tab) + 1) % TABS.length]), n: () => finding(1), N: () => finding(-1),
-  p: () => {
-    const fact = view.selected && facts(view.selected);
-    const other = fact && (fact.kind === "request" ? fact.answered : fact.asked);
-    if (other) jump(other);
-  },
-};
-
-/** To the next event, or the next turn. */
-function step(by) {
-  if (view.tab !== "sequence") return void $(view.tab === "turns" ? "turns" : "lint").scrollBy(0, by * 120);
-  return select(view.selected ? view.place + by : Math.ceil(rows.top / rows.height));
-}
-
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
-  const typing = event.target === $("filter");
-  if (typing && event.key !== "Escape" && event.key !== "Enter") return;
-  if (typing && event.key === "Enter") return void focusView();
-  if (event.key === "Enter" && event.target.closest("button, select, .part, summary")) return;
-  const act = Object.hasOwn(DOES, event.key) ? DOES[event.key] : null;
-  if (!act || !view.source) return;
-  event.preventDefault();
-  Promise.resolve(act()).catch(trouble);
-});
-document.addEventListener("unselect", unselect);
-$("list").addEventListener("click", (event) => {
-  const row = event.target.closest(".row");
-  if (!row?.dataset.i) return;
-  const first = Math.max(0, Math.floor(rows.top / rows.height) - 4);
-  select(first + Array.prototype.indexOf.call(rows.rows.children, row), true);
-});
-$("list").addEventListener("wheel", (event) => event.deltaY < 0 && follow(false), { passive: true });
-$("filter").addEventListener("input", () => {
-  clearTimeout(view.typed);
-  view.typed = setTimeout(() => view.source && filtered(), 150);
-});
-for (const name of TABS) $(`tab-${name}`).addEventListener("click", () => tab(name));
-$("fold").addEventListener("click", () => fold(view.all));
-$("follow").addEventListener("click", () => follow(!view.following));
-$("theme").addEventListener("click", theme);
-$("ask").addEventListener("click", help);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => timeline.draw());
-
-/** Looks at a file of this machine, which nobody else gets to see. */
-async function lookAt(file) {
-  if (!file) return;
-  if (file.name.endsWith(".zst")) return void welcome("This recording is packed. Unpack it with zstd, or look at it with acp-relay inspect open.");
-  $("welcome")?.remove();
-  $("recordings").hidden = true;
-  const source = new Dropped(file);
-  await look(source);
-  await source.read(async () => {
-    if (view.source !== source) return;
-    tell(await source.state());
-    await count();
-    rows.refresh();
-    if (view.tab === "turns") await view.turns.update();
-  });
-}
-let depth = 0;
-addEventListener("dragenter", () => ($("drop").hidden = ++depth === 0));
-addEventListener("dragleave", () => ($("drop").hidden = --depth <= 0));
-addEventListener("dragover", (event) => event.preventDefault());
-addEventListener("drop", (event) => {
-  event.preventDefault();
-  depth = 0;
-  $("drop").hidden = true;
-  lookAt(event.dataTransfer.files[0]).catch(trouble);
-});
-$("pick").addEventListener("change", () => lookAt($("pick").files[0]).catch(trouble));
-
-/** The page without a recording. */
-function welcome(words, waiting) {
-  $("welcome")?.remove();
-  const box = el("div", "", el("h2", "", "Drop a recording here"), el("p", "", words ?? "It is read in this page alone and sent nowhere."), button("tool", "or choose a file", () => $("pick").click()));
-  if (waiting) box.replaceChildren(el("h2", "", "Nothing to show yet"), el("p", "", words));
-  box.id = "welcome";
-  $("left").append(box);
-}
-
-async function start() {
-  if (!location.protocol.startsWith("http")) return welcome();
-  const choice = $("recordings");
-  const offer = (all) => {
-    all.slice(choice.options.length).forEach((one) => choice.append(new Option(`${one.name} · ${size(one.bytes)} · ${text(one.agent)}`.replace(UNSEEN_ALL, "·"), choice.options.length)));
-    choice.hidden = all.length < 2;
-  };
-  let all = await Server.recordings();
-  if (!all.length) welcome("There is no recording here yet. The first one is shown as soon as it begins.", true);
-  while (!all.length) {
-    await new Promise((done) => setTimeout(done, 1000));
-    all = await Server.recordings();
-  }
-  $("welcome")?.remove();
-  offer(all);
-  choice.value = String(all.length - 1);
-  choice.addEventListener("change", () => look(new Server(Number(choice.value))).catch(trouble));
-  // Those that begin later are offered when somebody chooses.
-  for (const event of ["pointerdown", "focus"]) choice.addEventListener(event, () => Server.recordings().then(offer).catch(trouble));
-  addEventListener("visibilitychange", () => document.hidden || Server.recordings().then(offer).catch(trouble));
-  $("list").focus();
-  await look(new Server(all.length - 1));
-}
-start().catch(trouble);
+/** Requests that wait say for how long. */
+setInterval(() => {
+  for (const tail of document.querySelectorAll(".tail.waiting")) tail.textContent = waited(tail.dataset.since);
+}, 1000);

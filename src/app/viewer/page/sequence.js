@@ -6,16 +6,26 @@ const SIGNS = {
   clock: "clock", resume: "resume", end: "end", rotate: "next", damaged: "damaged", passed: "passed",
 };
 
-function sequenceRow(row) {
+function sequenceRow(row, writing) {
   const fact = facts(row);
   const made = el("div", "row");
+  made.id = `row-${fact.i}`;
   made.setAttribute("role", "option");
+  made.setAttribute("aria-label", spoken(fact));
   made.dataset.i = fact.i;
   const time = el("time", "", badge(fact.lint), clock(fact.t));
   time.title = wall(fact.w);
-  made.append(time, fact.hop && fact.kind in KINDS ? arrow(fact) : remark(fact), tail(fact));
+  made.append(time, fact.hop && fact.kind in KINDS ? arrow(fact) : remark(fact), tail(fact, writing));
   if (fact.bad) made.classList.add("bad");
   return made;
+}
+
+/** A row for those who do not see it. */
+function spoken(fact) {
+  const way = fact.hop && fact.kind in KINDS ? `${fact.to === "agent" ? "client" : "agent"} ${KINDS[fact.kind]}` : fact.kind;
+  const found = fact.lint.map((one) => one.id).join(", ");
+  const words = [clock(fact.t), way, fact.title, fact.say.slice(0, 120), fact.run > 1 ? `${fact.run} chunks` : "", fact.kind === "result" || fact.kind === "error" ? `after ${took(fact.took)}` : "", found && `found: ${found}`];
+  return words.filter(Boolean).join(", ").replace(UNSEEN_ALL, " ");
 }
 
 /** That something was found, and how bad it is. */
@@ -52,12 +62,19 @@ function remark(fact) {
 }
 
 /** How long it took, or how large it is. */
-function tail(fact) {
+function tail(fact, writing) {
   if (fact.kind === "result" || fact.kind === "error") {
     const made = el("span", "tail", took(fact.took));
     if (fact.took > 2e6) made.classList.add("slow");
     return made;
   }
-  if (fact.kind === "request" && fact.heard && !fact.answered) return el("span", "tail open", "no answer");
-  return el("span", "tail size", fact.hop ? size(fact.length ?? fact.size) : "");
+  if (fact.kind === "request" && fact.heard && !fact.answered) {
+    const made = el("span", writing ? "tail open waiting" : "tail open", writing ? waited(fact.w) : "no answer");
+    made.dataset.since = fact.w;
+    return made;
+  }
+  return el("span", "tail size", fact.kind in KINDS ? size(fact.length ?? fact.size) : "");
 }
+
+/** How long somebody has waited, since a time in seconds. */
+const waited = (since) => `… ${took(Math.max(0, Math.floor(Date.now() / 1000 - since)) * 1e6)}`;

@@ -5,7 +5,8 @@
 class Server {
   live = true;
 
-  constructor(place) {
+  constructor(place, name) {
+    this.name = name;
     this.base = `api/${place}/`;
     this.gone = new AbortController();
   }
@@ -56,6 +57,6 @@ class Server {
 
 async function ask(address, options) {
   const answer = await fetch(address, options);
-  if (!answer.ok) throw new Error(await answer.text());
+  if (!answer.ok) throw Object.assign(new Error(await answer.text()), { status: answer.status });
   return answer;
 }

@@ -1,19 +1,22 @@
 // The turn view: each prompt with what came of it: text in one piece, thoughts, plans, tool calls
 // with what they said at last, permissions, and how it ended.
 
-/** Rows of a turn that are read before somebody asks for more. */
+/** Rows of a turn, and characters of a text, that are shown. */
 const TURN_ROWS = 1000;
+const SHOWN = 20000;
 
 class Turns {
   constructor(box, source, open) {
-    Object.assign(this, { box, source, open, known: [] });
+    Object.assign(this, { box, source, open, known: [], writing: false });
+    box.replaceChildren();
     this.sight = new IntersectionObserver((seen) => {
       for (const { target, isIntersecting } of seen) if (isIntersecting) this.fill(target);
     }, { root: box, rootMargin: "600px" });
   }
 
   /** Shows the turns there are; those that are done are not made again. */
-  async update() {
+  async update(writing) {
+    this.writing = writing;
     for (let from = 0, total = 1; from < total; from += 500) {
       const answer = await this.source.turns(from);
       total = answer.total;
@@ -38,7 +41,7 @@ class Turns {
   }
 
   head(turn) {
-    const lasts = turn.end ? took(turn.end.t - turn.t) : "not ended";
+    const lasts = turn.end ? took(turn.end.t - turn.t) : this.writing ? "goes on" : "no end";
     const head = el("header", "", el("b", "", `Turn ${turn.number}`), el("time", "", clock(turn.t)), el("span", turn.end ? "lasts" : "lasts open", lasts));
     if (turn.session) head.append(line("session", turn.session, 40));
     return head;
@@ -60,13 +63,14 @@ class Turns {
     const flow = el("div", "flow");
     for (const part of parts(rows.map(facts), rows)) flow.append(this.part(part));
     if (card.left > 0) flow.append(el("p", "rest", `${grouped(card.left)} more events: see the sequence`));
+    if (!turn.end && this.writing) flow.append(el("p", "rest goes-on", "goes on"));
     card.replaceChildren(this.head(turn), flow);
-    this.told?.(card);
   }
 
   part(part) {
     const made = el("div", `part ${part.kind}`);
     made.tabIndex = 0;
+    made.role = "button";
     made.addEventListener("click", () => this.open(part.i));
     made.addEventListener("keydown", (event) => event.key === "Enter" && this.open(part.i));
     if (part.label) made.append(el("span", "who", part.label));
@@ -80,7 +84,8 @@ class Turns {
     } else if (part.kind === "plan") {
       for (const entry of part.entries) made.append(el("div", "entry", el("i", `dot ${entry.status}`), line("", entry.content)));
     } else {
-      made.append(el("div", "words", ...shown(part.text.slice(0, 20000), true)));
+      made.append(el("div", "words", ...shown(part.text.trim().slice(0, SHOWN), true)));
+      if (part.text.length > SHOWN) made.append(el("span", "times", `${grouped(part.text.length - SHOWN)} more characters`));
     }
     if (part.count > 1) made.append(el("span", "times", `${grouped(part.count)} chunks`));
     return made;

@@ -1,0 +1,147 @@
+//! The tables of the file that are about the relay itself: `[auth]`, `[record]`, `[admin]`,
+//! `[agent-connect]`, `[traces]` and `[log]`. They say what flags say, under the same names.
+//!
+//! Not here: bounds and the end (see `read`).
+
+use std::collections::BTreeMap;
+
+use super::agents::Names;
+use super::here;
+use super::plan::{ListenerPart, LogPart};
+use super::read::{Context, Look, known_agent, one_of, path};
+use super::sheet::Sheet;
+use crate::app::agent_connect::AgentConnectArgs;
+use crate::app::door::DoorArgs;
+use crate::app::record::RecordPart;
+use crate::app::traces::{TracesPart, collector};
+use crate::app::{admin, listeners, telemetry};
+use crate::guard::Agents;
+use crate::recording::redact::Pattern;
+
+/// Who may come in, as the flags have it, and what those may use who show certificates.
+pub(super) fn auth(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> DoorArgs {
+    let flag = |key| sheet.flag(key).unwrap_or(false);
+    let auth = DoorArgs {
+        require_token: flag("require-token"),
+        token_file: path(sheet, "token-file", context),
+        no_auth_loopback: flag("no-auth-loopback"),
+        tls_client_ca: None,
+        dangerously_no_auth: flag("dangerously-no-auth"),
+        dangerously_plaintext: flag("dangerously-plaintext"),
+        certificates: certificates(sheet, agents),
+    };
+    for (key, given) in [
+        ("no-auth-loopback", auth.no_auth_loopback),
+        ("dangerously-no-auth", auth.dangerously_no_auth),
+    ] {
+        if let Some(at) = sheet.has(key).filter(|_| given && auth.require_token) {
+            sheet.fault(&at, format!("`{}` undoes `require-token`", sheet.path(key)));
+        }
+    }
+    sheet.close();
+    if let (Look::Here, Some(file)) = (context.look, &auth.token_file) {
+        here::token(sheet, "token-file", file);
+    }
+    auth
+}
+
+/// The names that may come in with a certificate, and the agents of each.
+fn certificates(sheet: &Sheet<'_>, agents: &Names) -> Option<BTreeMap<String, Agents>> {
+    let sheet = sheet.sheet("certificates")?;
+    let named = sheet.tables().into_iter().map(|(name, sheet)| {
+        let used = sheet.texts("agents");
+        for agent in used.iter().flatten() {
+            known_agent(&sheet, "agents", &agent.value, &agent.at, agents);
+        }
+        sheet.close();
+        let used = used.map(|used| used.into_iter().map(|agent| agent.value).collect());
+        (name.value, used.map_or(Agents::All, Agents::These))
+    });
+    Some(named.collect())
+}
+
+pub(super) fn record(sheet: &Sheet<'_>, context: &Context) -> RecordPart {
+    let part = RecordPart {
+        folder: path(sheet, "dir", context),
+        mode: one_of(sheet, "mode"),
+        policy: one_of(sheet, "policy"),
+        redact: one_of(sheet, "redact"),
+        pointers: sheet.list("redact-pointer", |text| {
+            text.parse::<Pattern>().map_err(|error| error.to_string())
+        }),
+        strict: sheet.flag("strict"),
+    };
+    if part.folder.is_none() && sheet.has("dir").is_none() {
+        sheet.fault_with(
+            &sheet.at,
+            "record: `dir` is missing",
+            "name the folder that recordings go to",
+        );
+    }
+    sheet.close();
+    if let (Look::Here, Some(folder)) = (context.look, &part.folder) {
+        here::folder(sheet, "dir", folder);
+    }
+    part
+}
+
+/// Where monitoring is answered.
+pub(super) fn admin(sheet: &Sheet<'_>, context: &Context) -> Option<admin::Place> {
+    let place = sheet.read("listen", |text| match text.strip_prefix("unix:") {
+        Some(path) if !path.is_empty() => Ok(admin::Place::Unix(context.folder.join(path))),
+        _ => text.parse(),
+    });
+    if sheet.has("listen").is_none() {
+        let remedy = "such as listen = \"127.0.0.1:9464\"";
+        sheet.fault_with(&sheet.at, "admin: `listen` is missing", remedy);
+    }
+    sheet.close();
+    let place = place?.value;
+    if let (Look::Here, admin::Place::Unix(path)) = (context.look, &place) {
+        here::file(sheet, "listen", path);
+    }
+    Some(place)
+}
+
+pub(super) fn agent_connect(
+    sheet: &Sheet<'_>,
+    context: &Context,
+    listeners: &[ListenerPart],
+) -> AgentConnectArgs {
+    let args = AgentConnectArgs {
+        store: path(sheet, "store", context),
+        unasked: one_of(sheet, "unasked"),
+        allow_callback: sheet.list("allow-callback", listeners::read_host),
+    };
+    sheet.close();
+    if context.look >= Look::Whole
+        && let Err(what) = args.settle(listeners)
+    {
+        sheet.fault(&sheet.at, what);
+    }
+    if let (Look::Here, Some(store)) = (context.look, &args.store) {
+        here::file(sheet, "store", store);
+    }
+    args
+}
+
+pub(super) fn traces(sheet: &Sheet<'_>) -> TracesPart {
+    let part = TracesPart {
+        otlp_endpoint: sheet.read("otlp-endpoint", collector).map(|url| url.value),
+        trace_context: one_of(sheet, "trace-context"),
+    };
+    sheet.close();
+    part
+}
+
+pub(super) fn log(sheet: &Sheet<'_>) -> LogPart {
+    let level = sheet.read("level", |text| {
+        telemetry::check(text).map(|()| text.to_owned())
+    });
+    let log = LogPart {
+        level: level.map(|level| level.value),
+        format: one_of(sheet, "format"),
+    };
+    sheet.close();
+    log
+}

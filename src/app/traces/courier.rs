@@ -1,0 +1,32 @@
+//! Carries what the OTLP library has spelled to the collector.
+//!
+//! Not here: what it is, and when (see `exporter`).
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use hyper::{Request, Response};
+use opentelemetry_http::{HttpClient, HttpError};
+
+use crate::transport::{Endpoint, Setup, errand};
+
+/// The library's HTTP client, made of our own transport.
+#[derive(Debug, Default)]
+pub(super) struct Courier(Setup);
+
+impl HttpClient for Courier {
+    fn send_bytes<'s, 'f>(
+        &'s self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'f>>
+    where
+        's: 'f,
+        Self: 'f,
+    {
+        Box::pin(async move {
+            let to: Endpoint = request.uri().to_string().parse()?;
+            Ok(errand(&to, &self.0, request).await?)
+        })
+    }
+}
