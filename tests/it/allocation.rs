@@ -8,11 +8,13 @@
 
 use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use acp_relay::core::{Choice, Speech};
 use acp_relay::dialect::Library;
 use acp_relay::relay::{self, End, Stop};
 use acp_relay::tap::Taps;
+use acp_relay::tap::metrics::{Ledger, Parties, Transport};
 use acp_relay::transport::{Link, Peer, PeerKind, stream};
 use acp_relay::wire::Side;
 use allocation_counter::measure;
@@ -80,8 +82,27 @@ fn auto() -> Speech {
     Speech::new(&LIBRARY, &Choice::Auto, &Choice::Auto).unwrap()
 }
 
-/// Allocations of the relay while `rounds` are played `times` over, after a warm-up.
+/// With the metrics of a serving relay.
+fn counted() -> Taps {
+    let ledger = Arc::new(Ledger::new("test", Instant::now()));
+    Taps::default().with(ledger.begin(Parties {
+        client: "test".to_owned(),
+        transports: [Transport::Tcp, Transport::Process],
+        agent: ledger.agent("test"),
+        since: Instant::now(),
+    }))
+}
+
+/// Allocations of the relay while `rounds` are played `times` over, after a warm-up: whether anybody
+/// counts or not.
 fn allocations(speech: fn() -> Speech, rounds: &[Round], times: usize) -> u64 {
+    let taps = [Taps::default(), counted()];
+    taps.into_iter()
+        .map(|taps| allocations_with(taps, speech, rounds, times))
+        .sum()
+}
+
+fn allocations_with(taps: Taps, speech: fn() -> Speech, rounds: &[Round], times: usize) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -101,7 +122,7 @@ fn allocations(speech: fn() -> Speech, rounds: &[Round], times: usize) -> u64 {
         limits,
         speech(),
         None,
-        Taps::default(),
+        taps,
         &stop,
     ));
     let mut play = |times: usize| {

@@ -30,6 +30,7 @@ fn cross() {
         client_half_close: true,
         agent_half_close: true,
         agent_is_child: false,
+        agent_is_played: false,
         announce_exit: false,
     };
     let library = Library::builtin().unwrap().into();

@@ -306,7 +306,7 @@ fn adopted_zombies_are_reaped_while_the_agent_lives() {
 }
 
 #[test]
-fn an_agent_costs_four_descriptors_and_inherits_none() {
+fn an_agent_costs_three_descriptors_and_inherits_none() {
     let mut relay = Relay::start();
     let notes = Notes::new();
     let script = "echo $$ >>\"$1\"; sleep 1000";
@@ -315,8 +315,8 @@ fn an_agent_costs_four_descriptors_and_inherits_none() {
     let before = relay.process.descriptors().len();
     relay.spawn(&notes, script);
     let agent = notes.wait_for(2).pop().unwrap();
-    // Its three pipes and its pidfd; the socket is the client's.
-    assert_eq!(relay.process.descriptors().len() - before, 4);
+    // Its pipes; the socket is the client's.
+    assert_eq!(relay.process.descriptors().len() - before, 3);
 
     // Above all not the pipe that tells the keeper of our death.
     let ours: BTreeSet<PathBuf> = relay.process.descriptors().into_iter().collect();

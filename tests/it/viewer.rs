@@ -233,6 +233,11 @@ fn the_page_gets_windows_of_what_is_folded_filtered_and_in_range() {
     assert_eq!(state["turns"], 10);
     assert_eq!(state["bytes"], state["of"]);
     assert_eq!(state["header"]["client"]["name"], "stdio:");
+    assert_eq!(state["writing"], false);
+    assert_eq!(state["spans"].as_array().unwrap().len(), 10);
+    assert_eq!(state["spans"][1], json!([8_000, 14_000]));
+    let path = folder.path().canonicalize().unwrap().join("a.000.acpr");
+    assert_eq!(state["path"], path.to_str().unwrap());
     // Folded: the prompt, the head of the chunks, the answer.
     assert_eq!(viewer.found("count=4"), [1, 3, 7, 8]);
     assert_eq!(viewer.found("from=2&count=2"), [7, 8]);
@@ -346,6 +351,10 @@ fn what_the_linter_finds_stands_at_the_rows_and_by_rule() {
 
 #[test]
 fn a_filter_learns_of_what_becomes_known_later() {
+    let unanswered = |state: &Value| {
+        let rules = state["lint"]["rules"].as_array().unwrap();
+        rules.iter().any(|rule| rule["id"] == "unanswered")
+    };
     let folder = tempfile::tempdir().unwrap();
     let mut paper = Paper::new();
     paper.turn();
@@ -357,15 +366,25 @@ fn a_filter_learns_of_what_becomes_known_later() {
         + 1;
     let path = folder.path().join("a.000.acpr");
     let mut file = File::create(&path).unwrap();
+    file.lock().unwrap();
     file.write_all(&paper.text[..answer]).unwrap();
     let viewer = Viewer::of(&path);
-    viewer.wait(|state| state["events"] == 6);
+    let state = viewer.wait(|state| state["lint"]["seen"] == 6);
+    assert_eq!(state["writing"], true);
     let asked = "q=dur%3E1ms+or+lint:unanswered";
     assert!(viewer.found(asked).is_empty());
+    // Once nobody writes it any more, a request without an answer is one for good; unless somebody
+    // goes on.
+    file.unlock().unwrap();
+    let state = viewer.wait(unanswered);
+    assert_eq!(state["writing"], false);
+    assert_eq!(viewer.found(asked), [1]);
+    file.lock().unwrap();
     file.write_all(&paper.text[answer..]).unwrap();
-    viewer.wait(|state| state["events"] == 7);
+    let state = viewer.wait(|state| state["lint"]["seen"] == 7);
+    assert!(!unanswered(&state), "{state}");
     assert_eq!(viewer.found(asked), [1, 7]);
-    // A request that never gets its answer is known as such when the recording ends.
+    // One that was never answered is known as such when the recording ends.
     let written = paper.text.len();
     let facts = Facts {
         kind: Some(MessageKind::Request),
@@ -379,10 +398,7 @@ fn a_filter_learns_of_what_becomes_known_later() {
     );
     paper.end();
     file.write_all(&paper.text[written..]).unwrap();
-    viewer.wait(|state| {
-        let rules = state["lint"]["rules"].as_array().unwrap();
-        rules.iter().any(|rule| rule["id"] == "unanswered")
-    });
+    viewer.wait(unanswered);
     assert_eq!(viewer.found(asked), [1, 7, 8]);
 }
 

@@ -7,3 +7,5 @@ mod principals;
 mod stage;
 mod vectors;
 mod remote;
+mod sessions;
+mod several;

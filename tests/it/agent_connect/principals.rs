@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use acp_relay::guard::{Admission, Gate, Grant, Key, KeyId, Keyring, Rules, Token};
+use acp_relay::guard::{Admission, Gate, Grant, Key, KeyId, Keyring, Keys, Rules, Token};
 use acp_relay::transport::Setup;
 use serde_json::{Value, json};
 
 use super::stage::{Stage, human};
 use crate::support::link::{run, setup};
 
-fn token(number: u8) -> Token {
+pub(super) fn token(number: u8) -> Token {
     Token::new([number; 6], [number; 32])
 }
 
 /// A gate that wants a token, and has those of two.
-fn gate() -> Gate {
+pub(super) fn gate() -> Gate {
     let gate = Gate::new(Rules {
         loopback: Admission::Credential,
         network: Admission::Credential,
@@ -33,7 +33,7 @@ fn gate() -> Gate {
         };
         ring.add(key).unwrap();
     }
-    gate.set_keys(None, ring);
+    gate.set_keys(Keys::new(None, ring, None));
     gate
 }
 
@@ -68,8 +68,7 @@ fn each_principal_finds_its_own_threads_and_runs_alone() {
         let (status, run) = client.call_as(alice, "POST", &runs, Some(&wish)).await;
         assert_eq!(status, 200, "{run}");
         let run = run["run_id"].as_str().unwrap();
-        let take =
-            json!({ "thread_id": thread, "input": human("mine"), "if_not_exists": "create" });
+        let take = json!({ "thread_id": thread, "input": human("mine") });
         let (at, of) = (format!("/threads/{thread}"), format!("/runs/{run}"));
         let tries: [(&str, String, Option<&Value>); 13] = [
             ("GET", at.clone(), None),
@@ -91,7 +90,19 @@ fn each_principal_finds_its_own_threads_and_runs_alone() {
             assert_eq!(told.0, 404, "{method} {path}: {}", told.1);
         }
         let told = client.call_as(bob, "POST", "/runs", Some(&take)).await;
-        assert_ne!(told.0, 200, "{}", told.1);
+        assert_eq!(told.0, 404, "{}", told.1);
+        agent.hear("session/prompt").await;
+        // A thread of one's own may be called as somebody else's is: whether there is one is not told.
+        let same = json!({ "thread_id": thread });
+        let made = client.call_as(bob, "POST", "/threads", Some(&same));
+        let ((status, made), ()) = tokio::join!(made, agent.open("t"));
+        assert_eq!(status, 200, "{made}");
+        assert_eq!(made["thread_id"], thread);
+        assert_eq!(made["metadata"]["acp_session_id"], "t");
+        let again = client.call_as(bob, "POST", "/threads", Some(&same)).await;
+        assert_eq!(again.0, 409, "{}", again.1);
+        let deleted = client.call_as(bob, "DELETE", &at, None).await;
+        assert_eq!(deleted.0, 204, "{}", deleted.1);
         for path in ["/threads/search", "/runs/search"] {
             let found = client.call_as(bob, "POST", path, Some(&body)).await;
             assert_eq!(found, (200, json!([])), "{path}");

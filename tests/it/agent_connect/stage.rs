@@ -33,8 +33,8 @@ pub(crate) struct Stage {
     stop: Stop,
 }
 
-/// The agent at the other end of a relay.
-pub(crate) struct Agent(Link);
+/// The agent at the other end of a relay, and the name it was asked for by.
+pub(crate) struct Agent(Link, Option<String>);
 
 /// A client of the listener.
 #[derive(Clone, Copy)]
@@ -52,7 +52,11 @@ impl Stage {
     }
 
     pub(crate) async fn with(setup: Setup) -> Self {
-        let at: Endpoint = "agent-connect+http://127.0.0.1:0".parse().unwrap();
+        Self::at("agent-connect+http://127.0.0.1:0", setup).await
+    }
+
+    pub(crate) async fn at(at: &str, setup: Setup) -> Self {
+        let at: Endpoint = at.parse().unwrap();
         let listener = registry::listen(&at, &setup).await.unwrap();
         let Endpoint::Web(web) = listener.address() else {
             panic!("no address");
@@ -113,8 +117,12 @@ async fn serve(
         let Some(Ok(arrival)) = arrival else {
             return;
         };
-        let client = arrival.finish.await.unwrap();
+        // Somebody who was turned away is news and no client.
+        let Ok(client) = arrival.finish.await else {
+            continue;
+        };
         let (near, far) = memory::pair(&setup.limits);
+        let wish = client.peer.wish.as_deref().map(str::to_owned);
         let (limits, stop) = (Arc::clone(&setup.limits), stop.clone());
         tokio::spawn(async move {
             relay::run(
@@ -128,13 +136,18 @@ async fn serve(
             )
             .await
         });
-        if agents.send(Agent(far)).await.is_err() {
+        if agents.send(Agent(far, wish)).await.is_err() {
             return;
         }
     }
 }
 
 impl Agent {
+    /// The name it was asked for by.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.1.as_deref()
+    }
+
     /// The next message, which calls this method.
     pub(crate) async fn hear(&mut self, method: &str) -> Value {
         let message = self.listen().await.expect("a message, not the end");
@@ -207,7 +220,7 @@ impl Client {
         self.send_as(method, path, body, last_event, None).await
     }
 
-    async fn send_as(
+    pub(crate) async fn send_as(
         self,
         method: &str,
         path: &str,

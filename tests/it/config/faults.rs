@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::link::run as block_on;
-use crate::support::program::run;
+use crate::support::program::{command, run, run_command};
 
 #[test]
 fn every_fault_is_told_at_once_with_its_place() {
@@ -21,7 +21,7 @@ fn every_fault_is_told_at_once_with_its_place() {
             .filter_map(|line| line.strip_prefix("#= "))
             .collect();
         let shown = path.to_str().unwrap();
-        let outcome = block_on(run(&["config", "check", shown], ""));
+        let outcome = block_on(run(&["config", "check", "--elsewhere", shown], ""));
         let prefix = format!("{shown}:");
         let said: Vec<&str> = outcome
             .stderr
@@ -33,7 +33,7 @@ fn every_fault_is_told_at_once_with_its_place() {
         assert_eq!(outcome.code, Some(code), "{shown}");
         cases += 1;
     }
-    assert!(cases >= 6, "only {cases} cases");
+    assert!(cases >= 7, "only {cases} cases");
 }
 
 #[test]
@@ -44,7 +44,8 @@ fn the_example_has_no_faults_and_everything_in_it() {
     fs::write(&path, &example).unwrap();
     let check = |text: &str| {
         fs::write(&path, text).unwrap();
-        block_on(run(&["config", "check", path.to_str().unwrap()], ""))
+        let args = ["config", "check", "--elsewhere", path.to_str().unwrap()];
+        block_on(run(&args, ""))
     };
     let outcome = check(&example);
     assert_eq!((outcome.code, &*outcome.stderr), (Some(0), ""));
@@ -56,6 +57,9 @@ fn the_example_has_no_faults_and_everything_in_it() {
         "[[listeners]]\n",
         "[record]\n",
         "[auth]\n",
+        "[auth.certificates.x]\n",
+        "[admin]\n",
+        "[agent-connect]\n",
         "[dialects]\n",
         "[log]\n",
     ] {
@@ -68,5 +72,120 @@ fn the_example_has_no_faults_and_everything_in_it() {
             keys += 1;
         }
     }
-    assert!(keys > 40, "{keys}");
+    assert!(keys > 50, "{keys}");
+}
+
+/// Flags of `serve` whose key has another name, and those that have none: what they mean is a key of
+/// each listener or agent, or they say which file is read.
+const KEYS: [(&str, &str); 21] = [
+    ("agent", "endpoint"),
+    ("agent-dialect", "dialect"),
+    ("agent-framing", "framing"),
+    ("client-dialect", "dialect"),
+    ("client-framing", "framing"),
+    ("config", ""),
+    ("dialect-dir", "folders"),
+    ("header", "headers"),
+    ("help", ""),
+    ("limit", "[limits]"),
+    ("listen", "endpoint"),
+    ("log", "level"),
+    ("log-format", "format"),
+    ("record", "dir"),
+    ("record-mode", "mode"),
+    ("record-policy", "policy"),
+    ("record-redact", "redact"),
+    ("record-redact-pointer", "redact-pointer"),
+    ("record-strict", "strict"),
+    ("table", "tables"),
+    ("admin", "[admin]"),
+];
+
+#[test]
+fn every_flag_of_serve_has_its_key() {
+    let help = block_on(run(&["serve", "--help"], "")).stdout;
+    let example = block_on(run(&["config", "example"], "")).stdout;
+    let mut flags = 0;
+    for line in help.lines() {
+        let words = line.trim_start();
+        let Some(flag) = words
+            .split_ascii_whitespace()
+            .find(|word| word.starts_with("--"))
+        else {
+            continue;
+        };
+        // The line of an option begins with it, or with its letter.
+        if !(words.starts_with("--") || words.starts_with("-h,")) {
+            continue;
+        }
+        let flag = flag.trim_start_matches("--");
+        let key = KEYS.iter().find(|(name, _)| *name == flag);
+        let key = key.map_or(flag, |(_, key)| key);
+        assert!(example.contains(key), "--{flag}: no `{key}` in the example");
+        flags += 1;
+    }
+    assert!(flags > 35, "{flags}");
+}
+
+#[test]
+fn what_this_machine_lacks_is_told_with_all_the_rest() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    fs::write(path("cert.pem"), "no certificate").unwrap();
+    fs::write(path("open"), "a-token-that-everybody-can-read-0123456789").unwrap();
+    fs::write(path("table.json"), "{}").unwrap();
+    let text = r#"
+listen = "x"
+[agents.a]
+command = ["acp-relay-no-such-program"]
+[agents.b]
+profile = "gemini"
+[agents.c]
+command = ["cat"]
+cwd = "nowhere"
+[agents.d]
+endpoint = "https://agents.example/acp"
+bearer-file = "nowhere.token"
+[[listeners]]
+endpoint = "wss://127.0.0.1:1"
+tls-cert = "cert.pem"
+tls-key = "key.pem"
+[auth]
+token-file = "open"
+[record]
+dir = "cert.pem/recordings"
+[dialects]
+tables = ["table.json"]
+[admin]
+listen = "unix:nowhere/admin.sock"
+"#;
+    let file = path("x.toml");
+    fs::write(&file, text).unwrap();
+    let mut check = command(&["config", "check", &file]);
+    // No agent is installed there.
+    check.env("PATH", "/usr/bin:/bin");
+    let outcome = block_on(run_command(check, ""));
+    assert_eq!(outcome.code, Some(78), "{outcome:?}");
+    for (place, says) in [
+        (":2:1:", "`listen` is not known"),
+        (":4:11:", "acp-relay-no-such-program"),
+        (":6:11:", "npm i -g @google/gemini-cli"),
+        (":8:11:", "nowhere"),
+        (":10:", "nowhere.token"),
+        (":15:12:", "holds no certificate"),
+        (":18:14:", "is open to others"),
+        (":20:7:", "is no folder"),
+        (":22:10:", "mapping tables have faults"),
+        (":24:10:", "there is no folder"),
+    ] {
+        let told = |line: &&str| line.contains(place) && line.contains(says);
+        assert!(
+            outcome.stderr.lines().any(|line| told(&line)),
+            "{place} {says}: {}",
+            outcome.stderr
+        );
+    }
+    // Its words alone have one fault.
+    let elsewhere = block_on(run(&["config", "check", "--elsewhere", &file], ""));
+    assert_eq!(elsewhere.stderr.lines().count(), 1, "{}", elsewhere.stderr);
 }

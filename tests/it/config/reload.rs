@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use super::stage::{Client, JSON, Stage};
 use crate::support::link::run as block_on;
-use crate::support::program::Program;
+use crate::support::program::{Program, run_in};
 use crate::transport::http::caller::{Caller, INITIALIZE};
 
 const BEFORE: &str = r#"
@@ -117,5 +117,54 @@ fn a_file_with_faults_changes_nothing() {
             assert_eq!(Client::open(&caller, "/acp").await.words(), ["before"]);
         }
         drop(busy);
+    });
+}
+
+#[test]
+fn a_token_taken_away_after_the_listeners_have_changed_lets_nobody_stay() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let stage = Stage::with(&format!("{BEFORE}[limits]\nrecheck = \"50ms\"\n"));
+        let made = run_in(state.path(), &["token", "new", "alice"]).await;
+        let bearer = format!("Bearer {}", made.stdout.trim_end());
+        let mut serve = stage.command(&[]);
+        serve.env("ACP_RELAY_STATE_DIR", state.path());
+        let mut serve = Program::of(serve);
+        let caller = Caller::to(&serve.address().await);
+        let show = [JSON, ("authorization", bearer.as_str())];
+        let opened = caller.ask("POST", "/acp", &show, INITIALIZE).await;
+        assert_eq!(opened.status.as_u16(), 200, "{}", opened.body);
+        let id = opened.fields["acp-connection-id"].to_str().unwrap();
+        let fields = [
+            ("acp-connection-id", id),
+            ("authorization", bearer.as_str()),
+        ];
+        let mut events = caller.events(&fields).await;
+
+        let listener = "[[listeners]]\nendpoint = \"tcp://127.0.0.1:0\"\n";
+        stage.write(&format!("{BEFORE}{listener}[limits]\nrecheck = \"50ms\"\n"));
+        serve.signal(Signal::HUP);
+        serve.address().await;
+        assert!(serve.complaint().await.unwrap().ends_with("was read again"));
+        let revoked = run_in(state.path(), &["token", "revoke", "alice"]).await;
+        assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
+        while events.next().await.is_some() {}
+    });
+}
+
+#[test]
+fn what_counts_from_the_next_start_on_is_said() {
+    block_on(async {
+        let stage = Stage::with(BEFORE);
+        let mut serve = stage.serve();
+        serve.address().await;
+        stage.write(&format!(
+            "{BEFORE}[admin]\nlisten = \"127.0.0.1:0\"\n[log]\nlevel = \"info\"\n\
+             [traces]\ntrace-context = \"insert\"\n"
+        ));
+        serve.signal(Signal::HUP);
+        let said = serve.complaint().await.unwrap();
+        let later = "was read again; what has changed in [log], [admin], [traces] counts from the next start on";
+        assert!(said.ends_with(later), "{said}");
     });
 }

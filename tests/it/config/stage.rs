@@ -18,7 +18,7 @@ use crate::transport::http::caller::{Caller, INITIALIZE};
 
 /// An agent that answers each request with its words, its folder, its process id and one variable.
 /// It answers `slow` when a file called `go` is there.
-pub(super) const AGENT: &str = r#"#!/bin/sh
+pub(crate) const AGENT: &str = r#"#!/bin/sh
 words=
 for word; do words="$words\"$word\","; done
 while read -r line; do
@@ -30,24 +30,24 @@ done
 "#;
 
 /// A folder with a configuration file and the agent's program.
-pub(super) struct Stage {
-    pub(super) dir: TempDir,
+pub(crate) struct Stage {
+    pub(crate) dir: TempDir,
 }
 
 /// A client over HTTP.
-pub(super) struct Client {
-    pub(super) caller: Caller,
+pub(crate) struct Client {
+    pub(crate) caller: Caller,
     /// The path it is at.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// The name of its connection.
-    pub(super) id: String,
+    pub(crate) id: String,
     /// What the agent said of itself.
-    pub(super) about: Value,
+    pub(crate) about: Value,
 }
 
 impl Stage {
     /// With this configuration, in which `AGENT` stands for the agent's program.
-    pub(super) fn with(config: &str) -> Self {
+    pub(crate) fn with(config: &str) -> Self {
         let stage = Self {
             dir: tempfile::tempdir().unwrap(),
         };
@@ -59,37 +59,37 @@ impl Stage {
     }
 
     /// Replaces the configuration.
-    pub(super) fn write(&self, config: &str) {
+    pub(crate) fn write(&self, config: &str) {
         let program = self.path("agent");
         let config = config.replace("AGENT", program.to_str().unwrap());
         fs::write(self.file(), config).unwrap();
         fs::set_permissions(self.file(), fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    pub(super) fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.path("acp-relay.toml")
     }
 
     /// `serve` with this file and these arguments.
-    pub(super) fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let file = self.file();
         let mut all = vec!["serve", "--config", file.to_str().unwrap()];
         all.extend(args);
         command(&all)
     }
 
-    pub(super) fn serve(&self) -> Program {
+    pub(crate) fn serve(&self) -> Program {
         Program::of(self.command(&[]))
     }
 }
 
 impl Client {
     /// One that has been answered by its agent.
-    pub(super) async fn open(caller: &Caller, path: &str) -> Self {
+    pub(crate) async fn open(caller: &Caller, path: &str) -> Self {
         let reply = caller.ask("POST", path, &[JSON], INITIALIZE).await;
         assert_eq!(reply.status.as_u16(), 200, "{}", reply.body);
         let answer: Value = serde_json::from_str(&reply.body).unwrap();
@@ -105,17 +105,17 @@ impl Client {
     }
 
     /// Sends a message.
-    pub(super) async fn post(&self, message: &str) -> u16 {
+    pub(crate) async fn post(&self, message: &str) -> u16 {
         let fields = [JSON, ("acp-connection-id", &self.id)];
         let reply = self.caller.ask("POST", &self.path, &fields, message).await;
         reply.status.as_u16()
     }
 
     /// The words its agent was started with.
-    pub(super) fn words(&self) -> Vec<&str> {
+    pub(crate) fn words(&self) -> Vec<&str> {
         let words = self.about["words"].as_array().unwrap();
         words.iter().map(|word| word.as_str().unwrap()).collect()
     }
 }
 
-pub(super) const JSON: (&str, &str) = ("content-type", "application/json");
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");

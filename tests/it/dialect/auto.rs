@@ -23,6 +23,7 @@ impl Talk {
             client_half_close: false,
             agent_half_close: false,
             agent_is_child: false,
+            agent_is_played: false,
             announce_exit: false,
         };
         Self {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use acp_relay::guard::{Admission, Means};
 use acp_relay::transport::{Endpoint, Setup, Tls, Web};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
+use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -17,6 +18,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::gate::gate;
+use crate::config::stage::Stage;
 use crate::support::link::{accept, listen, run, setup};
 
 /// An authority of one's own.
@@ -103,8 +105,16 @@ async fn dial(
 
 /// Asks for a WebSocket; the status.
 async fn upgrade(stream: &mut TlsStream<TcpStream>, port: u16) -> std::io::Result<String> {
+    upgrade_at(stream, port, "/acp").await
+}
+
+async fn upgrade_at(
+    stream: &mut TlsStream<TcpStream>,
+    port: u16,
+    path: &str,
+) -> std::io::Result<String> {
     let head = format!(
-        "GET /acp HTTP/1.1\r\nHost: localhost:{port}\r\nUpgrade: websocket\r\n\
+        "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nUpgrade: websocket\r\n\
          Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     );
@@ -112,6 +122,16 @@ async fn upgrade(stream: &mut TlsStream<TcpStream>, port: u16) -> std::io::Resul
     let mut status = vec![0; 12];
     stream.read_exact(&mut status).await?;
     Ok(String::from_utf8(status).unwrap())
+}
+
+/// A certificate that another authority has signed ends the handshake, or what follows it.
+async fn refuses_others(port: u16, authority: &Authority) {
+    let other = Authority::new().sign(&named("x", vec![]));
+    let refused = match dial(port, authority, Some(other)).await {
+        Ok(mut stream) => upgrade(&mut stream, port).await.map(drop),
+        Err(fault) => Err(fault),
+    };
+    assert!(refused.is_err());
 }
 
 fn port(at: &Endpoint) -> u16 {
@@ -166,19 +186,46 @@ fn a_certificate_is_a_name_and_no_certificate_is_none() {
         let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
         let mut stream = dial(port, &authority, None).await.unwrap();
         assert_eq!(upgrade(&mut stream, port).await.unwrap(), "HTTP/1.1 401");
-        // One that another authority has signed ends the handshake, or what follows it.
-        let other = Authority::new().sign(&named("x", vec![]));
-        let refused = match dial(port, &authority, Some(other)).await {
-            Ok(mut stream) => upgrade(&mut stream, port).await.map(drop),
-            Err(fault) => Err(fault),
+        refuses_others(port, &authority).await;
+        taken.abort();
+    });
+}
+
+#[test]
+fn agent_connect_asks_for_the_same_certificates() {
+    run(async {
+        let (dir, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+        let setup = Setup {
+            tls: files(&dir, &authority),
+            gate: gate(Admission::Credential, 0, 5),
+            ..setup()
         };
-        assert!(refused.is_err());
+        let at = "agent-connect+https://localhost:0".parse().unwrap();
+        let mut listener = listen(&at, &setup).await;
+        let port = port(&listener.address());
+        let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
+        let shown = authority.sign(&named("alice", vec![]));
+        let mut stream = dial(port, &authority, Some(shown)).await.unwrap();
+        assert_eq!(upgrade(&mut stream, port).await.unwrap(), "HTTP/1.1 404");
+        let mut stream = dial(port, &authority, None).await.unwrap();
+        assert_eq!(upgrade(&mut stream, port).await.unwrap(), "HTTP/1.1 401");
+        refuses_others(port, &authority).await;
         taken.abort();
     });
 }
 
 #[test]
 fn a_certificate_is_exchanged_while_it_is_listened() {
+    exchanged("https://localhost:0", "HTTP/1.1 101");
+}
+
+#[test]
+fn so_is_that_of_agent_connect() {
+    exchanged("agent-connect+https://localhost:0", "HTTP/1.1 404");
+}
+
+/// Exchanges the certificate of a listener, which answers a request for a WebSocket so.
+fn exchanged(at: &str, answer: &str) {
     run(async {
         let (dir, old, new) = (
             tempfile::tempdir().unwrap(),
@@ -189,7 +236,7 @@ fn a_certificate_is_exchanged_while_it_is_listened() {
             tls: files(&dir, &old),
             ..setup()
         };
-        let mut listener = listen(&"https://localhost:0".parse().unwrap(), &setup).await;
+        let mut listener = listen(&at.parse().unwrap(), &setup).await;
         let port = port(&listener.address());
         let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
         let mut kept = dial(port, &old, None).await.unwrap();
@@ -205,7 +252,64 @@ fn a_certificate_is_exchanged_while_it_is_listened() {
         }
         assert!(dial(port, &old, None).await.is_err());
         // Who has come before stays.
-        assert_eq!(upgrade(&mut kept, port).await.unwrap(), "HTTP/1.1 101");
+        assert_eq!(upgrade(&mut kept, port).await.unwrap(), answer);
         taken.abort();
+    });
+}
+
+#[test]
+fn the_file_says_which_names_come_in_and_which_certificate_is_shown() {
+    run(async {
+        let config = r#"
+            default-agent = "one"
+            [agents.one]
+            command = ["AGENT"]
+            [agents.two]
+            command = ["AGENT"]
+            [[listeners]]
+            endpoint = "https://127.0.0.1:0"
+            tls-cert = "cert.pem"
+            tls-key = "key.pem"
+            tls-client-ca = "ca.pem"
+            [auth]
+            require-token = true
+            [auth.certificates."ci.example"]
+            agents = ["two"]
+            [auth.certificates.ops]
+        "#;
+        let (stage, authority, other) = (Stage::with(config), Authority::new(), Authority::new());
+        files(&stage.dir, &authority);
+        let mut serve = stage.serve();
+        let port = port(&serve.address().await.parse().unwrap());
+        let asked = async |common: &str, path: &str| {
+            let shown = authority.sign(&named(common, vec![]));
+            let mut stream = dial(port, &authority, Some(shown)).await.unwrap();
+            let status = upgrade_at(&mut stream, port, path).await.unwrap();
+            status.trim_start_matches("HTTP/1.1 ").to_owned()
+        };
+        for (common, path, status) in [
+            ("ci.example", "/agents/two/acp", "101"),
+            ("ci.example", "/agents/one/acp", "403"),
+            ("ci.example", "/acp", "403"),
+            ("ops", "/agents/one/acp", "101"),
+            ("ops", "/acp", "101"),
+            ("nobody.example", "/agents/two/acp", "401"),
+        ] {
+            assert_eq!(asked(common, path).await, status, "{common} {path}");
+        }
+        // Another file with other certificates, and a name less.
+        let new = tempfile::tempdir_in(stage.dir.path()).unwrap();
+        files(&new, &other);
+        let folder = new.path().file_name().unwrap().to_str().unwrap();
+        let changed = config.replace("\"cert.pem", &format!("\"{folder}/cert.pem"));
+        let changed = changed.replace("\"key.pem", &format!("\"{folder}/key.pem"));
+        stage.write(&changed.replace("[auth.certificates.ops]", ""));
+        serve.signal(Signal::HUP);
+        while !serve.complaint().await.unwrap().contains("read again") {}
+        while dial(port, &other, None).await.is_err() {}
+        let shown = authority.sign(&named("ops", vec![]));
+        let mut stream = dial(port, &other, Some(shown)).await.unwrap();
+        let status = upgrade_at(&mut stream, port, "/acp").await.unwrap();
+        assert_eq!(status, "HTTP/1.1 401");
     });
 }

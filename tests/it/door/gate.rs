@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acp_relay::guard::{
-    Admission, Attempts, Certificate, Claim, Denial, Gate, Grant, Key, KeyId, Keyring, Means,
-    Moment, Place, Rules, Token,
+    Admission, Agents, Attempts, Certificate, Claim, Denial, Gate, Grant, Key, KeyId, Keyring,
+    Keys, Means, Moment, Place, Rules, Token,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -46,7 +46,7 @@ pub(super) fn gate(loopback: Admission, user: u32, failures: usize) -> Gate {
     let mut ring = Keyring::default();
     ring.add(key(1, "alice", None)).unwrap();
     ring.add(key(2, "bob", Some(EXPIRY))).unwrap();
-    gate.set_keys(Some(&token(9)), ring);
+    gate.set_keys(Keys::new(Some(&token(9)), ring, None));
     gate
 }
 
@@ -170,7 +170,7 @@ fn what_is_no_longer_good_lets_nobody_stay() {
     // Another token of the same name is another token.
     let mut ring = Keyring::default();
     ring.add(key(3, "alice", None)).unwrap();
-    gate.set_keys(Some(&token(9)), ring);
+    gate.set_keys(Keys::new(Some(&token(9)), ring, None));
     assert!(!gate.still_admits(&alice, at(0)));
     assert_eq!(enter(1, 0), Err(Denial::Wrong));
     assert!(gate.still_admits(&enter(3, 0).unwrap(), at(0)));
@@ -243,4 +243,65 @@ fn a_flood_of_addresses_is_bounded() {
         assert!(attempts.remembered() <= 4096);
     }
     assert!(attempts.remembered() > 1000);
+}
+
+#[test]
+fn a_certificate_is_good_for_the_agents_of_its_name() {
+    let gate = gate(Admission::Credential, ME, 5);
+    let names = |list: &[(&str, Agents)]| {
+        let list = list.iter().cloned();
+        let names = list.map(|(name, agents)| (name.to_owned(), agents));
+        let ring = Keyring::default();
+        gate.set_keys(Keys::new(None, ring, Some(Arc::new(names.collect()))));
+    };
+    let enter = |name: &str| {
+        let certificate = Certificate {
+            name: Arc::from(name),
+            expires: EXPIRY,
+        };
+        let claim = Claim {
+            certificate: Some(&certificate),
+            ..NOTHING
+        };
+        gate.judge(&claim, at(0))
+    };
+    let these = |list: &[&str]| Agents::These(list.iter().map(|name| (*name).to_owned()).collect());
+    assert!(enter("anybody.example").unwrap().may_use("goose"));
+    names(&[("ci.example", these(&["goose"])), ("ops", Agents::All)]);
+    let (ci, ops) = (enter("ci.example").unwrap(), enter("ops").unwrap());
+    assert!(ci.may_use("goose") && !ci.may_use("claude") && !ci.grant.admin);
+    assert!(ops.may_use("goose") && ops.may_use("claude"));
+    for other in ["anybody.example", "CI.example", "ci.example.", ""] {
+        assert_eq!(enter(other), Err(Denial::Missing), "{other}");
+    }
+    // Who may do more stays, who may do less does not.
+    names(&[("ci.example", these(&["goose", "claude"]))]);
+    assert!(gate.still_admits(&ci, at(0)) && !gate.still_admits(&ops, at(0)));
+    names(&[
+        ("ci.example", these(&["claude"])),
+        ("ops", these(&["goose"])),
+    ]);
+    assert!(!gate.still_admits(&ci, at(0)) && !gate.still_admits(&ops, at(0)));
+}
+
+#[test]
+fn a_gate_in_the_place_of_another_has_its_keys() {
+    let before = gate(Admission::User, ME, 5);
+    let after = before.with_rules(Rules {
+        loopback: Admission::Credential,
+        network: Admission::Credential,
+        user: (ME, Arc::from("me")),
+        failures: 5,
+    });
+    assert_eq!(after.admission(Place::Loopback), Admission::Credential);
+    let token = token(1);
+    let claim = Claim {
+        token: Some(token.reveal().as_bytes()),
+        ..NOTHING
+    };
+    let alice = before.judge(&claim, at(0)).unwrap();
+    assert!(after.judge(&claim, at(0)).is_ok());
+    // Taken away there, it is taken away here.
+    after.set_keys(Keys::default());
+    assert!(!before.still_admits(&alice, at(0)));
 }

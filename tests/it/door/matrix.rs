@@ -30,6 +30,14 @@ const VERBS: [(&str, &str, u16); 7] = [
     ("GET", UPGRADE, 101),
 ];
 
+/// The same at a port of Agent Connect, whose paths upgrade to nothing.
+const REST_VERBS: [(&str, &str, u16); 4] = [
+    ("GET", "", 405),
+    ("POST", "Content-Length: 0\r\n", 200),
+    ("OPTIONS", "Access-Control-Request-Method: POST\r\n", 405),
+    ("GET", UPGRADE, 405),
+];
+
 /// The Host header, `PORT` standing for ours, and whether it is one of ours.
 const HOSTS: [(&str, bool); 9] = [
     ("Host: 127.0.0.1:PORT\r\n", true),
@@ -123,17 +131,20 @@ impl Shown {
     }
 
     /// Whether it lets a program of the relay's own user in.
-    fn is_good(self, admission: Admission) -> bool {
+    /// The name of a proxy's host in `host` says as much as a proxy's own headers.
+    fn is_good(self, admission: Admission, host: &str) -> bool {
         match self {
             Self::Good | Self::Subprotocol => true,
-            Self::Nothing | Self::Query => admission == Admission::User,
+            Self::Nothing | Self::Query => {
+                admission == Admission::User && !host.contains("agents.example")
+            }
             _ => false,
         }
     }
 }
 
 /// The head of the answer to a request.
-async fn ask(port: u16, head: &str) -> String {
+pub(super) async fn ask(port: u16, head: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
@@ -144,7 +155,7 @@ async fn ask(port: u16, head: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-async fn site(admission: Admission) -> (u16, tokio::task::JoinHandle<()>) {
+async fn site(at: &str, admission: Admission) -> (u16, tokio::task::JoinHandle<()>) {
     let front = Front {
         origins: vec![PAGE.to_owned()],
         hosts: vec!["agents.example".to_owned()],
@@ -158,7 +169,7 @@ async fn site(admission: Admission) -> (u16, tokio::task::JoinHandle<()>) {
             ..Limits::default()
         })
     };
-    let mut listener = listen(&"http://127.0.0.1:0".parse().unwrap(), &setup).await;
+    let mut listener = listen(&at.parse().unwrap(), &setup).await;
     let Endpoint::Web(Web { port, .. }) = listener.address() else {
         panic!("{}", listener.address());
     };
@@ -168,11 +179,26 @@ async fn site(admission: Admission) -> (u16, tokio::task::JoinHandle<()>) {
 
 #[test]
 fn every_combination_is_answered_as_the_rules_say() {
+    let count = combinations("http://127.0.0.1:0", "/acp", &VERBS);
+    assert_eq!(count, 2 * 7 * 9 * 9 * 10);
+}
+
+#[test]
+fn so_is_every_combination_at_a_port_of_agent_connect() {
+    let count = combinations(
+        "agent-connect+http://127.0.0.1:0",
+        "/runs/search",
+        &REST_VERBS,
+    );
+    assert_eq!(count, 2 * 4 * 9 * 9 * 10);
+}
+
+fn combinations(at: &str, path: &str, verbs: &[(&str, &str, u16)]) -> usize {
+    let mut count = 0;
     run(async {
-        let mut count = 0;
         for admission in [Admission::Credential, Admission::User] {
-            let (port, taken) = site(admission).await;
-            for (verb, own, status) in VERBS {
+            let (port, taken) = site(at, admission).await;
+            for &(verb, own, status) in verbs {
                 for (host, ours) in HOSTS {
                     for (page, may) in PAGES {
                         for shown in SHOWN {
@@ -183,13 +209,13 @@ fn every_combination_is_answered_as_the_rules_say() {
                                 () if !ours && upgrades => 403,
                                 () if !ours => 421,
                                 () if preflight => 204,
-                                () if !shown.is_good(admission) => 401,
+                                () if !shown.is_good(admission, host) => 401,
                                 () => status,
                             };
                             let fields = format!("{host}{page}{own}{}", shown.fields());
                             let fields = fields.replace("PORT", &port.to_string());
                             let query = shown.query();
-                            let head = format!("{verb} /acp{query} HTTP/1.1\r\n{fields}\r\n");
+                            let head = format!("{verb} {path}{query} HTTP/1.1\r\n{fields}\r\n");
                             let answer = ask(port, &head).await;
                             let start = format!("HTTP/1.1 {expected} ");
                             let case = format!("{admission:?} {shown:?}\n{head}{answer}");
@@ -207,8 +233,8 @@ fn every_combination_is_answered_as_the_rules_say() {
             }
             taken.abort();
         }
-        assert_eq!(count, 2 * 7 * 9 * 9 * 10);
     });
+    count
 }
 
 fn check_fields(answer: &str, status: u16, page: bool, case: &str) {
@@ -251,7 +277,7 @@ async fn refusal(port: u16, shown: Shown) -> String {
 #[test]
 fn nothing_tells_a_wrong_secret_from_an_unknown_or_an_expired_token() {
     run(async {
-        let (port, taken) = site(Admission::Credential).await;
+        let (port, taken) = site("http://127.0.0.1:0", Admission::Credential).await;
         let wrong = refusal(port, Shown::Wrong).await;
         assert!(wrong.contains("error=\"invalid_token\""), "{wrong}");
         for other in [Shown::Unknown, Shown::Expired, Shown::Basic, Shown::Twice] {

@@ -5,4 +5,5 @@ mod files;
 mod gate;
 mod matrix;
 mod owners;
+mod routes;
 mod served;

@@ -210,10 +210,14 @@ fn byte_streams_are_for_ones_own_programs() {
 fn what_nobody_guards_is_not_begun() {
     block_on(async {
         let dir = tempfile::tempdir().unwrap();
-        let cases: [(&[&str], &[&str]); 5] = [
+        let cases: [(&[&str], &[&str]); 6] = [
             (
                 &["--listen", "ws://0.0.0.0:0"],
                 &["without TLS", "--dangerously-plaintext", "--tls-cert"],
+            ),
+            (
+                &["--listen", "agent-connect+http://0.0.0.0:0"],
+                &["without TLS", "--dangerously-plaintext"],
             ),
             (
                 &["--listen", "tcp://0.0.0.0:0", "--dangerously-plaintext"],

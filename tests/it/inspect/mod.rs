@@ -1,6 +1,7 @@
 //! `acp-relay inspect`: what is said of recordings, and what becomes of them elsewhere.
 
 mod canonical;
+mod files;
 mod filter;
 mod follow;
 mod forms;

@@ -111,3 +111,40 @@ fn what_was_done_is_said_to_programs() {
     let marks = answer(&["show", &file, "n:6"], 0);
     assert!(marks.contains("mark: here"), "{marks}");
 }
+
+#[test]
+fn what_stands_in_several_chunks_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let chunk = |session: &str, text: &str| {
+        format!(
+            r#"{{"dir":"a2c","ts":1,"msg":{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}}}}}"#
+        )
+    };
+    // Two sessions that speak at a time.
+    let lines = [
+        chunk("a", "the se"),
+        chunk("b", "cret of b"),
+        chunk("a", "cret is é"),
+        chunk("a", " and more"),
+        chunk("b", ", secret"),
+    ];
+    let file = recording(folder.path(), "x", &lines.join("\n"));
+    let found = answer(&["grep", "--json", "secret", &file], 0);
+    let found: Vec<Value> = found
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(
+        (&found[0]["text"], &found[0]["n"]),
+        (&", secret".into(), &6.into())
+    );
+    assert_eq!(found[1]["text"], "the secret is é and more");
+    assert_eq!(
+        (&found[1]["n"], &found[1]["chunks"]),
+        (&2.into(), &3.into())
+    );
+    answer(&["grep", "é and", &file], 0);
+    answer(&["grep", "cret of b, s", &file], 0);
+    answer(&["grep", "the secret of b", &file], 1);
+}

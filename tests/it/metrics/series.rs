@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acp_relay::core::{Cause, Core, Fired, Happened, Manners, Note, Outbox, Speech};
-use acp_relay::tap::metrics::{CATALOGUE, Instrument, Ledger, Parties, Transport, Type};
+use acp_relay::tap::metrics::{CATALOGUE, Instrument, Ledger, Parties, Reloaded, Transport, Type};
+use acp_relay::tap::traces::Outlet;
 use acp_relay::tap::{Fact, Sight, Tap as _};
 use acp_relay::wire::{Frame, Limits, Side};
 
 use super::stage::{ALLOW, Relay, Scrape};
 
 /// Metrics that take an event which [`Relay`] and its client do not cause.
-pub(crate) const RARE: [&str; 7] = [
+pub(crate) const RARE: [&str; 10] = [
     "acp_relay_connections_closed_total",
     "acp_relay_connection_duration_seconds",
     "acp_relay_translations_total",
@@ -21,6 +22,9 @@ pub(crate) const RARE: [&str; 7] = [
     "acp_relay_undeliverable_messages_total",
     "acp_relay_producer_paused_seconds_total",
     "acp_relay_pauses_total",
+    "acp_relay_policy_decisions_total",
+    "acp_relay_config_reload_total",
+    "acp_relay_trace_spans_total",
 ];
 
 #[test]
@@ -119,6 +123,19 @@ fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
     assert_eq!(of("agent_stdout_noise_lines_total", &[]), 1.);
     assert_eq!(of("parse_errors_total", &[("side", "client")]), 2.);
     assert_eq!(of("limit_hits_total", &[("reason", "nesting")]), 1.);
+    let mine = [("method", "peercred"), ("outcome", "ok")];
+    // The system does not say whose a socket was that has gone by then.
+    assert!(of("auth_attempts_total", &mine) >= 1.);
+    // Recorders write in a moment of their own.
+    while relay
+        .scrape()
+        .value("acp_relay_recording_events_total", &[])
+        < 10.
+    {}
+    let recorded = relay.scrape().value("acp_relay_recording_bytes_total", &[]);
+    assert!(recorded > 1000., "{recorded} bytes of recordings");
+    let worked = of("processing_duration_seconds_count", &[("dir", "to_client")]);
+    assert!(worked >= 9., "{worked} messages of the agent");
     assert_eq!(
         of(
             "connections_rejected_total",
@@ -169,6 +186,7 @@ impl Counted {
             client_half_close: false,
             agent_half_close: false,
             agent_is_child: true,
+            agent_is_played: false,
             announce_exit: false,
         };
         let limits = Arc::new(Limits::default());
@@ -267,12 +285,21 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
             detail: String::new(),
         },
         Note::Undeliverable { to: Side::Agent },
+        Note::Denied {
+            from: Side::Agent,
+            method: "terminal/create".to_owned(),
+            why: String::new(),
+        },
     ] {
         instrument.see(&Sight::Note(&note));
     }
     instrument.learn(&Fact::Paused(Side::Agent, Duration::from_millis(1500)));
     instrument.learn(&Fact::Over(&Cause::AgentLeft, Instant::now()));
     drop(instrument);
+    ledger.reloaded(Reloaded::Refused);
+    let (outlet, _spans) = Outlet::new(1);
+    outlet.tally().sent(3, false);
+    ledger.count_spans(outlet.tally());
     let scrape = Scrape::read(&ledger.scrape());
     for name in RARE {
         assert!(scrape.families().contains(name), "{name}");
@@ -294,6 +321,10 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
         of("connections_closed_total", &[("reason", "agent_left")]),
         2.
     );
+    let denied = [("method", "terminal/create"), ("outcome", "denied")];
+    assert_eq!(of("policy_decisions_total", &denied), 1.);
+    assert_eq!(of("config_reload_total", &[("outcome", "error")]), 1.);
+    assert_eq!(of("trace_spans_total", &[("outcome", "failed")]), 3.);
     assert_eq!(of("connections_open", &[]), 0.);
     assert_eq!(
         of(

@@ -96,19 +96,22 @@ fn program(folder: &TempDir, args: &[&str]) -> Command {
 impl Relay {
     /// Serves the agent on TCP, with these options besides.
     pub(crate) fn start(options: &[&str]) -> Self {
+        let listen = ["--listen", "tcp://127.0.0.1:0"];
         let folder = TempDir::new().unwrap();
-        let mut args = vec![
-            "serve",
-            "--listen",
-            "tcp://127.0.0.1:0",
-            "--agent-dialect",
-            "canonical",
-        ];
+        Self::serve(folder, &[&listen, options].concat(), &[])
+    }
+
+    /// Serves the agent with these options and variables.
+    pub(crate) fn serve(folder: TempDir, options: &[&str], vars: &[(&str, &str)]) -> Self {
+        let mut args = vec!["serve", "--agent-dialect", "canonical"];
         args.extend(["--client-dialect", "canonical", "--admin", "127.0.0.1:0"]);
         args.extend(options);
-        args.extend(["--", "sh", "-c", AGENT]);
+        if !options.contains(&"--config") {
+            args.extend(["--", "sh", "-c", AGENT]);
+        }
         let mut child = program(&folder, &args)
             .current_dir(folder.path())
+            .envs(vars.iter().copied())
             .spawn()
             .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -131,8 +134,9 @@ impl Relay {
                 at.clone_into(&mut relay.admin);
             } else if let Some(at) = line.strip_prefix("acp-relay: recordings at ") {
                 relay.recordings = Some(at.to_owned());
-            } else if let Some(at) = line.strip_prefix("acp-relay: listening on tcp://") {
-                at.clone_into(&mut relay.address);
+            } else if let Some(at) = line.strip_prefix("acp-relay: listening on ") {
+                let (_, at) = at.split_once("://").unwrap();
+                at.trim_end_matches("/acp").clone_into(&mut relay.address);
             } else {
                 panic!("{line}");
             }
@@ -152,7 +156,12 @@ impl Relay {
     }
 
     pub(crate) fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let mut stream = TcpStream::connect(&self.admin).unwrap();
+        Self::ask_at(&self.admin, verb, path, headers)
+    }
+
+    /// Asks any listener.
+    pub(crate) fn ask_at(at: &str, verb: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut stream = TcpStream::connect(at).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let headers: String = headers
             .iter()
@@ -179,10 +188,16 @@ impl Relay {
 
     /// Scrapes until a sample is there, for what happens after an answer.
     pub(crate) fn scrape_until(&self, name: &str) -> Scrape {
+        self.scrape_for(name, &[])
+    }
+
+    /// The same, for one with these labels that is not 0.
+    pub(crate) fn scrape_for(&self, name: &str, labels: &[(&str, &str)]) -> Scrape {
         let start = std::time::Instant::now();
         loop {
             let scrape = self.scrape();
-            if scrape.samples.contains_key(name) {
+            let is_there = scrape.samples.contains_key(name);
+            if is_there && (labels.is_empty() || scrape.value(name, labels) > 0.) {
                 return scrape;
             }
             assert!(start.elapsed() < PATIENCE, "{name} does not come");
@@ -198,6 +213,13 @@ impl Relay {
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
         kill_process(pid, signal).unwrap();
+    }
+
+    /// The next line on its stderr.
+    pub(crate) fn complaint(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
+        line
     }
 
     pub(crate) fn wait(&mut self) {

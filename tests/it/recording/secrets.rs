@@ -362,13 +362,112 @@ fn secrets_in_a_disguise_are_secrets() {
     }
 }
 
+#[test]
+fn json_in_strings_is_json_and_keys_in_base64_are_keys() {
+    const KEY: &str = "abcdefgh0123456789abcdefgh";
+    let encode = |text: &str| data_encoding::BASE64.encode(text.as_bytes());
+    let inner = json!({"env": {"A": "hunter2"}, "password": "hunter2", "stays": 1.50});
+    let deeper =
+        json!({"arguments": inner.to_string(), "headers": [{"name": "X", "value": "hunter2"}]});
+    for (message, stays) in [
+        (json!({"text": inner.to_string()}), "stays"),
+        (json!({"text": format!(" {inner:#}")}), "stays"),
+        (json!({"text": json!([inner]).to_string()}), "stays"),
+        (json!({"rawInput": {"x": deeper.to_string()}}), "stays"),
+        // Escaped once more in the midst of a text.
+        (
+            json!({"text": format!("he said {}", json!(json!({"api_key": KEY}).to_string()))}),
+            "he said",
+        ),
+        (
+            json!({"text": format!("cat: {} ok", encode(&format!("sk-{KEY}")))}),
+            "ok",
+        ),
+        (
+            json!({"data": {"x": encode(&format!("ghp_{KEY}\n"))}}),
+            "data",
+        ),
+        (
+            json!([encode(&format!("-----BEGIN PRIVATE KEY-----\n{KEY}"))]),
+            "[",
+        ),
+        (
+            json!({"uri": format!("/x/{}", encode(&format!("AKIA{KEY}")))}),
+            "/x/",
+        ),
+    ] {
+        let text = message.to_string();
+        let (clean, places) = redacted(&text).unwrap_or_else(|| panic!("nothing in {text}"));
+        for secret in [
+            "hunter2",
+            KEY,
+            &encode(KEY)[..8],
+            "c2st",
+            "Z2hw",
+            "LS0t",
+            "QUtJ",
+        ] {
+            assert!(!clean.contains(secret), "{secret} in {clean}");
+        }
+        assert!(clean.contains(stays), "{clean}");
+        assert_eq!(places.len(), 1, "{places:?}");
+        let clean: Value = serde_json::from_str(&clean).unwrap();
+        for (place, was) in places
+            .iter()
+            .map(|place| (place, message.pointer(place).unwrap()))
+        {
+            let is = clean.pointer(place).and_then(Value::as_str).unwrap();
+            let was = serde_json::from_str::<Value>(was.as_str().unwrap());
+            assert_eq!(
+                was.is_ok(),
+                serde_json::from_str::<Value>(is).is_ok(),
+                "{is}"
+            );
+        }
+    }
+}
+
+/// Looking again and again at the same characters, it would take hours.
+#[test]
+fn a_text_of_nothing_but_words_is_looked_at_once() {
+    let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
+    for word in [
+        "sk-",
+        "key=",
+        "token: ",
+        "-----BEGIN",
+        "c2st/",
+        "://@",
+        "://a",
+        "Basic ",
+        "eyJ.",
+    ] {
+        let text = word.repeat((256 << 10) / word.len());
+        let message = json!({"env": 1, "text": text}).to_string();
+        assert!(
+            redactor
+                .text(text.as_bytes())
+                .is_none_or(|clean| clean != text.as_bytes())
+        );
+        assert!(
+            redactor
+                .json(message.as_bytes(), None)
+                .is_none_or(|clean| clean.text != message.as_bytes())
+        );
+    }
+}
+
 /// What is promised, and no more: see `recording::redact`.
 #[test]
 fn what_has_neither_a_place_nor_a_shape_stays() {
     for text in [
         r#"{"text":"in pieces: sk-abcdef"}"#,
-        // Base64 of `sk-abcdefgh0123456789abcdefgh`.
-        r#"{"text":"c2stYWJjZGVmZ2gwMTIzNDU2Nzg5YWJjZGVmZ2g="}"#,
+        // Base64 of `x sk-abcdefgh0123456789abcdefgh`, and of `abc: nothing at all in here`.
+        r#"{"text":"eCBzay1hYmNkZWZnaDAxMjM0NTY3ODlhYmNkZWZnaA=="}"#,
+        r#"{"text":"YWJjOiBub3RoaW5nIGF0IGFsbCBpbiBoZXJl","c2st":"c2stZXRj/c2stZXRjZXRjZXRjZXRjZXRj"}"#,
+        // Three strings deep, and in the midst of other text.
+        r#"{"text":"\"{\\\"a\\\":\\\"{\\\\\\\"env\\\\\\\":{\\\\\\\"A\\\\\\\":\\\\\\\"hunter2\\\\\\\"}}\\\"}\""}"#,
+        r#"{"text":"I say {\"env\":{\"A\":\"hunter2\"}}"}"#,
         r#"{"text":"my cat is called hunter2"}"#,
     ] {
         assert_eq!(redacted(text), None, "{text}");

@@ -10,7 +10,7 @@ use acp_relay::recording::redact::{Mode, Pattern, Redactor};
 use acp_relay::recording::{Event, Peer, Reader, What};
 use acp_relay::tap::recorder::{Desk, Outcome, Place, Plan, Policy, Recorder, Remarks};
 use acp_relay::tap::{Sight, Tap};
-use acp_relay::wire::{Frame, Side};
+use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
 
 /// Longer than any disk of a test takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -77,6 +77,7 @@ impl Scene {
             policy: self.policy,
             on_error: self.on_error,
             redactor: Arc::new(Redactor::new(self.mode, self.patterns, [7; 32])),
+            tally: Arc::default(),
             on_failure: Box::new(move || cry.send(()).unwrap()),
             on_end: Box::new(move |outcome| tell.send(outcome).unwrap()),
         };
@@ -107,6 +108,9 @@ impl Stage {
     /// `from` says something, and the relay says something else.
     pub(super) fn lead(&mut self, from: Side, heard: &Frame, notes: &[Note], said: &Frame) {
         self.recorder.see(&Sight::Heard(from, heard));
+        if let Shape::One(envelope) = scan(heard, &Limits::default()) {
+            self.recorder.see(&Sight::Opened(&envelope));
+        }
         for note in notes {
             self.recorder.see(&Sight::Note(note));
         }
@@ -115,6 +119,7 @@ impl Stage {
         self.recorder.see(&Sight::Settled(waiting));
         self.recorder.see(&Sight::Said(from.other(), said));
         self.recorder.see(&Sight::Settled([0; 2]));
+        self.recorder.rest();
     }
 
     /// Ends the recording; what became of it, and what was written.

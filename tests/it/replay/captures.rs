@@ -9,8 +9,10 @@ use acp_relay::wire::{Frame, Side};
 use crate::support::link::run;
 use crate::support::program;
 
-fn captures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/transcripts");
+fn captures(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/vectors/")
+        .join(folder);
     let files = std::fs::read_dir(folder)
         .unwrap()
         .map(|file| file.unwrap().path());
@@ -48,7 +50,7 @@ fn words(script: &Script, side: Side) -> Vec<&Frame> {
 
 #[test]
 fn a_replayed_recording_is_recorded_as_it_was() {
-    for capture in captures() {
+    for capture in captures("transcripts") {
         let dir = tempfile::tempdir().unwrap();
         let original = Script::open(&capture, Edge::Client).unwrap();
         let (first, second) = run(async {
@@ -73,9 +75,37 @@ fn a_replayed_recording_is_recorded_as_it_was() {
     }
 }
 
+/// Requests that overlap, in both directions and in several sessions, that are never answered or
+/// answered out of order, ids of all kinds, batches, and lines that are no messages.
+#[test]
+fn odd_conversations_are_played_as_they_went() {
+    run(async {
+        let all = captures("replay").into_iter().map(|capture| async move {
+            let dir = tempfile::tempdir().unwrap();
+            let first = record(&capture, &dir.path().join("1")).await;
+            let second = record(&first, &dir.path().join("2")).await;
+            let open = |path: &Path| Script::open(path, Edge::Client).unwrap();
+            let original = open(&capture);
+            for recording in [&first, &second] {
+                let other = open(recording);
+                let compared = compare(&original, &other, &Ignored::default());
+                assert_eq!(compared.differences, [], "{}", capture.display());
+                // What is no message has come through, too; an empty line is nothing.
+                let odd = |script: &Script| {
+                    let steps = script.steps.iter();
+                    let odd = steps.filter(|step| step.envelope.is_none());
+                    odd.filter(|step| !step.frame.as_bytes().is_empty()).count()
+                };
+                assert_eq!(odd(&original), odd(&other), "{}", capture.display());
+            }
+        });
+        futures_util::future::join_all(all).await;
+    });
+}
+
 #[test]
 fn a_capture_with_one_word_changed_is_another_conversation() {
-    let capture = &captures()[0];
+    let capture = &captures("transcripts")[0];
     let text = std::fs::read_to_string(capture).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let changed = dir.path().join("changed.jsonl");

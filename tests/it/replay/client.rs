@@ -133,6 +133,24 @@ fn what_is_ignored_or_was_redacted_is_no_difference() {
 }
 
 #[test]
+fn what_a_run_used_and_where_a_cancelled_text_ends_is_no_difference() {
+    let differs = |from: &str, to: &str| {
+        assert!(TALK.contains(from), "{from}");
+        let other = script(&TALK.replace(from, to));
+        compare(&script(TALK), &other, &Ignored::default()).differences
+    };
+    assert_eq!(differs(r#""used":1"#, r#""used":2000"#), []);
+    assert_eq!(
+        differs(r#""text":"hm""#, r#""text":"hm, let me think""#),
+        []
+    );
+    assert_eq!(differs(r#""text":"hm""#, r#""text":"h""#), []);
+    assert_eq!(differs(r#""text":"hm""#, r#""text":"no""#).len(), 1);
+    // What was asked is not a text that goes on.
+    assert_eq!(differs(r#""text":"long""#, r#""text":"longer""#).len(), 1);
+}
+
+#[test]
 fn silence_is_given_up_on() {
     let mut guest = prompted();
     let (_, wait) = guest.hear(&[CHUNK]);
@@ -160,4 +178,73 @@ fn an_end_of_the_agent_is_told() {
         "{troubles:?}"
     );
     assert!(troubles[1].contains("before event 11"), "{troubles:?}");
+}
+
+#[test]
+fn answers_are_given_in_their_order() {
+    const ASKED: &str = r#"
+> {"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s"}}
+< {"jsonrpc":"2.0","id":5,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/a"}}
+< {"jsonrpc":"2.0","id":6,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/b"}}
+> {"jsonrpc":"2.0","id":6,"result":{"content":"b"}}
+> {"jsonrpc":"2.0","id":5,"result":{"content":"a"}}
+< {"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}
+"#;
+    let ask = |id: u8, path: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"fs/read_text_file","params":{{"sessionId":"s","path":"{path}"}}}}"#
+        )
+    };
+    let mut guest = Guest::of(ASKED);
+    guest.hear(&[]);
+    // The other one was answered first, so it is waited for.
+    assert!(guest.hear(&[&ask(5, "/a")]).0.is_empty());
+    let (said, _) = guest.hear(&[&ask(6, "/b")]);
+    assert!(said[0].contains(r#""content":"b""#) && said[1].contains(r#""content":"a""#));
+    assert_eq!(said.len(), 2, "{said:?}");
+
+    // An agent that asks one after the other has its answer once it is silent.
+    let mut slow = Guest::of(ASKED);
+    slow.hear(&[]);
+    let (_, wait) = slow.hear(&[&ask(5, "/a")]);
+    slow.now += wait.unwrap();
+    assert!(slow.hear(&[]).0[0].contains(r#""content":"a""#));
+}
+
+#[test]
+fn what_was_left_open_may_be_answered_once_all_is_said() {
+    let open = r#"
+> {"jsonrpc":"2.0","id":1,"method":"_never/answered"}
+< {"jsonrpc":"2.0","method":"_told"}
+"#;
+    let answer = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32050,"message":"gone"}}"#;
+    let told = r#"{"jsonrpc":"2.0","method":"_told"}"#;
+    for closes in [true, false] {
+        let mut guest = Guest::of(open);
+        guest.hear(&[]);
+        guest.hear(&[told]);
+        if closes {
+            guest.driver.close();
+        }
+        guest.hear(&[answer]);
+        guest.driver.end();
+        let compared = compare(&script(open), guest.driver.live(), &Ignored::default());
+        assert_eq!(compared.differences.is_empty(), closes, "{compared:?}");
+        if closes {
+            assert_eq!(guest.driver.troubles().len(), 0);
+        }
+    }
+}
+
+#[test]
+fn fewer_lines_that_are_no_messages_are_no_difference_and_more_are() {
+    let plain = "> {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n";
+    let noisy = format!("< starting at 10:15\n{plain}");
+    let other = format!("< starting at 10:16\n{plain}");
+    let differs = |a: &str, b: &str| {
+        let compared = compare(&script(a), &script(b), &Ignored::default());
+        !compared.differences.is_empty()
+    };
+    assert!(!differs(&noisy, plain) && !differs(&noisy, &other));
+    assert!(differs(plain, &noisy));
 }

@@ -106,7 +106,11 @@ fn it_may_come_in_another_order() {
     late.ask(NEW);
     late.ask(ONE);
     late.hear(CANCEL);
-    holds(&late.ask(NO), &["a2", r#""stopReason":"cancelled""#]);
+    // It is waited for a moment, and then no more.
+    holds(
+        &late.ask(NO),
+        &["after 1s", "a2", r#""stopReason":"cancelled""#],
+    );
     holds(&late.ask(MODE), &["current_mode_update", r#""id":"mode""#]);
 }
 
@@ -129,11 +133,35 @@ fn a_cancel_ends_the_turn_of_its_session_alone() {
     house.hear(CANCEL);
     holds(
         &house.ask(NO),
-        &["a2", r#""id":"one","result":{"stopReason":"cancelled"}"#],
+        &[
+            "after 1s",
+            "a2",
+            r#""id":"one","result":{"stopReason":"cancelled"}"#,
+        ],
     );
     let allowed = NO.replace("\"id\":9", "\"id\":10");
     holds(
         &house.ask(&allowed),
         &[r#""id":"two","result":{"stopReason":"end_turn"}"#],
     );
+}
+
+/// Two requests are answered in the other order, and the first one's answer waits for the second
+/// to be asked, but not for ever.
+#[test]
+fn answers_come_in_the_recorded_order() {
+    let crossed = r#"
+> {"jsonrpc":"2.0","id":1,"method":"_x/one"}
+> {"jsonrpc":"2.0","id":2,"method":"_x/two"}
+< {"jsonrpc":"2.0","id":2,"result":"two"}
+< {"jsonrpc":"2.0","id":1,"result":"one"}
+"#;
+    let one = r#"{"jsonrpc":"2.0","id":"a","method":"_x/one"}"#;
+    let two = r#"{"jsonrpc":"2.0","id":"b","method":"_x/two"}"#;
+    let mut house = House::of(crossed, Rules::default());
+    house.hear(one);
+    house.hear(two);
+    holds(&house.listen(), &["\"two\"", "\"one\""]);
+    let mut alone = House::of(crossed, Rules::default());
+    holds(&alone.ask(one), &["after 1s", "\"one\""]);
 }

@@ -244,3 +244,25 @@ fn a_translated_conversation_is_played_at_either_edge() {
     let agent = format!("replay:{}?edge=agent", recording.display());
     played(&recording, "client", &[&agent]);
 }
+
+#[test]
+fn a_line_that_is_no_message_reaches_the_client() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = capture(&dir);
+    let faults = dir.path().join("faults.txt");
+    std::fs::write(&faults, "after 2 garbage not { json\nafter 2 garbage\n").unwrap();
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+    let heard = |edge: &str| {
+        let mut args = vec!["replay", "agent", file.to_str().unwrap(), "--edge", edge];
+        args.extend(["--fault", faults.to_str().unwrap()]);
+        let outcome = run(program::run(&args, &format!("{hello}\n")));
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome.stdout
+    };
+    let client = heard("client");
+    let lines: Vec<&str> = client.lines().collect();
+    assert!(lines[0].contains("\"result\""), "{client}");
+    assert_eq!(lines[1..], ["not { json", "{\"garbage\":"]);
+    // At the agent's edge a relay stands in between, and lets nothing of the kind through.
+    assert_eq!(heard("agent").lines().count(), 1);
+}

@@ -50,6 +50,20 @@ fn streams_are_read_as_the_standard_has_it() {
 }
 
 #[test]
+fn an_event_has_its_own_name_or_none() {
+    for (stream, name) in [
+        ("event: messages/partial\ndata: 1\n\n", "messages/partial"),
+        ("event: a\nevent: b\ndata: 1\n\n", "b"),
+        ("event: a\ndata: 1\n\ndata: 2\n\n", ""),
+        ("data: 1\n\nevent: begun\n", ""),
+        ("event: a\n\ndata: 1\n\n", ""),
+    ] {
+        let (_, sse) = read(100, &[stream.as_bytes()]);
+        assert_eq!(sse.last_name(), name.as_bytes(), "{stream:?}");
+    }
+}
+
+#[test]
 fn the_wait_a_server_asks_for_is_a_number() {
     for (stream, wait) in [
         ("retry: 250\n", Some(250)),

@@ -1,0 +1,220 @@
+//! The sessions behind threads: given up for others, taken up again, and found where nobody here
+//! has begun them.
+
+use std::time::Duration;
+
+use acp_relay::transport::Setup;
+use acp_relay::wire::Limits;
+use serde_json::{Value, json};
+
+use super::principals::{gate, token};
+use super::stage::{Agent, Client, Events, Stage, human};
+use crate::support::link::{run, setup_with};
+
+/// Runs a turn on a thread whose session is open, and says what the agent says.
+async fn turn(client: Client, agent: &mut Agent, thread: &str, session: &str) -> Value {
+    let path = format!("/threads/{thread}/runs/wait");
+    let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
+    finish(agent, session, "Hello").await;
+    done.await.unwrap()
+}
+
+async fn finish(agent: &mut Agent, session: &str, text: &str) {
+    let asked = agent.hear("session/prompt").await;
+    agent.chunk(session, text).await;
+    agent
+        .answer(&asked["id"], json!({ "stopReason": "end_turn" }))
+        .await;
+}
+
+async fn thread(client: Client, agent: &mut Agent, session: &str) -> String {
+    let made = tokio::spawn(client.clone_post("/threads", json!({})));
+    agent.open(session).await;
+    made.await.unwrap()["thread_id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+fn user(text: &str) -> Value {
+    json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": text } })
+}
+
+#[test]
+fn the_thread_that_was_not_used_for_longest_makes_room() {
+    run(async {
+        let limits = Limits {
+            agent_connect_sessions: 2,
+            ..Limits::default()
+        };
+        let mut stage = Stage::with(setup_with(limits)).await;
+        let capabilities = json!({ "loadSession": true, "sessionCapabilities": { "close": {} } });
+        let mut agent = stage.introduced(capabilities).await;
+        let client = stage.client();
+        let first = thread(client, &mut agent, "a").await;
+        let second = thread(client, &mut agent, "b").await;
+        turn(client, &mut agent, &first, "a").await;
+        let made = tokio::spawn(client.clone_post("/threads", json!({})));
+        // The second was not used since.
+        let mut heard = [agent.listen().await.unwrap(), agent.listen().await.unwrap()];
+        heard.sort_by_key(|message| message["method"].to_string());
+        assert_eq!(heard[0]["method"], "session/close");
+        assert_eq!(heard[0]["params"]["sessionId"], "b");
+        assert_eq!(heard[1]["method"], "session/new");
+        agent.answer(&heard[0]["id"], json!({})).await;
+        agent
+            .answer(&heard[1]["id"], json!({ "sessionId": "c" }))
+            .await;
+        made.await.unwrap();
+        // It is there all the same.
+        let path = format!("/threads/{second}/runs/wait");
+        let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
+        let closed = agent.hear("session/close").await;
+        agent.answer(&closed["id"], json!({})).await;
+        let loaded = agent.hear("session/load").await;
+        assert_eq!(loaded["params"]["sessionId"], "b");
+        agent.answer(&loaded["id"], json!({})).await;
+        finish(&mut agent, "b", "Again").await;
+        assert_eq!(done.await.unwrap()["run"]["status"], "success");
+    });
+}
+
+#[test]
+fn what_is_told_of_the_past_is_no_part_of_the_turn() {
+    run(async {
+        let mut stage = Stage::open().await;
+        let client = stage.client();
+        let capabilities = json!({ "loadSession": true });
+        let mut agent = stage.introduced(capabilities.clone()).await;
+        let thread = thread(client, &mut agent, "s").await;
+        turn(client, &mut agent, &thread, "s").await;
+        drop(agent);
+        let path = format!("/threads/{thread}/runs/wait");
+        let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("And?") })));
+        let mut agent = stage.introduced(capabilities).await;
+        let loaded = agent.hear("session/load").await;
+        agent.answer(&loaded["id"], json!({})).await;
+        let asked = agent.hear("session/prompt").await;
+        // Behind the answer, as Gemini CLI does it.
+        let params = json!({ "sessionId": "s", "update": user("hi") });
+        agent
+            .say(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
+            .await;
+        for text in ["Hel", "lo", "Hello", " again"] {
+            agent.chunk("s", text).await;
+        }
+        agent
+            .answer(&asked["id"], json!({ "stopReason": "end_turn" }))
+            .await;
+        let done = done.await.unwrap();
+        assert_eq!(
+            done["output"]["messages"][0]["content"], "Hello again",
+            "{done}"
+        );
+        let state = client.get(&format!("/threads/{thread}/state")).await;
+        let said: Vec<&str> = state["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|message| message["content"].as_str().unwrap())
+            .collect();
+        assert_eq!(said, ["hi", "Hello", "And?", "Hello again"]);
+    });
+}
+
+#[test]
+fn sessions_that_the_agent_lists_are_threads_as_well() {
+    run(async {
+        let mut stage = Stage::open().await;
+        let capabilities = json!({ "loadSession": true, "sessionCapabilities": { "list": {} } });
+        let mut agent = stage.introduced(capabilities).await;
+        let client = stage.client();
+        let own = thread(client, &mut agent, "own").await;
+        for _ in 0..2 {
+            let found = tokio::spawn(client.clone_post("/threads/search", json!({})));
+            let asked = agent.hear("session/list").await;
+            let session = json!({ "sessionId": "own", "cwd": "/a" });
+            let page = json!({ "sessions": [session], "nextCursor": "more" });
+            agent.answer(&asked["id"], page).await;
+            let asked = agent.hear("session/list").await;
+            assert_eq!(asked["params"]["cursor"], "more");
+            let session = json!({ "sessionId": "other", "cwd": "/b", "title": "Old" });
+            agent
+                .answer(&asked["id"], json!({ "sessions": [session] }))
+                .await;
+            let found = found.await.unwrap();
+            let found = found.as_array().unwrap();
+            assert_eq!(found.len(), 2, "{found:?}");
+            let other = found
+                .iter()
+                .find(|thread| thread["thread_id"] != own)
+                .unwrap();
+            assert_eq!(other["metadata"]["title"], "Old");
+            assert_eq!(other["metadata"]["acp_session_id"], "other");
+        }
+        let found = client.clone_post("/threads/search", json!({ "metadata": { "title": "Old" } }));
+        let found = tokio::spawn(found);
+        let asked = agent.hear("session/list").await;
+        agent.answer(&asked["id"], json!({ "sessions": [] })).await;
+        let found = found.await.unwrap();
+        let path = format!(
+            "/threads/{}/runs/wait",
+            found[0]["thread_id"].as_str().unwrap()
+        );
+        let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
+        let loaded = agent.hear("session/load").await;
+        assert_eq!(loaded["params"]["sessionId"], "other");
+        assert_eq!(loaded["params"]["cwd"], "/b");
+        agent.answer(&loaded["id"], json!({})).await;
+        finish(&mut agent, "other", "Hello").await;
+        assert_eq!(done.await.unwrap()["run"]["status"], "success");
+    });
+}
+
+#[test]
+fn who_is_no_longer_let_in_follows_and_waits_no_longer() {
+    run(async {
+        let gate = gate();
+        let limits = Limits {
+            recheck: Duration::from_millis(20),
+            ..Limits::default()
+        };
+        let setup = Setup {
+            gate: gate.clone(),
+            ..setup_with(limits)
+        };
+        let mut stage = Stage::with(setup).await;
+        let mut agent = stage.introduced(json!({})).await;
+        let client = stage.client();
+        let alice = token(1);
+        let wish = json!({ "input": human("hi"), "stream_mode": "custom" });
+        let stream = client.send_as(
+            "POST",
+            "/runs/stream",
+            Some(&wish),
+            None,
+            Some(alice.reveal()),
+        );
+        let (stream, ()) = tokio::join!(stream, agent.open("s"));
+        let place = stream.headers()["content-location"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        agent.hear("session/prompt").await;
+        agent.chunk("s", "Hello").await;
+        let mut events = Events::of(stream);
+        let (_, _, data) = events.next().await.unwrap();
+        assert_eq!(place, format!("/runs/{}", data["run_id"].as_str().unwrap()));
+        let path = format!("{place}/wait");
+        let waiting = async { client.call_as(alice.reveal(), "GET", &path, None).await };
+        let withdrawing = async {
+            tokio::task::yield_now().await;
+            gate.set_keys(acp_relay::guard::Keys::default());
+        };
+        let ((status, _), ()) = tokio::join!(waiting, withdrawing);
+        assert_eq!(status, 401);
+        assert!(events.next().await.is_none());
+        // Nobody follows it, and nobody wanted it to go on.
+        agent.hear("session/cancel").await;
+    });
+}

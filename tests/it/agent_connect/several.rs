@@ -1,0 +1,263 @@
+//! Several agents behind one listener, each for those who may use it; and ACP beside them.
+
+use std::sync::Arc;
+
+use acp_relay::guard::{Admission, Agents, Gate, Grant, Key, KeyId, Keyring, Rules};
+use acp_relay::transport::{AgentConnect, Front, Offer, Setup};
+use serde_json::{Value, json};
+
+use super::principals::token;
+use super::stage::{Agent, Stage, human, introduction};
+use crate::support::link::{run, setup};
+
+/// A listener with these agents, the first of which is the usual one.
+fn serving(names: &[&str]) -> Setup {
+    let offer = |name: &&str| Offer {
+        name: Some((*name).to_owned()),
+        about: Some(format!("This is {name}")),
+    };
+    Setup {
+        agent_connect: AgentConnect {
+            agents: names.iter().map(offer).collect(),
+            ..AgentConnect::default()
+        },
+        front: Front {
+            agents: names.iter().map(|name| (*name).to_owned()).collect(),
+            default_agent: Some(names[0].to_owned()),
+            ..Front::default()
+        },
+        ..setup()
+    }
+}
+
+/// Has the next agent that is asked for introduce itself.
+async fn introduced(stage: &mut Stage) -> Agent {
+    let mut agent = stage.agent().await;
+    let asked = agent.hear("initialize").await;
+    let capabilities = json!({ "sessionCapabilities": { "close": {} } });
+    agent
+        .answer(&asked["id"], introduction(&capabilities, &json!([])))
+        .await;
+    agent
+}
+
+fn found(agents: &Value) -> Vec<(String, String)> {
+    let one = |agent: &Value| {
+        let text = |pointer: &str| agent.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+        (text("/metadata/ref/name"), text("/agent_id"))
+    };
+    agents.as_array().unwrap().iter().map(one).collect()
+}
+
+#[test]
+fn each_agent_is_found_by_its_name_and_runs_on_its_own_link() {
+    run(async {
+        let mut stage = Stage::with(serving(&["goose", "claude"])).await;
+        let client = stage.client();
+        let searched = tokio::spawn(client.clone_post("/agents/search", json!({})));
+        let (first, second) = (introduced(&mut stage).await, introduced(&mut stage).await);
+        let (mut goose, mut claude) = match first.name() {
+            Some("goose") => (first, second),
+            _ => (second, first),
+        };
+        assert_eq!(
+            (goose.name(), claude.name()),
+            (Some("goose"), Some("claude"))
+        );
+        let agents = found(&searched.await.unwrap());
+        let names: Vec<&str> = agents.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["goose", "claude"]);
+        let by_name = client
+            .post("/agents/search", json!({ "name": "claude" }))
+            .await;
+        assert_eq!(found(&by_name), agents[1..]);
+        let by_version = client
+            .post("/agents/search", json!({ "version": "0" }))
+            .await;
+        assert_eq!(by_version, json!([]));
+        for path in ["claude".to_owned(), agents[1].1.clone()] {
+            let agent = client.get(&format!("/agents/{path}")).await;
+            assert_eq!(agent["agent_id"], agents[1].1);
+            let descriptor = client.get(&format!("/agents/{path}/descriptor")).await;
+            assert_eq!(descriptor["metadata"]["description"], "This is claude");
+            let manifest = client.get(&format!("/agents/agent/{path}/manifest")).await;
+            assert_eq!(manifest, descriptor);
+        }
+        assert_eq!(client.call("GET", "/agents/other", None).await.0, 404);
+        // Who names no agent gets the usual one; who names one gets that.
+        let body = json!({ "input": human("hi") });
+        client.post("/runs", body.clone()).await;
+        goose.open("g").await;
+        goose.hear("session/prompt").await;
+        let mut body = body;
+        body["agent_id"] = json!(agents[1].1);
+        client.post("/runs", body).await;
+        claude.open("c").await;
+        claude.hear("session/prompt").await;
+    });
+}
+
+#[test]
+fn a_thread_stays_with_the_agent_that_has_spoken_in_it() {
+    run(async {
+        let mut stage = Stage::with(serving(&["goose", "claude"])).await;
+        let client = stage.client();
+        let thread = client.post("/threads", json!({})).await;
+        // Nobody knows yet whose it will be.
+        assert!(
+            thread["metadata"].get("acp_session_id").is_none(),
+            "{thread}"
+        );
+        let path = format!("/threads/{}/runs", thread["thread_id"].as_str().unwrap());
+        let run = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
+        let mut goose = introduced(&mut stage).await;
+        let run = run.await.unwrap();
+        goose.open("g").await;
+        let asked = goose.hear("session/prompt").await;
+        goose.chunk("g", "Hello").await;
+        goose
+            .answer(&asked["id"], json!({ "stopReason": "end_turn" }))
+            .await;
+        let wait = format!("{path}/{}/wait", run["run_id"].as_str().unwrap());
+        assert_eq!(client.get(&wait).await["run"]["status"], "success");
+        let searched = tokio::spawn(client.clone_post("/agents/search", json!({})));
+        let _claude = introduced(&mut stage).await;
+        let agents = found(&searched.await.unwrap());
+        let body = json!({ "agent_id": agents[1].1, "input": human("hi") });
+        let refused = client.call("POST", &path, Some(&body)).await;
+        assert_eq!(refused, (422, json!("the thread is another agent's")));
+        let body =
+            json!({ "agent_id": "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001", "input": human("hi") });
+        assert_eq!(client.call("POST", &path, Some(&body)).await.0, 404);
+    });
+}
+
+#[test]
+fn an_agent_that_cannot_be_had_is_listed_as_the_configuration_has_it() {
+    run(async {
+        let mut stage = Stage::with(serving(&["broken"])).await;
+        let mut agent = stage.agent().await;
+        let asked = agent.hear("initialize").await;
+        let error = json!({ "code": -32603, "message": "told to fail" });
+        agent
+            .say(&json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
+            .await;
+        let client = stage.client();
+        let agents = client.post("/agents/search", json!({})).await;
+        assert_eq!(agents[0]["metadata"]["ref"]["name"], "broken");
+        assert_eq!(agents[0]["metadata"]["ref"]["version"], "unknown");
+    });
+}
+
+#[test]
+fn nobody_sees_an_agent_that_it_may_not_use() {
+    run(async {
+        let gate = Gate::new(Rules {
+            loopback: Admission::Credential,
+            network: Admission::Credential,
+            user: (u32::MAX, Arc::from("me")),
+            failures: 5,
+        });
+        let mut ring = Keyring::default();
+        for (number, name, agents) in [
+            (1, "alice", &["claude"][..]),
+            (2, "bob", &["goose", "claude"]),
+            (3, "carol", &["none"]),
+        ] {
+            let token = token(number);
+            let names = agents.iter().map(|name| (*name).to_owned());
+            ring.add(Key {
+                id: KeyId::of(token.reveal().as_bytes()).unwrap(),
+                digest: token.digest(),
+                name: name.to_owned(),
+                expires: None,
+                grant: Grant {
+                    agents: Agents::These(names.collect()),
+                    admin: false,
+                },
+            })
+            .unwrap();
+        }
+        gate.set_keys(acp_relay::guard::Keys::new(None, ring, None));
+        let setup = Setup {
+            gate,
+            ..serving(&["goose", "claude"])
+        };
+        let mut stage = Stage::with(setup).await;
+        let client = stage.client();
+        let [alice, bob, carol] = [1, 2, 3].map(|number| token(number).reveal().to_owned());
+        let all = json!({});
+        let searching = client.call_as(&alice, "POST", "/agents/search", Some(&all));
+        let ((_, seen), mut claude) = tokio::join!(searching, introduced(&mut stage));
+        let seen = found(&seen);
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].0, "claude");
+        let searching = client.call_as(&bob, "POST", "/agents/search", Some(&all));
+        let ((_, agents), _goose) = tokio::join!(searching, introduced(&mut stage));
+        let agents = found(&agents);
+        assert_eq!(agents.len(), 2);
+        let goose = &agents.iter().find(|(name, _)| name == "goose").unwrap().1;
+        for path in [
+            format!("/agents/{goose}"),
+            "/agents/goose/descriptor".to_owned(),
+        ] {
+            assert_eq!(
+                client.call_as(&alice, "GET", &path, None).await.0,
+                404,
+                "{path}"
+            );
+            assert_eq!(
+                client.call_as(&bob, "GET", &path, None).await.0,
+                200,
+                "{path}"
+            );
+        }
+        let body = json!({ "agent_id": goose, "input": human("hi") });
+        let refused = client.call_as(&alice, "POST", "/runs", Some(&body)).await;
+        assert_eq!(refused.0, 404, "{}", refused.1);
+        // The usual one is not for it, and there is only one other.
+        let body = json!({ "input": human("hi") });
+        let run = client.call_as(&alice, "POST", "/runs", Some(&body)).await;
+        assert_eq!(run.0, 200, "{}", run.1);
+        claude.open("c").await;
+        assert_eq!(
+            client
+                .call_as(&carol, "POST", "/agents/search", Some(&all))
+                .await
+                .0,
+            403
+        );
+    });
+}
+
+#[test]
+fn acp_and_agent_connect_are_served_at_one_port() {
+    run(async {
+        let mut setup = serving(&["goose"]);
+        setup.agent_connect.beside = Some("/".to_owned());
+        let mut stage = Stage::at("http://127.0.0.1:0", setup).await;
+        let _goose = introduced(&mut stage).await;
+        let client = stage.client();
+        let agents = client.post("/agents/search", json!({})).await;
+        assert_eq!(found(&agents)[0].0, "goose");
+        let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1 } });
+        for path in ["/acp", "/agents/goose/acp"] {
+            let opened = tokio::spawn(client.clone_post(path, initialize.clone()));
+            let mut agent = stage.agent().await;
+            let asked = agent.hear("initialize").await;
+            agent
+                .answer(&asked["id"], introduction(&json!({}), &json!([])))
+                .await;
+            assert_eq!(
+                opened.await.unwrap()["result"]["protocolVersion"],
+                1,
+                "{path}"
+            );
+        }
+        // Each refuses in its own way.
+        let wrong = client.send("PATCH", "/acp", None).await;
+        assert_eq!(wrong.headers()["content-type"], "text/plain; charset=utf-8");
+        let (status, why) = client.call("GET", "/acp/nothing", None).await;
+        assert_eq!((status, why.is_string()), (404, true));
+    });
+}

@@ -1,0 +1,61 @@
+//! `[auth]` through the file, end to end: who comes in, to which agent, and what SIGHUP changes.
+
+use rustix::process::Signal;
+
+use super::stage::{JSON, Stage};
+use crate::support::link::run as block_on;
+use crate::support::program::{Program, run_in};
+use crate::transport::http::caller::{Caller, INITIALIZE};
+
+const TWO: &str = r#"
+default-agent = "one"
+[agents.one]
+command = ["AGENT"]
+[agents.two]
+command = ["AGENT"]
+[[listeners]]
+endpoint = "http://127.0.0.1:0"
+"#;
+
+#[test]
+fn a_token_is_for_its_agents_and_what_the_file_wants_is_wanted() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let stage = Stage::with(&format!("{TWO}[auth]\nrequire-token = true\n"));
+        let made = run_in(state.path(), &["token", "new", "alice", "--agents", "two"]).await;
+        let alice = format!("Bearer {}", made.stdout.trim_end());
+        let mut serve = stage.command(&[]);
+        serve.env("ACP_RELAY_STATE_DIR", state.path());
+        let mut serve = Program::of(serve);
+        let caller = Caller::to(&serve.address().await);
+        let ask = async |path: &str, token: Option<&str>| {
+            let token = token.map(|token| ("authorization", token));
+            let fields: Vec<_> = [JSON].into_iter().chain(token).collect();
+            let reply = caller.ask("POST", path, &fields, INITIALIZE).await;
+            (reply.status.as_u16(), reply.body)
+        };
+        for (path, token, status) in [
+            ("/acp", None, 401),
+            ("/agents/two/acp", None, 401),
+            ("/agents/two/acp", Some("Bearer nobody"), 401),
+            ("/agents/two/acp", Some(&*alice), 200),
+            ("/agents/one/acp", Some(&alice), 403),
+            ("/acp", Some(&alice), 403),
+            ("/agents/three/acp", Some(&alice), 404),
+        ] {
+            let (told, body) = ask(path, token).await;
+            assert_eq!(told, status, "{path} {body}");
+            assert!(
+                !body.contains(alice.trim_start_matches("Bearer ")),
+                "{body}"
+            );
+        }
+        // One's own programs need none once the file says so, and others still do.
+        stage.write(TWO);
+        serve.signal(Signal::HUP);
+        while !serve.complaint().await.unwrap().contains("read again") {}
+        assert_eq!(ask("/acp", None).await.0, 200);
+        assert_eq!(ask("/acp", Some("Bearer nobody")).await.0, 401);
+        assert_eq!(ask("/agents/one/acp", Some(&alice)).await.0, 403);
+    });
+}

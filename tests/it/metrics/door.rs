@@ -1,0 +1,139 @@
+//! What the door counts: who is turned away and why, what is shown and judged, and files that are
+//! read again.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::stage::Relay;
+
+const REJECTED: &str = "acp_relay_connections_rejected_total";
+
+/// What a stranger shows, as headers; the status of the answer; the reason that is counted.
+type Stranger = (&'static [(&'static str, &'static str)], u16, &'static str);
+
+const STRANGERS: [Stranger; 5] = [
+    (&[], 401, "auth"),
+    (&[("Authorization", "Bearer wrong")], 401, "auth"),
+    (&[("Origin", "https://evil.example")], 403, "origin"),
+    (&[("Sec-Fetch-Site", "cross-site")], 403, "origin"),
+    (&[("Host", "evil.example")], 421, "host"),
+];
+
+#[test]
+fn whoever_is_turned_away_leaves_a_figure_and_so_does_what_it_has_shown() {
+    for (listen, transport) in [
+        ("http://127.0.0.1:0", "http"),
+        ("agent-connect+http://127.0.0.1:0/acp", "agent_connect"),
+    ] {
+        let options = ["--listen", listen, "--require-token"];
+        let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
+        for (fields, status, reason) in STRANGERS {
+            let before = relay.scrape();
+            let labels = [("transport", transport), ("reason", reason)];
+            let mut all = vec![("Host", relay.address.as_str())];
+            all.retain(|(name, _)| !fields.iter().any(|(other, _)| name == other));
+            all.extend(fields);
+            let answer = Relay::ask_at(&relay.address, "GET", "/acp", &all);
+            assert_eq!(answer.status, status, "{listen} {fields:?}");
+            let now = relay.scrape();
+            let grown = now.value(REJECTED, &labels) - before.value(REJECTED, &labels);
+            assert_eq!(grown, 1., "{listen} {fields:?}");
+        }
+        let scrape = relay.scrape();
+        let tried = |method, outcome| {
+            let labels = [("method", method), ("outcome", outcome)];
+            scrape.value("acp_relay_auth_attempts_total", &labels)
+        };
+        assert_eq!(tried("none", "refused"), 1., "{listen}");
+        assert_eq!(tried("token", "refused"), 1., "{listen}");
+        assert_eq!(tried("token", "ok"), 0., "{listen}");
+        assert_eq!(scrape.value(REJECTED, &[("transport", "other")]), 0.);
+    }
+}
+
+#[test]
+fn what_is_not_for_a_client_and_what_is_no_tls_leaves_a_figure() {
+    let folder = TempDir::new().unwrap();
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
+    fs::write(&cert, own.cert.pem()).unwrap();
+    fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+    let options = ["--listen", "http://127.0.0.1:0"];
+    let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
+    let host = [("Host", relay.address.as_str())];
+    let answer = Relay::ask_at(&relay.address, "GET", "/agents/none/acp", &host);
+    assert_eq!(answer.status, 404);
+    let labels = [("transport", "http"), ("reason", "policy")];
+    assert_eq!(relay.scrape().value(REJECTED, &labels), 1.);
+
+    let [cert, key] = [cert, key].map(|path| path.to_str().unwrap().to_owned());
+    let mut options = vec!["--listen", "wss://127.0.0.1:0"];
+    options.extend(["--tls-cert", &cert, "--tls-key", &key]);
+    let relay = Relay::serve(folder, &options, &[]);
+    let mut stranger = TcpStream::connect(&relay.address).unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let labels = [("transport", "ws"), ("reason", "tls")];
+    relay.scrape_for(REJECTED, &labels);
+}
+
+const FILE: &str = r#"
+[agents.a]
+command = ["cat"]
+[log]
+format = "json"
+[[listeners]]
+endpoint = "tcp://127.0.0.1:0"
+"#;
+
+#[test]
+fn a_file_that_is_read_again_is_counted_and_the_listeners_told_are_those_that_are_open() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("acp-relay.toml");
+    let socket = folder.path().join("s");
+    let write = |text: &str| {
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    write(FILE);
+    let path = file.to_str().unwrap().to_owned();
+    let mut relay = Relay::serve(folder, &["--config", &path], &[]);
+    let listeners = |relay: &Relay| -> Vec<String> {
+        let status: Value = serde_json::from_str(&relay.get("/status").body).unwrap();
+        serde_json::from_value(status["listeners"].clone()).unwrap()
+    };
+    let name = "acp_relay_config_reload_total";
+    let at = "acp_relay_config_last_reload_success_timestamp_seconds";
+    assert_eq!(relay.scrape().value(at, &[]), 0.);
+    let tcp = format!("tcp://{}", relay.address);
+    while relay.get("/readyz").status != 200 {}
+    assert_eq!(listeners(&relay), std::slice::from_ref(&tcp));
+
+    write(&format!(
+        "{FILE}[[listeners]]\nendpoint = \"unix:{}\"\n",
+        socket.display()
+    ));
+    relay.signal(Signal::HUP);
+    let scrape = relay.scrape_for(name, &[("outcome", "ok")]);
+    assert!(scrape.value(at, &[]) > 1e9);
+    let unix = format!("unix:{}", socket.display());
+    assert_eq!(listeners(&relay), [tcp.clone(), unix]);
+
+    write("nonsense = 1\n");
+    relay.signal(Signal::HUP);
+    let scrape = relay.scrape_for(name, &[("outcome", "error")]);
+    assert_eq!(scrape.value(name, &[("outcome", "ok")]), 1.);
+    assert_eq!(listeners(&relay).len(), 2);
+
+    write(FILE);
+    relay.signal(Signal::HUP);
+    while relay.scrape().value(name, &[("outcome", "ok")]) < 2. {}
+    assert_eq!(listeners(&relay), [tcp]);
+    relay.signal(Signal::TERM);
+    relay.wait();
+}

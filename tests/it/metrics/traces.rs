@@ -1,0 +1,351 @@
+//! Traces: which spans a conversation leaves, what they hang on, and what happens when nobody takes
+//! them.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Instant;
+
+use acp_relay::core::{Core, Manners, Outbox, Speech};
+use acp_relay::tap::traces::{About, Maker, Outlet, Tracer};
+use acp_relay::tap::{Fact, Sight, Tap as _};
+use acp_relay::wire::{Frame, Limits, Side};
+use opentelemetry_sdk::trace::SpanData;
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::stage::{PATIENCE, Relay};
+
+const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// A conversation without links, traced.
+struct Traced {
+    core: Core,
+    out: Outbox,
+    tracer: Tracer,
+    spans: Receiver<SpanData>,
+}
+
+impl Traced {
+    fn new(room: usize, insert: bool) -> Self {
+        let (outlet, spans) = Outlet::new(room);
+        let about = About {
+            client: "test".to_owned(),
+            agent: Some("goose".to_owned()),
+            transport: "tcp",
+            ..About::default()
+        };
+        let maker = Arc::new(Maker::new("test"));
+        let tracer = Tracer::begin(outlet, maker, about, Instant::now());
+        let manners = Manners {
+            client_half_close: false,
+            agent_half_close: false,
+            agent_is_child: true,
+            agent_is_played: false,
+            announce_exit: false,
+        };
+        let limits = Arc::new(Limits::default());
+        let mut out = Outbox::new(&limits);
+        out.trace();
+        let marker = insert.then(|| Box::new(tracer.marks()) as Box<_>);
+        Self {
+            core: Core::new(limits, manners, Speech::canonical()).with_marker(marker),
+            out,
+            tracer,
+            spans,
+        }
+    }
+
+    /// What the other side hears of it.
+    fn say(&mut self, from: Side, text: &str) -> Vec<String> {
+        let frame = Frame::from(text.to_owned());
+        self.core
+            .handle_frame(from, frame, Instant::now(), &mut self.out);
+        while let Some(gist) = self.out.pop_gist() {
+            self.tracer.learn(&Fact::Passed(&gist));
+        }
+        while let Some(note) = self.out.pop_note() {
+            self.tracer.see(&Sight::Note(&note));
+        }
+        let mut heard = Vec::new();
+        while let Some(frame) = self.out.pop(from.other()) {
+            heard.push(String::from_utf8_lossy(frame.as_bytes()).into_owned());
+        }
+        heard
+    }
+
+    /// A whole turn, whose prompt has these members besides.
+    fn turn(&mut self, meta: &str) {
+        let (client, agent) = (Side::Client, Side::Agent);
+        self.say(client, r#"{"jsonrpc":"2.0","id":0,"method":"session/new"}"#);
+        self.say(
+            agent,
+            r#"{"jsonrpc":"2.0","id":0,"result":{"sessionId":"s"}}"#,
+        );
+        let prompt = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{{"sessionId":"s","prompt":[{{"text":"hunter2"}}]{meta}}}}}"#
+        );
+        self.say(client, &prompt);
+        for update in [
+            r#"{"sessionUpdate":"agent_message_chunk","content":{"text":"hunter2"}}"#,
+            r#"{"sessionUpdate":"tool_call","toolCallId":"c","title":"hunter2","kind":"edit"}"#,
+        ] {
+            self.say(agent, &update_of(update));
+        }
+        let ask = r#"{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s"}}"#;
+        self.say(agent, ask);
+        let outcome = r#"{"jsonrpc":"2.0","id":1,"result":{"outcome":{"outcome":"selected","optionId":"a"}}}"#;
+        self.say(client, outcome);
+        let done = r#"{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed"}"#;
+        self.say(agent, &update_of(done));
+        let end = r#"{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}"#;
+        self.say(agent, end);
+    }
+
+    /// The spans, by name, once all is over.
+    fn over(self) -> BTreeMap<String, SpanData> {
+        let Self { tracer, spans, .. } = self;
+        drop(tracer);
+        let mut all = BTreeMap::new();
+        while let Ok(span) = spans.try_recv() {
+            all.insert(span.name.to_string(), span);
+        }
+        all
+    }
+}
+
+fn update_of(update: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
+    )
+}
+
+fn has(span: &SpanData, name: &str) -> Option<String> {
+    let mut own = span.attributes.iter();
+    let own = own.find(|own| own.key.as_str() == name);
+    own.map(|own| own.value.as_str().into_owned())
+}
+
+/// What hangs on what, in one trace.
+fn hangs(all: &BTreeMap<String, SpanData>, child: &str, parent: &str) {
+    let (child, parent) = (&all[child], &all[parent]);
+    let above = parent.span_context.span_id();
+    assert_eq!(
+        child.parent_span_id, above,
+        "{} of {}",
+        child.name, parent.name
+    );
+    let trace = parent.span_context.trace_id();
+    assert_eq!(child.span_context.trace_id(), trace, "{}", child.name);
+}
+
+#[test]
+fn a_turn_without_a_trace_hangs_on_its_session() {
+    let mut traced = Traced::new(100, false);
+    traced.turn("");
+    let all = traced.over();
+    let names: Vec<_> = all.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "connection",
+            "execute_tool",
+            "session",
+            "session/new",
+            "session/prompt",
+            "session/request_permission"
+        ]
+    );
+    hangs(&all, "session", "connection");
+    hangs(&all, "session/new", "connection");
+    hangs(&all, "session/prompt", "session");
+    hangs(&all, "session/request_permission", "session/prompt");
+    hangs(&all, "execute_tool", "session/prompt");
+    let turn = &all["session/prompt"];
+    for (name, value) in [
+        ("rpc.system.name", "jsonrpc"),
+        ("rpc.method", "session/prompt"),
+        ("jsonrpc.request.id", "1"),
+        ("gen_ai.operation.name", "invoke_agent"),
+        ("gen_ai.conversation.id", "s"),
+        ("gen_ai.agent.name", "goose"),
+        ("acp.stop_reason", "end_turn"),
+    ] {
+        assert_eq!(has(turn, name).as_deref(), Some(value), "{name}");
+    }
+    assert_eq!(turn.events.len(), 1);
+    assert_eq!(turn.events[0].name, "first_update");
+    assert!(!format!("{all:?}").contains("hunter2"), "a body");
+}
+
+#[test]
+fn a_turn_with_a_trace_stays_in_it_and_is_linked_to_its_session() {
+    let mut traced = Traced::new(100, true);
+    traced.turn(&format!(
+        r#","_meta":{{"traceparent":"{PARENT}","tracestate":"vendor=1"}}"#
+    ));
+    let all = traced.over();
+    let turn = &all["session/prompt"];
+    assert_eq!(turn.parent_span_id.to_string(), "b7ad6b7169203331");
+    assert!(turn.parent_span_is_remote);
+    let trace = turn.span_context.trace_id().to_string();
+    assert_eq!(trace, "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!(turn.span_context.trace_state().header(), "vendor=1");
+    let linked = turn.links[0].span_context.span_id();
+    assert_eq!(linked, all["session"].span_context.span_id());
+    hangs(&all, "session/request_permission", "session/prompt");
+    hangs(&all, "execute_tool", "session/prompt");
+}
+
+#[test]
+fn a_trace_is_written_into_requests_only_when_that_was_asked_for_and_never_over_another() {
+    let bare = r#"{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"s"}}"#;
+    assert_eq!(Traced::new(9, false).say(Side::Client, bare), [bare]);
+    let own = bare.replace("}}", r#","_meta":{"traceparent":"mine"}}}"#);
+    let mut traced = Traced::new(9, true);
+    assert_eq!(
+        traced.say(Side::Client, &own.replace('5', "6")),
+        [own.replace('5', "6")]
+    );
+    let marked = traced.say(Side::Client, bare).remove(0);
+    let note = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#;
+    assert_eq!(traced.say(Side::Client, note), [note]);
+    let answer = r#"{"jsonrpc":"2.0","id":5,"result":{"stopReason":"end_turn"}}"#;
+    traced.say(Side::Agent, answer);
+    let marked: Value = serde_json::from_str(&marked).unwrap();
+    let mark = marked["params"]["_meta"]["traceparent"].as_str().unwrap();
+    let span = traced.spans.try_recv().unwrap();
+    let (trace, id) = (span.span_context.trace_id(), span.span_context.span_id());
+    assert_eq!(mark, format!("00-{trace}-{id}-01"));
+}
+
+#[test]
+fn what_we_answer_ourselves_and_what_is_never_answered_ends_as_an_error() {
+    let mut traced = Traced::new(9, false);
+    let ask = |id, method| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
+    traced.say(Side::Client, &ask(1, "session/list"));
+    traced.say(Side::Client, &ask(2, "session/load"));
+    let failed = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"hunter2"}}"#;
+    traced.say(Side::Agent, failed);
+    let all = traced.over();
+    let failed = &all["session/list"];
+    assert_eq!(has(failed, "error.type").as_deref(), Some("-32602"));
+    for name in ["session/list", "session/load"] {
+        let status = format!("{:?}", all[name].status);
+        assert!(status.starts_with("Error"), "{name}: {status}");
+        assert!(!status.contains("hunter2"), "a peer's words");
+    }
+}
+
+#[test]
+fn spans_that_nobody_takes_are_left_out_and_counted() {
+    let (outlet, _kept) = Outlet::new(2);
+    let tally = outlet.tally();
+    let maker = Arc::new(Maker::new("test"));
+    for _ in 0..5 {
+        let (outlet, maker) = (outlet.clone(), Arc::clone(&maker));
+        drop(Tracer::begin(
+            outlet,
+            maker,
+            About::default(),
+            Instant::now(),
+        ));
+    }
+    assert_eq!(tally.read(), [0, 0, 3]);
+}
+
+/// A collector that takes one batch after the other, as JSON.
+fn collector() -> (String, Receiver<(String, Value)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, told) = sync_channel(64);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let told = take(stream.unwrap());
+            if tell.send(told).is_err() {
+                return;
+            }
+        }
+    });
+    (address, told)
+}
+
+fn take(mut stream: TcpStream) -> (String, Value) {
+    let mut text = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let count = stream.read(&mut piece).unwrap();
+        text.extend_from_slice(&piece[..count]);
+        let Some(end) = text.windows(4).position(|four| four == b"\r\n\r\n") else {
+            continue;
+        };
+        let head = String::from_utf8_lossy(&text[..end]).to_ascii_lowercase();
+        let (_, length) = head.split_once("content-length: ").unwrap();
+        let length: usize = length.lines().next().unwrap().parse().unwrap();
+        if text.len() >= end + 4 + length {
+            let body = serde_json::from_slice(&text[end + 4..]).unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+            stream.write_all(answer.as_bytes()).unwrap();
+            return (head, body);
+        }
+    }
+}
+
+#[test]
+fn a_collector_named_by_the_usual_variables_is_sent_them_and_one_that_is_down_is_said_once() {
+    let (address, told) = collector();
+    let vars = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", address.as_str()),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=s3cret"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "20"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test"),
+    ];
+    let listen = ["--listen", "tcp://127.0.0.1:0"];
+    let mut relay = Relay::serve(TempDir::new().unwrap(), &listen, &vars);
+    relay.client().live();
+    let mut names = Vec::new();
+    while !names.contains(&"connection".to_owned()) {
+        let (head, body) = told.recv_timeout(PATIENCE).unwrap();
+        assert!(head.contains("post /v1/traces "), "{head}");
+        assert!(head.contains("x-key: s3cret"), "{head}");
+        let resource = body["resourceSpans"][0]["resource"].to_string();
+        assert!(resource.contains("acp-relay"), "{resource}");
+        assert!(resource.contains("deployment.environment"), "{resource}");
+        let spans = &body["resourceSpans"][0]["scopeSpans"][0]["spans"];
+        let spans = spans.as_array().unwrap().iter();
+        names.extend(spans.map(|span| span["name"].as_str().unwrap().to_owned()));
+    }
+    assert!(names.contains(&"session/prompt".to_owned()), "{names:?}");
+    let name = "acp_relay_trace_spans_total";
+    let taken = relay.scrape_for(name, &[("outcome", "exported")]);
+    assert_eq!(taken.value(name, &[("outcome", "failed")]), 0.);
+    relay.signal(Signal::TERM);
+    relay.wait();
+
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = format!("http://{}", gone.local_addr().unwrap());
+    let vars = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", gone.as_str()),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "300"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "20"),
+    ];
+    let mut relay = Relay::serve(TempDir::new().unwrap(), &listen, &vars);
+    for spans in [1., 14.] {
+        relay.client().live();
+        while relay.scrape().value(name, &[("outcome", "failed")]) < spans {}
+    }
+    relay.signal(Signal::TERM);
+    let mut said = 0;
+    loop {
+        let line = relay.complaint();
+        if line.is_empty() {
+            break;
+        }
+        said += usize::from(line.contains("traces are lost"));
+    }
+    assert_eq!(said, 1, "once, not with each batch");
+}
