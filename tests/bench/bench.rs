@@ -5,6 +5,7 @@
 
 mod core;
 mod dialect;
+mod nowhere;
 mod recording;
 mod samples;
 mod wire;
@@ -21,6 +22,7 @@ criterion_group!(
     dialect::tables,
     core::counting,
     core::passing,
-    recording::recorder
+    recording::recorder,
+    recording::redaction
 );
 criterion_main!(all);

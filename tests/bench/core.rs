@@ -16,6 +16,7 @@ const MANNERS: Manners = Manners {
     client_half_close: true,
     agent_half_close: true,
     agent_is_child: false,
+    agent_is_played: false,
     announce_exit: false,
 };
 

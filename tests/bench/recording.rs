@@ -3,48 +3,35 @@
 
 use std::future::poll_fn;
 use std::hint::black_box;
-use std::io::{self, Write};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use acp_relay::recording::Peer;
 use acp_relay::recording::redact::{Mode, Redactor};
-use acp_relay::tap::recorder::{Desk, Place, Plan, Policy, Recorder};
+use acp_relay::tap::recorder::{Desk, Recorder};
 use acp_relay::tap::{Sight, Tap};
 use acp_relay::wire::{Frame, Side};
 use criterion::{Criterion, Throughput};
 
-use super::samples;
+use super::nowhere;
+use super::samples::{self, Sample};
 
 /// Frames in a row before the recorder is asked whether it is behind, as many as the relay hears
 /// in one turn.
-const TURN: u64 = 100;
-
-/// Nowhere.
-struct Nowhere;
-
-impl Place for Nowhere {
-    fn begin(&mut self, _number: u64) -> io::Result<Box<dyn Write + Send>> {
-        Ok(Box::new(io::sink()))
-    }
-
-    fn name(&self) -> String {
-        "nowhere".to_owned()
-    }
-}
+const TURN: usize = 100;
 
 /// Frames are heard and passed on as they are.
-fn pass(recorder: &mut Recorder, frame: &Frame, count: u64) {
-    for _ in 0..count {
-        recorder.see(&Sight::Heard(Side::Agent, black_box(frame)));
-        recorder.see(&Sight::Settled([1, 0]));
+fn pass(recorder: &mut Recorder, sample: &Sample, count: usize) {
+    for waiting in 1..=count {
+        recorder.see(&Sight::Heard(Side::Agent, black_box(&sample.frame)));
+        recorder.see(&Sight::Opened(black_box(&sample.at)));
+        recorder.see(&Sight::Settled([waiting, 0]));
     }
     for _ in 0..count {
-        recorder.see(&Sight::Said(Side::Client, black_box(frame)));
+        recorder.see(&Sight::Said(Side::Client, black_box(&sample.frame)));
     }
+    recorder.rest();
 }
 
 /// Waits while the recorder is behind, without a runtime.
@@ -57,38 +44,41 @@ fn wait(recorder: &mut Recorder) {
 }
 
 /// Records so many frames; the time the conversation took, and the time until all was put away.
-fn record(desk: &Arc<Desk>, mode: Mode, frame: &Frame, count: u64) -> (Duration, Duration) {
-    let peer = || Peer {
-        name: "bench".to_owned(),
-        dialect: "canonical".to_owned(),
-    };
-    let (tell, over) = sync_channel(1);
-    let plan = Plan {
-        place: Box::new(Nowhere),
-        id: "ab".repeat(16),
-        client: peer(),
-        agent: peer(),
-        policy: Policy::Lossless,
-        on_error: false,
-        redactor: Arc::new(Redactor::new(mode, Vec::new(), [7; 32])),
-        on_failure: Box::new(|| {}),
-        on_end: Box::new(move |_| tell.send(()).expect("it is awaited")),
-    };
-    let (mut recorder, _) = desk.open(plan).expect("nowhere has room");
+fn record(desk: &Arc<Desk>, mode: Mode, sample: &Sample, count: u64) -> (Duration, Duration) {
+    let (mut recorder, over) = nowhere::recorder(desk, mode);
     let mut seeing = Duration::ZERO;
     let began = Instant::now();
-    let mut left = count;
+    let mut left = usize::try_from(count).expect("a benchmark is not that long");
     while left > 0 {
         let now = left.min(TURN);
         left -= now;
         let start = Instant::now();
-        pass(&mut recorder, frame, now);
+        pass(&mut recorder, sample, now);
         seeing += start.elapsed();
         wait(&mut recorder);
     }
     drop(recorder);
     over.recv().expect("a recording ends");
     (seeing, began.elapsed())
+}
+
+/// Looking for secrets, and finding one.
+pub(super) fn redaction(c: &mut Criterion) {
+    let redactor = Redactor::new(Mode::Default, Vec::new(), [7; 32]);
+    let mut group = c.benchmark_group("redaction");
+    let key = r#"{"params":{"text":"export OPENAI_API_KEY=sk-abcdefgh0123456789abcdefgh"}}"#;
+    for (name, text) in [
+        ("prose, 240 B", samples::chunk(240).frame),
+        ("prose, 64 KiB", samples::chunk(64 << 10).frame),
+        ("code, 1 KiB", samples::elephant(1 << 10).frame),
+        ("code, 64 KiB", samples::elephant(64 << 10).frame),
+        ("a key", Frame::from(key)),
+    ] {
+        let text = text.as_bytes();
+        group.throughput(Throughput::Bytes(text.len() as u64));
+        group.bench_function(name, |b| b.iter(|| redactor.json(black_box(text), None)));
+    }
+    group.finish();
 }
 
 pub(super) fn recorder(c: &mut Criterion) {
@@ -99,13 +89,12 @@ pub(super) fn recorder(c: &mut Criterion) {
         ("1 KiB", samples::chunk(1 << 10)),
         ("64 KiB", samples::chunk(64 << 10)),
     ] {
-        let frame = &sample.frame;
-        group.throughput(Throughput::Bytes(frame.len() as u64));
+        group.throughput(Throughput::Bytes(sample.frame.len() as u64));
         group.bench_function(format!("{size}, seen"), |b| {
-            b.iter_custom(|count| record(&desk, Mode::Default, frame, count).0);
+            b.iter_custom(|count| record(&desk, Mode::Default, &sample, count).0);
         });
         group.bench_function(format!("{size}, put away"), |b| {
-            b.iter_custom(|count| record(&desk, Mode::Default, frame, count).1);
+            b.iter_custom(|count| record(&desk, Mode::Default, &sample, count).1);
         });
     }
     group.finish();

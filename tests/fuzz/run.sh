@@ -25,6 +25,8 @@ seeds() {
         scan) echo tests/vectors/json ;;
         recording) echo tests/vectors/recordings ;;
         table) echo mappings ;;
+        config) echo tests/vectors/config ;;
+        http) echo tests/vectors/json ;;
     esac
 }
 

@@ -3,16 +3,23 @@
 use std::collections::HashMap;
 use std::env::{current_exe, split_paths, var_os};
 use std::io::Error;
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use tempfile::TempDir;
 
 use super::measure::{Client, Framing};
 
 const RELAY: &str = env!("CARGO_BIN_EXE_acp-relay");
+const CANONICAL: [&str; 4] = [
+    "--client-dialect",
+    "canonical",
+    "--agent-dialect",
+    "canonical",
+];
 /// What is streamed: bytes of an update, and how many of them.
 const STREAMS: [(usize, usize); 3] = [(100, 500_000), (1 << 10, 200_000), (64 << 10, 6_000)];
 const ECHOES: usize = 10_000;
@@ -23,8 +30,10 @@ struct Row {
     /// The row it is compared with: the copier of its kind.
     limit: &'static str,
     how: How,
-    /// `{PORT}` and `{AGENT}` are filled in.
+    /// `{PORT}`, `{AGENT}` and `{FOLDER}` are filled in.
     words: &'static str,
+    /// A hop behind this one, that it finds at `{PORT}`.
+    behind: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,24 +47,34 @@ const WS: How = How::Socket(Framing::Frames);
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
-    Row { name: "no hop", limit: "", how: How::Stdio, words: "{AGENT}" },
-    Row { name: "copier, tcp", limit: "", how: TCP, words: "{SELF} copier tcp 127.0.0.1:{PORT} {AGENT}" },
-    Row { name: "socat, tcp", limit: "copier, tcp", how: TCP,
-        words: "socat -b 65536 TCP-LISTEN:{PORT},bind=127.0.0.1,fork,reuseaddr,nodelay EXEC:{AGENT_IN_ONE}" },
-    Row { name: "acp-relay, tcp", limit: "copier, tcp", how: TCP, words: "{RELAY} serve --listen tcp://127.0.0.1:{PORT} --client-dialect canonical --agent-dialect canonical -- {AGENT}" },
-    Row { name: "acp-relay, tcp, auto", limit: "copier, tcp", how: TCP, words: "{RELAY} serve --listen tcp://127.0.0.1:{PORT} -- {AGENT}" },
-    Row { name: "copier, ws", limit: "", how: WS, words: "{SELF} copier ws 127.0.0.1:{PORT} {AGENT}" },
-    Row { name: "websocat, ws", limit: "copier, ws", how: WS, words: "websocat -t -E -B 16777216 ws-l:127.0.0.1:{PORT} sh-c:{AGENT_IN_ONE}" },
-    Row { name: "acp-relay, ws", limit: "copier, ws", how: WS, words: "{RELAY} serve --listen ws://127.0.0.1:{PORT} --client-dialect canonical --agent-dialect canonical -- {AGENT}" },
-    Row { name: "acp-relay, ws, auto", limit: "copier, ws", how: WS, words: "{RELAY} serve --listen ws://127.0.0.1:{PORT} -- {AGENT}" },
-    Row { name: "socat, stdio", limit: "no hop", how: How::Stdio, words: "socat -b 65536 - EXEC:{AGENT_IN_ONE}" },
-    Row { name: "acp-relay, stdio", limit: "no hop", how: How::Stdio, words: "{RELAY} connect -- {AGENT}" },
+    Row::new("no hop", "", How::Stdio, "{AGENT}"),
+    Row::new("copier, tcp", "", TCP, "{SELF} copier tcp 127.0.0.1:{PORT} {AGENT}"),
+    Row::new("socat, tcp", "copier, tcp", TCP,
+        "socat -b 65536 TCP-LISTEN:{PORT},bind=127.0.0.1,fork,reuseaddr,nodelay EXEC:{AGENT_IN_ONE}"),
+    Row::new("acp-relay, tcp", "copier, tcp", TCP, "{RELAY} serve --listen tcp://127.0.0.1:{PORT} {CANONICAL} -- {AGENT}"),
+    Row::new("acp-relay, tcp, auto", "copier, tcp", TCP, "{RELAY} serve --listen tcp://127.0.0.1:{PORT} -- {AGENT}"),
+    Row::new("copier, ws", "", WS, "{SELF} copier ws 127.0.0.1:{PORT} {AGENT}"),
+    Row::new("websocat, ws", "copier, ws", WS, "websocat -t -E -B 16777216 ws-l:127.0.0.1:{PORT} sh-c:{AGENT_IN_ONE}"),
+    Row::new("acp-relay, ws", "copier, ws", WS, "{RELAY} serve --listen ws://127.0.0.1:{PORT} {CANONICAL} -- {AGENT}"),
+    Row::new("acp-relay, ws, auto", "copier, ws", WS, "{RELAY} serve --listen ws://127.0.0.1:{PORT} -- {AGENT}"),
+    Row::new("socat, stdio", "no hop", How::Stdio, "socat -b 65536 - EXEC:{AGENT_IN_ONE}"),
+    Row::new("acp-relay, stdio", "no hop", How::Stdio, "{RELAY} connect {CANONICAL} -- {AGENT}"),
+    Row::new("acp-relay, stdio, auto", "no hop", How::Stdio, "{RELAY} connect -- {AGENT}"),
+    Row::new("acp-relay, stdio, recorded", "acp-relay, stdio", How::Stdio, "{RELAY} connect {CANONICAL} --record {FOLDER} -- {AGENT}"),
+    Row::new("two acp-relays, ws", "acp-relay, ws", How::Stdio, "{RELAY} connect {CANONICAL} ws://127.0.0.1:{PORT}")
+        .behind("{RELAY} serve --listen ws://127.0.0.1:{PORT} {CANONICAL} -- {AGENT}"),
+    Row::new("two acp-relays, ws, auto", "acp-relay, ws, auto", How::Stdio, "{RELAY} connect ws://127.0.0.1:{PORT}")
+        .behind("{RELAY} serve --listen ws://127.0.0.1:{PORT} -- {AGENT}"),
+    Row::new("two acp-relays, tcp", "acp-relay, tcp", How::Stdio, "{RELAY} connect {CANONICAL} tcp://127.0.0.1:{PORT}")
+        .behind("{RELAY} serve --listen tcp://127.0.0.1:{PORT} {CANONICAL} -- {AGENT}"),
 ];
 
 /// A hop, and a client that speaks through it.
 struct Hop {
-    process: Running,
+    processes: Vec<Running>,
     client: Client,
+    /// What it writes.
+    _folder: TempDir,
 }
 
 /// A process that runs until it is dropped.
@@ -70,6 +89,21 @@ impl Drop for Running {
 }
 
 impl Row {
+    const fn new(name: &'static str, limit: &'static str, how: How, words: &'static str) -> Self {
+        Self {
+            name,
+            limit,
+            how,
+            words,
+            behind: "",
+        }
+    }
+
+    const fn behind(mut self, words: &'static str) -> Self {
+        self.behind = words;
+        self
+    }
+
     fn is_there(&self) -> bool {
         let program = self.words.split(' ').next().unwrap_or("");
         let path = var_os("PATH").unwrap_or_default();
@@ -78,35 +112,17 @@ impl Row {
 
     /// A hop that was spoken with; nothing when it cannot be.
     fn start(&self) -> Option<Hop> {
-        let own = current_exe().unwrap().display().to_string();
         let free = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
             .unwrap();
-        let agent = [own.clone(), "agent".to_owned()];
-        let words: Vec<String> = self
-            .words
-            .split(' ')
-            .flat_map(|word| match word {
-                "{AGENT}" => agent.to_vec(),
-                _ => vec![
-                    word.replace("{PORT}", &free.port().to_string())
-                        .replace("{SELF}", &own)
-                        .replace("{RELAY}", RELAY)
-                        .replace("{AGENT_IN_ONE}", &agent.join(" ")),
-                ],
-            })
-            .collect();
-        let piped = self.how == How::Stdio;
-        let pipe = || if piped { Stdio::piped() } else { Stdio::null() };
-        let process = Command::new(&words[0])
-            .args(&words[1..])
-            .stdin(pipe())
-            .stdout(pipe())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut process = Running(process);
+        let folder = TempDir::new().unwrap();
+        let mut processes = Vec::new();
+        if !self.behind.is_empty() {
+            processes.push(begin(self.behind, free, &folder, false));
+            await_listener(free);
+        }
+        let mut process = begin(self.words, free, &folder, self.how == How::Stdio);
         let client = match self.how {
             How::Stdio => {
                 let (input, output) = (
@@ -116,25 +132,68 @@ impl Row {
                 Client::new(Box::new(output), Box::new(input))
             }
             How::Socket(framing) => {
-                for _ in 0..200 {
-                    if TcpStream::connect(free).is_ok() {
-                        break;
-                    }
-                    sleep(Duration::from_millis(20));
-                }
+                await_listener(free);
                 Client::dial(&free.to_string(), framing).ok()?
             }
         };
-        let mut hop = Hop { process, client };
+        processes.push(process);
+        let mut hop = Hop {
+            processes,
+            client,
+            _folder: folder,
+        };
         hop.client.echo(200);
         Some(hop)
+    }
+}
+
+fn begin(words: &str, at: SocketAddr, folder: &TempDir, piped: bool) -> Running {
+    let own = current_exe().unwrap().display().to_string();
+    let agent = [own.clone(), "agent".to_owned()];
+    let words: Vec<String> = words
+        .split(' ')
+        .flat_map(|word| match word {
+            "{AGENT}" => agent.to_vec(),
+            "{CANONICAL}" => CANONICAL.map(str::to_owned).to_vec(),
+            _ => vec![
+                word.replace("{PORT}", &at.port().to_string())
+                    .replace("{SELF}", &own)
+                    .replace("{RELAY}", RELAY)
+                    .replace("{FOLDER}", &folder.path().display().to_string())
+                    .replace("{AGENT_IN_ONE}", &agent.join(" ")),
+            ],
+        })
+        .collect();
+    let pipe = || if piped { Stdio::piped() } else { Stdio::null() };
+    let process = Command::new(&words[0])
+        .args(&words[1..])
+        .stdin(pipe())
+        .stdout(pipe())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    Running(process)
+}
+
+fn await_listener(at: SocketAddr) {
+    for _ in 0..200 {
+        if TcpStream::connect(at).is_ok() {
+            break;
+        }
+        sleep(Duration::from_millis(20));
     }
 }
 
 impl Hop {
     /// Processor time of the hop's own threads, in µs; nothing where that cannot be told.
     fn processor(&self) -> Option<f64> {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.0.id())).ok()?;
+        self.processes.iter().map(Running::processor).sum()
+    }
+}
+
+impl Running {
+    fn processor(&self) -> Option<f64> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).ok()?;
         let took = threads.filter_map(|thread| {
             let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
             text.split(' ').next()?.parse::<f64>().ok()
@@ -200,7 +259,9 @@ pub(super) fn run(rounds: usize, only: &[&str]) {
         let all = [2, 4, 6].map(|column| if tells { own(column) } else { "–".to_owned() });
         println!(" {} |", all.join(", "));
     }
-    println!("\nThe median of {rounds} rounds; × as much as the copier of its kind, or as no hop.");
+    println!(
+        "\nThe median of {rounds} rounds; × as much as the copier of its kind, as no hop, or as one relay that records nothing."
+    );
     for row in missing {
         println!("Not here: {}", row.name);
     }

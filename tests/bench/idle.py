@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""What the relay takes while nothing happens: its memory at the start, and what each further idle
+WebSocket connection costs in memory and in descriptors. The agents' own memory does not count.
+
+    cargo build --release
+    tests/bench/idle.py [PROGRAM]
+
+Linux only; needs nothing but Python and sed. Memory is the resident set, which counts the program's
+own file as far as it is mapped; what differs between two counts of connections is memory alone.
+"""
+
+import os
+import pathlib
+import re
+import resource
+import socket
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "target/release/acp-relay")
+# Answers every request.
+AGENT = ["sed", "-uE", r's/.*"id":([0-9]+).*/{"jsonrpc":"2.0","id":\1,"result":{}}/']
+COUNTS = 100, 300
+# A link gives a larger buffer back after a second.
+QUIET = 1.5
+INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
+
+
+def usage(pid):
+    """The resident set in KiB, and the open descriptors."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]), len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def until(end, connection):
+    got = b""
+    while not got.endswith(end):
+        got += connection.recv(1) or sys.exit("the relay has hung up")
+
+
+def connect(port):
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.sendall(
+        b"GET /acp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n" % port
+    )
+    until(b"\r\n\r\n", connection)
+    # One text frame of less than 126 bytes, masked with nothing.
+    connection.sendall(bytes([0x81, 0x80 | len(INITIALIZE), 0, 0, 0, 0]) + INITIALIZE)
+    until(b'"result":{}}', connection)
+    return connection
+
+
+def main():
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    words = ["serve", "--listen", "ws://127.0.0.1:0", "--", *AGENT]
+    relay = subprocess.Popen([PROGRAM, *words], stderr=subprocess.PIPE, text=True)
+    try:
+        port = int(re.search(r"listening on .*:(\d+)", relay.stderr.readline())[1])
+        time.sleep(QUIET)
+        print(f"at the start: {usage(relay.pid)[0] / 1024:.1f} MiB")
+        connections, seen = [], []
+        for count in COUNTS:
+            while len(connections) < count:
+                connections.append(connect(port))
+            time.sleep(QUIET)
+            seen.append(usage(relay.pid))
+        (memory, files), (memory_then, files_then) = seen
+        more = COUNTS[1] - COUNTS[0]
+        print(f"with {COUNTS[1]} connections: {memory_then / 1024:.1f} MiB")
+        print(f"each: {(memory_then - memory) / more:.1f} KiB, {(files_then - files) / more:.1f} descriptors")
+    finally:
+        relay.terminate()
+        relay.wait()
+
+
+main()
