@@ -157,6 +157,12 @@ def check(relay, server):
     _, told = editor.prompt(session, "form", lambda _: {"result": {"action": "accept", "content": {"json": "Monday"}}})
     equal("a value is a form", editor.asked["params"]["message"], "Which day?")
     equal("the value arrives", told[-1], "Answered: Monday")
+    _, told = editor.prompt(editor.open(), "words")
+    equal("words are told as they come", told[:3] + told[-1:], ["O", "n", "e", "That is all."])
+    equal("and once", "".join(told), "One two three. That is all.")
+    thoughts = [one["update"]["content"]["text"] for one in editor.updates
+                if one["update"]["sessionUpdate"] == "agent_thought_chunk"]
+    equal("what the graph writes is a thought", thoughts, ['{"step":"thinking"}'])
     answer, _ = editor.prompt(other, "fail")
     equal("a graph that fails is an error", answer["error"]["code"], -32603)
     third = editor.open()

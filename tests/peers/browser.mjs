@@ -6,7 +6,8 @@
 // A page of the origin that `--allow-origin` names holds one conversation over WebSocket, and one
 // over fetch with its streams read from the answers' bodies: two sessions are not needed here, a
 // whole turn is (updates, a file read and written, a permission), and the end. A page of another
-// origin gets neither. One line for each, exit 1 when one failed. Chromium is Debian's, driven by
+// origin gets neither. The same again over TLS with a token, which a page shows as a subprotocol of its
+// WebSocket or in a header; without it, it is refused. One line for each, exit 1 when one failed. Chromium is Debian's, driven by
 // playwright-core, both installed by install.sh; without them it is skipped. The agent is turner.py.
 // Not here: what every origin and every preflight is answered (tests/it).
 import { spawn, spawnSync } from "node:child_process";
@@ -32,7 +33,7 @@ if (!existsSync(library) || !chromium) {
 const { chromium: driver } = createRequire(library)("playwright-core");
 
 /** What runs in the page: a whole turn over `way`, told as the names of what happened. */
-async function conversation({ url, way }) {
+async function conversation({ url, way, token }) {
   const seen = [];
   const waiting = new Map();
   let next = 0;
@@ -59,7 +60,9 @@ async function conversation({ url, way }) {
   // Over HTTP the streams are opened as soon as their names are known.
   let open = () => {};
   if (way === "websocket") {
-    const socket = new WebSocket(url.replace("http", "ws"));
+    const encoded = token && btoa(token).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    const protocols = token ? ["acp", `acp.bearer.${encoded}`] : [];
+    const socket = new WebSocket(url.replace("http", "ws"), protocols);
     await new Promise((resolve, reject) => {
       socket.onopen = resolve;
       socket.onerror = () => reject(new Error("the WebSocket does not open"));
@@ -72,7 +75,7 @@ async function conversation({ url, way }) {
         socket.close(1000);
       });
   } else {
-    const named = {};
+    const named = token ? { Authorization: `Bearer ${token}` } : {};
     const streams = [];
     const post = (message, session) =>
       fetch(url, {
@@ -135,27 +138,43 @@ async function origin() {
 const folder = mkdtempSync(path.join(tmpdir(), "acp-relay-browser-"));
 const [own, other] = [await origin(), await origin()];
 const agent = ["python3", path.join(here, "turner.py"), folder];
-const relay = spawn(
-  options.relay,
-  ["serve", "--listen", "http://127.0.0.1:0", "--allow-origin", own.at, "--", ...agent],
-  { stdio: ["ignore", "ignore", "pipe"] },
-);
-const url = await new Promise((resolve, reject) => {
-  let said = "";
-  relay.stderr.on("data", (data) => {
-    said += data;
-    const found = /listening on (\S+)/.exec(said);
-    if (found) resolve(found[1]);
+const env = { ...process.env, ACP_RELAY_STATE_DIR: path.join(folder, "state") };
+const relays = [];
+/** Starts a relay; where it listens. */
+async function serve(...words) {
+  const relay = spawn(options.relay, ["serve", ...words, "--allow-origin", own.at, "--", ...agent], {
+    env,
+    stdio: ["ignore", "ignore", "pipe"],
   });
-  relay.on("exit", () => reject(new Error(said)));
-});
+  relays.push(relay);
+  return new Promise((resolve, reject) => {
+    let said = "";
+    relay.stderr.on("data", (data) => {
+      said += data;
+      const found = /listening on (\S+)/.exec(said);
+      if (found) resolve(found[1]);
+    });
+    relay.on("exit", () => reject(new Error(said)));
+  });
+}
+const run = (program, words) => {
+  const { status, stdout, stderr } = spawnSync(program, words, { env, encoding: "utf8" });
+  if (status !== 0) throw new Error(`${program}: ${stderr}`);
+  return stdout.trim();
+};
+const [cert, key] = ["cert.pem", "key.pem"].map((name) => path.join(folder, name));
+run("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+  "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert]);
+const token = run(options.relay, ["token", "new", "page"]);
+const url = await serve("--listen", "http://127.0.0.1:0");
+const tls = await serve("--listen", "https://127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--require-token");
 let failed = 0;
 const report = (good, what) => {
   failed += good ? 0 : 1;
   console.log(`${good ? "ok  " : "FAIL"}  ${what}`);
 };
 const root = process.getuid() === 0 ? ["--no-sandbox"] : [];
-const browser = await driver.launch({ executablePath: chromium, args: ["--disable-dev-shm-usage", ...root] });
+const browser = await driver.launch({ executablePath: chromium, args: ["--disable-dev-shm-usage", "--ignore-certificate-errors", ...root] });
 try {
   const page = await browser.newPage();
   page.setDefaultTimeout(20_000);
@@ -168,14 +187,21 @@ try {
     await page.goto(other.at);
     const refused = await page.evaluate(conversation, { url, way }).catch((error) => error.message.split("\n")[0]);
     report(typeof refused === "string", `${way} from another: ${refused}`);
+    await page.goto(own.at);
+    const secret = await page.evaluate(conversation, { url: tls, way, token }).catch((error) => [error.message]);
+    report(secret.join(" ") === `${turn} ${end}`, `${way} over TLS with a token: ${secret.join(" ")}`);
+    const without = await page.evaluate(conversation, { url: tls, way }).catch((error) => error.message.split("\n")[0]);
+    report(typeof without === "string", `${way} over TLS without: ${without}`);
   }
   console.log(`      ${path.basename(chromium)} ${browser.version()}, playwright-core ${JSON.parse(readFileSync(library)).dependencies["playwright-core"]}`);
 } finally {
   await browser.close();
   own.server.close();
   other.server.close();
-  relay.kill();
-  await new Promise((gone) => relay.on("exit", gone));
+  for (const relay of relays) {
+    relay.kill();
+    await new Promise((gone) => relay.on("exit", gone));
+  }
   rmSync(folder, { recursive: true, force: true });
 }
 process.exit(failed ? 1 : 0);

@@ -23,7 +23,9 @@ part "official remote clients" python3 http_server.py
 part "another user of the machine" python3 other_user.py "${ACP_RELAY_BIN:-../../target/debug/acp-relay}"
 part "curl and nghttp" ./http_tools.sh
 part "a browser" node browser.mjs
+part "nginx and Caddy, as the README sets them up" python3 proxies.py
 part "clients that come back" python3 returns.py
+part "traces, by OpenTelemetry's own definitions" python3 traces.py
 part "remote agents over HTTP and WebSocket" python3 remote_agents.py
 part "connections reset 200 times" python3 remote_cuts.py
 part "the network taken away 200 times" python3 network_cuts.py
@@ -44,7 +46,10 @@ part "the viewer in a browser" python3 viewer.py
 part "the optimised program" cargo build --quiet --release --locked --offline
 fast=${CARGO_TARGET_DIR:-../../target}/release/acp-relay
 part "stalled readers" python3 stall.py --relay "$fast"
+part "those who write down do not grow" python3 slow.py --relay "$fast" --mib 128
 part "many clients" python3 http_load.py --relay "$fast" --idle 9000 --seconds 20
+part "the red team can fail" python3 red_team.py --relay "$fast" --prove
+part "the red team" python3 red_team.py --relay "$fast"
 part "a flood beside a bystander" python3 flood.py --relay "$fast" --rounds 8 --allow 100
 # Split into words on purpose: it is a command with arguments.
 # shellcheck disable=SC2086

@@ -2,7 +2,7 @@
 // The official TypeScript SDK as a remote client: one conversation with two sessions at once.
 //
 //   http_client.mjs --sdk DIR --url http://HOST:PORT/acp|ws://… --cwd DIR --prompt TEXT
-//                   --cancel-prompt TEXT [--auth METHOD] [--expect LIST]
+//                   --cancel-prompt TEXT [--auth METHOD] [--expect LIST] [--token TOKEN]
 //
 // initialize, two times session/new, a prompt in both at once (permissions are allowed, fs/* is
 // served from --cwd), a prompt that is cancelled, session/load where the agent can, and the close
@@ -25,6 +25,7 @@ const { values: options } = parseArgs({
     "cancel-after": { type: "string", default: "1" },
     expect: { type: "string", default: "" },
     file: { type: "string" },
+    token: { type: "string" },
     timeout: { type: "string", default: "90" },
   },
 });
@@ -47,13 +48,14 @@ const proofs = {
 };
 
 async function reach(url) {
+  const headers = options.token ? { Authorization: `Bearer ${options.token}` } : {};
   if (url.startsWith("http")) {
     const { createHttpStream } = await module("dist/http-stream.js", "dist/transports/http-stream.js");
-    return createHttpStream(url, { headers: {} });
+    return createHttpStream(url, { headers });
   }
   const { createWebSocketStream } = await module("dist/ws-stream.js", "dist/transports/ws-stream.js");
   const ws = await import(pathToFileURL(join(options.sdk, "../../ws/wrapper.mjs")));
-  return createWebSocketStream(url, { WebSocket: ws.WebSocket });
+  return createWebSocketStream(url, { WebSocket: ws.WebSocket, headers });
 }
 
 function inside(path) {

@@ -2,7 +2,7 @@
 """http_client.py: the official Python SDK as a remote client, as http_client.mjs does it.
 
     http_client.py --url http://HOST:PORT/acp|ws://… [--http2] --cwd DIR --prompt TEXT
-                   --cancel-prompt TEXT [--auth METHOD] [--expect LIST]
+                   --cancel-prompt TEXT [--auth METHOD] [--expect LIST] [--token TOKEN]
 
 Without --http2 it speaks HTTP/1.1, with it HTTP/2 in clear. Nothing of ours speaks the protocol.
 """
@@ -55,16 +55,17 @@ class Editor(Client):
 
 async def converse(options):
     editor = Editor(options.cwd)
+    shown = {"Authorization": "Bearer " + options.token} if options.token else None
     if options.url.startswith("http"):
         from acp.http import create_http_stream
         extra = {}
         if options.http2:
             import httpx
             extra["client"] = httpx.AsyncClient(http1=False, http2=True, timeout=None)
-        transport = create_http_stream(options.url, **extra)
+        transport = create_http_stream(options.url, headers=shown, **extra)
     else:
         from acp.ws import create_websocket_stream
-        transport = await create_websocket_stream(options.url)
+        transport = await create_websocket_stream(options.url, headers=shown)
     agent = connect_to_agent(editor, transport)
     try:
         able = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True, write_text_file=True))
@@ -122,7 +123,7 @@ PROOFS = {
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("--url", "--cwd", "--prompt", "--cancel-prompt", "--auth", "--file"):
+    for name in ("--url", "--cwd", "--prompt", "--cancel-prompt", "--auth", "--file", "--token"):
         parser.add_argument(name)
     parser.add_argument("--sdk")
     parser.add_argument("--cancel-after")

@@ -69,6 +69,10 @@ class Talk(run.Run):
         words = [*self.way.program, "--url", url, "--cwd", self.workspace, "--prompt", self.agent.prompt,
                  "--cancel-prompt", self.agent.cancel_prompt, "--cancel-after", self.agent.cancel_after,
                  "--expect", self.agent.expect + LOADS.get(self.agent.name, ""), "--file", "seed.txt", *self.way.flags]
+        if self.way.program != (RUST,):
+            # What is shown counts, also of one's own programs. The Rust client cannot show any.
+            shown = subprocess.run([*self.relay, "token", "show"], env=env, capture_output=True, check=True)
+            words += ["--token", shown.stdout.decode().strip()]
         if self.agent.auth:
             words += ["--auth", self.agent.auth]
         with open(self.dir / "client.stderr", "wb") as errors:

@@ -16,6 +16,7 @@ ws_js=8.23.0
 gemini=0.61.0
 sdk_py=0.12.1
 hypercorn=0.18.0
+opentelemetry=1.45.2
 acpremote=1.10.0
 goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
 playwright=1.65.1
@@ -106,6 +107,17 @@ if ! is_there python "$want"; then
     mv "$peers/python/source/examples" "$peers/python/examples"
     rm -rf "$peers/python/source"
     complete python "$want"
+fi
+
+# The same SDK in a client that makes traces, and OpenTelemetry's own definitions to read them with.
+want="agent-client-protocol $sdk_py opentelemetry $opentelemetry"
+if ! is_there traces "$want"; then
+    begin traces "$want"
+    python3 -m venv "$peers/traces"
+    "$peers/traces/bin/python" -m pip --quiet --disable-pip-version-check install \
+        "agent-client-protocol==$sdk_py" "opentelemetry-sdk==$opentelemetry" \
+        "opentelemetry-exporter-otlp-proto-http==$opentelemetry"
+    complete traces "$want"
 fi
 
 # A program that puts agents on the network over WebSocket alone.

@@ -1,167 +1,86 @@
 #!/usr/bin/env node
 // The viewer's page in a real browser.
 //
-//   viewer.mjs --relay BINARY --playwright DIR --chromium PATH [--shots DIR] [--big MIB]
+//   viewer.mjs --relay BINARY --playwright DIR --chromium PATH [--sdk DIR] [--only WORDS]
+//              [--shots DIR] [--big MIB]
 //
-// DIR is that of the package playwright-core. Recordings are written here, by a writer that shares
-// nothing with the relay's, and opened with `acp-relay inspect open`. One line for each check,
-// exit 1 when one failed. --big writes a recording of that size and says when its first rows were
-// to be seen, which is a figure and no check: machines differ. --shots keeps pictures.
+// DIR is that of the package playwright-core, and that of the official SDK, whose example agent and
+// client talk through a relay while the page looks on. Other recordings are written here
+// (viewer_book.mjs) and opened with `acp-relay inspect open`. One line for each check, exit 1 when one
+// failed. --big writes a recording of that size and says when its first rows were to be seen, which
+// is a figure and no check: machines differ. --shots keeps pictures.
 //
 // In every check: no request leaves for anywhere but the viewer, no dialog opens, no error is
-// logged on the page.
+// logged on the page. Two of them run at a time.
 import { spawn } from "node:child_process";
-import { appendFileSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { createRequire } from "node:module";
+import { chunk, conversation, hostile, paper, root, turn } from "./viewer_book.mjs";
+import { pale, unnamed } from "./viewer_eyes.mjs";
 
 const { values: options } = parseArgs({
   options: {
     relay: { type: "string" }, playwright: { type: "string" }, chromium: { type: "string" },
-    shots: { type: "string" }, big: { type: "string" },
+    sdk: { type: "string" }, only: { type: "string" }, shots: { type: "string" }, big: { type: "string" },
   },
 });
 const { chromium } = createRequire(import.meta.url)(options.playwright);
 const PATIENCE = 15000;
-const root = mkdtempSync(join(tmpdir(), "viewer-"));
 const children = new Set();
 
-const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
-  for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ 0x82f63b78 : byte >>> 1;
-  return byte;
-});
-
-/** A line of a recording: the members and their checksum. */
-function sealed(content) {
-  const bytes = Buffer.from(content.slice(0, -1));
-  let sum = 0xffffffff;
-  for (const byte of bytes) sum = CRC[(sum ^ byte) & 255] ^ (sum >>> 8);
-  const crc = ((sum ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0");
-  return Buffer.concat([bytes, Buffer.from(`,"crc":"${crc}"}\n`)]);
-}
-
-/** Writes a recording; what it returns appends events to it. */
-function paper(name) {
-  const path = join(root, name);
-  const peer = (name) => ({ name, dialect: "canonical" });
-  const header = {
-    acpr: 1, id: "ab".repeat(16), seg: 0, first: 1, began: 1795190340.0, by: "test", client: peer("stdio:"),
-    agent: peer("process 1 (agent)"), policy: "lossless", redact: { mode: "default", rules: "default@1", key: "00" }, prev: null,
-  };
-  writeFileSync(path, sealed(JSON.stringify(header)));
-  let n = 0;
-  const line = (event) => {
-    n += 1;
-    const { t = n / 100, ...rest } = event;
-    return sealed(JSON.stringify({ n, t: Number(t.toFixed(6)), w: Number((1795190340 + t).toFixed(6)), ...rest }));
-  };
-  const add = (event) => {
-    appendFileSync(path, line(event));
-    return n;
-  };
-  const frame = (h, d, is, me, m, more = {}) => add({ k: "msg", h, d, is, ...(m.id === undefined ? {} : { id: m.id }), me, s: "s1", ...more, m });
-  return { path, add, line, frame };
-}
-
-const chunk = (text) => ({ method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text } } } });
-
-/** A turn with chunks, a tool call and an answer; `say` is what the agent says. */
-function turn(book, id, say, stop = "end_turn") {
-  const asked = book.frame("client", ">", "request", "session/prompt", { id, params: { sessionId: "s1", prompt: [{ type: "text", text: `question ${id}` }] } });
-  book.add({ k: "passed", h: "agent", from: asked, to: asked, count: 1 });
-  const first = book.frame("agent", "<", "notification", "session/update", chunk(say));
-  book.frame("agent", "<", "notification", "session/update", chunk(" and more"));
-  const update = { sessionUpdate: "tool_call", toolCallId: "c" + id, title: `tool of ${id}`, status: "pending" };
-  book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update } });
-  const done = { sessionUpdate: "tool_call_update", toolCallId: "c" + id, status: "completed", content: [{ type: "content", content: { type: "text", text: "tool output" } }] };
-  const last = book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: done } });
-  book.add({ k: "passed", h: "client", from: first, to: last, count: 4 });
-  book.frame("agent", "<", "result", "session/prompt", { id, result: { stopReason: stop } }, { re: asked });
-}
-
-/** A conversation of `turns` turns, with a translated message, stderr and links. */
-function conversation(name, turns, say = "Hello") {
-  const book = paper(name);
-  book.add({ k: "link", h: "client", ev: "open", what: "stdio:" });
-  book.add({ k: "proc", ev: "start", what: "process 1 (agent)" });
-  book.add({ k: "stderr", b: "agent: ready\n" });
-  for (let id = 1; id <= turns; id++) turn(book, id, say);
-  const body = { sessionUpdate: "current_mode_update", modeId: "ask" };
-  const heard = book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: body } });
-  const now = { sessionUpdate: "current_mode_update", currentModeId: "ask" };
-  book.frame("client", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: now } }, {
-    of: heard, rules: ["loose-v1/mode-update"],
-    p: [{ op: "remove", path: "/params/update/modeId" }, { op: "add", path: "/params/update/currentModeId", value: "ask" }],
+/** Starts a program; the first match of its output, and the child. */
+async function begin(command, args, pattern) {
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
+  children.add(child);
+  let said = "";
+  return await new Promise((done, failed) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (text) => {
+        const found = pattern.exec((said += text));
+        if (found) done({ child, found });
+      });
+    }
+    child.once("exit", () => failed(new Error(`${command} ${args.join(" ")} ended: ${said}`)));
   });
-  return book;
-}
-
-/** Text that would do something if it were more than text. */
-const HOSTILE = [
-  "<img src=x onerror=\"document.title='owned';alert(1)\">", "<script>alert(2)</script>", "</script><script>alert(3)</script>",
-  "javascript:alert(4)", "\u202egnp.exe\u202c", "\u200b\u2066\ufeff", "\u001b]0;owned\u0007\u001b[31mred", "<a href=https://evil.example>x</a>",
-  "<link rel=stylesheet href=https://evil.example/x.css>", "{{7*7}}", "__proto__", "a\u0000b",
-].join(" ");
-
-function hostile() {
-  const book = paper("hostile.acpr");
-  book.add({ k: "link", h: "client", ev: HOSTILE, what: HOSTILE });
-  book.add({ k: "proc", ev: "start", what: HOSTILE });
-  book.add({ k: "stderr", b: HOSTILE });
-  book.add({ k: "note", name: HOSTILE, text: HOSTILE });
-  book.add({ k: HOSTILE, x: HOSTILE });
-  const asked = book.frame("client", ">", "request", "session/prompt", { id: HOSTILE, params: { prompt: [{ type: "text", text: HOSTILE }] } });
-  book.frame("agent", "<", "notification", "session/update", chunk(HOSTILE));
-  for (const update of [
-    { sessionUpdate: HOSTILE, title: HOSTILE }, { sessionUpdate: "tool_call", toolCallId: "__proto__", title: HOSTILE, status: HOSTILE },
-    { sessionUpdate: "tool_call_update", toolCallId: "__proto__", content: [{ type: "diff", path: HOSTILE, oldText: HOSTILE, newText: HOSTILE }, null, 7] },
-    { sessionUpdate: "plan", entries: [{ content: HOSTILE, status: HOSTILE }, null] }, { sessionUpdate: ["x"], content: 7 }, null,
-  ]) book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { update } });
-  book.frame("agent", "<", "error", HOSTILE, { id: 1, error: { code: HOSTILE, message: HOSTILE } });
-  book.frame("agent", "<", "result", "session/prompt", { id: HOSTILE, result: { stopReason: HOSTILE, ["x\"><b>"]: HOSTILE } }, { re: asked, rules: [HOSTILE], of: asked, p: [{ op: HOSTILE, path: HOSTILE, value: HOSTILE }, null] });
-  book.add({ k: "msg", h: "agent", d: "<", b: HOSTILE });
-  book.add({ k: "msg", h: "agent", d: "<", is: 7, me: {}, s: [], rules: 7, p: 7, m: [1, [2], { a: "\ud800" }] });
-  appendFileSync(book.path, HOSTILE + "\n" + "[".repeat(5000) + "\n");
-  book.add({ k: "end", why: HOSTILE, b3: "" });
-  return book.path;
 }
 
 /** Starts a viewer; its address. */
-async function open(path) {
-  const child = spawn(options.relay, ["inspect", "open", path], { stdio: ["ignore", "pipe", "ignore"] });
-  children.add(child);
-  return await new Promise((done, failed) => {
-    child.stdout.once("data", (text) => done(String(text).trim()));
-    child.once("exit", () => failed(new Error("inspect open ended")));
-  });
-}
+const open = async (path) => (await begin(options.relay, ["inspect", "open", path], /http:\S+/)).found[0];
 
 const browser = await chromium.launch({ executablePath: options.chromium, args: ["--no-sandbox", "--disable-gpu"] });
+const checks = [];
 let failures = 0;
 
-/** One check, with a page that must stay within the viewer. */
-async function check(name, path, body, how = {}) {
+/** One check, with a page that must stay within the viewer: at `path`, or where `path()` says. */
+function check(name, path, body, how = {}) {
+  if (options.only && !name.includes(options.only)) return;
+  // What takes long by itself goes on beside the others.
+  if (how.long) checks.unshift({ name, path, body, how });
+  else checks.push({ name, path, body, how });
+}
+
+async function run({ name, path, body, how }) {
   const wrong = [];
-  const context = await browser.newContext({ viewport: { width: how.width ?? 1280, height: 800 }, colorScheme: how.scheme ?? "dark" });
+  const context = await browser.newContext({ viewport: { width: how.width ?? 1280, height: how.height ?? 800 }, colorScheme: how.scheme ?? "dark" });
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
-  const address = typeof path === "string" ? await open(path) : path.href;
-  page.on("request", (request) => {
-    if (!request.url().startsWith(address)) wrong.push(`it asked for ${request.url()}`);
-  });
   page.on("dialog", (dialog) => {
     wrong.push(`a dialog opened: ${dialog.message()}`);
     dialog.dismiss();
   });
   page.on("pageerror", (error) => wrong.push(`it failed: ${error.stack}`));
-  page.on("console", (message) => message.type() === "error" && wrong.push(`it logged: ${message.text()}`));
+  page.on("console", (message) => message.type() === "error" && !how.fails?.test(message.text()) && wrong.push(`it logged: ${message.text()}`));
   page.on("popup", () => wrong.push("a window opened"));
   try {
+    const address = typeof path === "function" ? await path() : typeof path === "string" ? await open(path) : path.href;
+    page.on("request", (request) => {
+      if (!request.url().startsWith(address)) wrong.push(`it asked for ${request.url()}`);
+    });
     await page.goto(address);
-    await body(page);
+    await body(page, address);
   } catch (error) {
     wrong.push(String(error.stack));
   }
@@ -171,6 +90,7 @@ async function check(name, path, body, how = {}) {
   console.log(wrong.length ? `viewer: FAILED: ${name}\n  ${wrong.join("\n  ")}` : `viewer: ok: ${name}`);
 }
 
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 function demand(holds, what) {
   if (!holds) throw new Error(`not so: ${what}`);
 }
@@ -179,7 +99,7 @@ const row = (page, words) => page.locator(".row", { hasText: words }).first();
 
 const plain = conversation("plain.acpr", 3).path;
 
-await check("the sequence shows who said what, and how long it took", plain, async (page) => {
+check("the sequence shows who said what, and how long it took", plain, async (page) => {
   await row(page, "question 1").waitFor();
   demand((await page.locator(".row").count()) === 20, "20 rows");
   demand((await row(page, "question 1").locator(".lane.request.to-agent.through").count()) === 1, "a prompt goes through to the agent");
@@ -189,7 +109,7 @@ await check("the sequence shows who said what, and how long it took", plain, asy
   demand((await row(page, "client open").locator(".remark.link").count()) === 1, "links stand in line");
 });
 
-await check("a filter narrows the list, and Esc widens it", plain, async (page) => {
+check("a filter narrows the list, and Esc widens it", plain, async (page) => {
   await row(page, "question 1").waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("method:session/prompt question");
@@ -202,7 +122,7 @@ await check("a filter narrows the list, and Esc widens it", plain, async (page) 
   await counted(page, "29 events");
 });
 
-await check("what is no filter is said while it is typed, and the list stays", plain, async (page) => {
+check("what is no filter is said while it is typed, and the list stays", plain, async (page) => {
   await row(page, "question 1").waitFor();
   await page.locator("#filter").fill("metod:x");
   await page.locator("#fault mark", { hasText: "metod" }).waitFor();
@@ -213,7 +133,7 @@ await check("what is no filter is said while it is typed, and the list stays", p
   await page.locator("#fault").waitFor({ state: "hidden" });
 });
 
-await check("findings stand at their rows, in a view by rule, and in the filter", plain, async (page) => {
+check("findings stand at their rows, in a view by rule, and in the filter", plain, async (page) => {
   await page.locator(".row .badge.error").first().waitFor();
   await page.locator("#found").waitFor();
   await page.keyboard.press("t");
@@ -231,7 +151,7 @@ await check("findings stand at their rows, in a view by rule, and in the filter"
   await page.locator(".row.selected", { hasText: "question 2" }).waitFor({ state: "detached" });
 });
 
-await check("the keys walk, open, go to the pair and close", plain, async (page) => {
+check("the keys walk, open, go to the pair and close", plain, async (page) => {
   await row(page, "question 1").waitFor();
   for (let presses = 0; presses < 4; presses++) await page.keyboard.press("j");
   await page.locator(".row.selected", { hasText: "question 1" }).waitFor();
@@ -248,13 +168,13 @@ await check("the keys walk, open, go to the pair and close", plain, async (page)
   await page.keyboard.press("G");
   await page.locator(".row.selected", { hasText: "mode-update" }).waitFor();
   await page.keyboard.press("?");
-  await page.locator("#help dt", { hasText: "Enter" }).waitFor();
+  await page.locator("#dialog dt", { hasText: "Enter" }).waitFor();
   await page.keyboard.press("Escape");
   await page.keyboard.press("d");
   demand((await page.evaluate(() => document.documentElement.dataset.theme)) === "light", "d makes it light");
 });
 
-await check("what was changed stands side by side with the rule", plain, async (page) => {
+check("what was changed stands side by side with the rule", plain, async (page) => {
   await row(page, "mode-update").click();
   await page.locator(".before .differs", { hasText: "modeId" }).waitFor();
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
@@ -266,7 +186,7 @@ await check("what was changed stands side by side with the rule", plain, async (
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
 });
 
-await check("a turn is one text with its tools and its end", plain, async (page) => {
+check("a turn is one text with its tools and its end", plain, async (page) => {
   await row(page, "question 1").waitFor();
   await page.keyboard.press("t");
   const card = page.locator(".turn").first();
@@ -279,7 +199,7 @@ await check("a turn is one text with its tools and its end", plain, async (page)
   await page.locator("#detail .j-string", { hasText: "question 1" }).waitFor();
 });
 
-await check("a range of time can be pulled", plain, async (page) => {
+check("a range of time can be pulled", plain, async (page) => {
   await row(page, "question 1").waitFor();
   await page.locator("#state", { hasText: "3 turns" }).waitFor();
   const box = await page.locator("#bars").boundingBox();
@@ -294,7 +214,7 @@ await check("a range of time can be pulled", plain, async (page) => {
   await counted(page, "29 events");
 });
 
-await check("hostile text stays text", hostile(), async (page) => {
+check("hostile text stays text", hostile(), async (page) => {
   await row(page, "prompt").first().waitFor();
   const events = await page.locator(".row").count();
   for (let at = 0; at < events; at++) {
@@ -314,20 +234,89 @@ await check("hostile text stays text", hostile(), async (page) => {
 });
 
 const live = conversation("live.acpr", 1);
-await check("a recording that grows is followed", live.path, async (page) => {
+check("a recording that is being written is followed, and requests wait in it", live.path, async (page) => {
   await row(page, "question 1").waitFor();
+  demand((await page.locator("#top.live").count()) === 0, "what nobody writes is not live");
+  // Whoever writes a recording has it locked.
+  const writer = spawn("flock", ["-x", live.path, "cat"], { stdio: ["pipe", "ignore", "inherit"] });
+  children.add(writer);
+  await pause(100);
   await page.keyboard.press("f");
   for (let id = 2; id <= 30; id++) turn(live, id, "Hello");
+  live.frame("client", ">", "request", "session/prompt", { id: 31, params: { sessionId: "s1", prompt: [{ type: "text", text: "no answer to this" }] } });
   await row(page, "question 30").waitFor();
-  demand(await page.locator("#top.live").count(), "it says that it is live");
+  await page.locator("#top.live").waitFor();
+  await row(page, "no answer to this").locator(".tail.waiting", { hasText: /\d/ }).waitFor();
+  demand((await page.locator(".group", { hasText: "unanswered" }).count()) === 0, "the answer may come");
   await page.keyboard.press("t");
-  await page.locator(".turn").nth(29).waitFor({ state: "attached" });
-  live.add({ k: "end", why: "over", b3: "" });
-  // What was over before anybody looked is not live.
+  await page.locator(".turn").nth(30).waitFor({ state: "attached" });
+  await page.keyboard.press("G");
+  await page.locator(".turn .goes-on").waitFor();
+  writer.stdin.end();
+  // What broke off has its findings all the same.
   await page.locator("#top:not(.live)").waitFor();
+  await page.locator("#state", { hasText: "broke off" }).waitFor();
+  await page.keyboard.press("t");
+  await page.locator(".group", { hasText: "unanswered" }).locator(".place").click();
+  await row(page, "no answer to this").locator(".tail", { hasText: "no answer" }).waitFor();
+  await page.locator("#detail .finding", { hasText: "unanswered" }).waitFor();
+  live.frame("agent", "<", "result", "session/prompt", { id: 31, result: { stopReason: "end_turn" } });
+  await page.locator("#detail .finding", { hasText: "unanswered" }).waitFor({ state: "detached" });
+  await page.locator("#detail .go", { hasText: "after" }).waitFor();
+  await row(page, "no answer to this").locator(".tail", { hasText: "no answer" }).waitFor({ state: "detached" });
 });
 
-await check("many rows: the end, the middle, and a jump far away", conversation("many.acpr", 4000).path, async (page) => {
+check("an address leads back to where somebody was", plain, async (page) => {
+  await page.locator("#filter").fill("question");
+  await counted(page, "3 of 29 events");
+  await row(page, "question 2").click();
+  await page.locator("#detail .j-string", { hasText: "question 2" }).waitFor();
+  await page.reload();
+  await page.locator("#detail .j-string", { hasText: "question 2" }).waitFor();
+  await counted(page, "3 of 29 events");
+});
+
+// The official SDK's client and agent, and a relay that records them.
+if (options.sdk) check("a real conversation is seen while it goes on, and that the relay has gone", () => serve(0), async (page, address) => {
+  await page.locator("#welcome", { hasText: "as soon as it begins" }).waitFor();
+  const prompt = ["--prompt", "Hello", "--cancel-prompt", "Stop", "--expect", "end_turn,cancelled"];
+  const here = new URL("client.mjs", import.meta.url).pathname;
+  const talk = begin("node", [here, "--sdk", options.sdk, "--cwd", root, "--url", serving.url, ...prompt], /"stops":\s*\[[^\]]+\]/);
+  await row(page, "session/prompt").locator(".tail.waiting").waitFor();
+  await page.locator("#top.live").waitFor();
+  await page.keyboard.press("f");
+  await row(page, "session/request_permission").waitFor();
+  await row(page, "end_turn").waitFor();
+  await page.keyboard.press("t");
+  await page.locator(".turn .stop", { hasText: "cancelled" }).waitFor();
+  await talk;
+  await page.locator("#top:not(.live)").waitFor();
+  // The next conversation is offered.
+  const { child } = await begin("node", [here, "--sdk", options.sdk, "--cwd", root, "--url", serving.url, ...prompt], /^/);
+  await page.locator("#newer", { hasText: "1 new" }).click();
+  await page.locator("#newer").waitFor({ state: "hidden" });
+  await page.locator(".turn .prompt").first().waitFor();
+  const { port } = new URL(address);
+  serving.child.removeAllListeners("exit");
+  serving.child.kill("SIGKILL");
+  await page.locator("#gone", { hasText: "tries again" }).waitFor();
+  child.kill();
+  await serve(port);
+  await page.locator("#gone", { hasText: "has a new address" }).waitFor();
+}, { long: true, fails: /ERR_CONNECTION_REFUSED|ERR_EMPTY|ERR_CONNECTION_RESET|404/ });
+
+let serving;
+/** Starts a relay that records; where its viewer is. */
+async function serve(port) {
+  const folder = join(root, "served");
+  const args = ["serve", "--listen", "ws://127.0.0.1:0/acp", "--no-auth-loopback", "--admin", `127.0.0.1:${port}`, "--record", folder];
+  const agent = ["--", "node", join(options.sdk, "dist/examples/agent.js")];
+  const { child, found } = await begin(options.relay, [...args, ...agent], /recordings at (\S+)[^]*listening on (\S+)\n|listening on (\S+)[^]*recordings at (\S+)\n/);
+  serving = { child, url: found[2] ?? found[3] };
+  return found[1] ?? found[4];
+}
+
+check("many rows: the end, the middle, and a jump far away", conversation("many.acpr", 4000).path, async (page) => {
   await counted(page, "32005 events");
   await page.keyboard.press("G");
   await page.locator(".row.selected", { hasText: "mode-update" }).waitFor();
@@ -339,42 +328,173 @@ await check("many rows: the end, the middle, and a jump far away", conversation(
   await row(page, "question 2000").waitFor();
 });
 
-for (const [width, scheme] of [[1280, "light"], [400, "dark"], [400, "light"]]) {
-  await check(`nothing sticks out at ${width} pixels, ${scheme}`, plain, async (page) => {
-    const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && [...document.querySelectorAll("#top *, .turn, .row, #detail")].every((one) => one.getBoundingClientRect().right <= innerWidth + 1));
+// 640 x 400 is a window of 1280 x 800 at 200 %.
+for (const [width, height, scheme] of [[1280, 800, "light"], [1280, 800, "dark"], [640, 400, "dark"], [400, 800, "dark"], [400, 800, "light"]]) {
+  check(`nothing sticks out, is pale or without a name at ${width} pixels, ${scheme}`, plain, async (page) => {
+    const well = async (what) => {
+      const wide = await page.evaluate(() => [...document.querySelectorAll("#top *, #hints, dialog, .turn, .row, .group, #detail")].filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
+      const over = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      demand(!over && wide.length === 0, `${what} fits: ${wide.join("\n")}`);
+      const faults = [...await page.evaluate(pale), ...await page.evaluate(unnamed)];
+      demand(faults.length === 0, `${what} can be read:\n${faults.join("\n")}`);
+    };
     await row(page, "question 1").waitFor();
-    demand(await fits(), "the sequence fits");
+    await page.locator(".row .badge").first().waitFor();
+    await well("the sequence");
     await page.keyboard.press("G");
     await row(page, "mode-update").click();
     await page.locator(".after .differs").first().waitFor();
-    demand(await fits(), "an event fits");
+    await well("an event");
     await page.keyboard.press("Escape");
     await page.keyboard.press("t");
     await page.locator(".turn .stop").first().waitFor();
-    demand(await fits(), "the turns fit");
-  }, { width, scheme });
+    await well("the turns");
+    await page.keyboard.press("t");
+    await page.locator(".group .place").first().waitFor();
+    await well("the findings");
+    await page.keyboard.press("/");
+    await page.keyboard.type("lint:");
+    await page.locator("#hints li").first().waitFor();
+    await well("the suggestions");
+    await page.keyboard.press("Escape");
+    for (const key of ["?", "x"]) {
+      await page.locator("#ask").focus();
+      await page.keyboard.press(key);
+      await page.locator("dialog[open] .tool").first().waitFor();
+      await well(`the dialog of ${key}`);
+      await page.keyboard.press("Escape");
+    }
+  }, { width, height, scheme });
 }
+
+check("the keys alone do all that a mouse does", plain, async (page) => {
+  await row(page, "question 1").waitFor();
+  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.className);
+  await page.locator("#tab-sequence").focus();
+  await page.keyboard.press("ArrowRight");
+  demand((await focused()) === "tab-turns", "arrows go from view to view");
+  await page.locator(".turn .prompt").first().waitFor();
+  await page.keyboard.press("t");
+  await page.keyboard.press("t");
+  await page.keyboard.press("t");
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  demand((await focused()).includes("words-of"), `j goes from part to part: ${await focused()}`);
+  await page.keyboard.press("Enter");
+  await page.locator("#detail .j-string", { hasText: "agent_message_chunk" }).waitFor();
+  await page.keyboard.press("Escape");
+  // A range of time.
+  await page.locator("#bars").focus();
+  for (let times = 0; times < 5; times++) await page.keyboard.press("PageDown");
+  for (let times = 0; times < 3; times++) await page.keyboard.press("Shift+PageDown");
+  await page.waitForFunction(() => / of 29 events/.test(document.getElementById("count").textContent));
+  demand(/selected/.test(await page.locator("#bars").getAttribute("aria-valuetext")), "what is selected is said");
+  await page.keyboard.press("Escape");
+  await counted(page, "29 events");
+  // A filter, of suggestions alone.
+  await page.keyboard.press("/");
+  await page.keyboard.type("ki");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("res");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  demand((await page.locator("#filter").inputValue()) === "kind:result ", `a filter: ${await page.locator("#filter").inputValue()}`);
+  await counted(page, "3 of 29 events");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("j");
+  await page.locator(".row.selected").waitFor();
+  const selected = await page.evaluate(() => document.getElementById(document.getElementById("list").getAttribute("aria-activedescendant"))?.ariaLabel);
+  demand(/agent answers, session\/prompt, end_turn, after 70 ms/.test(selected), `a row says what it is: ${selected}`);
+  // Commands for the terminal.
+  await page.keyboard.press("x");
+  await page.locator("dialog code", { hasText: `acp-relay replay agent ${plain}` }).waitFor();
+  await page.locator("dialog code", { hasText: `acp-relay inspect show ${plain} kind:result` }).waitFor();
+});
 
 // The page in one file, without a server, and a recording that is given to it.
 const alone = join(root, "alone.html");
 await new Promise((done) => spawn(options.relay, ["inspect", "open", "--page", alone]).once("exit", done));
-await check("a file is shown by the page alone", pathToFileURL(alone), async (page) => {
+check("a file is shown by the page alone", pathToFileURL(alone), async (page) => {
   await page.locator("#welcome").waitFor();
   await page.locator("#pick").setInputFiles(plain);
   await row(page, "question 1").waitFor();
   await counted(page, "29 events");
-  demand((await row(page, "×2").count()) === 1, "chunks are folded");
+  demand((await row(page, "×2").locator(".say").textContent()) === "Hello and more", "chunks are folded");
   await page.locator("#filter").fill("method:session/prompt question");
   await counted(page, "3 of 29 events");
+  await page.locator("#filter").fill("lint:not-initialized");
+  await counted(page, "3 of 29 events");
+  await row(page, "question 2").click();
+  await page.locator("#detail .finding.error", { hasText: "not-initialized" }).waitFor();
   await page.locator("#filter").fill("");
   await row(page, "mode-update").click();
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
   await page.keyboard.press("t");
   await page.locator(".turn .words", { hasText: "Hello and more" }).first().waitFor();
 });
+
+check("the page alone unpacks, and puts segments together", pathToFileURL(alone), async (page) => {
+  const packed = new URL("../vectors/recordings/v1-packed.000.acpr.zst", import.meta.url).pathname;
+  await page.locator("#pick").setInputFiles([packed, plain]);
+  const names = await page.locator("#recordings option").allTextContents();
+  demand(names.length === 2 && names[1].startsWith("plain"), `both are offered: ${names}`);
+  await page.locator("#recordings").selectOption({ index: 0 });
+  await counted(page, "16 events");
+  await row(page, "Ready.").waitFor();
+  demand((await page.locator(".remark.damaged").count()) === 0, "what is unpacked is whole");
+  await page.locator("#pick").setInputFiles(packed.replace("-packed", "").replace(".zst", ""));
+  await page.waitForFunction(() => document.title.startsWith("v1 "));
+  await counted(page, "16 events");
+  // A larger one, which uses more of what packing there is; every line has its checksum.
+  await page.locator("#pick").setInputFiles(new URL("../vectors/inspect/opencode-1.18.33.acpr.zst", import.meta.url).pathname);
+  await counted(page, "310 events");
+  demand((await page.evaluate(() => view.state.damaged)) === 0, "all of it is whole");
+  // What is no Zstandard after its first bytes is said to be none.
+  await page.locator("#pick").setInputFiles({ name: "broken.acpr.zst", mimeType: "", buffer: Buffer.concat([Buffer.from("28b52ffd", "hex"), Buffer.alloc(99, 7)]) });
+  await page.locator("#gone", { hasText: "cannot be unpacked" }).waitFor();
+});
+
+// The page's linter against the cases of the program's; only of the schema it knows nothing.
+check("the page and the program find the same but for the schema", pathToFileURL(alone), async (page) => {
+  const text = readFileSync(new URL("../vectors/inspect/lint.txt", import.meta.url), "utf8");
+  const cases = text.split(/^## /m).slice(1).map((one) => {
+    const [head, ...said] = one.trim().split("\n");
+    const [name, ids] = head.split(/: (?=[a-z -]+$)/);
+    return { name, ids: ids.split(" ").filter((id) => !/^(?:schema-|number-range|none$)/.test(id)), said };
+  });
+  await page.locator("#welcome").waitFor();
+  const wrong = await page.evaluate((cases) => cases.flatMap(({ name, ids, said }) => {
+    const linter = new Linter();
+    const asked = new Map();
+    const found = said.flatMap((words, at) => {
+      const [d, from] = [words[0], words[0] === ">" ? "client" : "agent"];
+      const line = { n: at + 1, t: at, k: "msg", h: from, d };
+      try {
+        line.m = JSON.parse(words.slice(2));
+      } catch {
+        line.b = words.slice(2);
+      }
+      const { id, method, result, error } = line.m ?? {};
+      if (line.m && !Array.isArray(line.m)) {
+        line.is = method !== undefined ? (id === undefined ? "notification" : "request") : error ? "error" : "result";
+        if (id !== undefined) line.id = id;
+        const key = (from) => from + JSON.stringify(id);
+        if (line.is === "request") asked.set(key(from), method);
+        line.me = method ?? asked.get(key(from === "client" ? "agent" : "client"));
+      }
+      return linter.see(line, { n: at + 1, t: at });
+    });
+    const all = [...found, ...linter.unanswered()].sort((a, b) => a.n - b.n).map((one) => one.id);
+    return JSON.stringify(all) === JSON.stringify(ids) ? [] : [`${name}: ${all} and not ${ids}`];
+  }), cases);
+  demand(cases.length > 5 && wrong.length === 0, wrong.join("\n"));
+});
+
 // The page's filter against the cases of the program's.
 const vectors = JSON.parse(readFileSync(new URL("../vectors/inspect/filter.json", import.meta.url)));
-await check("the page and the program mean the same with a filter", pathToFileURL(alone), async (page) => {
+check("the page and the program mean the same with a filter", pathToFileURL(alone), async (page) => {
   await page.locator("#welcome").waitFor();
   const wrong = await page.evaluate((vectors) => {
     const wrong = [];
@@ -396,7 +516,7 @@ await check("the page and the program mean the same with a filter", pathToFileUR
   }, vectors);
   demand(vectors.matches.length > 50 && wrong.length === 0, wrong.join("\n"));
 });
-await check("hostile text stays text in the page alone", pathToFileURL(alone), async (page) => {
+check("hostile text stays text in the page alone", pathToFileURL(alone), async (page) => {
   await page.locator("#pick").setInputFiles(join(root, "hostile.acpr"));
   await row(page, "prompt").waitFor();
   demand((await page.locator(".remark.damaged").count()) === 2, "two damaged lines");
@@ -414,7 +534,7 @@ if (options.big) {
     written += writeSync(file, book.line({ k: "msg", h: "agent", d: "<", is: "notification", me: "session/update", s: "s1", t: id / 1e4, m }));
   }
   closeSync(file);
-  await check(`a recording of ${options.big} MiB opens`, book.path, async (page) => {
+  check(`a recording of ${options.big} MiB opens`, book.path, async (page) => {
     await row(page, "tool_call_update").waitFor();
     const first = await page.evaluate(() => performance.now());
     console.log(`viewer: figure: first rows of ${options.big} MiB after ${Math.round(first)} ms`);
@@ -424,6 +544,10 @@ if (options.big) {
   });
 }
 
+const next = async () => {
+  for (let one; (one = checks.shift()); ) await run(one);
+};
+await Promise.all([next(), next()]);
 await browser.close();
 for (const child of children) child.kill();
 rmSync(root, { recursive: true, force: true });

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """viewer.py: the viewer's page in a real browser.
 
-    viewer.py [--relay BINARY] [--shots DIR] [--big MIB]
+    viewer.py [--relay BINARY] [--only WORDS] [--shots DIR] [--big MIB]
 
 Runs viewer.mjs, which says what is checked, with the Chromium and the playwright-core that
 install.sh found or installed. Where there is no browser it says so and passes: what the server
@@ -14,20 +14,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-from peers import PEERS
+from peers import PEERS, SDK
 
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", HERE / "../../target"))
 RELAY = os.environ.get("ACP_RELAY_BIN", str(TARGET / "debug/acp-relay"))
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-# All of it takes half a minute on two cores; a big recording is written and read besides.
+# All of it takes less than a minute on two cores; a big recording is written and read besides.
 PATIENCE = 600
 
 
 def main():
     parser = argparse.ArgumentParser(description="the viewer's page in a real browser")
     parser.add_argument("--relay", default=RELAY)
+    parser.add_argument("--only", help="only the checks with these words in their names")
     parser.add_argument("--shots", help="keep pictures in this directory")
     parser.add_argument("--big", help="also open a recording of so many MiB, and say how long it took")
     args = parser.parse_args()
@@ -40,7 +41,9 @@ def main():
         return skip("there is no playwright-core: run install.sh")
     command = ["node", str(HERE / "viewer.mjs"), "--relay", os.path.abspath(args.relay),
                "--playwright", str(playwright), "--chromium", browser]
-    for name in ("shots", "big"):
+    if SDK.is_dir():
+        command += ["--sdk", str(SDK)]
+    for name in ("only", "shots", "big"):
         if value := getattr(args, name):
             command += ["--" + name, os.path.abspath(value) if name == "shots" else value]
     return subprocess.run(command, timeout=PATIENCE).returncode

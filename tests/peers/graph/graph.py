@@ -1,9 +1,11 @@
-"""A graph without a model: it echoes, streams in steps, asks, and fails."""
+"""A graph without a real model: it echoes, streams in steps and in words, asks, and fails."""
 
 import asyncio
 from typing import Annotated, TypedDict
 
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
+from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import interrupt
@@ -23,6 +25,10 @@ async def first(state):
         raise ValueError("it was asked to fail")
     if text == "slow":
         await asyncio.sleep(120)
+    if text == "words":
+        get_stream_writer()({"step": "thinking"})
+        model = FakeListChatModel(responses=["One two three. "])
+        return {"messages": [await model.ainvoke(state["messages"])]}
     turns = sum(message.type == "human" for message in state["messages"])
     return {"messages": [AIMessage(f"{turns}: you said {text}. ")]}
 

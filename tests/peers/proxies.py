@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""proxies.py: nginx and Caddy in front of a relay, as the README sets them up.
+
+    proxies.py [--relay BINARY]
+
+The two snippets are taken out of the README as they stand there, but for names and ports. Behind
+each, over WebSocket and over HTTP: who shows no token is refused although the proxy is this user's
+own program, a token that is for one agent gets that one and no other, and events come as they are
+said. A proxy that is not installed is passed over, and said so.
+"""
+import argparse
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from websocket import WebSocket, _head
+from wires import TARGET, Relay
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+# Says something by itself a moment after it was greeted.
+AGENT = """
+import sys, time
+for line in sys.stdin:
+    print('{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}', flush=True)
+    time.sleep(0.3)
+    print('{"jsonrpc":"2.0","method":"later"}', flush=True)
+"""
+CONFIG = """
+[agents.goose]
+command = ["python3", "-c", '''%s''']
+[agents.claude]
+command = ["cat"]
+[[listeners]]
+endpoint = "http://127.0.0.1:0"
+allow-host = ["agents.example"]
+""" % AGENT
+HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}'
+UPGRADE = ("Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+           "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")
+
+
+def snippet(kind):
+    return re.search(r"```%s\n(.*?)```" % kind, README.read_text(), re.S)[1]
+
+
+def free():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def nginx(folder, port, behind):
+    inside = snippet("nginx").replace("127.0.0.1:9000", "127.0.0.1:%d" % behind)
+    (folder / "nginx.conf").write_text("""
+        daemon off; master_process off; pid %(folder)s/pid; error_log %(folder)s/log; events {}
+        http { access_log off; client_body_temp_path %(folder)s/b; proxy_temp_path %(folder)s/p;
+               fastcgi_temp_path %(folder)s/f; uwsgi_temp_path %(folder)s/u; scgi_temp_path %(folder)s/s;
+               server { listen 127.0.0.1:%(port)d; %(inside)s } }
+    """ % {"folder": folder, "port": port, "inside": inside})
+    return ["nginx", "-p", folder, "-c", folder / "nginx.conf"]
+
+
+def caddy(folder, port, behind):
+    inside = snippet("caddy").replace("127.0.0.1:9000", "127.0.0.1:%d" % behind)
+    inside = inside.replace("agents.example", "http://agents.example:%d" % port)
+    (folder / "Caddyfile").write_text("{\n admin off\n auto_https off\n}\n" + inside)
+    return ["caddy", "run", "--config", folder / "Caddyfile"]
+
+
+def ask(port, line, fields="", body=b"", token=None):
+    """A request as the proxy's clients send it; the socket, status, head and what came behind."""
+    shown = "Authorization: Bearer %s\r\n" % token if token else ""
+    head = "%s HTTP/1.1\r\nHost: agents.example:%d\r\n%s%s" % (line, port, shown, fields)
+    head += "Content-Length: %d\r\n\r\n" % len(body) if body else "\r\n"
+    sock = socket.create_connection(("127.0.0.1", port), 10)
+    sock.settimeout(10)
+    sock.sendall(head.encode() + body)
+    head, rest = _head(sock)
+    sock.settimeout(10)
+    return sock, int(head[9:12]), head, rest
+
+
+def check(port, token):
+    """What does not go as the README says."""
+    goose, claude = "/agents/goose/acp", "/agents/claude/acp"
+    json = "Content-Type: application/json\r\n"
+    for name, line, fields, body in (("WebSocket", "GET %s", UPGRADE, b""), ("HTTP", "POST %s", json, HELLO)):
+        for path, shown, wanted in ((goose, None, 401), (goose, token + "x", 401), (claude, token, 403),
+                                    (goose, token, 101 if name == "WebSocket" else 200)):
+            sock, status, head, rest = ask(port, line % path, fields, body, shown)
+            if status != wanted:
+                yield "%s %s: %d instead of %d" % (name, path, status, wanted)
+                return
+            if status == 101:
+                link = WebSocket(sock, True, rest)
+                link.send(HELLO)
+                said = [link.receive(10), link.receive(10)]
+                if b"later" not in said[1]:
+                    yield "the WebSocket said %r" % said
+            if status == 200:
+                found = re.search(rb"(?i)acp-connection-id: (\S+)", head)[1].decode()
+                events, status, _, said = ask(port, "GET " + goose, "Accept: text/event-stream\r\n"
+                                              "Acp-Connection-Id: %s\r\n" % found, b"", token)
+                while b"later" not in said:
+                    more = events.recv(4096)
+                    if not more:
+                        yield "the stream ended: %d %r" % (status, said)
+                        return
+                    said += more
+            sock.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN", str(TARGET / "debug" / "acp-relay")))
+    relay = str(Path(parser.parse_args().relay).resolve())
+    wrong = []
+    for proxy in (nginx, caddy):
+        name = proxy.__name__
+        if not shutil.which(name):
+            print("%s is not installed; not tried" % name)
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            (folder / "team.toml").write_text(CONFIG)
+            (folder / "team.toml").chmod(0o600)
+            env = dict(os.environ, ACP_RELAY_STATE_DIR=str(folder / "state"), HOME=str(folder),
+                       XDG_DATA_HOME=str(folder), XDG_CONFIG_HOME=str(folder))
+            made = subprocess.run([relay, "token", "new", "alice", "--agents", "goose"], env=env, check=True,
+                                  capture_output=True, text=True)
+            serve = Relay([relay, "serve", "--config", folder / "team.toml"], env=env)
+            port = free()
+            words = proxy(folder, port, int(re.search(r":(\d+)", serve.endpoint)[1]))
+            front = subprocess.Popen(words, env=env, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            try:
+                until = time.monotonic() + 15
+                while time.monotonic() < until:
+                    try:
+                        socket.create_connection(("127.0.0.1", port), 1).close()
+                        break
+                    except OSError:
+                        time.sleep(0.05)
+                faults = list(check(port, made.stdout.strip()))
+            finally:
+                # Caddy would wait for streams to end.
+                front.kill()
+                front.wait(10)
+                serve.stop()
+            wrong += ["%s: %s" % (name, fault) for fault in faults]
+            print("%s: %s" % (name, "as the README says" if not faults else "not as the README says"))
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+// Recordings for viewer.mjs, by a writer that shares nothing with the relay's.
+import { appendFileSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** Where they are. */
+export const root = mkdtempSync(join(tmpdir(), "viewer-"));
+
+const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
+  for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ 0x82f63b78 : byte >>> 1;
+  return byte;
+});
+
+/** A line of a recording: the members and their checksum. */
+function sealed(content) {
+  const bytes = Buffer.from(content.slice(0, -1));
+  let sum = 0xffffffff;
+  for (const byte of bytes) sum = CRC[(sum ^ byte) & 255] ^ (sum >>> 8);
+  const crc = ((sum ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0");
+  return Buffer.concat([bytes, Buffer.from(`,"crc":"${crc}"}\n`)]);
+}
+
+/** Writes a recording; what it returns appends events to it. */
+export function paper(name) {
+  const path = join(root, name);
+  const peer = (name) => ({ name, dialect: "canonical" });
+  const header = {
+    acpr: 1, id: "ab".repeat(16), seg: 0, first: 1, began: 1795190340.0, by: "test", client: peer("stdio:"),
+    agent: peer("process 1 (agent)"), policy: "lossless", redact: { mode: "default", rules: "default@1", key: "00" }, prev: null,
+  };
+  writeFileSync(path, sealed(JSON.stringify(header)));
+  let n = 0;
+  const line = (event) => {
+    n += 1;
+    const { t = n / 100, ...rest } = event;
+    return sealed(JSON.stringify({ n, t: Number(t.toFixed(6)), w: Number((1795190340 + t).toFixed(6)), ...rest }));
+  };
+  const add = (event) => {
+    appendFileSync(path, line(event));
+    return n;
+  };
+  const frame = (h, d, is, me, m, more = {}) => add({ k: "msg", h, d, is, ...(m.id === undefined ? {} : { id: m.id }), me, s: "s1", ...more, m });
+  return { path, add, line, frame };
+}
+
+export const chunk = (text) => ({ method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text } } } });
+
+/** A turn with chunks, a tool call and an answer; `say` is what the agent says. */
+export function turn(book, id, say, stop = "end_turn") {
+  const asked = book.frame("client", ">", "request", "session/prompt", { id, params: { sessionId: "s1", prompt: [{ type: "text", text: `question ${id}` }] } });
+  book.add({ k: "passed", h: "agent", from: asked, to: asked, count: 1 });
+  const first = book.frame("agent", "<", "notification", "session/update", chunk(say));
+  book.frame("agent", "<", "notification", "session/update", chunk(" and more"));
+  const update = { sessionUpdate: "tool_call", toolCallId: "c" + id, title: `tool of ${id}`, status: "pending" };
+  book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update } });
+  const done = { sessionUpdate: "tool_call_update", toolCallId: "c" + id, status: "completed", content: [{ type: "content", content: { type: "text", text: "tool output" } }] };
+  const last = book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: done } });
+  book.add({ k: "passed", h: "client", from: first, to: last, count: 4 });
+  book.frame("agent", "<", "result", "session/prompt", { id, result: { stopReason: stop } }, { re: asked });
+}
+
+/** A conversation of `turns` turns, with a translated message, stderr and links. */
+export function conversation(name, turns, say = "Hello") {
+  const book = paper(name);
+  book.add({ k: "link", h: "client", ev: "open", what: "stdio:" });
+  book.add({ k: "proc", ev: "start", what: "process 1 (agent)" });
+  book.add({ k: "stderr", b: "agent: ready\n" });
+  for (let id = 1; id <= turns; id++) turn(book, id, say);
+  const body = { sessionUpdate: "current_mode_update", modeId: "ask" };
+  const heard = book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: body } });
+  const now = { sessionUpdate: "current_mode_update", currentModeId: "ask" };
+  book.frame("client", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: now } }, {
+    of: heard, rules: ["loose-v1/mode-update"],
+    p: [{ op: "remove", path: "/params/update/modeId" }, { op: "add", path: "/params/update/currentModeId", value: "ask" }],
+  });
+  return book;
+}
+
+/** Text that would do something if it were more than text. */
+const HOSTILE = [
+  "<img src=x onerror=\"document.title='owned';alert(1)\">", "<script>alert(2)</script>", "</script><script>alert(3)</script>",
+  "javascript:alert(4)", "\u202egnp.exe\u202c", "\u200b\u2066\ufeff", "\u001b]0;owned\u0007\u001b[31mred", "<a href=https://evil.example>x</a>",
+  "<link rel=stylesheet href=https://evil.example/x.css>", "{{7*7}}", "__proto__", "a\u0000b",
+].join(" ");
+
+export function hostile() {
+  const book = paper("hostile.acpr");
+  book.add({ k: "link", h: "client", ev: HOSTILE, what: HOSTILE });
+  book.add({ k: "proc", ev: "start", what: HOSTILE });
+  book.add({ k: "stderr", b: HOSTILE });
+  book.add({ k: "note", name: HOSTILE, text: HOSTILE });
+  book.add({ k: HOSTILE, x: HOSTILE });
+  const asked = book.frame("client", ">", "request", "session/prompt", { id: HOSTILE, params: { prompt: [{ type: "text", text: HOSTILE }] } });
+  book.frame("agent", "<", "notification", "session/update", chunk(HOSTILE));
+  for (const update of [
+    { sessionUpdate: HOSTILE, title: HOSTILE }, { sessionUpdate: "tool_call", toolCallId: "__proto__", title: HOSTILE, status: HOSTILE },
+    { sessionUpdate: "tool_call_update", toolCallId: "__proto__", content: [{ type: "diff", path: HOSTILE, oldText: HOSTILE, newText: HOSTILE }, null, 7] },
+    { sessionUpdate: "plan", entries: [{ content: HOSTILE, status: HOSTILE }, null] }, { sessionUpdate: ["x"], content: 7 }, null,
+  ]) book.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { update } });
+  book.frame("agent", "<", "error", HOSTILE, { id: 1, error: { code: HOSTILE, message: HOSTILE } });
+  book.frame("agent", "<", "result", "session/prompt", { id: HOSTILE, result: { stopReason: HOSTILE, ["x\"><b>"]: HOSTILE } }, { re: asked, rules: [HOSTILE], of: asked, p: [{ op: HOSTILE, path: HOSTILE, value: HOSTILE }, null] });
+  book.add({ k: "msg", h: "agent", d: "<", b: HOSTILE });
+  book.add({ k: "msg", h: "agent", d: "<", is: 7, me: {}, s: [], rules: 7, p: 7, m: [1, [2], { a: "\ud800" }] });
+  appendFileSync(book.path, HOSTILE + "\n" + "[".repeat(5000) + "\n");
+  book.add({ k: "end", why: HOSTILE, b3: "" });
+  return book.path;
+}
