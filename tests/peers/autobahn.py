@@ -17,6 +17,8 @@ machine) one line says that this was skipped, exit 0, or 69 with --required.
 """
 import argparse
 import collections
+import contextlib
+import io
 import json
 import os
 import re
@@ -134,7 +136,9 @@ def prove(roles, root):
     """Text and UTF-8 cases: a sound echo passes, one that does not check UTF-8 is seen."""
     cases = ["1.1.*", "6.3.*"]
     sound = run([*ECHO_MJS, "sound"], roles, cases, root / "sound")
-    spoilt = [run([*ECHO_MJS, "spoilt"], [role], cases, root / "spoilt") for role in roles]
+    # What has to fail here is not to be mistaken for a failure.
+    with contextlib.redirect_stdout(io.StringIO()):
+        spoilt = [run([*ECHO_MJS, "spoilt"], [role], cases, root / "spoilt") for role in roles]
     good = sound and not any(spoilt)
     print("the sound echo passed and the spoilt one did not" if good else "the runner proves nothing")
     return good

@@ -1,19 +1,24 @@
 #!/bin/sh
 # check.sh: all that this directory proves, in the order of cost. `.ci/run` calls it after the
 # build, with the relay at $ACP_RELAY_BIN (default: target/debug/acp-relay) and the command of
-# the WebSocket echo at $ACP_RELAY_ECHO. Each part says how long it took.
+# the WebSocket echo at $ACP_RELAY_ECHO. Each part says how long it took. What fails does not keep
+# the others from being tried: all that failed is named at the end.
 set -eu
 cd "$(dirname "$0")"
 begun=$(date +%s)
+failed=
 part() { # TITLE COMMAND...
-    echo "== $1"
+    title=$1
+    echo "== $title"
     shift
     since=$(date +%s)
-    "$@"
+    "$@" || failed="$failed
+   $title (status $?): $*"
     echo "== took $(($(date +%s) - since)) s"
 }
 
 part "the peers" ./install.sh
+[ -z "$failed" ] || exit 1
 part "the harnesses can fail" python3 run.py --prove
 part "so can Autobahn's" python3 autobahn.py --prove
 part "so can that of the peers of old" python3 dialects/run.py --prove
@@ -55,3 +60,7 @@ part "a flood beside a bystander" python3 flood.py --relay "$fast" --rounds 8 --
 # shellcheck disable=SC2086
 part "Autobahn" python3 autobahn.py -- ${ACP_RELAY_ECHO:-cargo test --quiet --offline --test autobahn_echo --}
 echo "== all of it took $(($(date +%s) - begun)) s"
+[ -z "$failed" ] || {
+    echo "== FAILED:$failed"
+    exit 1
+}
