@@ -14,13 +14,17 @@ use super::trail::{self, Marker};
 use super::{Gist, Note, Outbox, excuse};
 use crate::border::Border;
 use crate::wire::reply::{self, Reason};
-use crate::wire::{Envelope, Fault, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Shape, Side, scan};
+use crate::wire::{
+    Envelope, Fault, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Scanner, Shape, Side, scan,
+};
 
 /// One conversation: what each side may still do, and who owes whom an answer.
 #[derive(Debug)]
 pub struct Core {
     pub(super) limits: Arc<Limits>,
     pub(super) manners: Manners,
+    /// What reads each side's messages.
+    scanners: [Scanner; 2],
     /// Open requests, by the side that asked.
     pub(super) pending: [Pending; 2],
     pub(super) ending: Ending,
@@ -66,6 +70,10 @@ impl Core {
                 Pending::new(limits.in_flight),
                 Pending::new(limits.in_flight),
             ],
+            scanners: [
+                Scanner::new(Arc::clone(&limits)),
+                Scanner::new(Arc::clone(&limits)),
+            ],
             limits,
             manners,
             ending: Ending::default(),
@@ -95,8 +103,8 @@ impl Core {
     }
 
     /// Takes a frame that `from` has said.
-    pub fn handle_frame(&mut self, from: Side, frame: Frame, now: Instant, out: &mut Outbox) {
-        let shape = scan(&frame, &self.limits);
+    pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
+        let shape = self.scanners[from as usize].scan(&mut frame);
         out.heard(&shape);
         match shape {
             // By reference: it is larger than many a message.

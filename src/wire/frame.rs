@@ -9,66 +9,94 @@ use std::fmt;
 use bytes::Bytes;
 
 /// One JSON-RPC text, verbatim: no terminator, no header, no surrounding frame.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Frame(Bytes);
+#[derive(Clone)]
+pub struct Frame {
+    bytes: Bytes,
+    /// Whether it was proved to be UTF-8.
+    is_text: bool,
+}
 
 impl Frame {
     /// Takes the bytes as they are; nothing is checked.
     pub fn new(bytes: impl Into<Bytes>) -> Self {
-        Self(bytes.into())
+        Self {
+            bytes: bytes.into(),
+            is_text: false,
+        }
+    }
+
+    /// Marks it as proved to be UTF-8, so that nobody has to look again.
+    pub(super) const fn proved(&mut self) {
+        self.is_text = true;
+    }
+
+    /// Whether it was proved to be UTF-8, which `scan` does on its way. It may be all the same when
+    /// it was not.
+    #[must_use]
+    pub const fn is_text(&self) -> bool {
+        self.is_text
     }
 
     /// The text.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     /// The text, given away.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
-        self.0
+        self.bytes
     }
 
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 
     /// Whether there is no text at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes.is_empty()
     }
 }
 
+/// What is known of them makes no difference.
+impl PartialEq for Frame {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Frame {}
+
 impl From<&'static str> for Frame {
     fn from(text: &'static str) -> Self {
-        Self(Bytes::from_static(text.as_bytes()))
+        Self::new(Bytes::from_static(text.as_bytes()))
     }
 }
 
 impl From<String> for Frame {
     fn from(text: String) -> Self {
-        Self(text.into())
+        Self::new(text)
     }
 }
 
 impl From<Vec<u8>> for Frame {
     fn from(text: Vec<u8>) -> Self {
-        Self(text.into())
+        Self::new(text)
     }
 }
 
 impl fmt::Debug for Frame {
     /// At most 200 bytes of it, so that a log line stays a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = &self.0[..self.0.len().min(200)];
+        let shown = &self.bytes[..self.bytes.len().min(200)];
         write!(
             f,
             "Frame({} B, {:?})",
-            self.0.len(),
+            self.bytes.len(),
             String::from_utf8_lossy(shown)
         )
     }

@@ -4,6 +4,7 @@
 //! allocates, so that hostile nesting costs neither stack nor memory. UTF-8 is checked over the whole
 //! text, and only where a string is not ASCII. Not here: what the members of a message mean.
 
+use super::key::Key;
 use super::plain::Plain;
 use super::{Fault, Limits};
 
@@ -20,15 +21,21 @@ pub(super) struct Reader<'a> {
     /// How many containers may stand inside each other.
     nesting: usize,
     plain: Plain,
+    /// Where the reading began; what comes before is known to be UTF-8.
+    began: usize,
 }
 
-/// A member's name, as it stands in the text.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Key<'a> {
-    /// The text between the quotes.
-    raw: &'a [u8],
-    /// Whether it holds escapes.
-    escaped: bool,
+/// Where a reading stands inside a container: a value comes next. What was read before it decides
+/// this alone, so that a text which begins with the same bytes can be taken up here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Where that value begins.
+    pub(super) at: usize,
+    outer: usize,
+    depth: usize,
+    in_object: bool,
+    /// The first word of `Levels`; there is no place to take up further down.
+    levels: u64,
 }
 
 /// Hears of the members of an object while it is read, down to some level; its own are on level 1.
@@ -41,6 +48,18 @@ pub(super) trait Ear {
 
     /// The value of the last member of that level has ended before `at`.
     fn ended(&mut self, level: usize, at: usize);
+
+    /// Whether it wants to know the place before the value that begins at `at`.
+    #[inline(always)]
+    fn asks_for_place(&self, at: usize) -> bool {
+        let _ = at;
+        false
+    }
+
+    /// Hears of that place.
+    fn place(&mut self, place: Place) {
+        let _ = place;
+    }
 }
 
 /// Nobody listens.
@@ -112,6 +131,16 @@ impl<'a> Reader<'a> {
             at: 0,
             nesting: nesting.min(DEEPEST),
             plain: Plain::new(),
+            began: 0,
+        }
+    }
+
+    /// The same, at a place in a text that begins as one did that was read to its end.
+    pub(super) fn at_place(text: &'a [u8], nesting: usize, place: &Place) -> Self {
+        Self {
+            at: place.at,
+            began: place.at,
+            ..Self::new(text, nesting)
         }
     }
 
@@ -159,7 +188,7 @@ impl<'a> Reader<'a> {
     /// Whether the text is UTF-8, once it was read to its end: outside of strings all that is JSON
     /// is ASCII, and of the strings it is known whether they are.
     pub(super) fn is_utf8(&self) -> bool {
-        !self.plain.is_foreign() || simdutf8::basic::from_utf8(self.text).is_ok()
+        !self.plain.is_foreign() || simdutf8::basic::from_utf8(&self.text[self.began..]).is_ok()
     }
 
     /// The level below `depth`, if there may be one.
@@ -186,7 +215,7 @@ impl<'a> Reader<'a> {
         }
         self.at += 1;
         self.space();
-        Ok(Key { raw, escaped })
+        Ok(Key::new(raw, escaped))
     }
 
     /// One value, which starts at the byte at hand and lies inside `outer` containers.
@@ -200,12 +229,43 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The rest of the outermost container around the place that was taken up.
+    pub(super) fn rest<E: Ear>(&mut self, place: &Place, ear: &mut E) -> Result<(), Stop> {
+        self.walk(*place, ear)
+    }
+
     fn container<E: Ear>(&mut self, outer: usize, ear: &mut E) -> Result<(), Stop> {
+        let start = Place {
+            at: self.at,
+            outer,
+            depth: outer,
+            in_object: false,
+            levels: 0,
+        };
+        self.walk(start, ear)
+    }
+
+    #[inline(always)]
+    fn walk<E: Ear>(&mut self, from: Place, ear: &mut E) -> Result<(), Stop> {
+        let Place {
+            outer,
+            mut depth,
+            mut in_object,
+            ..
+        } = from;
         let mut levels = Levels([0; DEEPEST / 64]);
-        let mut depth = outer;
-        let mut in_object = false;
+        levels.0[0] = from.levels;
         loop {
             // A value starts here.
+            if depth < 64 && ear.asks_for_place(self.at) {
+                ear.place(Place {
+                    at: self.at,
+                    outer,
+                    depth,
+                    in_object,
+                    levels: levels.0[0],
+                });
+            }
             let mut ended = true;
             match self.peek() {
                 open @ (b'{' | b'[') => {
@@ -366,58 +426,6 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         Ok(())
-    }
-}
-
-impl Key<'_> {
-    /// Whether it is not spelled as it sounds.
-    pub(super) fn is_escaped(&self) -> bool {
-        self.escaped
-    }
-
-    /// Whether it is that name, however it is spelled.
-    #[inline]
-    pub(super) fn is(&self, name: &str) -> bool {
-        if self.escaped {
-            return self.name(&mut [0; 16]) == Some(name.as_bytes());
-        }
-        self.raw == name.as_bytes()
-    }
-
-    /// The name, unescaped into `room`; `None` when it is none that fits there and is ASCII.
-    ///
-    /// A name may hide behind escapes (`"\u0069d"` is `id`), and the other reader will see it.
-    #[inline]
-    pub(super) fn name<'b>(&'b self, room: &'b mut [u8; 16]) -> Option<&'b [u8]> {
-        if !self.escaped {
-            return Some(self.raw);
-        }
-        let mut length = 0;
-        let mut rest = self.raw.iter().copied();
-        while let Some(byte) = rest.next() {
-            let plain = if byte == b'\\' {
-                match rest.next()? {
-                    b'b' => 8,
-                    b't' => b'\t',
-                    b'n' => b'\n',
-                    b'f' => 12,
-                    b'r' => b'\r',
-                    b'u' => {
-                        let mut code = 0;
-                        for _ in 0..4 {
-                            code = code * 16 + char::from(rest.next()?).to_digit(16)?;
-                        }
-                        u8::try_from(code).ok().filter(u8::is_ascii)?
-                    }
-                    itself => itself,
-                }
-            } else {
-                byte
-            };
-            *room.get_mut(length)? = plain;
-            length += 1;
-        }
-        Some(&room[..length])
     }
 }
 

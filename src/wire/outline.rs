@@ -6,13 +6,14 @@
 //! names, is not outlined. Not here: what the members mean.
 
 use super::Span;
-use super::json::{Ear, Key};
+use super::json::{Ear, Place};
+use super::key::Key;
 
 /// Most members that are taken down. A tool call with all that ACP knows has 13.
 const MARKS: usize = 16;
 
 /// The outline of one body.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Outline {
     marks: [Mark; MARKS],
     count: u8,
@@ -48,6 +49,19 @@ pub(super) struct Draw<'o> {
     pub(super) whole: bool,
     /// How often `sessionId` stands among the body's own members.
     pub(super) sessions: u8,
+    /// Up to where places are marked, and the last one that was.
+    reach: usize,
+    pub(super) mark: Option<Bookmark>,
+}
+
+/// A place in a body, and how far its outline was drawn there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bookmark {
+    pub(super) place: Place,
+    count: u8,
+    inner: u16,
+    open: [usize; 3],
+    sessions: u8,
 }
 
 impl Outline {
@@ -89,6 +103,17 @@ impl Outline {
     }
 }
 
+impl PartialEq for Outline {
+    /// Behind the last mark stands what earlier ones have left.
+    fn eq(&self, other: &Self) -> bool {
+        let count = usize::from(self.count);
+        (self.count, self.inner) == (other.count, other.inner)
+            && self.marks[..count] == other.marks[..count]
+    }
+}
+
+impl Eq for Outline {}
+
 impl Outlined {
     /// Whether it is called so, in the frame it was found in.
     #[must_use]
@@ -113,11 +138,34 @@ impl<'o> Draw<'o> {
     pub(super) fn new(outline: &'o mut Outline) -> Self {
         outline.count = 0;
         outline.inner = 0;
+        Self::on(outline)
+    }
+
+    fn on(outline: &'o mut Outline) -> Self {
         Self {
             outline,
             open: [MARKS; 3],
             whole: true,
             sessions: 0,
+            reach: 0,
+            mark: None,
+        }
+    }
+
+    /// Has the last place marked that lies no further than `reach`.
+    pub(super) fn marking(self, reach: usize) -> Self {
+        Self { reach, ..self }
+    }
+
+    /// Goes on with `outline`, which was finished behind `mark` for another text. The members that
+    /// were open there are so again.
+    pub(super) fn taken_up(outline: &'o mut Outline, mark: &Bookmark) -> Self {
+        outline.count = mark.count;
+        outline.inner = mark.inner;
+        Self {
+            open: mark.open,
+            sessions: mark.sessions,
+            ..Self::on(outline)
         }
     }
 }
@@ -154,5 +202,21 @@ impl Ear for Draw<'_> {
         if let Some(mark) = self.outline.marks.get_mut(self.open[level]) {
             mark.value.end = Span::new(at, at).end;
         }
+    }
+
+    #[inline(always)]
+    fn asks_for_place(&self, at: usize) -> bool {
+        self.whole && at <= self.reach
+    }
+
+    #[cold]
+    fn place(&mut self, place: Place) {
+        self.mark = Some(Bookmark {
+            place,
+            count: self.outline.count,
+            inner: self.outline.inner,
+            open: self.open,
+            sessions: self.sessions,
+        });
     }
 }

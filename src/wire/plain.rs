@@ -79,9 +79,8 @@ impl Plain {
     /// The quotes, backslashes and control characters of a block, if there are any.
     #[inline(always)]
     fn judge(&mut self, block: &[u8; BLOCK]) -> Option<u64> {
-        let parts: [u8x16; 4] = std::array::from_fn(|part| {
-            u8x16::new(std::array::from_fn(|byte| block[16 * part + byte]))
-        });
+        let (parts, _) = block.as_chunks();
+        let parts = [parts[0], parts[1], parts[2], parts[3]].map(u8x16::new);
         let [a, b, c, d] = parts;
         self.foreign |= (a | b | c | d).to_bitmask() != 0;
         let special = parts.map(|part| {

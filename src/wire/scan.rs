@@ -4,8 +4,9 @@
 //! is refused, and no more: text that is not JSON, too deep, ambiguous (a member of the envelope
 //! twice) or no JSON-RPC. Not here: what a method means, and what is answered to a flaw.
 
-use super::json::{Key, Reader, Stop};
-use super::outline::{Draw, Outline};
+use super::json::{Reader, Stop};
+use super::jsonrpc::Member;
+use super::outline::{Bookmark, Draw, Outline};
 use super::{Envelope, Fault, Flaw, Frame, IdAt, IdBuf, Kind, Limits, Role, Span};
 
 /// What a frame turned out to be.
@@ -19,19 +20,8 @@ pub enum Shape {
     Bad(Flaw),
 }
 
-/// The members that make an envelope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Member {
-    Jsonrpc,
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-}
-
 /// What was seen of an envelope so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// The members whose names were seen, a bit each.
     names: u8,
@@ -49,12 +39,34 @@ struct Seen {
     fault: Option<(Fault, usize)>,
 }
 
+/// A place in a message's body from which others that begin with the same bytes can be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    /// What was seen before the body, and the body's outline.
+    seen: Seen,
+    /// Which member the body is, and where it starts.
+    member: Member,
+    start: usize,
+    mark: Bookmark,
+}
+
+/// What is taken down for those who want to go on from the middle.
+#[derive(Debug, Default)]
+struct Marks {
+    /// Up to where the next message may be the same.
+    reach: usize,
+    begun: Option<Begun>,
+}
+
 /// What a text is that can be passed on.
 enum Found {
     /// A message, with its body.
     Message(Kind, Option<Span>),
     Batch,
 }
+
+/// The depth of a message's own members.
+const OUTERMOST: usize = 1;
 
 /// How nearly every message begins.
 const USUAL: &[u8] = b"{\"jsonrpc\":\"2.0\",";
@@ -70,8 +82,32 @@ pub fn scan(frame: &Frame, limits: &Limits) -> Shape {
 /// The same of a text that is no frame (any more).
 #[must_use]
 pub fn scan_text(text: &[u8], limits: &Limits) -> Shape {
+    scan_marking(text, limits, &mut Marks::default())
+}
+
+/// The same; of a message, also the last place up to `reach` from which another can be read.
+pub(super) fn scan_begun(text: &[u8], limits: &Limits, reach: usize) -> (Shape, Option<Begun>) {
+    let mut marks = Marks { reach, begun: None };
+    let shape = scan_marking(text, limits, &mut marks);
+    let begun = marks.begun.filter(|_| matches!(shape, Shape::One(_)));
+    (shape, begun)
+}
+
+/// What a text is that begins like the one that `begun` was found in, up to the place that it
+/// tells, under the same limits.
+pub(super) fn scan_rest(text: &[u8], limits: &Limits, begun: &Begun) -> Shape {
+    let mut seen = begun.seen;
+    match read_rest(text, &mut seen, limits, begun) {
+        Some((kind, body)) => Shape::One(seen.envelope(kind, body)),
+        // What is wrong with it is told when it is read from the beginning.
+        None => scan_text(text, limits),
+    }
+}
+
+#[inline(always)]
+fn scan_marking(text: &[u8], limits: &Limits, marks: &mut Marks) -> Shape {
     let mut seen = Seen::default();
-    let (fault, at) = match read(text, &mut seen, limits) {
+    let (fault, at) = match read(text, &mut seen, limits, marks) {
         Ok(Found::Message(kind, body)) => return Shape::One(seen.envelope(kind, body)),
         Ok(Found::Batch) => return Shape::Batch,
         Err(flaw) => flaw,
@@ -92,7 +128,7 @@ pub fn scan_head(prefix: &[u8], limits: &Limits) -> (IdBuf, Option<Role>) {
     let mut reader = Reader::new(prefix, limits.nesting);
     if reader.space() == b'{' {
         // That it stops somewhere is no news.
-        let _ = seen.object(&mut reader, limits);
+        let _ = seen.object(&mut reader, limits, &mut Marks::default());
     }
     (seen.id.of(prefix).to_owned(), seen.role())
 }
@@ -103,7 +139,12 @@ pub(super) fn json_like(text: &[u8]) -> bool {
     matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
-fn read(text: &[u8], seen: &mut Seen, limits: &Limits) -> Result<Found, (Fault, usize)> {
+fn read(
+    text: &[u8],
+    seen: &mut Seen,
+    limits: &Limits,
+    marks: &mut Marks,
+) -> Result<Found, (Fault, usize)> {
     if u32::try_from(text.len()).is_err() {
         let limit = u32::MAX as usize;
         return Err((Fault::TooLong { limit }, limit));
@@ -111,7 +152,7 @@ fn read(text: &[u8], seen: &mut Seen, limits: &Limits) -> Result<Found, (Fault, 
     let mut reader = Reader::new(text, limits.nesting);
     let first = reader.space();
     let end = match first {
-        b'{' => seen.object(&mut reader, limits),
+        b'{' => seen.object(&mut reader, limits, marks),
         _ => reader.document(),
     };
     if end.is_err() || !reader.is_utf8() {
@@ -129,6 +170,20 @@ fn read(text: &[u8], seen: &mut Seen, limits: &Limits) -> Result<Found, (Fault, 
     }
 }
 
+fn read_rest(
+    text: &[u8],
+    seen: &mut Seen,
+    limits: &Limits,
+    begun: &Begun,
+) -> Option<(Kind, Option<Span>)> {
+    let mut reader = Reader::at_place(text, limits.nesting, &begun.mark.place);
+    seen.rest(&mut reader, begun, limits).ok()?;
+    match seen.message(text) {
+        Ok(Found::Message(kind, body)) if reader.is_utf8() => Some((kind, body)),
+        _ => None,
+    }
+}
+
 /// The first fault of a text that is not JSON or not UTF-8 throughout, which is read again.
 #[cold]
 fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
@@ -136,7 +191,7 @@ fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
     let valid = std::str::from_utf8(text).map_or_else(|e| e.valid_up_to(), str::len);
     let mut reader = Reader::new(&text[..valid], limits.nesting);
     let end = match reader.space() {
-        b'{' => seen.object(&mut reader, limits),
+        b'{' => seen.object(&mut reader, limits, &mut Marks::default()),
         // Of what is no object, nothing is known before it is text.
         _ if valid < text.len() => Ok(()),
         _ => reader.document(),
@@ -152,46 +207,22 @@ fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
     }
 }
 
-impl Member {
-    const NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
-
-    #[inline]
-    fn of(key: Key<'_>) -> Option<Self> {
-        match key.name(&mut [0; 16])? {
-            b"jsonrpc" => Some(Self::Jsonrpc),
-            b"id" => Some(Self::Id),
-            b"method" => Some(Self::Method),
-            b"params" => Some(Self::Params),
-            b"result" => Some(Self::Result),
-            b"error" => Some(Self::Error),
-            _ => None,
-        }
-    }
-
-    /// The member whose name and colon `text` begins with, when they are spelled as everybody
-    /// spells them, and their length. Comparing is quicker than looking for the closing quote.
-    #[inline(always)]
-    fn at_hand(text: &[u8]) -> Option<(Self, usize)> {
-        match text.get(1)? {
-            b'm' if text.starts_with(b"\"method\":") => Some((Self::Method, 9)),
-            b'p' if text.starts_with(b"\"params\":") => Some((Self::Params, 9)),
-            b'i' if text.starts_with(b"\"id\":") => Some((Self::Id, 5)),
-            b'r' if text.starts_with(b"\"result\":") => Some((Self::Result, 9)),
-            b'e' if text.starts_with(b"\"error\":") => Some((Self::Error, 8)),
-            b'j' if text.starts_with(b"\"jsonrpc\":") => Some((Self::Jsonrpc, 10)),
-            _ => None,
-        }
-    }
-
-    const fn bit(self) -> u8 {
-        1 << self as u8
+impl Begun {
+    /// How many bytes another text has to begin with.
+    pub(super) const fn shared(&self) -> usize {
+        self.mark.place.at
     }
 }
 
 impl Seen {
     /// Reads the message, from its opening brace to the end of the text.
-    fn object(&mut self, reader: &mut Reader<'_>, limits: &Limits) -> Result<(), Stop> {
-        let depth = reader.deeper(0)?;
+    fn object(
+        &mut self,
+        reader: &mut Reader<'_>,
+        limits: &Limits,
+        marks: &mut Marks,
+    ) -> Result<(), Stop> {
+        reader.deeper(0)?;
         if reader.text[reader.at..].starts_with(USUAL) {
             reader.at += USUAL.len();
             self.names = Member::Jsonrpc.bit();
@@ -203,6 +234,36 @@ impl Seen {
                 return reader.end();
             }
         }
+        self.members(reader, limits, marks)
+    }
+
+    /// Reads the message from the middle of its body on.
+    fn rest(
+        &mut self,
+        reader: &mut Reader<'_>,
+        begun: &Begun,
+        limits: &Limits,
+    ) -> Result<(), Stop> {
+        let mut draw = Draw::taken_up(&mut self.outline, &begun.mark);
+        reader.rest(&begun.mark.place, &mut draw)?;
+        let (whole, sessions) = (draw.whole, draw.sessions);
+        self.drawn(begun.start, whole, sessions);
+        self.take(begun.member, reader.text, begun.start, reader.at, limits);
+        if was_last(reader)? {
+            reader.end()
+        } else {
+            self.members(reader, limits, &mut Marks::default())
+        }
+    }
+
+    /// Reads the message from the name of a member on.
+    #[inline]
+    fn members(
+        &mut self,
+        reader: &mut Reader<'_>,
+        limits: &Limits,
+        marks: &mut Marks,
+    ) -> Result<(), Stop> {
         loop {
             let name_at = reader.at;
             let member = match Member::at_hand(&reader.text[reader.at..]) {
@@ -217,38 +278,49 @@ impl Seen {
             let start = reader.at;
             self.strangers |= member.is_none();
             match member {
-                Some(Member::Params | Member::Result) if reader.peek() == b'{' => {
-                    self.body(reader, depth)?;
+                Some(member @ (Member::Params | Member::Result)) if reader.peek() == b'{' => {
+                    self.body(member, reader, marks)?;
                 }
-                _ => reader.value(depth, &mut ())?,
+                _ => reader.value(OUTERMOST, &mut ())?,
             }
             // A number at the very end may have been cut short.
             if let Some(member) = member.filter(|_| new && reader.at < reader.text.len()) {
                 self.take(member, reader.text, start, reader.at, limits);
             }
-            match reader.space() {
-                b',' => reader.at += 1,
-                b'}' => break,
-                _ => return Err(Stop::CommaOrBrace),
+            if was_last(reader)? {
+                return reader.end();
             }
-            reader.space();
         }
-        reader.at += 1;
-        reader.end()
     }
 
     /// Reads the object that is `params` or `result`.
-    fn body(&mut self, reader: &mut Reader<'_>, depth: usize) -> Result<(), Stop> {
-        let start = reader.at;
-        let mut draw = Draw::new(&mut self.outline);
-        reader.value(depth, &mut draw)?;
-        let (whole, sessions) = (draw.whole, draw.sessions);
+    fn body(
+        &mut self,
+        member: Member,
+        reader: &mut Reader<'_>,
+        marks: &mut Marks,
+    ) -> Result<(), Stop> {
+        let (start, outlined) = (reader.at, self.outlined);
+        let mut draw = Draw::new(&mut self.outline).marking(marks.reach);
+        reader.value(OUTERMOST, &mut draw)?;
+        let (whole, sessions, mark) = (draw.whole, draw.sessions, draw.mark);
+        self.drawn(start, whole, sessions);
+        marks.begun = mark.filter(|_| self.fault.is_none()).map(|mark| Begun {
+            seen: Self { outlined, ..*self },
+            member,
+            start,
+            mark,
+        });
+        Ok(())
+    }
+
+    /// Takes down what is known of a body that was read.
+    fn drawn(&mut self, start: usize, whole: bool, sessions: u8) {
         if sessions > 1 {
             let member = "sessionId";
             self.note(Fault::Duplicate { member }, start);
         }
         self.outlined = whole.then_some(start);
-        Ok(())
     }
 
     /// Takes down that a member is there; `false` when it was there before.
@@ -341,10 +413,31 @@ impl Seen {
             id: self.id,
             method: self.method,
             body,
-            outline: (start.is_some() && start == self.outlined).then_some(self.outline),
+            outline: if start.is_some() && start == self.outlined {
+                Some(self.outline)
+            } else {
+                None
+            },
             jsonrpc: self.has(Member::Jsonrpc),
             strangers: self.strangers,
         }
+    }
+}
+
+/// Steps over what stands behind a member.
+#[inline]
+fn was_last(reader: &mut Reader<'_>) -> Result<bool, Stop> {
+    match reader.space() {
+        b',' => {
+            reader.at += 1;
+            reader.space();
+            Ok(false)
+        }
+        b'}' => {
+            reader.at += 1;
+            Ok(true)
+        }
+        _ => Err(Stop::CommaOrBrace),
     }
 }
 

@@ -98,15 +98,16 @@ impl Header {
     /// Lays the header behind what is in `into`.
     pub(super) fn encode(&self, into: &mut BytesMut) {
         let masked = if self.mask.is_some() { 0x80 } else { 0 };
-        into.put_u8(self.opcode.code() | if self.last { 0x80 } else { 0 });
+        let first = self.opcode.code() | if self.last { 0x80 } else { 0 };
+        // One piece, for each takes a look at the room that is left.
         match self.length {
-            short @ 0..126 => into.put_u8(masked | short as u8),
+            short @ 0..126 => into.put_slice(&[first, masked | short as u8]),
             medium @ 126..0x1_0000 => {
-                into.put_u8(masked | 126);
-                into.put_u16(medium as u16);
+                let [high, low] = (medium as u16).to_be_bytes();
+                into.put_slice(&[first, masked | 126, high, low]);
             }
             long => {
-                into.put_u8(masked | 127);
+                into.put_slice(&[first, masked | 127]);
                 into.put_u64(long);
             }
         }

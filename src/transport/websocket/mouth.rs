@@ -81,6 +81,11 @@ impl<R, W> Mouth<R, W> {
                 source: io::ErrorKind::InvalidData.into(),
             });
         }
+        self.lay(kind, message)
+    }
+
+    /// Lays a message behind all that waits.
+    fn lay(&mut self, kind: Kind, message: Bytes) -> Result<(), LinkError> {
         let mask = match self.role {
             Role::Server => None,
             Role::Client => Some(self.masks.next().map_err(failed)?),
@@ -233,7 +238,11 @@ where
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        self.start_message(Kind::Text, frame.into_bytes())
+        if frame.is_text() {
+            self.lay(Kind::Text, frame.into_bytes())
+        } else {
+            self.start_message(Kind::Text, frame.into_bytes())
+        }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {

@@ -3,6 +3,7 @@
 mod envelope;
 mod laws;
 mod replies;
+mod scanner;
 mod syntax;
 
 use acp_relay::wire::{Envelope, Flaw, Frame, Id, IdBuf, Limits, Shape, scan};
