@@ -48,7 +48,7 @@ const KEPT_TO: [(&str, &[&str], &str); 10] = [
     (
         "io::stdin",
         &[
-            "transport/stdio.rs",
+            "transport/stdio/",
             "transport/process/keeper.rs",
             "app/check.rs",
             "app/console.rs",
@@ -58,7 +58,7 @@ const KEPT_TO: [(&str, &[&str], &str); 10] = [
     (
         "io::stdout",
         &[
-            "transport/stdio.rs",
+            "transport/stdio/",
             "app/demo/client.rs",
             "app/check.rs",
             "app/console.rs",

@@ -1,6 +1,7 @@
 //! The built program at its command line: what it says, and the codes it exits with.
 
 mod carries;
+mod files;
 mod guards;
 mod http;
 mod refuses;
