@@ -30,8 +30,7 @@ struct Seen {
     params: Option<Span>,
     result: Option<Span>,
     error: Option<Span>,
-    outline: Outline,
-    /// The object that it is the outline of, if that has one: where it starts.
+    /// The body that has an outline, if one has: where it starts.
     outlined: Option<usize>,
     /// Whether there are members that JSON-RPC does not know.
     strangers: bool,
@@ -42,18 +41,21 @@ struct Seen {
 /// A place in a message's body from which others that begin with the same bytes can be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
-    /// What was seen before the body, and the body's outline.
+    /// What was seen before the body.
     seen: Seen,
+    /// The body's outline; what of it lies behind the place is drawn anew for each message.
+    outline: Outline,
     /// Which member the body is, and where it starts.
     member: Member,
     start: usize,
     mark: Bookmark,
 }
 
-/// What is taken down for those who want to go on from the middle.
-#[derive(Debug, Default)]
-struct Marks {
-    /// Up to where the next message may be the same.
+/// What is taken down about bodies.
+#[derive(Debug)]
+struct Marks<'o> {
+    outline: &'o mut Outline,
+    /// Up to where the next message may be the same, for those who want to go on from the middle.
     reach: usize,
     begun: Option<Begun>,
 }
@@ -82,12 +84,16 @@ pub fn scan(frame: &Frame, limits: &Limits) -> Shape {
 /// The same of a text that is no frame (any more).
 #[must_use]
 pub fn scan_text(text: &[u8], limits: &Limits) -> Shape {
-    scan_marking(text, limits, &mut Marks::default())
+    scan_marking(text, limits, &mut Marks::on(&mut Outline::default()))
 }
 
 /// The same; of a message, also the last place up to `reach` from which another can be read.
 pub(super) fn scan_begun(text: &[u8], limits: &Limits, reach: usize) -> (Shape, Option<Begun>) {
-    let mut marks = Marks { reach, begun: None };
+    let mut outline = Outline::default();
+    let mut marks = Marks {
+        reach,
+        ..Marks::on(&mut outline)
+    };
     let shape = scan_marking(text, limits, &mut marks);
     let begun = marks.begun.filter(|_| matches!(shape, Shape::One(_)));
     (shape, begun)
@@ -95,20 +101,22 @@ pub(super) fn scan_begun(text: &[u8], limits: &Limits, reach: usize) -> (Shape, 
 
 /// What a text is that begins like the one that `begun` was found in, up to the place that it
 /// tells, under the same limits.
-pub(super) fn scan_rest(text: &[u8], limits: &Limits, begun: &Begun) -> Shape {
+pub(super) fn scan_rest(text: &[u8], limits: &Limits, begun: &mut Begun) -> Shape {
     let mut seen = begun.seen;
     match read_rest(text, &mut seen, limits, begun) {
-        Some((kind, body)) => Shape::One(seen.envelope(kind, body)),
+        Some((kind, body)) => Shape::One(seen.envelope(kind, body, &begun.outline)),
         // What is wrong with it is told when it is read from the beginning.
         None => scan_text(text, limits),
     }
 }
 
 #[inline(always)]
-fn scan_marking(text: &[u8], limits: &Limits, marks: &mut Marks) -> Shape {
+fn scan_marking(text: &[u8], limits: &Limits, marks: &mut Marks<'_>) -> Shape {
     let mut seen = Seen::default();
     let (fault, at) = match read(text, &mut seen, limits, marks) {
-        Ok(Found::Message(kind, body)) => return Shape::One(seen.envelope(kind, body)),
+        Ok(Found::Message(kind, body)) => {
+            return Shape::One(seen.envelope(kind, body, marks.outline));
+        }
         Ok(Found::Batch) => return Shape::Batch,
         Err(flaw) => flaw,
     };
@@ -128,7 +136,7 @@ pub fn scan_head(prefix: &[u8], limits: &Limits) -> (IdBuf, Option<Role>) {
     let mut reader = Reader::new(prefix, limits.nesting);
     if reader.space() == b'{' {
         // That it stops somewhere is no news.
-        let _ = seen.object(&mut reader, limits, &mut Marks::default());
+        let _ = seen.object(&mut reader, limits, &mut Marks::on(&mut Outline::default()));
     }
     (seen.id.of(prefix).to_owned(), seen.role())
 }
@@ -143,7 +151,7 @@ fn read(
     text: &[u8],
     seen: &mut Seen,
     limits: &Limits,
-    marks: &mut Marks,
+    marks: &mut Marks<'_>,
 ) -> Result<Found, (Fault, usize)> {
     if u32::try_from(text.len()).is_err() {
         let limit = u32::MAX as usize;
@@ -174,7 +182,7 @@ fn read_rest(
     text: &[u8],
     seen: &mut Seen,
     limits: &Limits,
-    begun: &Begun,
+    begun: &mut Begun,
 ) -> Option<(Kind, Option<Span>)> {
     let mut reader = Reader::at_place(text, limits.nesting, &begun.mark.place);
     seen.rest(&mut reader, begun, limits).ok()?;
@@ -191,7 +199,7 @@ fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
     let valid = std::str::from_utf8(text).map_or_else(|e| e.valid_up_to(), str::len);
     let mut reader = Reader::new(&text[..valid], limits.nesting);
     let end = match reader.space() {
-        b'{' => seen.object(&mut reader, limits, &mut Marks::default()),
+        b'{' => seen.object(&mut reader, limits, &mut Marks::on(&mut Outline::default())),
         // Of what is no object, nothing is known before it is text.
         _ if valid < text.len() => Ok(()),
         _ => reader.document(),
@@ -203,6 +211,16 @@ fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
         _ => {
             let expected = "valid UTF-8";
             (Fault::Malformed { expected }, valid)
+        }
+    }
+}
+
+impl<'o> Marks<'o> {
+    const fn on(outline: &'o mut Outline) -> Self {
+        Self {
+            outline,
+            reach: 0,
+            begun: None,
         }
     }
 }
@@ -220,7 +238,7 @@ impl Seen {
         &mut self,
         reader: &mut Reader<'_>,
         limits: &Limits,
-        marks: &mut Marks,
+        marks: &mut Marks<'_>,
     ) -> Result<(), Stop> {
         reader.deeper(0)?;
         if reader.text[reader.at..].starts_with(USUAL) {
@@ -241,10 +259,10 @@ impl Seen {
     fn rest(
         &mut self,
         reader: &mut Reader<'_>,
-        begun: &Begun,
+        begun: &mut Begun,
         limits: &Limits,
     ) -> Result<(), Stop> {
-        let mut draw = Draw::taken_up(&mut self.outline, &begun.mark);
+        let mut draw = Draw::taken_up(&mut begun.outline, &begun.mark);
         reader.rest(&begun.mark.place, &mut draw)?;
         let (whole, sessions) = (draw.whole, draw.sessions);
         self.drawn(begun.start, whole, sessions);
@@ -252,7 +270,7 @@ impl Seen {
         if was_last(reader)? {
             reader.end()
         } else {
-            self.members(reader, limits, &mut Marks::default())
+            self.members(reader, limits, &mut Marks::on(&mut begun.outline))
         }
     }
 
@@ -262,7 +280,7 @@ impl Seen {
         &mut self,
         reader: &mut Reader<'_>,
         limits: &Limits,
-        marks: &mut Marks,
+        marks: &mut Marks<'_>,
     ) -> Result<(), Stop> {
         loop {
             let name_at = reader.at;
@@ -298,15 +316,16 @@ impl Seen {
         &mut self,
         member: Member,
         reader: &mut Reader<'_>,
-        marks: &mut Marks,
+        marks: &mut Marks<'_>,
     ) -> Result<(), Stop> {
         let (start, outlined) = (reader.at, self.outlined);
-        let mut draw = Draw::new(&mut self.outline).marking(marks.reach);
+        let mut draw = Draw::new(marks.outline).marking(marks.reach);
         reader.value(OUTERMOST, &mut draw)?;
         let (whole, sessions, mark) = (draw.whole, draw.sessions, draw.mark);
         self.drawn(start, whole, sessions);
         marks.begun = mark.filter(|_| self.fault.is_none()).map(|mark| Begun {
             seen: Self { outlined, ..*self },
+            outline: *marks.outline,
             member,
             start,
             mark,
@@ -406,7 +425,7 @@ impl Seen {
 
     /// The envelope of that message.
     #[inline(always)]
-    fn envelope(&self, kind: Kind, body: Option<Span>) -> Envelope {
+    fn envelope(&self, kind: Kind, body: Option<Span>, outline: &Outline) -> Envelope {
         let start = body.map(|body| body.start as usize);
         Envelope {
             kind,
@@ -414,7 +433,7 @@ impl Seen {
             method: self.method,
             body,
             outline: if start.is_some() && start == self.outlined {
-                Some(self.outline)
+                Some(*outline)
             } else {
                 None
             },

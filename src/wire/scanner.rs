@@ -66,7 +66,7 @@ impl Scanner {
     fn find(&mut self, frame: &Frame) -> Shape {
         let text = frame.as_bytes();
         self.scanned = self.scanned.wrapping_add(1);
-        if let Some(memory) = &self.memory
+        if let Some(memory) = &mut self.memory
             && !self.scanned.is_multiple_of(ANEW)
             && let Some(begun) = memory.known(text)
         {
@@ -103,8 +103,8 @@ impl Memory {
 
     /// Where `text` can be read from, when it begins like the one that is remembered.
     #[inline]
-    fn known(&self, text: &[u8]) -> Option<&Begun> {
-        let begun = self.begun.as_ref()?;
+    fn known(&mut self, text: &[u8]) -> Option<&mut Begun> {
+        let begun = self.begun.as_mut()?;
         let shared = begun.shared();
         let alike = text.get(..shared)? == &self.text[..shared];
         (alike && u32::try_from(text.len()).is_ok()).then_some(begun)
