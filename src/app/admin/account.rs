@@ -95,7 +95,8 @@ impl Account {
     }
 
     /// The conversation begins. What the agent writes to stderr is counted from here.
-    pub(in crate::app) fn begin(self, client: &Link, agent: &mut Link) -> Instrument {
+    /// So many bytes may wait for either side.
+    pub(in crate::app) fn begin(self, client: &Link, agent: &mut Link, room: usize) -> Instrument {
         self.agent.started(true);
         let hold = std::mem::replace(&mut agent.hold, Box::new(()));
         let mut hold = Counted {
@@ -109,6 +110,7 @@ impl Account {
             transports: self.transports,
             agent: self.agent,
             since: self.since,
+            room,
         })
     }
 }

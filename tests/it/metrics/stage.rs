@@ -28,11 +28,12 @@ while IFS= read -r line; do case "$line" in
 *'"session/prompt"'*)
   update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}'
   update '{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","kind":"edit","status":"pending"}'
+  update '{"sessionUpdate":"usage_update","used":500,"size":1000}'
   say '{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_once"}]}}'
   IFS= read -r answer
   update '{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}'
   say '{"jsonrpc":"2.0","id":99,"result":{}}'
-  say '{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}';;
+  say '{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","usage":{"inputTokens":100,"outputTokens":20,"totalTokens":120}}}';;
 *'"_mine"'*) say '{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"no"}}';;
 *'"die"'*) exit 3;;
 esac; done
@@ -93,6 +94,16 @@ fn program(folder: &TempDir, args: &[&str]) -> Command {
     command
 }
 
+fn serving<'a>(options: &[&'a str], agent: &'a str) -> Vec<&'a str> {
+    let mut args = vec!["serve", "--agent-dialect", "canonical"];
+    args.extend(["--client-dialect", "canonical", "--admin", "127.0.0.1:0"]);
+    args.extend(options);
+    if !options.contains(&"--config") {
+        args.extend(["--", "sh", "-c", agent]);
+    }
+    args
+}
+
 impl Relay {
     /// Serves the agent on TCP, with these options besides.
     pub(crate) fn start(options: &[&str]) -> Self {
@@ -103,17 +114,35 @@ impl Relay {
 
     /// Serves the agent with these options and variables.
     pub(crate) fn serve(folder: TempDir, options: &[&str], vars: &[(&str, &str)]) -> Self {
-        let mut args = vec!["serve", "--agent-dialect", "canonical"];
-        args.extend(["--client-dialect", "canonical", "--admin", "127.0.0.1:0"]);
-        args.extend(options);
-        if !options.contains(&"--config") {
-            args.extend(["--", "sh", "-c", AGENT]);
+        let args = serving(options, AGENT);
+        let mut command = program(&folder, &args);
+        command.envs(vars.iter().copied());
+        Self::of(folder, command)
+    }
+
+    /// Serves another agent on TCP, a script, under a shell that has done something first.
+    pub(crate) fn under(shell: &str, options: &[&str], agent: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let options = [&["--listen", "tcp://127.0.0.1:0"], options].concat();
+        let relay = program(&folder, &serving(&options, agent));
+        let mut command = Command::new("sh");
+        let script = format!("{shell}\nexec \"$@\"");
+        command.args(["-c", &script, "sh"]).arg(relay.get_program());
+        command.args(relay.get_args());
+        // What the other one would have had.
+        for (name, value) in relay.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
         }
-        let mut child = program(&folder, &args)
-            .current_dir(folder.path())
-            .envs(vars.iter().copied())
-            .spawn()
-            .unwrap();
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::of(folder, command)
+    }
+
+    fn of(folder: TempDir, mut command: Command) -> Self {
+        let mut child = command.current_dir(folder.path()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut relay = Self {
             child,
