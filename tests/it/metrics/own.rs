@@ -1,7 +1,7 @@
 //! What the relay tells of itself: how long it has been ending, clients that may come back, what its
 //! admin listener refuses.
 
-use std::io::Write as _;
+use std::io::Read as _;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -96,23 +96,8 @@ fn a_client_is_turned_away_once_whatever_is_wrong_with_it() {
     ];
     let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
     let name = "acp_relay_connections_rejected_total";
-    let open = |fields: &str| {
-        let mut stream = std::net::TcpStream::connect(&relay.address).unwrap();
-        let opening = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
-        let head = format!(
-            "GET /acp HTTP/1.1\r\nHost: {}\r\n{opening}\r\n{fields}\r\n",
-            relay.address
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        stream
-    };
-    let token = relay.command(&["token", "show"]).stdout;
-    let bearer = format!(
-        "Authorization: Bearer {}\r\n",
-        String::from_utf8(token).unwrap().trim()
-    );
-    let _seated = open(&bearer);
+    let bearer = Relay::bearer(&relay.folder, &["show"]);
+    let _seated = relay.open(&bearer);
     relay.scrape_for("acp_relay_connections_open", &[("transport", "ws")]);
     for (at, (fields, reason)) in [
         ("", "auth"),
@@ -123,17 +108,17 @@ fn a_client_is_turned_away_once_whatever_is_wrong_with_it() {
     .enumerate()
     {
         let before = relay.scrape().value(name, &[("reason", reason)]);
-        let stream = open(fields);
+        let stream = relay.open(fields);
         while relay.scrape().value(name, &[("reason", reason)]) == before {}
         // The relay is done with it once the connection has an end.
         let mut rest = Vec::new();
-        let _ = std::io::Read::read_to_end(&mut &stream, &mut rest);
+        let _ = (&stream).read_to_end(&mut rest);
         let scrape = relay.scrape();
         assert_eq!(scrape.value(name, &[]), (at + 1) as f64, "{fields}");
         assert_eq!(scrape.value(name, &[("reason", "limit")]), 0., "{fields}");
     }
     // One that may come in and finds no seat is told so, and counted for that.
-    let _second = open(&bearer);
+    let _second = relay.open(&bearer);
     let scrape = relay.scrape_for(name, &[("reason", "limit")]);
     assert_eq!(scrape.value(name, &[]), 4.);
 }

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Speaks ACP as far as the tests need it.
-const AGENT: &str = r#"
+pub(crate) const AGENT: &str = r#"
 echo noise; echo oops >&2
 say() { printf '%s\n' "$1"; }
 update() { say '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":'"$1"'}}'; }
@@ -180,6 +180,28 @@ impl Relay {
         Client { stream, reader }
     }
 
+    /// Asks for a WebSocket, with these header lines besides.
+    pub(crate) fn open(&self, fields: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let opening = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+        let host = &self.address;
+        write!(
+            stream,
+            "GET /acp HTTP/1.1\r\nHost: {host}\r\n{opening}\r\n{fields}\r\n"
+        )
+        .unwrap();
+        stream
+    }
+
+    /// The header line of a token that a command prints which has this state directory.
+    pub(crate) fn bearer(folder: &TempDir, words: &[&str]) -> String {
+        let mut command = program(folder, &[&["token"], words].concat());
+        let token = command.output().unwrap().stdout;
+        let token = String::from_utf8(token).unwrap();
+        format!("Authorization: Bearer {}\r\n", token.trim())
+    }
+
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, &[("Host", &self.admin)])
     }
@@ -269,9 +291,14 @@ impl Client {
     }
 
     pub(crate) fn hear(&mut self) -> String {
+        self.hear_or_end().expect("no end")
+    }
+
+    /// The next line; `None` at the end, or when the connection is broken.
+    pub(crate) fn hear_or_end(&mut self) -> Option<String> {
         let mut line = String::new();
-        assert!(self.reader.read_line(&mut line).unwrap() > 0, "the end");
-        line
+        let read = self.reader.read_line(&mut line);
+        read.is_ok_and(|bytes| bytes > 0).then_some(line)
     }
 
     /// Hears until a line holds `what`.
