@@ -43,6 +43,8 @@ pub enum Turned {
     Timeout,
     /// What it asks for is not for it.
     Policy,
+    /// What it names is not there, or is not its.
+    Unknown,
     /// It does not speak the protocol.
     Handshake,
 }

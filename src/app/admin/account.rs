@@ -55,6 +55,7 @@ impl Witness for Turnstile {
             Turned::Tls => Rejection::Tls,
             Turned::Timeout => Rejection::Timeout,
             Turned::Policy => Rejection::Policy,
+            Turned::Unknown => Rejection::Unknown,
             Turned::Handshake => Rejection::Handshake,
         };
         self.0.rejected(Transport::of_scheme(scheme), why);

@@ -127,6 +127,7 @@ list! {
         Timeout = "timeout",
         Draining = "draining",
         Policy = "policy",
+        Unknown = "unknown",
         Handshake = "handshake",
         NoAgent = "no_agent",
     }

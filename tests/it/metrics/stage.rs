@@ -210,6 +210,21 @@ impl Relay {
         Self::ask_at(&self.admin, verb, path, headers)
     }
 
+    /// Posts a message where clients connect, with these header lines besides.
+    pub(crate) fn post(&self, path: &str, fields: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let kinds = "Content-Type: application/json\r\nAccept: application/json, text/event-stream";
+        let (host, length) = (&self.address, body.len());
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\n{kinds}\r\n{fields}\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        )
+        .unwrap();
+        Answer::read(stream)
+    }
+
     /// Asks any listener.
     pub(crate) fn ask_at(at: &str, verb: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let mut stream = TcpStream::connect(at).unwrap();
@@ -223,14 +238,7 @@ impl Relay {
             "{verb} {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n"
         )
         .unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        Answer {
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            head: head.to_ascii_lowercase(),
-            body: body.to_owned(),
-        }
+        Answer::read(stream)
     }
 
     pub(crate) fn scrape(&self) -> Scrape {
@@ -275,6 +283,19 @@ impl Relay {
 
     pub(crate) fn wait(&mut self) {
         self.child.wait().unwrap();
+    }
+}
+
+impl Answer {
+    fn read(mut stream: TcpStream) -> Self {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        Self {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_ascii_lowercase(),
+            body: body.to_owned(),
+        }
     }
 }
 

@@ -100,6 +100,49 @@ fn more_than_a_principals_share_leaves_a_figure() {
 }
 
 #[test]
+fn what_is_anothers_is_unknown_and_leaves_a_figure() {
+    let folder = TempDir::new().unwrap();
+    let alice = Relay::bearer(&folder, &["new", "alice"]);
+    let relay = Relay::serve(folder, &["--listen", "http://127.0.0.1:0"], &[]);
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+    let begun = relay.post("/acp", &alice, hello);
+    assert_eq!(begun.status, 200, "{}", begun.head);
+    let (_, name) = begun.head.split_once("acp-connection-id: ").unwrap();
+    let name = name.lines().next().unwrap();
+    let note = r#"{"jsonrpc":"2.0","method":"_n"}"#;
+    let labels = [("transport", "http"), ("reason", "unknown")];
+    let counted = || {
+        relay
+            .scrape()
+            .value("acp_relay_connections_rejected_total", &labels)
+    };
+    for (who, id, status) in [
+        (alice.as_str(), name, 202),
+        // The relay's own user is another one, and nobody is told that there is such a name.
+        ("", name, 404),
+        ("", "never-was", 404),
+        (alice.as_str(), "never-was", 404),
+    ] {
+        let before = counted();
+        let fields = format!("{who}Acp-Connection-Id: {id}\r\n");
+        assert_eq!(relay.post("/acp", &fields, note).status, status, "{id}");
+        let expected = if status == 404 { 1. } else { 0. };
+        assert_eq!(counted() - before, expected, "{id}");
+    }
+
+    let options = ["--listen", "agent-connect+http://127.0.0.1:0/acp"];
+    let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
+    let host = [("Host", relay.address.as_str())];
+    let thread = "/acp/threads/6c3a7f0e-0000-4000-8000-000000000000";
+    assert_eq!(
+        Relay::ask_at(&relay.address, "GET", thread, &host).status,
+        404
+    );
+    let labels = [("transport", "agent_connect"), ("reason", "unknown")];
+    relay.scrape_for("acp_relay_connections_rejected_total", &labels);
+}
+
+#[test]
 fn a_full_disk_ends_the_recording_and_is_counted() {
     // No file may be longer than 8 blocks of 512 bytes, and nobody is killed for it.
     let shell = "trap '' XFSZ; ulimit -f 8";

@@ -181,10 +181,15 @@ impl Port {
         }
     }
 
+    /// Somebody is not given what it asks for, which is counted and no more.
+    pub(in crate::transport) fn count(&self, why: Turned) {
+        self.rules().gate.turned_away(self.at.scheme(), why);
+    }
+
     /// Somebody has come and was turned away, which is counted. Telling of it is only news: when
     /// there is no room it is dropped.
     pub(in crate::transport) fn turned_away(&self, from: &str, fault: OpenError, why: Turned) {
-        self.rules().gate.turned_away(self.at.scheme(), why);
+        self.count(why);
         tracing::debug!(%fault, "a client was turned away");
         let _ = self.arrivals.try_send(Arrival {
             from: from.to_owned(),

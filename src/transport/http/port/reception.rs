@@ -12,6 +12,7 @@ use super::bind::Port;
 use super::caller::{Caller, Guest};
 use super::credential::identify;
 use super::refuse::{Refusal, Why};
+use crate::guard::Turned;
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// Has `serve` answer a request if whoever asks may ask; `refuse` is how a refusal is told.
@@ -66,6 +67,9 @@ where
 fn tell(port: &Port, refusal: &Refusal, from: &str) {
     let status = refusal.status;
     tracing::debug!(from, %status, why = ?refusal.why, "a request was refused");
+    if refusal.turned == Turned::Unknown {
+        port.count(refusal.turned);
+    }
     if refusal.hang_up
         && let Why::Text(why) = &refusal.why
     {

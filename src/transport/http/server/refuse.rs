@@ -10,6 +10,7 @@ use hyper::header::UPGRADE;
 use super::inbound::Untaken;
 use super::routing::Misrouted;
 use super::streams::Closed;
+use crate::guard::Turned;
 use crate::wire::Id;
 use crate::wire::reply::{self, Reason};
 
@@ -28,7 +29,9 @@ impl Refusal {
 
     pub(super) fn unknown_connection() -> Self {
         let why = "Acp-Connection-Id names no open connection; start with initialize";
-        Self::new(StatusCode::NOT_FOUND, why)
+        let mut refusal = Self::new(StatusCode::NOT_FOUND, why);
+        refusal.turned = Turned::Unknown;
+        refusal
     }
 
     /// What a stream is asked for cannot be given whole.
