@@ -30,8 +30,9 @@ fn the_time_that_an_end_takes_is_told_while_it_lasts() {
     assert_eq!(link(&scrape, "attached"), 1.);
     relay.signal(Signal::TERM);
     let first = relay.scrape_for(name, &[]);
-    while relay.scrape().value(name, &[]) <= first.value(name, &[]) {}
-    let scrape = relay.scrape();
+    let scrape = relay.scrape_when("more", |scrape| {
+        scrape.value(name, &[]) > first.value(name, &[])
+    });
     assert_eq!(scrape.value("acp_relay_draining", &[]), 1.);
     assert_eq!(link(&scrape, "draining"), 1.);
     assert_eq!(link(&scrape, "attached"), 0.);
@@ -109,7 +110,9 @@ fn a_client_is_turned_away_once_whatever_is_wrong_with_it() {
     {
         let before = relay.scrape().value(name, &[("reason", reason)]);
         let stream = relay.open(fields);
-        while relay.scrape().value(name, &[("reason", reason)]) == before {}
+        relay.scrape_when(reason, |scrape| {
+            scrape.value(name, &[("reason", reason)]) > before
+        });
         // The relay is done with it once the connection has an end.
         let mut rest = Vec::new();
         let _ = (&stream).read_to_end(&mut rest);

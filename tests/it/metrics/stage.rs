@@ -252,14 +252,21 @@ impl Relay {
 
     /// The same, for one with these labels that is not 0.
     pub(crate) fn scrape_for(&self, name: &str, labels: &[(&str, &str)]) -> Scrape {
+        self.scrape_when(name, |scrape| {
+            let is_there = scrape.samples.contains_key(name);
+            is_there && (labels.is_empty() || scrape.value(name, labels) > 0.)
+        })
+    }
+
+    /// Scrapes until it is as it should be; `what` is waited for.
+    pub(crate) fn scrape_when(&self, what: &str, met: impl Fn(&Scrape) -> bool) -> Scrape {
         let start = std::time::Instant::now();
         loop {
             let scrape = self.scrape();
-            let is_there = scrape.samples.contains_key(name);
-            if is_there && (labels.is_empty() || scrape.value(name, labels) > 0.) {
+            if met(&scrape) {
                 return scrape;
             }
-            assert!(start.elapsed() < PATIENCE, "{name} does not come");
+            assert!(start.elapsed() < PATIENCE, "{what} does not come");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

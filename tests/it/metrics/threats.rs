@@ -39,10 +39,9 @@ fn a_reader_that_stops_holds_up_its_writer_and_what_waits_is_bounded() {
     // It does not read: the system's buffers run full, and then ours.
     let place = [("dir", "to_client"), ("where", "outbox")];
     let full = |scrape: &Scrape| of(scrape, "buffer_bytes", &place);
-    let mut scrape = relay.scrape_for("acp_relay_buffer_bytes", &place);
-    while full(&scrape) < f64::from(64 << 10) {
-        scrape = relay.scrape();
-    }
+    let scrape = relay.scrape_when("a full buffer", |scrape| {
+        full(scrape) >= f64::from(64 << 10)
+    });
     let room = of(&scrape, "buffer_limit_bytes", &place);
     assert_eq!(room, f64::from(64 << 10));
     // What was read at one go is let in as a whole.
@@ -154,8 +153,10 @@ fn a_full_disk_ends_the_recording_and_is_counted() {
     );
     // One after the other, so that there is something to come when it has failed.
     let dropped = "acp_relay_recording_dropped_total";
+    let begun = Instant::now();
     while relay.scrape().value(dropped, &[]) == 0. {
         client.say(&note);
+        assert!(begun.elapsed() < PATIENCE, "nothing is dropped");
     }
     drop(client);
     let failed = [("outcome", "failed")];
@@ -210,7 +211,9 @@ fn secrets_that_are_kept_out_of_recordings_are_counted_by_rule() {
         client.say(&format!(
             r#"{{"jsonrpc":"2.0","method":"_x","params":{params}}}"#
         ));
-        while of(&relay.scrape(), "redactions_total", &labels) != before + 1. {}
+        relay.scrape_when(rule, |scrape| {
+            of(scrape, "redactions_total", &labels) == before + 1.
+        });
     }
     drop(client);
     let finished = [("outcome", "finished")];
@@ -285,10 +288,9 @@ fn a_peers_words_are_in_no_figure_and_make_no_series() {
         client.say(&note(&format!("C4nary{at}")));
         client.say(&note(&format!("_C4nary{at}")));
     }
-    let mut scrape = relay.scrape();
-    while counted(&scrape, "other") + counted(&scrape, "_ext") < 10_002. {
-        scrape = relay.scrape();
-    }
+    let scrape = relay.scrape_when("the last of them", |scrape| {
+        counted(scrape, "other") + counted(scrape, "_ext") >= 10_002.
+    });
     assert_eq!(counted(&scrape, "other"), 5001.);
     assert_eq!(series(&scrape), before);
     for path in ["/metrics", "/status"] {
