@@ -2,6 +2,7 @@
 //! admin listener refuses.
 
 use std::io::Read as _;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -29,7 +30,14 @@ fn the_time_that_an_end_takes_is_told_while_it_lasts() {
     assert_eq!(scrape.value(name, &[]), 0.);
     assert_eq!(link(&scrape, "attached"), 1.);
     relay.signal(Signal::TERM);
-    let first = relay.scrape_for(name, &[]);
+    while relay.get("/readyz").status == 200 {}
+    // It counts from when the end was asked for, and not from when somebody looks.
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_millis(200) {
+        assert_eq!(relay.get("/readyz").status, 503);
+    }
+    let first = relay.scrape();
+    assert!(first.value(name, &[]) >= 0.2, "{}", first.value(name, &[]));
     let scrape = relay.scrape_when("more", |scrape| {
         scrape.value(name, &[]) > first.value(name, &[])
     });
