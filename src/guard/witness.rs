@@ -45,6 +45,8 @@ pub enum Turned {
     Policy,
     /// What it names is not there, or is not its.
     Unknown,
+    /// The relay ends.
+    Draining,
     /// It does not speak the protocol.
     Handshake,
 }

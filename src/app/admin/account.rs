@@ -56,6 +56,7 @@ impl Witness for Turnstile {
             Turned::Timeout => Rejection::Timeout,
             Turned::Policy => Rejection::Policy,
             Turned::Unknown => Rejection::Unknown,
+            Turned::Draining => Rejection::Draining,
             Turned::Handshake => Rejection::Handshake,
         };
         self.0.rejected(Transport::of_scheme(scheme), why);

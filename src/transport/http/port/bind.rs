@@ -167,7 +167,7 @@ impl Port {
         link: Link,
     ) -> Result<(), Refusal> {
         if self.is_closed() {
-            return Err(Refusal::later("the relay is shutting down"));
+            return Err(Refusal::closing());
         }
         let arrival = Arrival {
             from: from.to_owned(),
@@ -176,7 +176,7 @@ impl Port {
         };
         match timeout(self.limits.handshake, self.arrivals.send(arrival)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Refusal::later("the relay is shutting down")),
+            Ok(Err(_)) => Err(Refusal::closing()),
             Err(_) => Err(Refusal::later("too many clients come at once")),
         }
     }

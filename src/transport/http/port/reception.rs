@@ -12,7 +12,6 @@ use super::bind::Port;
 use super::caller::{Caller, Guest};
 use super::credential::identify;
 use super::refuse::{Refusal, Why};
-use crate::guard::Turned;
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// Has `serve` answer a request if whoever asks may ask; `refuse` is how a refusal is told.
@@ -67,9 +66,9 @@ where
 fn tell(port: &Port, refusal: &Refusal, from: &str) {
     let status = refusal.status;
     tracing::debug!(from, %status, why = ?refusal.why, "a request was refused");
-    if refusal.turned == Turned::Unknown {
-        port.count(refusal.turned);
-    }
+    let Some(turned) = refusal.turned else {
+        return;
+    };
     if refusal.hang_up
         && let Why::Text(why) = &refusal.why
     {
@@ -82,6 +81,8 @@ fn tell(port: &Port, refusal: &Refusal, from: &str) {
             _ => OpenErrorKind::Protocol,
         };
         let what = format!("refused with {status}: {why}");
-        port.turned_away(from, OpenError::new(kind, from, what), refusal.turned);
+        port.turned_away(from, OpenError::new(kind, from, what), turned);
+    } else {
+        port.count(turned);
     }
 }

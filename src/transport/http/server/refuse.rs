@@ -30,7 +30,7 @@ impl Refusal {
     pub(super) fn unknown_connection() -> Self {
         let why = "Acp-Connection-Id names no open connection; start with initialize";
         let mut refusal = Self::new(StatusCode::NOT_FOUND, why);
-        refusal.turned = Turned::Unknown;
+        refusal.turned = Some(Turned::Unknown);
         refusal
     }
 
@@ -73,10 +73,12 @@ impl From<Closed> for Refusal {
                 StatusCode::CONFLICT,
                 "this stream is open already; Last-Event-ID takes it over",
             ),
-            Closed::Stranger => Self::new(
-                StatusCode::NOT_FOUND,
-                "too many streams are open for sessions that nobody has named",
-            ),
+            Closed::Stranger => {
+                let why = "too many streams are open for sessions that nobody has named";
+                let mut refusal = Self::new(StatusCode::NOT_FOUND, why);
+                refusal.turned = Some(Turned::Limit);
+                refusal
+            }
             Closed::Forgotten => Self::forgotten(),
         }
     }
