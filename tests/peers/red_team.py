@@ -354,8 +354,10 @@ TURNED_AWAY = 'connections_rejected_total{transport="http",reason="%s"}'
 LEAVES = {
     "slow_heads": [TURNED_AWAY % "limit", TURNED_AWAY % "timeout"],
     "holders": [TURNED_AWAY % "limit", TURNED_AWAY % "timeout"],
-    "guesses": ['auth_attempts_total{method="token",outcome="refused"}'],
-    "stranger_resets": ['auth_attempts_total{method="none",outcome="refused"}'],
+    # Strangers are so many here that some are turned away before they have shown anything.
+    "guesses": ['auth_attempts_total{method="token",outcome="refused"}', TURNED_AWAY % "limit"],
+    "stranger_resets": ['auth_attempts_total{method="none",outcome="refused"}', TURNED_AWAY % "limit",
+                        TURNED_AWAY % "handshake"],
     "continuations": [TURNED_AWAY % "handshake"],
     "settings": [TURNED_AWAY % "handshake"],
     "resets": [TURNED_AWAY % "handshake"],
