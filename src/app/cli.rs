@@ -213,6 +213,9 @@ pub(super) struct Connect {
     /// [default: reject]
     #[arg(long, value_enum)]
     pub(super) unasked: Option<Unasked>,
+    /// Answer monitoring here, as `serve --admin` does; 127.0.0.1:PORT or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) admin: Option<Place>,
     #[command(flatten)]
     pub(super) border: BorderArgs,
     #[command(flatten)]

@@ -4,11 +4,15 @@ use std::process::ExitCode;
 
 use tokio::runtime::Builder;
 
+use super::admin::{Account, Admin, Place};
 use super::cli::{self, Connect};
+use super::common::Ground;
 use super::conversation::{self, carry, turn_away_briskly};
 use super::{agent_connect, door, endpoints, exit, remote, runtime};
+use crate::guard::ONLY_AGENT;
+use crate::tap::metrics::Transport;
 use crate::transport::registry;
-use crate::transport::{Endpoint, OpenError};
+use crate::transport::{Endpoint, OpenError, Workers};
 
 /// Runs the subcommand.
 pub(super) fn run(args: Connect) -> ExitCode {
@@ -43,20 +47,46 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     door::greet(&agent, &mut ground.agent);
     let stop = &ground.stop;
     let border = args.border.raise(&agent);
+    let admin = match open_admin(args.admin.as_ref(), &ground).await {
+        Ok(admin) => admin,
+        Err(code) => return Ok(code),
+    };
+    let account = admin
+        .as_ref()
+        .map(|admin| Account::new(admin.ledger(), Transport::Stdio, ONLY_AGENT, &agent));
     let reached = conversation::reach(&agent, &ground.agent, stop).await;
     let client = registry::connect(&Endpoint::Stdio, &ground.client).await?;
     match reached {
         Ok(agent) => {
-            let end = carry(client, agent, border, &ground, None).await;
+            let end = carry(client, agent, border, &ground, account).await;
             if let Some(traces) = &ground.traces {
                 traces.finish();
             }
             Ok(exit::of_end(&end, &ground))
         }
         Err(why) => {
+            if let Some(account) = account {
+                account.fail();
+            }
             let code = cli::fail(why.code(), &why);
             turn_away_briskly(client, &why.reason(), &ground.limits, stop).await;
             Ok(code)
         }
     }
+}
+
+/// Opens the admin listener, if it is wanted. What is wrong is said, and the exit code returned.
+async fn open_admin(place: Option<&Place>, ground: &Ground) -> Result<Option<Admin>, ExitCode> {
+    let Some(place) = place else {
+        return Ok(None);
+    };
+    let recordings = ground.studio.as_ref().map(|studio| studio.folder());
+    let admin = Admin::begin(place, ground.stop.asked.clone(), recordings).await?;
+    admin.tell_of(Workers::default());
+    if let Some(traces) = &ground.traces {
+        admin.ledger().count_spans(traces.tally());
+    }
+    // There is nothing else to listen at.
+    admin.ready(Vec::new());
+    Ok(Some(admin))
 }

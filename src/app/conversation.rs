@@ -76,7 +76,7 @@ pub(super) async fn carry(
         }
     };
     if let Some(account) = account {
-        taps = taps.with(account.begin(&client, &mut agent));
+        taps = taps.with(account.begin(&client, &mut agent, limits.queue_bytes));
     }
     let mut trace = None;
     let traced = ground.traces.as_ref();

@@ -29,6 +29,7 @@ static STDERR: Stderr = Stderr {
         lines: VecDeque::new(),
         bytes: 0,
         lost: 0,
+        missing: [0; 2],
         stint: Some(Stint::new()),
         writer: Writer::Absent,
     }),
@@ -46,6 +47,8 @@ struct Queue {
     bytes: usize,
     /// Lines that did not fit since that was last said.
     lost: u64,
+    /// Lines that are missing for good: too many, and not read in time.
+    missing: [u64; 2],
     /// What the log may still say; none when it may say all.
     stint: Option<Stint>,
     writer: Writer,
@@ -71,6 +74,12 @@ pub(super) fn say(line: &str) {
 /// Has the log say all there is, however much that is.
 pub(super) fn say_all() {
     STDERR.lock().stint = None;
+}
+
+/// How many lines have not been written: because there were too many, and because nobody read them
+/// in time.
+pub(super) fn lost() -> [u64; 2] {
+    STDERR.lock().missing
 }
 
 /// Waits until all is written, for `patience` at most: for the end of the program.
@@ -105,6 +114,7 @@ impl Stderr {
             queue.lines.push_back(line);
         } else {
             queue.lost += 1;
+            queue.missing[1] += 1;
         }
         self.bell.notify_all();
     }
@@ -171,10 +181,13 @@ fn put(mut bytes: &[u8]) {
 
 impl io::Write for Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let room = match &mut STDERR.lock().stint {
+        let mut queue = STDERR.lock();
+        let room = match &mut queue.stint {
             Some(stint) => stint.take(Instant::now()),
             None => Some(0),
         };
+        queue.missing[0] += u64::from(room.is_none());
+        drop(queue);
         if let Some(left_out) = room {
             if left_out > 0 {
                 say(&format!(

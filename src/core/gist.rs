@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::tokens::{self, Tokens};
 use super::trail::Trail;
 use super::words::{Method, StopReason, ToolKind, ToolStatus, Verdict};
 use crate::wire::{self, Envelope, Frame, Kind, Outlined, Side};
@@ -54,8 +55,10 @@ pub enum Said {
     Nothing,
     /// An error with this code; 0 when it has none.
     Failed(i64),
-    /// A turn is over.
-    TurnEnded(StopReason),
+    /// A turn is over, and this was spent, if the agent has said so.
+    TurnEnded(StopReason, Option<Tokens>),
+    /// So many tokens of so many are in the context.
+    ContextUsed(u64, u64),
     /// A tool is called.
     ToolCalled(ToolKind, Option<ToolStatus>),
     /// A tool call now stands so.
@@ -134,10 +137,12 @@ impl Gist {
     ) -> Self {
         let said = match (at.kind, topic.method) {
             (Kind::Error, _) => Said::Failed(code(frame, at)),
-            (_, Method::SessionPrompt) => member(frame, at, "stopReason")
-                .map_or(Said::Nothing, |reason| {
-                    Said::TurnEnded(StopReason::of(text_of(frame, reason)))
-                }),
+            (_, Method::SessionPrompt) => {
+                member(frame, at, "stopReason").map_or(Said::Nothing, |reason| {
+                    let reason = StopReason::of(text_of(frame, reason));
+                    Said::TurnEnded(reason, spent(frame, at))
+                })
+            }
             (_, Method::SessionRequestPermission) => verdict(frame, at),
             _ => Said::Nothing,
         };
@@ -173,6 +178,15 @@ fn update(frame: &Frame, at: &Envelope) -> Said {
         Some(b"tool_call_update") => inner("status").map_or(Said::Nothing, |status| {
             Said::ToolBecame(ToolStatus::of(status))
         }),
+        Some(b"usage_update") => {
+            match (
+                inner("used").and_then(tokens::count),
+                inner("size").and_then(tokens::count),
+            ) {
+                (Some(used), Some(size)) => Said::ContextUsed(used, size),
+                _ => Said::Nothing,
+            }
+        }
         _ => Said::Nothing,
     }
 }
@@ -207,6 +221,17 @@ fn inner(frame: &Frame, at: &Envelope, outer: &str, name: &str) -> Option<Outlin
     outline
         .members_of(outer)
         .find(|member| member.is_called(name, text))
+}
+
+/// What a turn has cost, as ACP spells it.
+fn spent(frame: &Frame, at: &Envelope) -> Option<Tokens> {
+    let usage = member(frame, at, "usage")?;
+    let mut tokens = Tokens::default();
+    let mut any = false;
+    for part in at.outline.as_ref()?.members_of(usage) {
+        any |= tokens.report(part.name(frame.as_bytes()), text_of(frame, part));
+    }
+    any.then_some(tokens)
 }
 
 /// A value without its quotes.

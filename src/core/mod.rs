@@ -42,6 +42,7 @@ mod note;
 mod outbox;
 mod pending;
 mod speech;
+mod tokens;
 mod trail;
 mod words;
 
@@ -53,5 +54,6 @@ pub use mind::{Core, Manners};
 pub use note::Note;
 pub use outbox::{Order, Outbox};
 pub use speech::{Choice, Recognised, Speech};
+pub use tokens::{TokenKind, Tokens};
 pub use trail::{Marker, Trail};
 pub use words::{Method, StopReason, ToolKind, ToolStatus, Verdict};

@@ -101,6 +101,12 @@ impl Outbox {
         self.lane(to).frames.len()
     }
 
+    /// How many bytes wait for `to`.
+    #[must_use]
+    pub fn waiting_bytes(&self, to: Side) -> usize {
+        self.lane(to).bytes
+    }
+
     /// Whether frames wait for `to`.
     #[must_use]
     pub fn has_frames(&self, to: Side) -> bool {

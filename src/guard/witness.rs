@@ -43,6 +43,10 @@ pub enum Turned {
     Timeout,
     /// What it asks for is not for it.
     Policy,
+    /// What it names is not there, or is not its.
+    Unknown,
+    /// The relay ends.
+    Draining,
     /// It does not speak the protocol.
     Handshake,
 }

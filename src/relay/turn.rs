@@ -110,6 +110,11 @@ pub fn run(
     };
     poll_fn(move |cx| {
         let end = conversation.poll(cx);
+        if conversation.counted {
+            let sides = [Side::Client, Side::Agent];
+            let waits = sides.map(|side| conversation.outbox.waiting_bytes(side));
+            conversation.taps.learn(&Fact::Waits(waits));
+        }
         conversation.taps.rest();
         end
     })

@@ -44,6 +44,8 @@ pub enum Fact<'a> {
         /// How long all of them took.
         took: Duration,
     },
+    /// So many bytes wait for the client and for the agent, until more can be done.
+    Waits([usize; 2]),
     /// The conversation is over.
     Over(&'a Cause, Instant),
 }

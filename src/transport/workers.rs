@@ -72,6 +72,19 @@ impl Workers {
         })))
     }
 
+    /// The runtimes of those that have begun.
+    #[must_use]
+    pub fn runtimes(&self) -> Vec<Handle> {
+        let Some(pool) = &self.0 else {
+            return Vec::new();
+        };
+        let workers = pool.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers
+            .iter()
+            .map(|worker| worker.runtime.clone())
+            .collect()
+    }
+
     /// The worker with least to do, for one who has just arrived.
     pub(super) fn pick(&self) -> Worker {
         let Some(pool) = &self.0 else {

@@ -59,6 +59,7 @@ pub(super) fn counting(c: &mut Criterion) {
             transports: [Transport::Tcp; 2],
             agent: ledger.agent("bench"),
             since: now,
+            room: 1 << 20,
         });
         if counted {
             out.watch();

@@ -90,6 +90,7 @@ fn counted() -> Taps {
         transports: [Transport::Tcp, Transport::Process],
         agent: ledger.agent("test"),
         since: Instant::now(),
+        room: 1 << 20,
     }))
 }
 

@@ -55,6 +55,8 @@ impl Witness for Turnstile {
             Turned::Tls => Rejection::Tls,
             Turned::Timeout => Rejection::Timeout,
             Turned::Policy => Rejection::Policy,
+            Turned::Unknown => Rejection::Unknown,
+            Turned::Draining => Rejection::Draining,
             Turned::Handshake => Rejection::Handshake,
         };
         self.0.rejected(Transport::of_scheme(scheme), why);
@@ -95,7 +97,8 @@ impl Account {
     }
 
     /// The conversation begins. What the agent writes to stderr is counted from here.
-    pub(in crate::app) fn begin(self, client: &Link, agent: &mut Link) -> Instrument {
+    /// So many bytes may wait for either side.
+    pub(in crate::app) fn begin(self, client: &Link, agent: &mut Link, room: usize) -> Instrument {
         self.agent.started(true);
         let hold = std::mem::replace(&mut agent.hold, Box::new(()));
         let mut hold = Counted {
@@ -109,6 +112,7 @@ impl Account {
             transports: self.transports,
             agent: self.agent,
             since: self.since,
+            room,
         })
     }
 }

@@ -3,7 +3,7 @@
 //! Off unless asked for (`serve --admin`), and never beyond this machine. [`place`] is where it may
 //! listen, [`sign`] how the user's other commands find it, [`server`] who may ask, [`routes`] what
 //! is answered and [`report`] how conversations are told of. [`account`] opens the figures of a
-//! conversation, and [`ask()`] is the other end of all that. Not here: what is counted (see
+//! conversation, [`around`] tells of the program itself, and [`ask()`] is the other end of all that. Not here: what is counted (see
 //! `tap::metrics`).
 //!
 //! # Why
@@ -14,6 +14,7 @@
 //! stands below it is behind an address that nobody can guess, as ever.
 
 mod account;
+mod around;
 mod ask;
 mod place;
 mod report;

@@ -2,6 +2,8 @@
 //!
 //! Not here: the loop under it (see `app::http`).
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -11,6 +13,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use super::report;
 use super::server::Shared;
 use crate::app::http::{Answer, Desk};
+use crate::tap::metrics::Unwanted;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -27,6 +30,7 @@ const INDEX: &str = "\
 impl Desk for Shared {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
         if !self.admits(request.headers()) {
+            self.ledger.unwanted(Unwanted::Page);
             return say(StatusCode::FORBIDDEN, TEXT, "this address is not ours\n");
         }
         let path = request.uri().path();
@@ -34,7 +38,10 @@ impl Desk for Shared {
         {
             return match door.admit(rest, request.headers()) {
                 Ok(path) => viewer.answer(path, &request).await,
-                Err(status) => say(status, TEXT, "there is nothing here\n"),
+                Err(status) => {
+                    self.ledger.unwanted(Unwanted::Recordings);
+                    say(status, TEXT, "there is nothing here\n")
+                }
             };
         }
         if ![Method::GET, Method::HEAD].contains(request.method()) {
@@ -52,10 +59,11 @@ impl Shared {
         match path {
             "/" => say(StatusCode::OK, TEXT, INDEX),
             "/metrics" => {
+                let now = Instant::now();
                 if self.asked.is_cancelled() {
-                    self.ledger.drain();
+                    self.ledger.drain(now);
                 }
-                say(StatusCode::OK, OPEN_METRICS, self.ledger.scrape())
+                say(StatusCode::OK, OPEN_METRICS, self.ledger.scrape(now))
             }
             // An answer shows that the runtime runs.
             "/healthz" => say(StatusCode::OK, TEXT, "alive\n"),

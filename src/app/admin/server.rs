@@ -5,26 +5,29 @@
 
 use std::io;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::around::Program;
 use super::place::Place;
 use super::sign::Sign;
 use crate::app::http::{self, Socket};
 use crate::app::viewer::{Door, Viewer};
+use crate::app::{cli, exit, stderr};
 use crate::guard::origin::{Door as Origins, Names};
 use crate::tap::metrics::Ledger;
-use crate::transport::{Endpoint, SocketFile, bind_unix};
+use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
 
 /// A running admin listener. Dropped, it ends.
 pub(in crate::app) struct Admin {
     shared: Arc<Shared>,
     place: Place,
     /// Where the viewer of recordings is, if there is one.
-    pub(in crate::app) recordings: Option<String>,
+    recordings: Option<String>,
     end: CancellationToken,
     _sign: Option<Sign>,
     _file: Option<SocketFile>,
@@ -45,10 +48,7 @@ pub(super) struct Shared {
 
 impl Admin {
     /// Listens at `place`. `recordings` is where conversations are recorded.
-    ///
-    /// # Errors
-    /// When the place is not to be had.
-    pub(in crate::app) async fn open(
+    async fn open(
         place: &Place,
         asked: CancellationToken,
         recordings: Option<&Path>,
@@ -93,6 +93,7 @@ impl Admin {
             viewer,
         });
         let end = CancellationToken::new();
+        tokio::spawn(drain(Arc::clone(&shared), end.clone()));
         tokio::spawn(http::serve(socket, Arc::clone(&shared), end.clone()));
         let sign = Sign::put_up(&place);
         let sign = sign
@@ -107,12 +108,32 @@ impl Admin {
         })
     }
 
+    /// The same, and says where. What is wrong is said, and the exit code returned.
+    pub(in crate::app) async fn begin(
+        place: &Place,
+        asked: CancellationToken,
+        recordings: Option<&Path>,
+    ) -> Result<Self, ExitCode> {
+        let admin = Self::open(place, asked, recordings).await;
+        let admin = admin.map_err(|error| {
+            let fault = format!("cannot listen at {place} (--admin): {error}");
+            cli::fail(exit::UNAVAILABLE, &fault)
+        })?;
+        stderr::say(&format!("acp-relay: admin at {}", admin.place));
+        if let Some(address) = &admin.recordings {
+            stderr::say(&format!("acp-relay: recordings at {address}"));
+        }
+        Ok(admin)
+    }
+
     pub(in crate::app) fn ledger(&self) -> &Arc<Ledger> {
         &self.shared.ledger
     }
 
-    pub(in crate::app) fn place(&self) -> &Place {
-        &self.place
+    /// Has it tell of this program, which has such workers.
+    pub(in crate::app) fn tell_of(&self, workers: Workers) {
+        let program = Program::new(workers);
+        self.shared.ledger.surround(Arc::new(program));
     }
 
     /// These listeners are open, and no others.
@@ -136,6 +157,14 @@ impl Shared {
             (false, None) => "starting",
             (false, Some(_)) => "serving",
         }
+    }
+}
+
+/// Takes down when the end was asked for.
+async fn drain(shared: Arc<Shared>, end: CancellationToken) {
+    tokio::select! {
+        () = shared.asked.cancelled() => shared.ledger.drain(Instant::now()),
+        () = end.cancelled() => {}
     }
 }
 

@@ -95,6 +95,7 @@ pub(super) fn run(args: Agent) -> ExitCode {
     spot.fault = args.fault;
     spot.edge = args.edge;
     let connect = Connect {
+        admin: None,
         unasked: None,
         border: BorderArgs::default(),
         endpoint: Some(Endpoint::Replay(spot)),

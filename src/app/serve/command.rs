@@ -113,7 +113,7 @@ async fn serve(
     if let (Some(admin), Some(traces)) = (&admin, &traces) {
         admin.ledger().count_spans(traces.tally());
     }
-    watch_door(admin.as_ref(), &plan.in_force);
+    watch(admin.as_ref(), &plan.in_force);
     let (report, mut last) = mpsc::channel(1);
     let mut server = Server {
         listening: Listening::new(Arc::clone(&house), report),
@@ -156,10 +156,15 @@ async fn serve(
 }
 
 /// Has those who come counted, if anybody counts.
-fn watch_door(admin: Option<&Admin>, plan: &InForce) {
-    if let Some(admin) = admin {
-        let turnstile = Turnstile(Arc::clone(admin.ledger()));
-        plan.door.gate().be_watched(Arc::new(turnstile));
+fn watch(admin: Option<&Admin>, plan: &InForce) {
+    let Some(admin) = admin else {
+        return;
+    };
+    let turnstile = Turnstile(Arc::clone(admin.ledger()));
+    plan.door.gate().be_watched(Arc::new(turnstile));
+    let agents = plan.roster.default.iter().chain(plan.roster.named.values());
+    for harbour in agents.filter_map(|agent| agent.harbour.as_ref()) {
+        harbour.be_watched(admin.ledger());
     }
 }
 
@@ -175,15 +180,8 @@ async fn open_admin(
     let roster = &plan.in_force.roster;
     let mut agents = roster.default.iter().chain(roster.named.values());
     let folder = agents.find_map(|agent| Some(agent.ground.studio.as_ref()?.folder()));
-    let admin = Admin::open(place, stop.asked.clone(), folder).await;
-    let admin = admin.map_err(|error| {
-        let fault = format!("cannot listen at {place} (--admin): {error}");
-        cli::fail(exit::UNAVAILABLE, &fault)
-    })?;
-    stderr::say(&format!("acp-relay: admin at {}", admin.place()));
-    if let Some(address) = &admin.recordings {
-        stderr::say(&format!("acp-relay: recordings at {address}"));
-    }
+    let admin = Admin::begin(place, stop.asked.clone(), folder).await?;
+    admin.tell_of(plan.in_force.workers());
     Ok(Some(admin))
 }
 
@@ -226,7 +224,7 @@ impl Server {
         let plan = file.and_then(|file| Ok((made(&file)?, self.later(&file))));
         let followed = match plan {
             Ok((plan, later)) => {
-                watch_door(self.admin.as_ref(), &plan.in_force);
+                watch(self.admin.as_ref(), &plan.in_force);
                 let followed = self.listening.follow(plan.listeners).await;
                 followed
                     .map(|()| self.take_on(plan.in_force))

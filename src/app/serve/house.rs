@@ -75,16 +75,16 @@ impl House {
         let limits = &station.setup.limits;
         if self.stop.asked.is_cancelled() {
             let reason = conversation::NoAgent::Stopped.reason();
-            self.rejected(door, Rejection::Draining);
-            return self.apologise(arrival, &reason, limits).await;
+            let told = (&reason, door, Rejection::Draining);
+            return self.apologise(arrival, told, limits).await;
         }
         let Some(_seat) = self.seats.take(limits.connections) else {
             let reason = full(limits.connections);
-            self.rejected(door, Rejection::Limit);
             let seldom = &self.refusals.no_seat;
             let hint = "(--limit connections=N)";
             seldom.warn(format_args!("refused: {} {hint}", reason.message));
-            return self.apologise(arrival, &reason, limits).await;
+            let told = (&reason, door, Rejection::Limit);
+            return self.apologise(arrival, told, limits).await;
         };
         let client = match self.shake_hands(arrival, limits).await {
             Ok(client) => client,
@@ -186,14 +186,35 @@ impl House {
         }
     }
 
-    /// Tells a client why it is not served, unless that many are being told already.
-    async fn apologise(&self, arrival: Arrival, reason: &Reason, limits: &Limits) -> ExitCode {
-        if let Ok(_turn) = self.apologies.try_acquire()
-            && let Ok(client) = self.shake_hands(arrival, limits).await
-        {
-            turn_away(client, reason, limits, &self.stop).await;
+    /// Tells a client why it is not served, unless that many are being told already. It is counted
+    /// once: one that is not let in either way was counted for that.
+    async fn apologise(
+        &self,
+        arrival: Arrival,
+        (reason, door, why): (&Reason, Transport, Rejection),
+        limits: &Limits,
+    ) -> ExitCode {
+        let unavailable = ExitCode::from(exit::UNAVAILABLE);
+        let Ok(_turn) = self.apologies.try_acquire() else {
+            self.rejected(door, why);
+            return unavailable;
+        };
+        match self.shake_hands(arrival, limits).await {
+            Ok(client) => {
+                self.rejected(door, why);
+                turn_away(client, reason, limits, &self.stop).await;
+            }
+            Err((_, None)) => {}
+            Err((_, Some(_))) => self.rejected(door, why),
         }
-        ExitCode::from(exit::UNAVAILABLE)
+        unavailable
+    }
+
+    /// A listener could not take a client.
+    pub(super) fn unaccepted(&self, door: Transport) {
+        if let Some(ledger) = &self.ledger {
+            ledger.unaccepted(door);
+        }
     }
 
     fn rejected(&self, door: Transport, why: Rejection) {

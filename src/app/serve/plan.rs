@@ -43,6 +43,13 @@ struct Entrance {
     limits: Limits,
 }
 
+impl InForce {
+    /// The threads for clients.
+    pub(super) fn workers(&self) -> Workers {
+        self.workers.clone()
+    }
+}
+
 /// Makes a plan. `before` is the one in force, whose agents may be waiting for clients. What is
 /// wrong is said, and the exit code returned.
 pub(super) fn plan(

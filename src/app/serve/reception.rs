@@ -60,6 +60,7 @@ pub(super) async fn receive(
         match arrival {
             None => return,
             Some(Err(error)) => {
+                house.unaccepted(door);
                 let address = listener.address();
                 let seldom = &house.refusals.no_arrival;
                 seldom.warn(format_args!("cannot accept on {address}: {error}"));

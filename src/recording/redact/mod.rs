@@ -13,9 +13,11 @@ mod names;
 mod nested;
 mod pattern;
 mod redactor;
+mod rule;
 mod shapes;
 mod walk;
 mod words;
 
 pub use pattern::Pattern;
 pub use redactor::{Mode, RULES, Redactor};
+pub use rule::{Hits, Rule};

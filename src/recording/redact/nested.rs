@@ -5,6 +5,7 @@
 //! only shapes are found (see `shapes`).
 
 use super::redactor::Redactor;
+use super::rule::Hits;
 use super::walk::walk_in;
 use crate::wire::{Limits, is_json};
 
@@ -19,13 +20,13 @@ pub(super) fn may_be(string: &[u8]) -> bool {
     matches!(first, Some(b'{' | b'[' | b'\\')) && memchr::memmem::find(inner, b"\\\"").is_some()
 }
 
-/// The text as a string without its secrets; `None` when it has none, is no JSON, or stands in too
+/// The text as a string without its secrets, and why they were kept out; `None` when it has none, is no JSON, or stands in too
 /// many strings.
-pub(super) fn clean(redactor: &Redactor, text: &str, depth: usize) -> Option<Vec<u8>> {
+pub(super) fn clean(redactor: &Redactor, text: &str, depth: usize) -> Option<(Vec<u8>, Hits)> {
     let json = depth < DEEPEST
         && text.trim_start().starts_with(['{', '['])
         && is_json(text.as_bytes(), &Limits::default());
     let clean = json.then(|| walk_in(redactor, text.as_bytes(), false, depth + 1))??;
-    let clean = String::from_utf8(clean.text).ok()?;
-    serde_json::to_vec(&clean).ok()
+    let text = String::from_utf8(clean.text).ok()?;
+    Some((serde_json::to_vec(&text).ok()?, clean.hits))
 }

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::Pattern;
 use super::names::is_secret_method;
+use super::rule::{Hits, Rule};
 use super::shapes::Shapes;
 use super::walk;
 use crate::recording::Redaction;
@@ -44,6 +45,8 @@ pub struct Redacted {
     pub text: Vec<u8>,
     /// JSON Pointers of what was replaced.
     pub places: Vec<String>,
+    /// Why, and how often.
+    pub hits: Hits,
 }
 
 impl Mode {
@@ -134,6 +137,15 @@ impl Redactor {
         }
         let replaced = self.replace(text.as_bytes(), &found);
         Cow::Owned(String::from_utf8_lossy(&replaced).into_owned())
+    }
+
+    /// Why [`Redactor::text`] and [`Redactor::remark`] keep something out.
+    #[must_use]
+    pub const fn rule_of_text(&self) -> Rule {
+        match self.mode {
+            Mode::Full | Mode::Default => Rule::Shape,
+            Mode::Structure | Mode::Meta => Rule::Text,
+        }
     }
 
     /// What stands for a secret.

@@ -9,6 +9,7 @@ use super::names::{is_secret_member, is_secret_method, is_telling};
 use super::nested;
 use super::pattern::escaped;
 use super::redactor::{Mode, Redacted, Redactor};
+use super::rule::{Hits, Rule};
 use super::shapes::{is_random, reads_as_words};
 use crate::recording::tokens::{Token, Tokens};
 
@@ -62,6 +63,7 @@ struct Walk<'a> {
     /// How far `text` is in `out`.
     done: usize,
     places: Vec<String>,
+    hits: Hits,
     /// Places of `value` members that are replaced once their object has ended.
     late: Vec<(Range<usize>, String)>,
     /// It is said to authenticate, or answers that.
@@ -89,6 +91,7 @@ pub(super) fn walk_in(
         out: Vec::new(),
         done: 0,
         places: Vec::new(),
+        hits: Hits::default(),
         late: Vec::new(),
         authenticates,
         depth,
@@ -105,6 +108,7 @@ pub(super) fn walk_in(
     Some(Redacted {
         text: walk.out,
         places: walk.places,
+        hits: walk.hits,
     })
 }
 
@@ -135,6 +139,7 @@ impl Walk<'_> {
                     let mut name = self.decoded(&at);
                     // A secret may be the name of a member, too, and then of a place.
                     if let Some(with) = self.shaped(&at) {
+                        self.hits.hit(Rule::Shape);
                         name = String::from_utf8_lossy(&with[1..with.len() - 1]).into_owned();
                         found.push((at, with, self.place(Some("*"))));
                     }
@@ -154,6 +159,7 @@ impl Walk<'_> {
                         self.text[at.start] == b'-' || self.text[at.start].is_ascii_digit();
                     if number && self.levels.len() > 1 && self.is_secret_place() {
                         let with = self.redactor.mark(&self.text[at.clone()]);
+                        self.hits.hit(self.rule_of_place());
                         found.push((at, format!("\"{with}\"").into_bytes(), self.place(None)));
                     }
                     self.advance(false);
@@ -162,6 +168,7 @@ impl Walk<'_> {
         }
         for (at, place) in std::mem::take(&mut self.late) {
             if !found.iter().any(|(known, _, _)| *known == at) {
+                self.hits.hit(Rule::Place);
                 found.push((at.clone(), self.marked(&at), place));
             }
         }
@@ -199,20 +206,29 @@ impl Walk<'_> {
         let inner = &self.text[at.start + 1..at.end - 1];
         if at.len() > 2 && !(is_name && listed) && self.is_secret_place() && !self.describes(inner)
         {
+            self.hits.hit(self.rule_of_place());
             return Some(self.marked(at));
         }
         let tells = self.levels.last().is_some_and(Level::tells);
         if tells && is_random(inner) && !reads_as_words(inner) {
+            self.hits.hit(Rule::Place);
             return Some(self.marked(at));
         }
         if self.redactor.mode == Mode::Structure && !self.is_protocol(at) {
+            self.hits.hit(Rule::Text);
             return Some(format!("\"{}\"", self.redactor.outline(inner)).into_bytes());
         }
-        self.nested(at).or_else(|| self.shaped(at))
+        if let Some((with, hits)) = self.nested(at) {
+            self.hits.add(hits);
+            return Some(with);
+        }
+        let with = self.shaped(at)?;
+        self.hits.hit(Rule::Shape);
+        Some(with)
     }
 
     /// The string without the secrets of the JSON that it is, if it is any.
-    fn nested(&self, at: &Range<usize>) -> Option<Vec<u8>> {
+    fn nested(&self, at: &Range<usize>) -> Option<(Vec<u8>, Hits)> {
         nested::may_be(&self.text[at.clone()])
             .then(|| nested::clean(self.redactor, &self.decoded(at), self.depth))
             .flatten()
@@ -272,6 +288,14 @@ impl Walk<'_> {
             || level.option
             || (level.is_object && is_secret_member(&level.name))
             || self.is_pointed_at()
+    }
+
+    /// Why what stands here is secret, when it is whatever it looks like.
+    fn rule_of_place(&self) -> Rule {
+        match self.is_pointed_at() || self.levels.iter().any(|level| level.pointed) {
+            true => Rule::Pointer,
+            false => Rule::Place,
+        }
     }
 
     /// Whether the container that begins here is secret as a whole, and why.

@@ -87,6 +87,11 @@ impl Berth {
         !self.over && self.history.has(session)
     }
 
+    /// Whether its client is away and waited for, and how many bytes are kept.
+    pub(super) fn standing(&self) -> (bool, usize) {
+        (self.absence.is_some() && !self.over, self.kept())
+    }
+
     /// Takes a client that has come back; `request` is what it asked for its session with. The one
     /// that was here before, if any, is sent away.
     ///

@@ -2,10 +2,11 @@
 //!
 //! Not here: what is kept of them (see `berth`), and how a newcomer is met (see `reception`).
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::berth::Berth;
 use super::line::{self, Shared, lock};
+use crate::tap::metrics::{Come, Ledger, Moored, Moorings};
 use crate::transport::{Link, Peer};
 use crate::wire::{Frame, Limits};
 
@@ -14,6 +15,8 @@ use crate::wire::{Frame, Limits};
 pub struct Harbour {
     pub(super) limits: Arc<Limits>,
     berths: Mutex<Vec<Weak<Mutex<Berth>>>>,
+    /// Where is counted who comes, if anybody counts.
+    ledger: OnceLock<Arc<Ledger>>,
 }
 
 impl Harbour {
@@ -23,6 +26,22 @@ impl Harbour {
         Self {
             limits,
             berths: Mutex::default(),
+            ledger: OnceLock::new(),
+        }
+    }
+
+    /// Has those who come counted in `ledger`, and those who wait shown by it. The first one stays.
+    pub fn be_watched(self: &Arc<Self>, ledger: &Arc<Ledger>) {
+        if self.ledger.set(Arc::clone(ledger)).is_ok() {
+            let own: Weak<dyn Moorings> = Arc::downgrade(self) as _;
+            ledger.watch(own);
+        }
+    }
+
+    /// A client has come.
+    pub(super) fn came(&self, how: Come) {
+        if let Some(ledger) = self.ledger.get() {
+            ledger.came(how);
         }
     }
 
@@ -66,5 +85,21 @@ impl Harbour {
     fn all(&self) -> Vec<Shared> {
         let berths = self.berths.lock().unwrap_or_else(PoisonError::into_inner);
         berths.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Moorings for Harbour {
+    fn moored(&self) -> Moored {
+        let all = self.all();
+        let mut moored = Moored {
+            room: all.len() * self.limits.kept_for_return,
+            ..Moored::default()
+        };
+        for berth in all {
+            let (is_away, kept) = lock(&berth).standing();
+            moored.away += usize::from(is_away);
+            moored.kept += kept;
+        }
+        moored
     }
 }

@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use super::line::lock;
 use super::spell::answer;
 use super::{Harbour, preface};
+use crate::tap::metrics::Come;
 use crate::transport::{Link, LinkError};
 use crate::wire::framing::Cut;
 use crate::wire::{Envelope, Frame, Kind, Shape, named_session, scan};
@@ -23,7 +24,16 @@ pub enum Received {
 
 impl Harbour {
     /// Meets a client that has connected. Where nobody is waited for, nothing is read from it.
-    pub async fn receive(&self, mut client: Link) -> Received {
+    pub async fn receive(&self, client: Link) -> Received {
+        let received = self.meet(client).await;
+        self.came(match received {
+            Received::New(_) => Come::New,
+            Received::Back => Come::Resumed,
+        });
+        received
+    }
+
+    async fn meet(&self, mut client: Link) -> Received {
         if self.is_empty() {
             return Received::New(client);
         }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::cells::{Count, Histogram, Table};
-use crate::core::{StopReason, ToolKind, ToolStatus};
+use crate::core::{StopReason, TokenKind, Tokens, ToolKind, ToolStatus};
 use crate::wire::Exit;
 
 /// How a session was opened.
@@ -34,6 +34,11 @@ const FIRST: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60., 120.];
 /// Bounds of how long agents take to start, in seconds.
 const START: &[f64] = &[0.01, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60.];
 
+/// Bounds of how long nothing comes between two updates of a turn, in seconds.
+pub(super) const GAP: &[f64] = &[
+    0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60., 120., 300.,
+];
+
 /// The figures of one agent.
 #[derive(Debug)]
 pub struct AgentFigures {
@@ -49,6 +54,9 @@ pub struct AgentFigures {
     pub(super) tool_results: [Count; 2],
     pub(super) turns: Vec<Histogram>,
     pub(super) first_update: Histogram,
+    /// Of conversations that are over.
+    pub(super) gaps: Histogram,
+    pub(super) tokens: [Count; TokenKind::ALL.len()],
 }
 
 impl AgentFigures {
@@ -69,6 +77,8 @@ impl AgentFigures {
                 .map(|_| Histogram::new(TURN))
                 .collect(),
             first_update: Histogram::new(FIRST),
+            gaps: Histogram::new(GAP),
+            tokens: Default::default(),
         }
     }
 
@@ -111,6 +121,12 @@ impl AgentFigures {
             ToolStatus::Completed => self.tool_results[0].add(1),
             ToolStatus::Failed => self.tool_results[1].add(1),
             ToolStatus::Pending | ToolStatus::InProgress | ToolStatus::Other => {}
+        }
+    }
+
+    pub(super) fn spent(&self, tokens: &Tokens) {
+        for (kind, count) in TokenKind::ALL.into_iter().zip(&self.tokens) {
+            count.add(tokens.of(kind));
         }
     }
 

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::agent::AgentFigures;
-use super::cells::{Cell, Table};
+use super::agent::{AgentFigures, GAP};
+use super::cells::{Cell, Histogram, Table};
 use super::pace::Pace;
 use super::words::{KINDS, Transport};
 use crate::core::Method;
@@ -42,6 +42,14 @@ pub struct Figures {
     pub(super) turns: Cell,
     pub(super) sessions: Cell,
     pub(super) notes: Cell,
+    /// Between the updates of a turn.
+    pub(super) gaps: Histogram<Cell>,
+    /// How full the agent's context was when it was last told, in millionths and one; 0 while it was
+    /// not.
+    pub(super) context: Cell,
+    /// Bytes that wait for a side, and for how many there is room.
+    pub(super) waiting: [Cell; 2],
+    pub(super) room: usize,
 }
 
 /// Messages that were passed on.
@@ -100,6 +108,7 @@ impl Figures {
         transports: [Transport; 2],
         agent: Arc<AgentFigures>,
         since: Instant,
+        room: usize,
     ) -> Self {
         Self {
             transports,
@@ -113,7 +122,28 @@ impl Figures {
             turns: Cell::default(),
             sessions: Cell::default(),
             notes: Cell::default(),
+            gaps: Histogram::new(GAP),
+            context: Cell::default(),
+            waiting: Default::default(),
+            room,
         }
+    }
+
+    /// Takes down that so many tokens of so many are in the agent's context.
+    pub(super) fn filled(&self, used: u64, size: u64) {
+        if size > 0 {
+            let millionths = u128::from(used) * 1_000_000 / u128::from(size);
+            self.context
+                .set(u64::try_from(millionths).unwrap_or(u64::MAX - 1) + 1);
+        }
+    }
+
+    /// How full the agent's context is, if it has ever said so.
+    pub(super) fn context_used(&self) -> Option<f64> {
+        let millionths = self.context.get().checked_sub(1)?;
+        #[expect(clippy::cast_precision_loss, reason = "a ratio is near 1")]
+        let millionths = millionths as f64;
+        Some(millionths / 1e6)
     }
 
     pub(super) fn glimpse(&self, number: u64, now: Instant) -> Glimpse {

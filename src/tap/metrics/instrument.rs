@@ -11,6 +11,7 @@ use super::agent::How;
 use super::figures::{Figures, bucket};
 use super::ledger::Ledger;
 use super::rules::Known;
+use super::spending::Spending;
 use super::words::{self, Closing, Decision, Outcome, Wrong};
 use crate::core::{Gist, Method, Note, Said, Session, StopReason, Verdict};
 use crate::tap::{Fact, Sight, Tap};
@@ -23,10 +24,8 @@ pub struct Instrument {
     figures: Arc<Figures>,
     number: u64,
     known: Known,
-    /// Turns that go on: their session, and since when they wait for a first update.
-    turns: SmallVec<[(Session, Option<Instant>); 2]>,
-    /// How many of those wait.
-    waiting: usize,
+    turns: SmallVec<[Turn; 2]>,
+    spending: Spending,
     /// Rules were at work since the last time the pace was taken.
     translated: bool,
     /// The agent has answered to initialize.
@@ -38,6 +37,16 @@ pub struct Instrument {
     closing: Closing,
 }
 
+/// A turn that goes on.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    session: Session,
+    /// When it was asked for, or its last update came.
+    since: Instant,
+    /// An update has come.
+    begun: bool,
+}
+
 impl Instrument {
     pub(super) fn new(ledger: Arc<Ledger>, figures: Arc<Figures>, number: u64) -> Self {
         Self {
@@ -47,7 +56,7 @@ impl Instrument {
             number,
             known: Known::default(),
             turns: SmallVec::new(),
-            waiting: 0,
+            spending: Spending::default(),
             translated: false,
             ready: false,
             killed: false,
@@ -65,16 +74,20 @@ impl Instrument {
         passed.bytes.at([from, kind]).add(gist.bytes as u64);
         self.last = gist.at;
         match gist.kind {
-            Kind::Notification if self.waiting > 0 && method == Method::SessionUpdate => {
-                self.updated(gist);
+            Kind::Notification => {
+                if method == Method::SessionUpdate && gist.from == Side::Agent {
+                    self.updated(gist);
+                }
             }
-            Kind::Notification => {}
             Kind::Request => {
                 own.in_flight.at([from, method as usize]).add(1);
                 if method == Method::SessionPrompt && gist.from == Side::Client {
                     own.turns.add(1);
-                    self.turns.push((gist.topic.session, Some(gist.at)));
-                    self.waiting += 1;
+                    self.turns.push(Turn {
+                        session: gist.topic.session,
+                        since: gist.at,
+                        begun: false,
+                    });
                 }
             }
             Kind::Result | Kind::Error => self.answered(gist),
@@ -82,16 +95,19 @@ impl Instrument {
         self.said(gist);
     }
 
-    /// The first update of a turn, perhaps.
+    /// An update of a turn, perhaps.
     fn updated(&mut self, gist: &Gist) {
-        for (session, since) in &mut self.turns {
-            if *session == gist.topic.session
-                && let Some(asked) = since.take()
-            {
-                self.waiting -= 1;
-                let waited = gist.at.saturating_duration_since(asked);
-                self.figures.agent.first_update.observe(waited);
+        for turn in &mut self.turns {
+            if turn.session != gist.topic.session {
+                continue;
             }
+            let waited = gist.at.saturating_duration_since(turn.since);
+            match turn.begun {
+                false => self.figures.agent.first_update.observe(waited),
+                true => self.figures.gaps.observe(waited),
+            }
+            turn.begun = true;
+            turn.since = gist.at;
         }
     }
 
@@ -101,7 +117,7 @@ impl Instrument {
         let (outcome, code) = match gist.said {
             Said::Failed(-32800) => (Outcome::Cancelled, words::code(-32800)),
             Said::Failed(code) => (Outcome::Error, words::code(code)),
-            Said::TurnEnded(StopReason::Cancelled) | Said::Decided(Verdict::Cancelled) => {
+            Said::TurnEnded(StopReason::Cancelled, _) | Said::Decided(Verdict::Cancelled) => {
                 (Outcome::Cancelled, words::code(0))
             }
             _ => (Outcome::Ok, words::code(0)),
@@ -113,10 +129,13 @@ impl Instrument {
         let done = gist.kind == Kind::Result;
         match method {
             Method::SessionPrompt => {
-                let reason = match gist.said {
-                    Said::TurnEnded(reason) => reason,
-                    _ => StopReason::Other,
+                let (reason, tokens) = match gist.said {
+                    Said::TurnEnded(reason, tokens) => (reason, tokens),
+                    _ => (StopReason::Other, None),
                 };
+                if let Some(tokens) = tokens {
+                    agent.spent(&self.spending.report(gist.topic.session, tokens));
+                }
                 agent.turned(reason, gist.waited.unwrap_or_default());
             }
             Method::SessionRequestPermission => {
@@ -156,10 +175,9 @@ impl Instrument {
         }
         self.figures.turns.take(1);
         // An answer of ours does not say whose turn it was.
-        let at = self.turns.iter().position(|(known, _)| *known == session);
+        let at = self.turns.iter().position(|turn| turn.session == session);
         if let Some(at) = at.or_else(|| self.turns.len().checked_sub(1)) {
-            let (_, waits) = self.turns.swap_remove(at);
-            self.waiting -= usize::from(waits.is_some());
+            self.turns.swap_remove(at);
         }
     }
 
@@ -173,6 +191,9 @@ impl Instrument {
                 }
             }
             Said::ToolBecame(status) if gist.from == Side::Agent => agent.became(status),
+            Said::ContextUsed(used, size) if gist.from == Side::Agent => {
+                self.figures.filled(used, size);
+            }
             _ => {}
         }
     }
@@ -273,6 +294,11 @@ impl Tap for Instrument {
                 let translated = std::mem::take(&mut self.translated);
                 let pace = &self.figures.passed.pace;
                 pace.took(*from as usize, translated, *messages, *took);
+            }
+            Fact::Waits(bytes) => {
+                for (cell, bytes) in self.figures.waiting.iter().zip(bytes) {
+                    cell.set(*bytes as u64);
+                }
             }
             Fact::Over(cause, now) => {
                 self.closing = Closing::of(cause);

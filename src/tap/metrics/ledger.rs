@@ -4,18 +4,19 @@
 //! Not here: how they are spelled (see `scrape`).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::agent::AgentFigures;
+use super::around::{Moored, Moorings, Surroundings};
 use super::cells::{Count, Histogram, Table};
 use super::figures::{Figures, Glimpse, Passed};
 use super::instrument::Instrument;
 use super::rules::Rules;
 use super::words::{
-    BOUNDS, CODES, Closing, Decision, FAULTS, Judged, OUTCOMES, Outcome, Proof, Recorded,
-    Rejection, Reloaded, Transport,
+    BOUNDS, CODES, Closing, Come, Decision, FAULTS, Judged, OUTCOMES, Outcome, Proof, Recorded,
+    Rejection, Reloaded, Transport, Unwanted,
 };
 use crate::core::{Method, Note, Verdict};
 use crate::tap::recorder::Tally;
@@ -41,11 +42,15 @@ pub struct Ledger {
     pub(super) began: Instant,
     pub(super) began_unix: f64,
     pub(super) version: &'static str,
-    pub(super) draining: AtomicBool,
+    /// When the end was asked for.
+    pub(super) draining: OnceLock<Instant>,
     pub(super) past: Past,
     pub(super) connections: Table<Count, 2>,
     pub(super) closed: Table<Count, 3>,
     pub(super) rejected: Table<Count, 2>,
+    pub(super) unaccepted: Table<Count, 1>,
+    pub(super) unwanted: Table<Count, 1>,
+    pub(super) come: Table<Count, 1>,
     pub(super) attempts: Table<Count, 2>,
     pub(super) reloads: Table<Count, 1>,
     /// In seconds since 1970; 0 while there was none.
@@ -68,6 +73,8 @@ pub struct Ledger {
     pub(super) tape: Arc<Tally>,
     pub(super) spans: OnceLock<Arc<traces::Tally>>,
     pub(super) rules: Rules,
+    pub(super) surroundings: OnceLock<Arc<dyn Surroundings>>,
+    moorings: Mutex<Vec<Weak<dyn Moorings>>>,
     agents: Mutex<BTreeMap<String, Arc<AgentFigures>>>,
     live: Mutex<BTreeMap<u64, Arc<Figures>>>,
     next: AtomicU64,
@@ -92,6 +99,8 @@ pub struct Parties {
     pub agent: Arc<AgentFigures>,
     /// When the agent began to be started or connected to.
     pub since: Instant,
+    /// Bytes that may wait for either of them.
+    pub room: usize,
 }
 
 impl Ledger {
@@ -106,7 +115,7 @@ impl Ledger {
             began: now,
             began_unix: unix.map_or(0., |unix| unix.as_secs_f64()),
             version,
-            draining: AtomicBool::new(false),
+            draining: OnceLock::new(),
             past: Past {
                 passed: Passed::new(),
                 bytes: Table::new([2, transports, 2]),
@@ -114,6 +123,9 @@ impl Ledger {
             connections: Table::new([2, transports]),
             closed: Table::new([2, transports, Closing::ALL.len()]),
             rejected: Table::new([transports, Rejection::ALL.len()]),
+            unaccepted: Table::new([transports]),
+            unwanted: Table::new([Unwanted::ALL.len()]),
+            come: Table::new([Come::ALL.len()]),
             attempts: Table::new([Proof::ALL.len(), Judged::ALL.len()]),
             reloads: Table::new([Reloaded::ALL.len()]),
             reloaded: Count::default(),
@@ -134,6 +146,8 @@ impl Ledger {
             tape: Arc::default(),
             spans: OnceLock::new(),
             rules: Rules::default(),
+            surroundings: OnceLock::new(),
+            moorings: Mutex::default(),
             agents: Mutex::default(),
             live: Mutex::default(),
             next: AtomicU64::new(1),
@@ -161,12 +175,13 @@ impl Ledger {
             transports,
             agent,
             since,
+            room,
         } = parties;
         for (side, transport) in transports.into_iter().enumerate() {
             self.connections.at([side, transport as usize]).add(1);
         }
         agent.running.add(1);
-        let figures = Arc::new(Figures::new(client, transports, agent, since));
+        let figures = Arc::new(Figures::new(client, transports, agent, since, room));
         self.live().insert(number, Arc::clone(&figures));
         Instrument::new(Arc::clone(self), figures, number)
     }
@@ -174,6 +189,34 @@ impl Ledger {
     /// A client was turned away before it had a conversation.
     pub fn rejected(&self, transport: Transport, why: Rejection) {
         self.rejected.at([transport as usize, why as usize]).add(1);
+    }
+
+    /// A listener could not take a client.
+    pub fn unaccepted(&self, transport: Transport) {
+        self.unaccepted.at([transport as usize]).add(1);
+    }
+
+    /// The admin listener did not answer somebody.
+    pub fn unwanted(&self, why: Unwanted) {
+        self.unwanted.at([why as usize]).add(1);
+    }
+
+    /// A client has come that may come back.
+    pub fn came(&self, how: Come) {
+        self.come.at([how as usize]).add(1);
+    }
+
+    /// Has a place of such clients looked at with each scrape, for as long as there is one.
+    pub fn watch(&self, place: Weak<dyn Moorings>) {
+        let mut all = self.moorings.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|place| place.strong_count() > 0);
+        all.push(place);
+    }
+
+    /// Has the program asked with each scrape. The first one stays.
+    pub fn surround(&self, program: Arc<dyn Surroundings>) {
+        // There is one program in a process.
+        let _ = self.surroundings.set(program);
     }
 
     /// A claim was judged at the door.
@@ -207,15 +250,9 @@ impl Ledger {
         self.recordings.at([how as usize]).add(1);
     }
 
-    /// The end was asked for.
-    pub fn drain(&self) {
-        self.draining.store(true, Relaxed);
-    }
-
-    /// Whether the end was asked for.
-    #[must_use]
-    pub fn is_draining(&self) -> bool {
-        self.draining.load(Relaxed)
+    /// The end was asked for. Only the first time counts.
+    pub fn drain(&self, now: Instant) {
+        let _ = self.draining.set(now);
     }
 
     /// How long the process has been running.
@@ -237,6 +274,21 @@ impl Ledger {
     #[must_use]
     pub fn conversations(&self) -> u64 {
         self.next.load(Relaxed) - 1
+    }
+
+    /// How it stands with all clients that may come back.
+    pub(super) fn moored(&self) -> Moored {
+        let all = self.moorings.lock().unwrap_or_else(PoisonError::into_inner);
+        let places: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
+        drop(all);
+        let mut sum = Moored::default();
+        for place in places {
+            let one = place.moored();
+            sum.away += one.away;
+            sum.kept += one.kept;
+            sum.room += one.room;
+        }
+        sum
     }
 
     pub(super) fn agents(&self) -> Vec<Arc<AgentFigures>> {
@@ -271,6 +323,7 @@ impl Ledger {
             }
             self.closed.at([side, transport, how as usize]).add(1);
         }
+        figures.agent.gaps.absorb(&figures.gaps);
         figures.agent.running.take(1);
         self.lasted[figures.transports[0] as usize].observe(lasted);
     }

@@ -25,21 +25,28 @@
 //! under it.
 
 mod agent;
+mod around;
 mod catalogue;
 mod cells;
 mod figures;
 mod instrument;
 mod ledger;
+mod own;
 mod pace;
 mod process;
 mod rules;
 mod scrape;
 mod series;
+mod spending;
 mod words;
 
 pub use agent::{AgentFigures, How};
+pub use around::{Moored, Moorings, Pulse, Surroundings};
 pub use catalogue::{CATALOGUE, Metric, PREFIX, Type};
+pub(in crate::tap) use cells::{Histogram, Reading};
 pub use figures::{Figures, Glimpse};
 pub use instrument::Instrument;
 pub use ledger::{Ledger, Parties};
-pub use words::{Closing, Decision, Judged, Proof, Recorded, Rejection, Reloaded, Transport};
+pub use words::{
+    Closing, Come, Decision, Judged, Proof, Recorded, Rejection, Reloaded, Transport, Unwanted,
+};

@@ -1,10 +1,10 @@
 //! The ledger, as Prometheus reads it.
 //!
-//! Not here: who asks (see `app::admin`).
+//! Not here: who asks (see `app::admin`), and what the relay tells of itself (see `own`).
 
 use std::fmt::Error;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
@@ -14,65 +14,37 @@ use super::agent::{AgentFigures, EXITS, HOW, STARTS};
 use super::cells::{Count, Reading, Table};
 use super::figures::{Figures, SIZES};
 use super::ledger::{Ledger, duration_at};
-use super::process::Process;
 use super::series::Sheet;
 use super::words::{
     BOUNDS, CODES, Closing, DIRECTIONS, Decision, FAULTS, FLOWS, Judged, KINDS, OUTCOMES, Proof,
-    Recorded, Rejection, Reloaded, SIDES, SPANS, TRANSLATED, Transport, code_name,
+    Rejection, SIDES, TRANSLATED, Transport, code_name,
 };
-use crate::core::{Happened, Method, Note, StopReason, ToolKind, Verdict};
+use crate::core::{Happened, Method, Note, StopReason, TokenKind, ToolKind, Verdict};
 
-type Written = Result<(), Error>;
+pub(super) type Written = Result<(), Error>;
 
 /// The place of requests among the kinds.
 const REQUEST: usize = 0;
 
+/// One scrape.
+#[derive(Debug)]
+struct Page {
+    ledger: Arc<Ledger>,
+    now: Instant,
+}
+
 impl Ledger {
     /// All metrics, in OpenMetrics' text form.
     #[must_use]
-    pub fn scrape(self: &Arc<Self>) -> String {
+    pub fn scrape(self: &Arc<Self>, now: Instant) -> String {
         let mut page = String::with_capacity(32 << 10);
         let mut registry = Registry::with_prefix("acp_relay");
-        registry.register_collector(Box::new(Arc::clone(self)));
+        registry.register_collector(Box::new(Page {
+            ledger: Arc::clone(self),
+            now,
+        }));
         text::encode(&mut page, &registry).expect("a string takes all that is written to it");
         page
-    }
-
-    fn relay(&self, sheet: &mut Sheet<'_>) -> Written {
-        sheet.family("build_info", |family| family.count(&[self.version], 1))?;
-        sheet.one("start_time_seconds", Some(self.began_unix))?;
-        let draining = u64::from(self.draining.load(Relaxed));
-        sheet.family("draining", |family| family.count(&[], draining))?;
-        sheet.family("config_reload_total", |family| {
-            Reloaded::ALL.iter().try_for_each(|how| {
-                family.count(&[how.name()], self.reloads.at([*how as usize]).get())
-            })
-        })?;
-        sheet.family("config_last_reload_success_timestamp_seconds", |family| {
-            family.count(&[], self.reloaded.get())
-        })?;
-        sheet.family("recordings_total", |family| {
-            Recorded::ALL.iter().try_for_each(|how| {
-                family.count(&[how.name()], self.recordings.at([*how as usize]).get())
-            })
-        })?;
-        let tape = &self.tape;
-        sheet.family("recording_bytes_total", |family| {
-            family.count(&[], tape.bytes())
-        })?;
-        sheet.family("recording_events_total", |family| {
-            family.count(&[], tape.events())
-        })?;
-        sheet.family("recording_dropped_total", |family| {
-            family.count(&[], tape.dropped())
-        })?;
-        let spans = self.spans.get().map_or([0; 3], |spans| spans.read());
-        sheet.family("trace_spans_total", |family| {
-            SPANS
-                .into_iter()
-                .zip(spans)
-                .try_for_each(|(word, count)| family.count(&[word], count))
-        })
     }
 
     fn connections(&self, sheet: &mut Sheet<'_>, live: &[&Figures]) -> Written {
@@ -118,6 +90,12 @@ impl Ledger {
                     let count = self.rejected.at([*transport as usize, *why as usize]).get();
                     family.count(&[transport.name(), why.name()], count)
                 })
+            })
+        })?;
+        sheet.family("accept_errors_total", |family| {
+            Transport::ALL.iter().try_for_each(|transport| {
+                let count = self.unaccepted.at([*transport as usize]).get();
+                family.count(&[transport.name()], count)
             })
         })?;
         sheet.family("auth_attempts_total", |family| {
@@ -387,6 +365,28 @@ impl Ledger {
                 .iter()
                 .try_for_each(|agent| family.histogram(&[&agent.name], &agent.first_update.read()))
         })?;
+        sheet.family("update_gap_seconds", |family| {
+            agents.iter().try_for_each(|agent| {
+                let own = live.iter().filter(|one| Arc::ptr_eq(&one.agent, agent));
+                let now = own.map(|one| one.gaps.read());
+                let all = now.fold(agent.gaps.read(), Reading::plus);
+                family.histogram(&[&agent.name], &all)
+            })
+        })?;
+        sheet.family("tokens_total", |family| {
+            agents.iter().try_for_each(|agent| {
+                let kinds = TokenKind::ALL.into_iter().zip(&agent.tokens);
+                let mut kinds = kinds.map(|(kind, count)| (kind.name(), count.get()));
+                kinds.try_for_each(|(kind, count)| family.count(&[&agent.name, kind], count))
+            })
+        })?;
+        sheet.family("context_used_ratio", |family| {
+            agents.iter().try_for_each(|agent| {
+                let own = live.iter().filter(|one| Arc::ptr_eq(&one.agent, agent));
+                let fullest = own.filter_map(|one| one.context_used()).reduce(f64::max);
+                fullest.map_or(Ok(()), |ratio| family.number(&[&agent.name], ratio))
+            })
+        })?;
         sheet.family("turn_duration_seconds", |family| {
             agents.iter().try_for_each(|agent| {
                 StopReason::ALL
@@ -398,32 +398,28 @@ impl Ledger {
             })
         })
     }
-
-    fn process(sheet: &mut Sheet<'_>) -> Written {
-        let process = Process::read();
-        #[expect(clippy::cast_precision_loss, reason = "no process has that much")]
-        let number = |value: Option<u64>| value.map(|value| value as f64);
-        sheet.one("process_resident_memory_bytes", number(process.resident))?;
-        sheet.one("process_cpu_seconds_total", process.cpu)?;
-        sheet.one("process_open_fds", number(process.open_files))?;
-        sheet.one("process_max_fds", number(process.max_files))?;
-        sheet.one("process_threads", number(process.threads))
-    }
 }
 
-impl Collector for Ledger {
+impl Collector for Page {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Written {
         let sheet = &mut Sheet(encoder);
-        let live = self.live();
+        let ledger = &self.ledger;
+        // Before conversations are held: these ask others.
+        let moored = ledger.moored();
+        ledger.relay(sheet, self.now)?;
+        ledger.recordings(sheet)?;
+        ledger.program(sheet)?;
+        let live = ledger.live();
         let live: Vec<&Figures> = live.values().map(|figures| &**figures).collect();
-        self.relay(sheet)?;
-        self.connections(sheet, &live)?;
-        self.messages(sheet, &live)?;
-        self.requests(sheet, &live)?;
-        self.per_agent(sheet, &live)?;
-        self.faults(sheet)?;
-        self.translations(sheet)?;
-        Self::process(sheet)
+        ledger.connections(sheet, &live)?;
+        ledger.links(sheet, live.len(), &moored)?;
+        ledger.buffers(sheet, &live, &moored)?;
+        ledger.messages(sheet, &live)?;
+        ledger.requests(sheet, &live)?;
+        ledger.per_agent(sheet, &live)?;
+        ledger.faults(sheet)?;
+        ledger.translations(sheet)?;
+        Ledger::process(sheet)
     }
 }
 

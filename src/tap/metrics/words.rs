@@ -93,6 +93,22 @@ list! {
 }
 
 list! {
+    /// How a client that may come back has come.
+    Come {
+        New = "new",
+        Resumed = "resumed",
+    }
+}
+
+list! {
+    /// Why the admin listener did not answer.
+    Unwanted {
+        Page = "page",
+        Recordings = "recordings",
+    }
+}
+
+list! {
     /// What the border between two machines did to a message.
     Decision {
         Denied = "denied",
@@ -111,6 +127,7 @@ list! {
         Timeout = "timeout",
         Draining = "draining",
         Policy = "policy",
+        Unknown = "unknown",
         Handshake = "handshake",
         NoAgent = "no_agent",
     }
@@ -166,6 +183,9 @@ pub(super) const SIDES: [&str; 2] = ["client", "agent"];
 
 /// Where messages go, by who says them.
 pub(super) const DIRECTIONS: [&str; 2] = ["to_agent", "to_client"];
+
+/// How a link to a client stands.
+pub(super) const LINKS: [&str; 3] = ["attached", "detached", "draining"];
 
 /// Received, and sent.
 pub(super) const FLOWS: [&str; 2] = ["received", "sent"];

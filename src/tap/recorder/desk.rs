@@ -59,6 +59,7 @@ impl Desk {
         let policy = plan.policy;
         let tally = Arc::clone(&plan.tally);
         let queue = Arc::new(Queue::new(Work::begin(plan, began)?));
+        tally.begun(&queue);
         let mut tray = self.lock();
         tray.all.retain(|queue| queue.strong_count() > 0);
         tray.all.push(Arc::downgrade(&queue));

@@ -160,6 +160,11 @@ impl Queue {
 }
 
 impl State {
+    /// Bytes that wait, and how many may.
+    pub(super) const fn fill(&self) -> (usize, usize) {
+        (self.batch.size(), BYTES)
+    }
+
     /// Whether it is worth the desk's while now.
     pub(super) const fn is_worthwhile(&self) -> bool {
         self.batch.size() >= WORTHWHILE

@@ -3,12 +3,13 @@
 //! It numbers the events, redacts, pairs, and tells whether something went wrong. It does no I/O
 //! and reads no clock. Not here: files (see `segment`).
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::facts::{Asked, Ledger, Told};
 use super::queue::{Batch, Entry, Origin, Run, Seen};
-use crate::recording::redact::{Mode, Redactor};
+use crate::recording::redact::{Hits, Mode, Redactor, Rule};
 use crate::recording::write::{self, Facts, Kept, Stamp};
 use crate::recording::{Body, MessageKind, Passed, What, patch};
 use crate::wire::{Id, Limits, Shape, Side, is_json, scan_text};
@@ -36,6 +37,8 @@ pub(super) struct Scribe {
     first: u64,
     /// Something went wrong in the conversation.
     alarmed: bool,
+    /// What was kept out since somebody asked.
+    hits: Hits,
     /// The lines.
     pub(super) out: Vec<u8>,
 }
@@ -52,8 +55,14 @@ impl Scribe {
             heard: VecDeque::new(),
             first: 0,
             alarmed: false,
+            hits: Hits::default(),
             out: Vec::new(),
         }
+    }
+
+    /// Why something was kept out, and how often, since this was asked last.
+    pub(super) fn take_hits(&mut self) -> Hits {
+        std::mem::take(&mut self.hits)
     }
 
     /// The number of the last event.
@@ -130,8 +139,6 @@ impl Scribe {
     }
 
     fn happened(&mut self, t: u64, what: What, cause: Option<u64>) {
-        let redactor = Arc::clone(&self.redactor);
-        let clean = |text: String| redactor.remark(&text).into_owned();
         let what = match what {
             What::Stderr(body) => What::Stderr(self.stderr(&body)),
             What::Note { name, text, .. } => {
@@ -139,35 +146,50 @@ impl Scribe {
                     !["restored_id", "complaint", "translated", "dialect"].contains(&name.as_str());
                 What::Note {
                     name,
-                    text: clean(text),
+                    text: self.clean(text),
                     of: cause.and_then(|cause| self.number(cause)),
                 }
             }
             What::Process { event, what } => {
                 self.alarmed |= event == "signal" || (event == "exit" && what != "exit code 0");
-                let what = clean(what);
+                let what = self.clean(what);
                 What::Process { event, what }
             }
             What::Link { side, event, what } => {
-                let what = clean(what);
+                let what = self.clean(what);
                 What::Link { side, event, what }
             }
-            What::Mark(text) => What::Mark(clean(text)),
+            What::Mark(text) => What::Mark(self.clean(text)),
             other => other,
         };
         self.event(t, &what);
     }
 
-    fn stderr(&self, body: &Body) -> Body {
+    /// What we say ourselves, without secrets that are quoted in it.
+    fn clean(&mut self, text: String) -> String {
+        let clean = match self.redactor.remark(&text) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(clean) => Some(clean),
+        };
+        clean.map_or(text, |clean| {
+            self.hits.hit(Rule::Shape);
+            clean
+        })
+    }
+
+    fn stderr(&mut self, body: &Body) -> Body {
         let Some(bytes) = body.bytes() else {
             return body.clone();
         };
         match (self.redactor.mode(), self.redactor.text(bytes)) {
             (Mode::Meta, _) => Body::Absent(bytes.len() as u64),
-            (_, Some(text)) => match String::from_utf8(text) {
-                Ok(text) => Body::Text(text.into()),
-                Err(error) => Body::Bytes(error.into_bytes().into()),
-            },
+            (_, Some(text)) => {
+                self.hits.hit(self.redactor.rule_of_text());
+                match String::from_utf8(text) {
+                    Ok(text) => Body::Text(text.into()),
+                    Err(error) => Body::Bytes(error.into_bytes().into()),
+                }
+            }
             (_, None) => body.clone(),
         }
     }
@@ -200,6 +222,9 @@ impl Scribe {
         self.alarmed |= told.kind == MessageKind::Error;
         let method = asked.as_ref().map(|asked| &*asked.method);
         let redacted = self.redactor.json(text, method);
+        if let Some(redacted) = &redacted {
+            self.hits.add(redacted.hits);
+        }
         let (text, told, places) = match &redacted {
             Some(redacted) => match self.read(&redacted.text) {
                 Some(told) => (&redacted.text[..], told, &redacted.places[..]),
@@ -258,10 +283,16 @@ impl Scribe {
             None
         };
         let (text, places) = match walked {
-            Some(walked) => (walked.text, walked.places),
+            Some(walked) => {
+                self.hits.add(walked.hits);
+                (walked.text, walked.places)
+            }
             None if json => (text.to_vec(), Vec::new()),
             None => match self.redactor.text(text) {
-                Some(text) => (text, vec![String::new()]),
+                Some(text) => {
+                    self.hits.hit(self.redactor.rule_of_text());
+                    (text, vec![String::new()])
+                }
                 None => (text.to_vec(), Vec::new()),
             },
         };

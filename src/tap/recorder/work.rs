@@ -222,11 +222,15 @@ impl Work {
     }
 
     fn put_all(&mut self, first: u64) {
+        let hits = self.scribe.take_hits();
         if self.failed.is_none() {
+            let began = Instant::now();
             match self.segments.write(first, &self.scribe.out) {
                 Ok(()) => {
                     let events = (self.scribe.last() + 1).saturating_sub(first);
-                    self.tally.wrote(self.scribe.out.len(), events);
+                    let took = began.elapsed();
+                    self.tally.wrote(self.scribe.out.len(), events, took);
+                    self.tally.kept_out(hits);
                 }
                 Err(error) => self.failed = Some(failure(&self.segments, &error)),
             }

@@ -297,7 +297,7 @@ impl Story {
         let at = self.wall(gist.at);
         let status = match gist.said {
             Said::Failed(code) => asked.failed(code),
-            Said::TurnEnded(reason) => {
+            Said::TurnEnded(reason, _) => {
                 asked.span.set("acp.stop_reason", reason.name());
                 Status::Unset
             }
@@ -435,7 +435,7 @@ impl Tap for Tracer {
                     own.set("acp_relay.closed_by", Value::from(why));
                 }
             }
-            Fact::Paused(..) | Fact::Worked { .. } => {}
+            Fact::Paused(..) | Fact::Worked { .. } | Fact::Waits(_) => {}
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::agent_connect::record::{Run, history, state};
 use crate::agent_connect::route::{Deed, Lost, Route, Then, find};
 use crate::agent_connect::search::{self, Page};
 use crate::agent_connect::uuid::Uuid;
+use crate::guard::Turned;
 use crate::transport::http::port::body;
 use crate::transport::http::port::caller::{Caller, Guest};
 use crate::transport::http::port::refuse::Refusal;
@@ -134,6 +135,9 @@ async fn serve(desk: &Desk, request: Request<Incoming>, guest: Guest) -> Result<
     let answered = Box::pin(route_to(desk, route, asked, &asker)).await;
     Ok(answered.unwrap_or_else(|fault| {
         tracing::debug!(status = fault.status, what = %fault.what, "a request was refused");
+        if fault.status == StatusCode::NOT_FOUND.as_u16() {
+            port.count(Turned::Unknown);
+        }
         answer::fault(&fault)
     }))
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
+use crate::metrics::stage::{Relay, Scrape};
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
 
@@ -28,13 +29,26 @@ for line in sys.stdin:
 
 /// What a client hears that opens a session in `folder` and has a result for every call.
 async fn heard(options: &[&str], folder: &str, calls: &[Value]) -> Vec<Value> {
+    counted(options, folder, calls).await.0
+}
+
+/// The same, and what was counted.
+async fn counted(options: &[&str], folder: &str, calls: &[Value]) -> (Vec<Value>, Scrape) {
     let texts: Vec<String> = calls.iter().map(Value::to_string).collect();
-    let mut args = vec!["connect", "--agent-dialect", "canonical"];
+    let mut args = vec![
+        "connect",
+        "--admin",
+        "127.0.0.1:0",
+        "--agent-dialect",
+        "canonical",
+    ];
     args.extend(["--client-dialect", "canonical"]);
     args.extend(options);
     args.extend(["--", "python3", "-uc", ASKING]);
     args.extend(texts.iter().map(String::as_str));
     let mut program = Program::start(&args);
+    let admin = program.complaint().await.unwrap();
+    let (_, admin) = admin.split_once("admin at http://").unwrap();
     let params = json!({"cwd": folder, "mcpServers": []});
     let new = json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params});
     program.write(&format!("{new}\n")).await;
@@ -49,7 +63,8 @@ async fn heard(options: &[&str], folder: &str, calls: &[Value]) -> Vec<Value> {
         answered += usize::from(message["method"] == "_answered");
         heard.push(message);
     }
-    heard
+    let answer = Relay::ask_at(admin, "GET", "/metrics", &[("Host", admin)]);
+    (heard, Scrape::read(&answer.body))
 }
 
 fn methods(heard: &[Value]) -> Vec<&str> {
@@ -76,13 +91,23 @@ fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
             read(&inside),
         ];
         let folder = work.display().to_string();
-        let heard = heard(&["--guard", "always"], &folder, &calls).await;
+        let (heard, scrape) = counted(&["--guard", "always"], &folder, &calls).await;
         assert_eq!(methods(&heard), ["fs/read_text_file"], "{heard:#?}");
         let denied = heard.iter().filter(|one| one["method"] == "_answered");
         let denied: Vec<_> = denied
             .map(|one| one["params"]["error"]["code"].clone())
             .collect();
         assert_eq!(denied[..3], [-32057, -32057, -32057], "{heard:#?}");
+
+        let decisions = |method| {
+            let labels = [("method", method), ("outcome", "denied")];
+            scrape.value("acp_relay_policy_decisions_total", &labels)
+        };
+        assert_eq!(decisions("terminal/create"), 1.);
+        assert_eq!(decisions("fs/read_text_file"), 2.);
+        let ours = [("side", "agent"), ("code", "-32057")];
+        let errors = scrape.value("acp_relay_synthesised_errors_total", &ours);
+        assert_eq!(errors, 3.);
 
         let free = self::heard(&[], &folder, &calls).await;
         assert_eq!(

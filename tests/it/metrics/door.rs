@@ -57,6 +57,59 @@ fn whoever_is_turned_away_leaves_a_figure_and_so_does_what_it_has_shown() {
     }
 }
 
+/// What is posted, as header lines and a body; the status of the answer; the reason that is counted.
+type Posted<'a> = (&'a str, &'a str, u16, &'a str);
+
+const POSTED: [Posted<'_>; 5] = [
+    ("", "[1]", 400, "handshake"),
+    ("", "{\"jsonrpc\":", 400, "handshake"),
+    (
+        "",
+        r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#,
+        400,
+        "handshake",
+    ),
+    ("Content-Encoding: br\r\n", "{}", 415, "handshake"),
+    ("Acp-Connection-Id: x\r\n", "{}", 404, "unknown"),
+];
+
+#[test]
+fn a_request_that_is_refused_after_the_door_leaves_a_figure_too() {
+    let options = [
+        "--listen",
+        "http://127.0.0.1:0",
+        "--limit",
+        "frame-from-network=64KiB",
+        "--limit",
+        "http-body=100ms",
+    ];
+    let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
+    for (fields, body, status, reason) in POSTED {
+        let labels = [("transport", "http"), ("reason", reason)];
+        let before = relay.scrape();
+        assert_eq!(
+            relay.post("/acp", fields, body).status,
+            status,
+            "{body:.40}"
+        );
+        let now = relay.scrape();
+        for (labels, grown) in [(&labels[..], 1.), (&[], 1.)] {
+            let grew = now.value(REJECTED, labels) - before.value(REJECTED, labels);
+            assert_eq!(grew, grown, "{body:.40}");
+        }
+    }
+    // A body that would be too long, and one that does not come.
+    for (length, reason) in [(70_000, "limit"), (9, "timeout")] {
+        let mut stream = TcpStream::connect(&relay.address).unwrap();
+        let head = format!("Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{{");
+        let host = &relay.address;
+        write!(stream, "POST /acp HTTP/1.1\r\nHost: {host}\r\n{head}").unwrap();
+        let labels = [("transport", "http"), ("reason", reason)];
+        let scrape = relay.scrape_for(REJECTED, &labels);
+        assert_eq!(scrape.value(REJECTED, &labels), 1.);
+    }
+}
+
 #[test]
 fn what_is_not_for_a_client_and_what_is_no_tls_leaves_a_figure() {
     let folder = TempDir::new().unwrap();

@@ -1,9 +1,13 @@
 //! The instruments: every metric against the list of them, what the door counts, traces, the admin
-//! listener, who may ask, and the files for monitoring systems.
+//! listener, who may ask, the files for monitoring systems, and what is in a line of the log.
 
 mod admin;
 mod door;
+mod log;
+mod own;
 mod packaging;
 mod series;
-mod stage;
+pub(crate) mod stage;
+mod threats;
 mod traces;
+mod usage;

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acp_relay::core::{Cause, Core, Fired, Happened, Manners, Note, Outbox, Speech};
-use acp_relay::tap::metrics::{CATALOGUE, Instrument, Ledger, Parties, Reloaded, Transport, Type};
+use acp_relay::tap::metrics::{
+    CATALOGUE, Come, Instrument, Ledger, Parties, Pulse, Reloaded, Surroundings, Transport, Type,
+    Unwanted,
+};
 use acp_relay::tap::traces::Outlet;
 use acp_relay::tap::{Fact, Sight, Tap as _};
 use acp_relay::wire::{Frame, Limits, Side};
@@ -14,9 +17,13 @@ use acp_relay::wire::{Frame, Limits, Side};
 use super::stage::{ALLOW, Relay, Scrape};
 
 /// Metrics that take an event which [`Relay`] and its client do not cause.
-pub(crate) const RARE: [&str; 10] = [
+pub(crate) const RARE: [&str; 14] = [
     "acp_relay_connections_closed_total",
     "acp_relay_connection_duration_seconds",
+    "acp_relay_accept_errors_total",
+    "acp_relay_admin_refused_total",
+    "acp_relay_link_attach_total",
+    "acp_relay_log_lines_lost_total",
     "acp_relay_translations_total",
     "acp_relay_dialect_events_total",
     "acp_relay_undeliverable_messages_total",
@@ -32,18 +39,20 @@ fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
     let relay = Relay::start(&["--record", "tapes", "--limit", "connections=1"]);
     let mut client = relay.client();
     client.live();
-    relay
-        .client()
-        .say(r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
-    relay.scrape_until("acp_relay_connections_rejected_total");
-    client.say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","die":"die"}}"#);
+    let mut second = relay.client();
+    second.say(r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
+    second.hear_of("-32053");
+    client.say(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","password":"C4nary0"}}"#);
     client.hear_of("request_permission");
-    let scrape = relay.scrape();
-    assert_eq!(scrape.value("acp_relay_turns", &[]), 1.);
+    let during = relay.scrape();
+    assert_eq!(during.value("acp_relay_turns", &[]), 1.);
     assert_eq!(
-        scrape.value("acp_relay_requests_in_flight", &[("dir", "to_agent")]),
+        during.value("acp_relay_requests_in_flight", &[("dir", "to_agent")]),
         1.
     );
+    assert_eq!(during.value("acp_relay_context_used_ratio", &[]), 0.5);
+    // Recorders write in a moment of their own.
+    relay.scrape_until("acp_relay_redactions_total");
     client.say(ALLOW);
     client.hear_of("end_turn");
     client.say(r#"{"jsonrpc":"2.0","id":8,"method":"die"}"#);
@@ -55,7 +64,9 @@ fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
         .map(|metric| metric.name.to_owned())
         .collect();
     assert_eq!(listed, scrape.types.keys().cloned().collect());
-    let shown = scrape.families();
+    let mut shown = scrape.families();
+    // The context of a conversation that is over is nobody's.
+    shown.extend(during.families());
     let rare: BTreeSet<_> = RARE.map(str::to_owned).into();
     let missing: Vec<_> = listed
         .difference(&shown)
@@ -84,8 +95,19 @@ fn a_live_scrape_and_the_list_of_metrics_say_the_same() {
             "messages_total",
             &[("kind", "notification"), ("method", "session/update")]
         ),
-        6.
+        8.
     );
+    assert_eq!(
+        of("update_gap_seconds_count", &[("agent", "default")]),
+        6.,
+        "four updates in each of two turns"
+    );
+    // The same report twice is that of a total that has not grown.
+    assert_eq!(of("tokens_total", &[("type", "input")]), 100.);
+    assert_eq!(of("tokens_total", &[("type", "output")]), 20.);
+    assert_eq!(of("redactions_total", &[("rule", "place")]), 1.);
+    assert!(of("tokio_workers", &[("runtime", "clients")]) >= 2.);
+    assert!(of("tokio_busy_seconds_total", &[("runtime", "clients")]) > 0.);
     assert_eq!(
         of(
             "requests_total",
@@ -166,21 +188,22 @@ fn no_counter_has_a_gauge_for_a_namesake() {
 }
 
 /// A conversation without links, counted.
-struct Counted {
+pub(super) struct Counted {
     core: Core,
     out: Outbox,
     instrument: Instrument,
-    ledger: Arc<Ledger>,
+    pub(super) ledger: Arc<Ledger>,
 }
 
 impl Counted {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let ledger = Arc::new(Ledger::new("test", Instant::now()));
         let instrument = ledger.begin(Parties {
             client: "test".to_owned(),
             transports: [Transport::Tcp, Transport::Process],
             agent: ledger.agent("test"),
             since: Instant::now(),
+            room: 1 << 20,
         });
         let manners = Manners {
             client_half_close: false,
@@ -200,9 +223,13 @@ impl Counted {
         }
     }
 
-    fn say(&mut self, from: Side, text: String) {
+    pub(super) fn say(&mut self, from: Side, text: String) {
+        self.say_at(from, text, Instant::now());
+    }
+
+    pub(super) fn say_at(&mut self, from: Side, text: String, now: Instant) {
         self.core
-            .handle_frame(from, Frame::from(text), Instant::now(), &mut self.out);
+            .handle_frame(from, Frame::from(text), now, &mut self.out);
         while let Some(gist) = self.out.pop_gist() {
             self.instrument.learn(&Fact::Passed(&gist));
         }
@@ -214,7 +241,7 @@ impl Counted {
 
     fn series(&self) -> usize {
         self.ledger
-            .scrape()
+            .scrape(Instant::now())
             .lines()
             .filter(|line| !line.starts_with('#'))
             .count()
@@ -253,6 +280,24 @@ fn ten_thousand_methods_of_a_peer_are_no_series() {
     let before = counted.series();
     play(&mut counted, 10_000);
     assert_eq!(counted.series(), before);
+}
+
+/// A program whose log nobody reads.
+#[derive(Debug)]
+struct Noisy;
+
+impl Surroundings for Noisy {
+    fn runtimes(&self) -> Vec<Pulse> {
+        vec![Pulse {
+            name: "main",
+            tasks: 5,
+            ..Pulse::default()
+        }]
+    }
+
+    fn lost_lines(&self) -> [u64; 2] {
+        [0, 3]
+    }
 }
 
 #[test]
@@ -300,7 +345,11 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
     let (outlet, _spans) = Outlet::new(1);
     outlet.tally().sent(3, false);
     ledger.count_spans(outlet.tally());
-    let scrape = Scrape::read(&ledger.scrape());
+    ledger.unaccepted(Transport::Tcp);
+    ledger.unwanted(Unwanted::Page);
+    ledger.came(Come::Resumed);
+    ledger.surround(Arc::new(Noisy));
+    let scrape = Scrape::read(&ledger.scrape(Instant::now()));
     for name in RARE {
         assert!(scrape.families().contains(name), "{name}");
     }
@@ -325,6 +374,11 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
     assert_eq!(of("policy_decisions_total", &denied), 1.);
     assert_eq!(of("config_reload_total", &[("outcome", "error")]), 1.);
     assert_eq!(of("trace_spans_total", &[("outcome", "failed")]), 3.);
+    assert_eq!(of("accept_errors_total", &[("transport", "tcp")]), 1.);
+    assert_eq!(of("admin_refused_total", &[("reason", "page")]), 1.);
+    assert_eq!(of("link_attach_total", &[("outcome", "resumed")]), 1.);
+    assert_eq!(of("log_lines_lost_total", &[("reason", "unread")]), 3.);
+    assert_eq!(of("tokio_alive_tasks", &[("runtime", "main")]), 5.);
     assert_eq!(of("connections_open", &[]), 0.);
     assert_eq!(
         of(

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Speaks ACP as far as the tests need it.
-const AGENT: &str = r#"
+pub(crate) const AGENT: &str = r#"
 echo noise; echo oops >&2
 say() { printf '%s\n' "$1"; }
 update() { say '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":'"$1"'}}'; }
@@ -28,11 +28,12 @@ while IFS= read -r line; do case "$line" in
 *'"session/prompt"'*)
   update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}'
   update '{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","kind":"edit","status":"pending"}'
+  update '{"sessionUpdate":"usage_update","used":500,"size":1000}'
   say '{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_once"}]}}'
   IFS= read -r answer
   update '{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}'
   say '{"jsonrpc":"2.0","id":99,"result":{}}'
-  say '{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}';;
+  say '{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","usage":{"inputTokens":100,"outputTokens":20,"totalTokens":120}}}';;
 *'"_mine"'*) say '{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"no"}}';;
 *'"die"'*) exit 3;;
 esac; done
@@ -93,6 +94,16 @@ fn program(folder: &TempDir, args: &[&str]) -> Command {
     command
 }
 
+fn serving<'a>(options: &[&'a str], agent: &'a str) -> Vec<&'a str> {
+    let mut args = vec!["serve", "--agent-dialect", "canonical"];
+    args.extend(["--client-dialect", "canonical", "--admin", "127.0.0.1:0"]);
+    args.extend(options);
+    if !options.contains(&"--config") {
+        args.extend(["--", "sh", "-c", agent]);
+    }
+    args
+}
+
 impl Relay {
     /// Serves the agent on TCP, with these options besides.
     pub(crate) fn start(options: &[&str]) -> Self {
@@ -103,17 +114,35 @@ impl Relay {
 
     /// Serves the agent with these options and variables.
     pub(crate) fn serve(folder: TempDir, options: &[&str], vars: &[(&str, &str)]) -> Self {
-        let mut args = vec!["serve", "--agent-dialect", "canonical"];
-        args.extend(["--client-dialect", "canonical", "--admin", "127.0.0.1:0"]);
-        args.extend(options);
-        if !options.contains(&"--config") {
-            args.extend(["--", "sh", "-c", AGENT]);
+        let args = serving(options, AGENT);
+        let mut command = program(&folder, &args);
+        command.envs(vars.iter().copied());
+        Self::of(folder, command)
+    }
+
+    /// Serves another agent on TCP, a script, under a shell that has done something first.
+    pub(crate) fn under(shell: &str, options: &[&str], agent: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let options = [&["--listen", "tcp://127.0.0.1:0"], options].concat();
+        let relay = program(&folder, &serving(&options, agent));
+        let mut command = Command::new("sh");
+        let script = format!("{shell}\nexec \"$@\"");
+        command.args(["-c", &script, "sh"]).arg(relay.get_program());
+        command.args(relay.get_args());
+        // What the other one would have had.
+        for (name, value) in relay.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
         }
-        let mut child = program(&folder, &args)
-            .current_dir(folder.path())
-            .envs(vars.iter().copied())
-            .spawn()
-            .unwrap();
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::of(folder, command)
+    }
+
+    fn of(folder: TempDir, mut command: Command) -> Self {
+        let mut child = command.current_dir(folder.path()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut relay = Self {
             child,
@@ -151,12 +180,49 @@ impl Relay {
         Client { stream, reader }
     }
 
+    /// Asks for a WebSocket, with these header lines besides.
+    pub(crate) fn open(&self, fields: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let opening = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+        let host = &self.address;
+        write!(
+            stream,
+            "GET /acp HTTP/1.1\r\nHost: {host}\r\n{opening}\r\n{fields}\r\n"
+        )
+        .unwrap();
+        stream
+    }
+
+    /// The header line of a token that a command prints which has this state directory.
+    pub(crate) fn bearer(folder: &TempDir, words: &[&str]) -> String {
+        let mut command = program(folder, &[&["token"], words].concat());
+        let token = command.output().unwrap().stdout;
+        let token = String::from_utf8(token).unwrap();
+        format!("Authorization: Bearer {}\r\n", token.trim())
+    }
+
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, &[("Host", &self.admin)])
     }
 
     pub(crate) fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         Self::ask_at(&self.admin, verb, path, headers)
+    }
+
+    /// Posts a message where clients connect, with these header lines besides.
+    pub(crate) fn post(&self, path: &str, fields: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let kinds = "Content-Type: application/json\r\nAccept: application/json, text/event-stream";
+        let (host, length) = (&self.address, body.len());
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\n{kinds}\r\n{fields}\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        )
+        .unwrap();
+        Answer::read(stream)
     }
 
     /// Asks any listener.
@@ -172,14 +238,7 @@ impl Relay {
             "{verb} {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n"
         )
         .unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        Answer {
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            head: head.to_ascii_lowercase(),
-            body: body.to_owned(),
-        }
+        Answer::read(stream)
     }
 
     pub(crate) fn scrape(&self) -> Scrape {
@@ -193,14 +252,21 @@ impl Relay {
 
     /// The same, for one with these labels that is not 0.
     pub(crate) fn scrape_for(&self, name: &str, labels: &[(&str, &str)]) -> Scrape {
+        self.scrape_when(name, |scrape| {
+            let is_there = scrape.samples.contains_key(name);
+            is_there && (labels.is_empty() || scrape.value(name, labels) > 0.)
+        })
+    }
+
+    /// Scrapes until it is as it should be; `what` is waited for.
+    pub(crate) fn scrape_when(&self, what: &str, met: impl Fn(&Scrape) -> bool) -> Scrape {
         let start = std::time::Instant::now();
         loop {
             let scrape = self.scrape();
-            let is_there = scrape.samples.contains_key(name);
-            if is_there && (labels.is_empty() || scrape.value(name, labels) > 0.) {
+            if met(&scrape) {
                 return scrape;
             }
-            assert!(start.elapsed() < PATIENCE, "{name} does not come");
+            assert!(start.elapsed() < PATIENCE, "{what} does not come");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -227,6 +293,19 @@ impl Relay {
     }
 }
 
+impl Answer {
+    fn read(mut stream: TcpStream) -> Self {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        Self {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_ascii_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+}
+
 impl Drop for Relay {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -240,9 +319,14 @@ impl Client {
     }
 
     pub(crate) fn hear(&mut self) -> String {
+        self.hear_or_end().expect("no end")
+    }
+
+    /// The next line; `None` at the end, or when the connection is broken.
+    pub(crate) fn hear_or_end(&mut self) -> Option<String> {
         let mut line = String::new();
-        assert!(self.reader.read_line(&mut line).unwrap() > 0, "the end");
-        line
+        let read = self.reader.read_line(&mut line);
+        read.is_ok_and(|bytes| bytes > 0).then_some(line)
     }
 
     /// Hears until a line holds `what`.

@@ -2,6 +2,7 @@
 //! but for a while.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::time::Duration;
 
 use acp_relay::core::Note;
@@ -202,6 +203,26 @@ fn a_lossy_recorder_counts_what_it_leaves_out() {
     let alone = messages(&all).len() as u64 - heard;
     assert_eq!(alone, 0);
     assert!(heard + lost >= said, "{heard} heard, {lost} lost");
+}
+
+#[test]
+fn what_waits_for_a_slow_disk_is_told_with_its_bound() {
+    let mut stage = Scene::default().set();
+    let (disk, tally) = (stage.paper.0.clone(), Arc::clone(&stage.tally));
+    let held = disk.lock().unwrap();
+    let text = format!(r#"{{"method":"x","params":"{}"}}"#, "y".repeat(1 << 10));
+    // The desk may take the first of it and stand before the disk; what follows waits.
+    let mut said = 0;
+    while tally.waiting().0 < 64 << 10 {
+        stage.pass(Agent, text.as_bytes());
+        said += 1;
+    }
+    let (bytes, room) = tally.waiting();
+    assert!(bytes < room, "{bytes} of {room}");
+    drop(held);
+    assert_eq!(messages(&stage.events()).len(), said);
+    assert_eq!(tally.waiting().0, 0);
+    assert!(tally.bytes() > 64 << 10);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use acp_relay::core::Note;
 use acp_relay::recording::redact::{Mode, Pattern, Redactor};
 use acp_relay::recording::{Event, Peer, Reader, What};
-use acp_relay::tap::recorder::{Desk, Outcome, Place, Plan, Policy, Recorder, Remarks};
+use acp_relay::tap::recorder::{Desk, Outcome, Place, Plan, Policy, Recorder, Remarks, Tally};
 use acp_relay::tap::{Sight, Tap};
 use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
 
@@ -31,6 +31,8 @@ pub(super) struct Stage {
     pub(super) recorder: Recorder,
     pub(super) remarks: Remarks,
     pub(super) paper: Paper,
+    /// Where it is counted.
+    pub(super) tally: Arc<Tally>,
     end: Receiver<Outcome>,
     failed: Receiver<()>,
 }
@@ -62,6 +64,7 @@ impl Scene {
         let (tell, end) = sync_channel(1);
         let (cry, failed) = sync_channel(1);
         let paper = Paper::default();
+        let tally = Arc::<Tally>::default();
         let peer = |name: &str| Peer {
             name: name.to_owned(),
             dialect: self.dialect.to_owned(),
@@ -77,7 +80,7 @@ impl Scene {
             policy: self.policy,
             on_error: self.on_error,
             redactor: Arc::new(Redactor::new(self.mode, self.patterns, [7; 32])),
-            tally: Arc::default(),
+            tally: Arc::clone(&tally),
             on_failure: Box::new(move || cry.send(()).unwrap()),
             on_end: Box::new(move |outcome| tell.send(outcome).unwrap()),
         };
@@ -86,6 +89,7 @@ impl Scene {
             recorder,
             remarks,
             paper,
+            tally,
             end,
             failed,
         }

@@ -167,7 +167,7 @@ impl Port {
         link: Link,
     ) -> Result<(), Refusal> {
         if self.is_closed() {
-            return Err(Refusal::later("the relay is shutting down"));
+            return Err(Refusal::closing());
         }
         let arrival = Arrival {
             from: from.to_owned(),
@@ -176,15 +176,20 @@ impl Port {
         };
         match timeout(self.limits.handshake, self.arrivals.send(arrival)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Refusal::later("the relay is shutting down")),
+            Ok(Err(_)) => Err(Refusal::closing()),
             Err(_) => Err(Refusal::later("too many clients come at once")),
         }
+    }
+
+    /// Somebody is not given what it asks for, which is counted and no more.
+    pub(in crate::transport) fn count(&self, why: Turned) {
+        self.rules().gate.turned_away(self.at.scheme(), why);
     }
 
     /// Somebody has come and was turned away, which is counted. Telling of it is only news: when
     /// there is no room it is dropped.
     pub(in crate::transport) fn turned_away(&self, from: &str, fault: OpenError, why: Turned) {
-        self.rules().gate.turned_away(self.at.scheme(), why);
+        self.count(why);
         tracing::debug!(%fault, "a client was turned away");
         let _ = self.arrivals.try_send(Arrival {
             from: from.to_owned(),

@@ -52,10 +52,10 @@ impl Doorkeeper {
                 _ => StatusCode::FORBIDDEN,
             };
             let mut refusal = Refusal::stranger(status, why.to_string());
-            refusal.turned = match why {
+            refusal.turned = Some(match why {
                 origin::Refusal::Host => Turned::Host,
                 origin::Refusal::Origin | origin::Refusal::Site => Turned::Origin,
-            };
+            });
             refusal
         })?;
         Ok(Page(fields.get(ORIGIN).cloned()))

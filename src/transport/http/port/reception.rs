@@ -66,6 +66,9 @@ where
 fn tell(port: &Port, refusal: &Refusal, from: &str) {
     let status = refusal.status;
     tracing::debug!(from, %status, why = ?refusal.why, "a request was refused");
+    let Some(turned) = refusal.turned else {
+        return;
+    };
     if refusal.hang_up
         && let Why::Text(why) = &refusal.why
     {
@@ -78,6 +81,8 @@ fn tell(port: &Port, refusal: &Refusal, from: &str) {
             _ => OpenErrorKind::Protocol,
         };
         let what = format!("refused with {status}: {why}");
-        port.turned_away(from, OpenError::new(kind, from, what), refusal.turned);
+        port.turned_away(from, OpenError::new(kind, from, what), turned);
+    } else {
+        port.count(turned);
     }
 }

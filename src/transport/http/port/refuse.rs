@@ -24,8 +24,8 @@ pub(in crate::transport) struct Refusal {
     pub(in crate::transport) field: Option<(HeaderName, Cow<'static, str>)>,
     /// Whether the socket is closed behind it.
     pub(in crate::transport) hang_up: bool,
-    /// What those who are turned away are counted under.
-    pub(in crate::transport) turned: Turned,
+    /// What those who are turned away are counted under; none when it is nothing of the kind.
+    pub(in crate::transport) turned: Option<Turned>,
 }
 
 /// A refusal's body.
@@ -44,7 +44,7 @@ impl Refusal {
             why: Why::Text(why.into()),
             field: None,
             hang_up: false,
-            turned: Turned::Handshake,
+            turned: counted(status),
         }
     }
 
@@ -55,7 +55,7 @@ impl Refusal {
             why: Why::Error(error),
             field: None,
             hang_up: false,
-            turned: Turned::Handshake,
+            turned: counted(status),
         }
     }
 
@@ -70,13 +70,6 @@ impl Refusal {
     ) -> Self {
         let mut refusal = Self::new(status, why);
         refusal.hang_up = true;
-        refusal.turned = match status {
-            StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS => Turned::Auth,
-            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => Turned::Policy,
-            StatusCode::REQUEST_TIMEOUT => Turned::Timeout,
-            StatusCode::PAYLOAD_TOO_LARGE => Turned::Limit,
-            _ => Turned::Handshake,
-        };
         refusal
     }
 
@@ -92,6 +85,13 @@ impl Refusal {
     pub(in crate::transport) fn later(why: impl Into<Cow<'static, str>>) -> Self {
         let mut refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, why);
         refusal.field = Some((RETRY_AFTER, Cow::Borrowed("1")));
+        refusal
+    }
+
+    /// The relay ends.
+    pub(in crate::transport) fn closing() -> Self {
+        let mut refusal = Self::later("the relay is shutting down");
+        refusal.turned = Some(Turned::Draining);
         refusal
     }
 
@@ -141,5 +141,18 @@ impl Refusal {
         if self.hang_up {
             fields.insert(CONNECTION, HeaderValue::from_static("close"));
         }
+    }
+}
+
+/// What a refusal with this status is counted under.
+fn counted(status: StatusCode) -> Option<Turned> {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS => Some(Turned::Auth),
+        StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => Some(Turned::Policy),
+        StatusCode::REQUEST_TIMEOUT => Some(Turned::Timeout),
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::SERVICE_UNAVAILABLE => Some(Turned::Limit),
+        // It does not fit what is going on.
+        StatusCode::CONFLICT | StatusCode::GONE => None,
+        status => status.is_client_error().then_some(Turned::Handshake),
     }
 }

@@ -10,6 +10,7 @@ use hyper::header::UPGRADE;
 use super::inbound::Untaken;
 use super::routing::Misrouted;
 use super::streams::Closed;
+use crate::guard::Turned;
 use crate::wire::Id;
 use crate::wire::reply::{self, Reason};
 
@@ -28,7 +29,9 @@ impl Refusal {
 
     pub(super) fn unknown_connection() -> Self {
         let why = "Acp-Connection-Id names no open connection; start with initialize";
-        Self::new(StatusCode::NOT_FOUND, why)
+        let mut refusal = Self::new(StatusCode::NOT_FOUND, why);
+        refusal.turned = Some(Turned::Unknown);
+        refusal
     }
 
     /// What a stream is asked for cannot be given whole.
@@ -70,10 +73,12 @@ impl From<Closed> for Refusal {
                 StatusCode::CONFLICT,
                 "this stream is open already; Last-Event-ID takes it over",
             ),
-            Closed::Stranger => Self::new(
-                StatusCode::NOT_FOUND,
-                "too many streams are open for sessions that nobody has named",
-            ),
+            Closed::Stranger => {
+                let why = "too many streams are open for sessions that nobody has named";
+                let mut refusal = Self::new(StatusCode::NOT_FOUND, why);
+                refusal.turned = Some(Turned::Limit);
+                refusal
+            }
             Closed::Forgotten => Self::forgotten(),
         }
     }

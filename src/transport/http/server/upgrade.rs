@@ -38,7 +38,7 @@ pub(super) fn upgrade(
 ) -> Result<Answer, Refusal> {
     let accept = judge(&request)?;
     if desk.port.is_closed() {
-        return Err(Refusal::later("the relay is shutting down"));
+        return Err(Refusal::closing());
     }
     let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
     let id = new_id().map_err(failed)?;
