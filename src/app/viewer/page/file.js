@@ -149,17 +149,19 @@ class Dropped {
 
   pair(i, item, line, edge) {
     if (line.is === "request") {
-      const ask = { i, n: line.n, t: item.t, method: line.me };
+      const ask = { i, n: line.n, t: item.t, method: line.me, key: edge + JSON.stringify(line.id) };
       this.asks.set(line.n, ask);
-      this.byId.set(edge + JSON.stringify(line.id), ask);
+      this.byId.set(ask.key, ask);
       if (line.me === "session/prompt" && line.h === "client" && line.d === ">") {
         ask.turn = { i, n: line.n, t: item.t, session: line.s, end: null };
         this.turnList.push(ask.turn);
       }
     } else if (line.is === "result" || line.is === "error") {
       const back = text(line.h) + (line.d === ">" ? "client" : "agent") + JSON.stringify(line.id);
-      const ask = this.asks.get(line.re) ?? this.byId.get(back);
+      // Where the answer does not say it, an open request with its id; a second answer has none.
+      const ask = this.asks.get(line.re) ?? (line.id === undefined ? undefined : this.byId.get(back));
       if (!ask) return;
+      this.byId.delete(ask.key);
       this.answers.set(line.n, ask);
       ask.answer ??= { n: line.n, t: item.t };
       if (ask.turn && !ask.turn.end) ask.turn.end = { i, n: line.n, t: item.t, failed: line.is === "error" };
