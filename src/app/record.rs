@@ -218,6 +218,7 @@ impl Studio {
             id,
             client: peer(client, client_speaks),
             agent: peer(&agent.peer, agent_speaks),
+            tables: Some(tongues.tables().to_owned()),
             policy: self.policy,
             on_error: self.keep == Keep::OnError,
             redactor: Arc::clone(&self.redactor),

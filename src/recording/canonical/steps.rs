@@ -65,9 +65,11 @@ pub struct Steps {
 pub fn steps(view: View, events: &[Event]) -> Vec<Step> {
     let scene = Scene::new(view, events);
     let mut steps = Steps::default();
+    let mut order = scene.in_order();
     for event in events {
-        steps.see(&scene, event);
+        order.take(event.clone(), |event| steps.see(&scene, event));
     }
+    order.end(|event| steps.see(&scene, event));
     steps.done()
 }
 
