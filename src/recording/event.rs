@@ -96,7 +96,7 @@ pub enum What {
     Link {
         /// Whose link.
         side: Side,
-        /// `open`, `end`, `dialect`.
+        /// `open`, `end`, `dialect`; `lost` and `resumed` when a client comes back to its agent.
         event: String,
         /// For a person.
         what: String,
