@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 use smallvec::SmallVec;
 
 use super::event::{Event, Message, MessageKind, What};
+use super::view::View;
 use crate::wire::Side;
 
 /// The requests of a conversation, in the order they were seen.
@@ -89,6 +90,23 @@ impl Conversation {
     #[must_use]
     pub fn exchange(&self, n: u64) -> Option<&Exchange> {
         self.by_number.get(&n).map(|index| &self.exchanges[*index])
+    }
+
+    /// The exchange of event `n` as it was asked in a view: where a request was translated, there is
+    /// one for each edge.
+    #[must_use]
+    pub fn exchange_in(&self, view: View, n: u64) -> Option<&Exchange> {
+        let index = *self.by_number.get(&n)?;
+        let own = &self.exchanges[index];
+        let hop = match view {
+            View::Heard => own.asker,
+            View::At(side) => side,
+        };
+        let origin = self.origin(index).map(|origin| &self.exchanges[origin]);
+        Some(match origin {
+            Some(origin) if own.hop != hop && origin.hop == hop => origin,
+            _ => own,
+        })
     }
 
     /// How long the exchange took that event `n` is the request or the answer of, in microseconds.

@@ -15,7 +15,7 @@ use super::select::{At, Selection};
 use crate::app::console::Output;
 use crate::app::exit;
 use crate::app::several::Sources;
-use crate::recording::{Conversation, Event, Message, MessageKind, What, tree};
+use crate::recording::{Conversation, Event, Message, MessageKind, View, What, tree};
 use crate::wire::Side;
 
 /// What `inspect stats` is asked for.
@@ -55,6 +55,7 @@ pub(super) struct Figures {
     pub(super) links: BTreeMap<String, u64>,
     pub(super) missing: u64,
     pub(super) lasted: u64,
+    view: View,
     conversation: Conversation,
     /// Open prompts that nothing was heard of yet, by session: when they were asked.
     waiting: BTreeMap<String, u64>,
@@ -107,7 +108,10 @@ pub(super) fn run(args: &Stats) -> ExitCode {
 
 fn count(selection: &Selection, at: At) -> Result<Figures, ExitCode> {
     let chosen = selection.open(Some(at))?;
-    let mut figures = Figures::default();
+    let mut figures = Figures {
+        view: at.view(),
+        ..Figures::default()
+    };
     let see = |event: &Event, in_view| {
         figures.look(event);
         if in_view {
@@ -171,17 +175,22 @@ impl Figures {
         let (frames, bytes) = &mut self.said[from as usize];
         *frames += 1;
         *bytes += message.body.len();
-        let exchange = self.conversation.exchange(event.n);
-        // Of an answer that was heard and said, one event is in the view.
+        // Of an answer that was heard and said, one event is in the view. It counts for the method
+        // that was asked there.
         let is_answer = message.kind.is_some_and(MessageKind::is_answer);
-        let took = exchange.filter(|_| is_answer);
-        let took = took.map(|exchange| event.t.saturating_sub(exchange.asked));
+        let asked = self.conversation.exchange_in(self.view, event.n);
+        let asked = asked.filter(|_| is_answer);
+        let took = asked.map(|asked| event.t.saturating_sub(asked.asked));
+        let about = asked.map(|asked| (asked.method.clone(), asked.session.clone()));
+        let (of_asked, session) = about.unwrap_or_default();
         let Some(kind) = message.kind else {
             self.noise += 1;
             return;
         };
         let caller = if kind.is_answer() { message.to } else { from };
-        let name = message.method.clone().unwrap_or_else(|| "?".to_owned());
+        let name = Some(of_asked).filter(|name| !name.is_empty());
+        let name = name.or_else(|| message.method.clone());
+        let name = name.unwrap_or_else(|| "?".to_owned());
         let method = self
             .methods
             .entry((caller.name(), name.clone()))
@@ -194,7 +203,8 @@ impl Figures {
             MessageKind::Error => method.errors += 1,
         }
         method.times.0.extend(took);
-        let session = message.session.clone().unwrap_or_default();
+        let session = session.or_else(|| message.session.clone());
+        let session = session.unwrap_or_default();
         match (caller, name.as_str()) {
             (Side::Client, "session/prompt") => self.prompt(kind, event.t, session, took, message),
             (Side::Agent, "session/update") => self.update(event.t, &session, message),
