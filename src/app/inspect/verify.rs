@@ -60,7 +60,8 @@ pub(super) fn run(args: &Verify) -> ExitCode {
         let retold = match retold {
             Ok(retold) => retold,
             Err(error) => {
-                failed.get_or_insert(unreadable(path, &error));
+                let code = unreadable(path, &error);
+                failed.get_or_insert(code);
                 continue;
             }
         };

@@ -90,7 +90,11 @@ fn a_client_that_was_cut_off_finds_its_agent_with_detach_and_a_new_one_without()
                 let found = segments(folder.path()).unwrap();
                 let events = found[0].events().map(Result::unwrap);
                 let links = events.filter_map(|event| match event.what {
-                    What::Link { side, event, .. } if side == Side::Client => Some(event),
+                    What::Link {
+                        side: Side::Client,
+                        event,
+                        ..
+                    } => Some(event),
                     _ => None,
                 });
                 let links: Vec<String> = links.collect();
