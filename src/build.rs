@@ -56,6 +56,7 @@ fn name_this_build(tables: &[PathBuf]) {
     let count = tables.len();
     println!("cargo::rustc-env=VERSION={short}");
     println!("cargo::rustc-env=TABLES={count} mapping tables, digest {digest}");
+    println!("cargo::rustc-env=TABLES_DIGEST={digest}");
 }
 
 /// The commit this is built from, as a packager says it or as git knows it.

@@ -59,7 +59,7 @@ pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<L
 /// `border` stands between the two, if they are not to have all of each other; `account` is what
 /// the conversation is counted under, if anybody counts.
 pub(super) async fn carry(
-    client: Link,
+    mut client: Link,
     mut agent: Link,
     border: Option<Box<Border>>,
     ground: &Ground,
@@ -91,7 +91,7 @@ pub(super) async fn carry(
     if let Some(studio) = &ground.studio {
         let tally = recordings.as_ref().map(|ledger| ledger.tape());
         let tally = tally.unwrap_or_default();
-        match studio.begin(&client.peer, &mut agent, &ground.tongues, stop, tally) {
+        match studio.begin(&mut client, &mut agent, &ground.tongues, stop, tally) {
             Ok((recorder, begun)) => {
                 recorded(Recorded::Begun);
                 taps = taps.with(recorder);

@@ -19,7 +19,7 @@ use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
 use crate::relay::Stop;
 use crate::tap::recorder::{Desk, Folder, Outcome, Plan, Policy, Recorder, Tally};
-use crate::transport::{self, Link, PeerKind};
+use crate::transport::{self, Link, PeerKind, Presence};
 use crate::wire::Side;
 
 /// How long a conversation that is over waits for its last lines to be written.
@@ -191,7 +191,7 @@ impl Studio {
     /// Begins to record a conversation. `stop` ends it as ever.
     pub(super) fn begin(
         &self,
-        client: &transport::Peer,
+        client: &mut Link,
         agent: &mut Link,
         tongues: &Tongues,
         stop: &Stop,
@@ -216,8 +216,9 @@ impl Studio {
         let plan = Plan {
             place: Box::new(place.map_err(|error| error.to_string())?),
             id,
-            client: peer(client, client_speaks),
+            client: peer(&client.peer, client_speaks),
             agent: peer(&agent.peer, agent_speaks),
+            tables: Some(tongues.tables().to_owned()),
             policy: self.policy,
             on_error: self.keep == Keep::OnError,
             redactor: Arc::clone(&self.redactor),
@@ -237,7 +238,19 @@ impl Studio {
             .desk
             .open(plan)
             .map_err(|error| format!("{}: {error}", self.folder.display()))?;
-        for (side, peer) in [(Side::Client, client), (Side::Agent, &agent.peer)] {
+        let watched = remarks.clone();
+        client.hold.watch(Box::new(move |presence| {
+            let (event, what) = match presence {
+                Presence::Lost(how) => ("lost", how),
+                Presence::Back(from) => ("resumed", from),
+            };
+            watched.event(What::Link {
+                side: Side::Client,
+                event: event.to_owned(),
+                what: what.to_owned(),
+            });
+        }));
+        for (side, peer) in [(Side::Client, &client.peer), (Side::Agent, &agent.peer)] {
             remarks.event(What::Link {
                 side,
                 event: "open".to_owned(),

@@ -37,6 +37,8 @@ pub(super) struct TonguesArgs {
 #[derive(Clone, Debug)]
 pub(super) struct Tongues {
     library: Arc<Library>,
+    /// The digest of the tables.
+    tables: String,
     /// What was said of them; `Auto` when nothing was.
     client: Option<Choice>,
     agent: Option<Choice>,
@@ -83,6 +85,7 @@ impl Tongues {
         let plain = |choice: &Option<Choice>| *choice == Some(Choice::Canonical);
         let builtin = args.tables.is_empty();
         let idle = plain(&args.client) && plain(&args.agent) && builtin;
+        let tables = args.tables.digest().map_err(|trouble| trouble.fail())?;
         let library = if idle {
             Arc::<Library>::default()
         } else {
@@ -91,6 +94,7 @@ impl Tongues {
         };
         let tongues = Self {
             library,
+            tables,
             client: args.client,
             agent: args.agent,
             folder: None,
@@ -143,6 +147,11 @@ impl Tongues {
             Choice::Auto => "auto".to_owned(),
             Choice::Named(name) => name,
         })
+    }
+
+    /// The digest of the tables there are.
+    pub(super) fn tables(&self) -> &str {
+        &self.tables
     }
 
     /// The speech of one conversation.

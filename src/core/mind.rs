@@ -112,7 +112,7 @@ impl Core {
                 self.message(from, frame, envelope, now, out);
             }
             Shape::One(ref envelope) => self.interpret(from, frame, envelope, now, out),
-            Shape::Batch | Shape::Bad(_) if self.may_say_anything(&frame) => {
+            Shape::Batch | Shape::Bad(_) if self.may_say_anything(from.other(), &frame) => {
                 self.hand_over(from.other(), frame, out);
             }
             Shape::Batch => {
@@ -377,9 +377,12 @@ impl Core {
         }
     }
 
-    /// Whether what is no message is handed on. A WebSocket carries nothing but UTF-8.
-    fn may_say_anything(&self, frame: &Frame) -> bool {
-        self.manners.agent_is_played && simdutf8::basic::from_utf8(frame.as_bytes()).is_ok()
+    /// Whether what is no message is handed on. A player takes anything, and so does the pipe of a
+    /// program that has started us; a WebSocket carries nothing but UTF-8.
+    fn may_say_anything(&self, to: Side, frame: &Frame) -> bool {
+        let takes_bytes = to == Side::Agent || !self.manners.announce_exit;
+        self.manners.agent_is_played
+            && (takes_bytes || simdutf8::basic::from_utf8(frame.as_bytes()).is_ok())
     }
 
     fn stray(&mut self, bytes: usize, now: Instant, out: &mut Outbox) {

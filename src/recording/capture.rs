@@ -1,10 +1,10 @@
 //! Captured conversations, read line by line: what others wrote down, and recordings as one of them.
 //!
 //! Three forms, told apart for each line: a capture (`{"dir":"c2a","ts":…,"msg":…}`, or
-//! `"side":"client"` for the direction, where a line that was no JSON is `"raw":"…"` and
-//! `"dir":"note"` is a remark), a recording (what the relay has heard at either edge), and the bare
-//! message. The message keeps its bytes in all, and a changed one can be put back into a capture's
-//! line. A packed segment is unpacked on the way. Not here: what is wrong with a message, whose a
+//! `"side":"client"` for the direction, where a line that was no JSON is `"raw":"…"`, its bytes
+//! that are no UTF-8 halves of surrogate pairs, and `"dir":"note"` is a remark), a recording (what
+//! the relay has heard at either edge), and the bare message. The message keeps its bytes in all,
+//! and a changed one can be put back into a capture's line. A packed segment is unpacked on the way. Not here: what is wrong with a message, whose a
 //! plain line is, and captures that are one document (see `app::inspect::import`).
 
 use std::borrow::Cow;
@@ -18,6 +18,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::files::ZSTD;
+use super::surrogates::{spelled, unspelled};
 use super::{Body, Found, Sealed, What, members};
 use crate::wire::{Frame, Side};
 
@@ -238,7 +239,7 @@ fn understand(line: &[u8]) -> Holds {
     }
     let raw = members
         .get("raw")
-        .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        .and_then(|raw| unspelled(raw.get().as_bytes()));
     match raw {
         Some(raw) => Holds::Message {
             from: Some(from),
@@ -266,8 +267,7 @@ fn recorded(line: &[u8]) -> Option<Option<Vec<u8>>> {
     let (name, text) = match &message.body {
         Body::Json(text) if message.is_heard() => ("msg", text.to_vec()),
         Body::Text(text) | Body::Bytes(text) if message.is_heard() => {
-            let text = serde_json::Value::from(String::from_utf8_lossy(text));
-            ("raw", text.to_string().into_bytes())
+            ("raw", spelled(text).into_bytes())
         }
         _ => return Some(None),
     };

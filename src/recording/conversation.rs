@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 use smallvec::SmallVec;
 
 use super::event::{Event, Message, MessageKind, What};
+use super::view::View;
 use crate::wire::Side;
 
 /// The requests of a conversation, in the order they were seen.
@@ -91,6 +92,23 @@ impl Conversation {
         self.by_number.get(&n).map(|index| &self.exchanges[*index])
     }
 
+    /// The exchange of event `n` as it was asked in a view: where a request was translated, there is
+    /// one for each edge.
+    #[must_use]
+    pub fn exchange_in(&self, view: View, n: u64) -> Option<&Exchange> {
+        let index = *self.by_number.get(&n)?;
+        let own = &self.exchanges[index];
+        let hop = match view {
+            View::Heard => own.asker,
+            View::At(side) => side,
+        };
+        let origin = self.origin(index).map(|origin| &self.exchanges[origin]);
+        Some(match origin {
+            Some(origin) if own.hop != hop && origin.hop == hop => origin,
+            _ => own,
+        })
+    }
+
     /// How long the exchange took that event `n` is the request or the answer of, in microseconds.
     /// Nothing as long as there is no answer, and of an answer that is not the one that counts.
     #[must_use]
@@ -123,32 +141,57 @@ impl Conversation {
 
     fn answer(&mut self, event: &Event, message: &Message, failed: bool) -> Option<usize> {
         let index = match message.answers {
-            Some(n) => *self.by_number.get(&n)?,
+            Some(n) => {
+                let index = *self.by_number.get(&n)?;
+                let asked = &self.exchanges[index];
+                let key = (asked.hop, asked.asker, asked.id.clone());
+                self.close(key, |open| open == index);
+                index
+            }
             None => {
-                let key = |hop| (hop, message.to, message.id.clone().unwrap_or_default());
-                let here = self.close(key(message.hop));
-                here.or_else(|| self.close(key(message.hop.other())))?
+                let id = message.id.clone()?;
+                let key = |hop| (hop, message.to, id.clone());
+                let here = self.close(key(message.hop), |_| true);
+                here.or_else(|| self.close(key(message.hop.other()), |_| true))?
             }
         };
         self.by_number.insert(event.n, index);
-        // The first answer counts; of two events for one answer, heard and said, the heard one.
-        self.exchanges[index].answer.get_or_insert(Answer {
+        let answer = Answer {
             n: event.n,
             at: event.t,
             failed,
-        });
+        };
+        // The first answer counts; of two events for one answer, heard and said, the heard one.
+        self.exchanges[index].answer.get_or_insert(answer);
+        // What a translated request was made of has it, too, and may have no event for it.
+        if let Some(origin) = self.origin(index) {
+            let asked = &self.exchanges[origin];
+            self.close((asked.hop, asked.asker, asked.id.clone()), |open| {
+                open == origin
+            });
+            self.exchanges[origin].answer.get_or_insert(answer);
+        }
         Some(index)
     }
 
-    /// Takes the last open request of a key.
-    fn close(&mut self, key: (Side, Side, String)) -> Option<usize> {
+    /// The request that a translated one was made of, unless that is about something else.
+    fn origin(&self, index: usize) -> Option<usize> {
+        let asked = &self.exchanges[index];
+        let origin = *self.by_number.get(&asked.of?)?;
+        let (own, other) = (&self.exchanges[origin], asked);
+        (own.asker == other.asker && own.id == other.id).then_some(origin)
+    }
+
+    /// Takes the last open request of a key that is one of those.
+    fn close(&mut self, key: (Side, Side, String), is: impl Fn(usize) -> bool) -> Option<usize> {
         let Entry::Occupied(mut open) = self.open.entry(key) else {
             return None;
         };
-        let last = open.get_mut().pop();
+        let at = open.get().iter().rposition(|index| is(*index))?;
+        let last = open.get_mut().remove(at);
         if open.get().is_empty() {
             open.remove();
         }
-        last
+        Some(last)
     }
 }

@@ -31,6 +31,9 @@ pub struct Header {
     pub client: Peer,
     /// The agent's end.
     pub agent: Peer,
+    /// The mapping tables that were at hand: the digest of those built in, and behind a `+` that of
+    /// the user's.
+    pub tables: Option<String>,
     /// `lossless` or `lossy`.
     pub policy: String,
     /// What is left out.
@@ -93,7 +96,7 @@ pub enum What {
     Link {
         /// Whose link.
         side: Side,
-        /// `open`, `end`, `dialect`.
+        /// `open`, `end`, `dialect`; `lost` and `resumed` when a client comes back to its agent.
         event: String,
         /// For a person.
         what: String,

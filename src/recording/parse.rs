@@ -191,6 +191,7 @@ impl<'a> Parts<'a> {
             by: self.said("by"),
             client: peer("client"),
             agent: peer("agent"),
+            tables: self.text("tables"),
             policy: self.said("policy"),
             redaction: Redaction {
                 mode: redact.said("mode"),

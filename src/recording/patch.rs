@@ -1,7 +1,7 @@
 //! What was changed in a message: a patch (RFC 6902) from one tree to another.
 //!
 //! It is made for a person to read: members are told apart one by one, lists where they differ.
-//! Not here: applying one.
+//! Applied to the message again, it tells whether the other one was made of it.
 
 use serde_json::{Value, json};
 
@@ -63,6 +63,37 @@ fn below(path: &mut String, step: &str, then: impl FnOnce(&mut String)) {
     path.truncate(length);
 }
 
+/// What a patch makes of a tree; `None` when it does not fit. Of the operations those are known
+/// that [`between`] makes.
+#[must_use]
+pub fn apply(tree: &Value, patch: &Value) -> Option<Value> {
+    let mut tree = tree.clone();
+    for change in patch.as_array()? {
+        let path = change.get("path")?.as_str()?;
+        let value = || change.get("value").cloned();
+        let Some((parent, last)) = path.rsplit_once('/') else {
+            tree = value()?;
+            continue;
+        };
+        let last = last.replace("~1", "/").replace("~0", "~");
+        match (tree.pointer_mut(parent)?, change.get("op")?.as_str()?) {
+            (Value::Object(members), "remove") => drop(members.remove(&last)?),
+            (Value::Object(members), _) => drop(members.insert(last, value()?)),
+            (Value::Array(items), op) => {
+                let at: usize = last.parse().ok()?;
+                match op {
+                    "add" if at <= items.len() => items.insert(at, value()?),
+                    "remove" if at < items.len() => drop(items.remove(at)),
+                    "replace" => *items.get_mut(at)? = value()?,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        }
+    }
+    Some(tree)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +135,7 @@ mod tests {
             ),
         ] {
             assert_eq!(between(&from, &to), patch);
+            assert_eq!(apply(&from, &patch), Some(to));
         }
     }
 }

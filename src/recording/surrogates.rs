@@ -3,7 +3,8 @@
 //! Programs that keep text as UTF-16 cut an emoji in two and send both halves, each in a message
 //! of its own. That is JSON (RFC 8259, 8.2) and no Unicode text, so no Rust string can hold it.
 //! Here a half becomes a private character that stands for it, and two halves that meet again
-//! become what they were. Not here: the bytes, which nobody changes.
+//! become what they were. Captures spell what is no message as a string, in which the bytes that
+//! are no UTF-8 are halves, too; those are bytes again. Not here: messages, which nobody changes.
 
 use serde_json::Value;
 
@@ -23,6 +24,51 @@ pub fn tree(json: &[u8]) -> Option<Value> {
 #[must_use]
 pub fn lone(json: &[u8]) -> Option<usize> {
     halves(json).next().map(|(at, _)| at)
+}
+
+/// The bytes that a string of JSON was made from; `None` when it is no string.
+///
+/// The halves U+DC80 to U+DCFF are bytes that are no UTF-8, as Python's `surrogateescape` has them.
+/// Any other half is what UTF-8 would spell it as (WTF-8).
+#[must_use]
+pub fn unspelled(json: &[u8]) -> Option<Vec<u8>> {
+    let inner = json.trim_ascii().strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let mut out = Vec::with_capacity(inner.len());
+    let add = |out: &mut Vec<u8>, part: &[u8]| {
+        let whole = [b"\"", part, b"\""].concat();
+        let text = serde_json::from_slice::<String>(&whole).ok()?;
+        out.extend_from_slice(text.as_bytes());
+        Some(())
+    };
+    let mut done = 0;
+    for (at, half) in halves(inner) {
+        add(&mut out, &inner[done..at])?;
+        match half {
+            0xDC80..0xDD00 => out.push((half & 0xFF) as u8),
+            _ => {
+                let part = |shift: u32| 0x80 | ((half >> shift) & 0x3F) as u8;
+                out.extend_from_slice(&[0xED, part(6), part(0)]);
+            }
+        }
+        done = at + 6;
+    }
+    add(&mut out, &inner[done..])?;
+    Some(out)
+}
+
+/// Any bytes as a string of JSON, of which [`unspelled`] makes them again.
+#[must_use]
+pub fn spelled(bytes: &[u8]) -> String {
+    let mut out = String::from("\"");
+    for part in bytes.utf8_chunks() {
+        let text = Value::from(part.valid()).to_string();
+        out += &text[1..text.len() - 1];
+        for byte in part.invalid() {
+            out += &format!("\\udc{byte:02x}");
+        }
+    }
+    out.push('"');
+    out
 }
 
 /// Text in which halves that have met are whole again.
@@ -113,5 +159,25 @@ mod tests {
         assert_eq!(lone(br#""\ud83d\ude00 \\ud83d""#), None);
         assert_eq!(lone(br#""x\ude00""#), Some(2));
         assert_eq!(tree(br#""\ud83d"#), None);
+    }
+
+    #[test]
+    fn any_bytes_come_back_from_a_string() {
+        for bytes in [
+            &b"caf\xe9 \"x\" \\ud83d"[..],
+            b"\xed\xa0\xbd \xff\xfe",
+            b"",
+            "ü😀\u{7}\r".as_bytes(),
+        ] {
+            assert_eq!(unspelled(spelled(bytes).as_bytes()).as_deref(), Some(bytes));
+        }
+        let of = |json: &str| unspelled(json.as_bytes());
+        assert_eq!(of(r#""a\ud83d""#).as_deref(), Some(&b"a\xed\xa0\xbd"[..]));
+        assert_eq!(
+            of(r#""\udcff\ud83d\ude00""#).as_deref(),
+            Some(&b"\xff\xf0\x9f\x98\x80"[..])
+        );
+        assert_eq!(of("7"), None);
+        assert_eq!(of(r#""\x""#), None);
     }
 }

@@ -1,12 +1,14 @@
 //! Whether a recording is what was written.
 //!
 //! Each line against its checksum, the numbers against each other, each segment against its digest
-//! and against the one before, packed ones against their own. Not here: what was said in it.
+//! and against the one before, packed ones against their own, and what was translated against what
+//! it was made of. Not here: what was said in it.
 
 use std::io::{self, Read};
 
 use super::event::{Header, What};
 use super::files::{Recording, Source, open};
+use super::origins::Origins;
 use super::parse::{Fault, Found};
 use super::read::Reader;
 
@@ -31,7 +33,7 @@ pub struct Finding {
     /// Where in the (unpacked) segment, in bytes.
     pub at: u64,
     /// A stable word for it: `torn`, `damaged`, `number`, `digest`, `link`, `time`, `header`,
-    /// `after-end`, `unreadable`.
+    /// `after-end`, `translation`, `unreadable`.
     pub id: &'static str,
     /// For a person.
     pub what: String,
@@ -47,6 +49,7 @@ struct Progress {
     before: Option<(String, Header)>,
     header: Option<Header>,
     digest: blake3::Hasher,
+    origins: Origins,
     t: u64,
 }
 
@@ -169,6 +172,11 @@ impl Progress {
             self.find(at, "after-end", format!("event {n} comes after the end"));
         }
         self.report.ended = matches!(what, What::End { rotated: false, .. });
+        if let What::Message(message) = what
+            && let Some(fault) = self.origins.see(n, message)
+        {
+            self.find(at, "translation", fault);
+        }
         if let What::End { digest, .. } = what
             && self.digest.finalize().to_hex().as_str() != digest
         {

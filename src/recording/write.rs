@@ -119,6 +119,9 @@ pub fn header(out: &mut Vec<u8>, header: &Header) {
         text(out, b",\"dialect\":", &peer.dialect);
         out.push(b'}');
     }
+    if let Some(tables) = &header.tables {
+        text(out, b",\"tables\":", tables);
+    }
     text(out, b",\"policy\":", &header.policy);
     text(out, b",\"redact\":{\"mode\":", &header.redaction.mode);
     text(out, b",\"rules\":", &header.redaction.rules);

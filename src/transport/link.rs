@@ -97,6 +97,11 @@ pub trait Hold: Send {
     fn hear_stderr(&mut self, ear: Ear) {
         let _ = ear;
     }
+    /// Has `watch` learn when the peer's connection breaks and when it comes back over another one,
+    /// where a link outlives connections.
+    fn watch(&mut self, watch: Watch) {
+        let _ = watch;
+    }
     /// The end of what the process wrote to stderr: at most 4 KiB, control characters escaped.
     fn stderr_tail(&self) -> String {
         String::new()
@@ -105,6 +110,18 @@ pub trait Hold: Send {
 
 /// Hears what a process writes to stderr. Must return quickly.
 pub type Ear = Box<dyn Fn(&[u8]) + Send>;
+
+/// Learns where a peer is. Must return quickly.
+pub type Watch = Box<dyn Fn(Presence<'_>) + Send>;
+
+/// Where a peer is whose link outlives its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence<'a> {
+    /// Its connection is gone; how, for a person.
+    Lost(&'a str),
+    /// It is back, from there.
+    Back(&'a str),
+}
 
 /// A link that keeps nothing alive.
 impl Hold for () {}

@@ -36,7 +36,9 @@ pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
 pub use errand::errand;
 pub use greeting::Greeting;
 pub use inherited::Inherited;
-pub use link::{Ear, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, StopStep};
+pub use link::{
+    Ear, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind, Presence, StopStep, Watch,
+};
 pub use moment::moment;
 pub use open::{
     Arrival, BoxFuture, Front, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport,

@@ -32,6 +32,7 @@ pub(super) fn recorder(desk: &Arc<Desk>, mode: Mode) -> (Recorder, Receiver<Outc
         id: "ab".repeat(16),
         client: peer(),
         agent: peer(),
+        tables: None,
         policy: Policy::Lossless,
         on_error: false,
         redactor: Arc::new(Redactor::new(mode, Vec::new(), [7; 32])),

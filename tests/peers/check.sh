@@ -24,6 +24,7 @@ part "so can Autobahn's" python3 autobahn.py --prove
 part "so can that of the peers of old" python3 dialects/run.py --prove
 part "real agents and a real client" python3 run.py
 part "peers of old" python3 dialects/run.py
+part "peers of old, recorded and played again" python3 dialects/replays.py
 part "official remote clients" python3 http_server.py
 part "another user of the machine" python3 other_user.py "${ACP_RELAY_BIN:-../../target/debug/acp-relay}"
 part "curl and nghttp" ./http_tools.sh

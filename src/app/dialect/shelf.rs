@@ -95,6 +95,22 @@ impl Tables {
         }
     }
 
+    /// A digest of all of them: of those built in, and behind a `+` of the user's.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(in crate::app) fn digest(&self) -> Result<String, Trouble> {
+        let builtin = env!("TABLES_DIGEST");
+        if self.is_empty() {
+            return Ok(builtin.to_owned());
+        }
+        let mut own = blake3::Hasher::new();
+        for (_, text) in self.own()? {
+            own.update(text.as_bytes());
+        }
+        Ok(format!("{builtin}+{}", &own.finalize().to_hex()[..8]))
+    }
+
     /// The user's tables: their files, as they are named, and their text.
     fn own(&self) -> Result<Vec<(String, String)>, Trouble> {
         let mut own = Vec::new();

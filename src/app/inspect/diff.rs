@@ -92,10 +92,12 @@ fn load(path: &Path, at: At) -> Result<Vec<Step>, ExitCode> {
         scene.see(&event.map_err(|error| unreadable(path, &error))?);
     }
     let mut steps = Steps::default();
+    let mut order = scene.in_order();
     for event in recording.events() {
         let event = event.map_err(|error| unreadable(path, &error))?;
-        steps.see(&scene, &event);
+        order.take(event, |event| steps.see(&scene, event));
     }
+    order.end(|event| steps.see(&scene, event));
     Ok(steps.done())
 }
 

@@ -10,10 +10,12 @@ use regex_lite::Regex;
 use serde_json::{Value, json};
 
 use super::paint::Paint;
+use super::round::Round;
 use super::runs::Runs;
 use super::select::Selection;
 use super::units::{excerpt, place};
 use crate::app::console::Output;
+use crate::app::several::Sources;
 use crate::app::{cli, exit};
 use crate::recording::{Body, Event, What};
 
@@ -24,8 +26,8 @@ pub(super) struct Grep {
     #[arg(value_name = "PATTERN")]
     pattern: String,
     #[command(flatten)]
-    selection: Selection,
-    /// One JSON object a line: n, t (seconds), pointer, text; of a text that goes on over several
+    sources: Sources,
+    /// One JSON object a line: file, n, t (seconds), pointer, text; of a text that goes on over several
     /// chunks also chunks, their number
     #[arg(long)]
     json: bool,
@@ -47,27 +49,50 @@ pub(super) fn run(args: &Grep) -> ExitCode {
         Ok(pattern) => pattern,
         Err(error) => return cli::fail(exit::USAGE, &format!("the pattern: {error}")),
     };
-    let chosen = match args.selection.open(None) {
-        Ok(chosen) => chosen,
+    let (files, filter) = match args.sources.read() {
+        Ok(read) => read,
         Err(code) => return code,
     };
     let mut output = Output::new();
     let mut code = exit::DEVIATES;
     let paint = Paint::of(&output);
-    let mut tell = |hit: &Hit<'_>| {
-        code = exit::SUCCESS;
-        let line = if args.json {
-            hit.json().to_string()
-        } else {
-            hit.line(paint)
-        };
-        output.line(line.as_bytes());
-    };
+    let mut round = Round::of(files, filter);
+    while let Some(selection) = round.next(&mut output) {
+        let mut hits = 0_u64;
+        let name = selection.file.display().to_string();
+        let done = find(&selection, &pattern, &mut |hit| {
+            if args.json {
+                output.line(hit.json(&name).to_string().as_bytes());
+            } else {
+                if hits == 0 {
+                    round.head(&selection, paint, &mut output);
+                }
+                output.line(hit.line(paint).as_bytes());
+            }
+            hits += 1;
+        });
+        if hits > 0 {
+            code = exit::SUCCESS;
+        }
+        if let Err(code) = done {
+            round.fail(code);
+        }
+    }
+    round.done(output, code)
+}
+
+/// Tells all that the pattern matches in a recording.
+fn find(
+    selection: &Selection,
+    pattern: &Regex,
+    mut tell: &mut dyn FnMut(&Hit<'_>),
+) -> Result<(), ExitCode> {
+    let chosen = selection.open(None)?;
     let mut runs = Runs::default();
     let done = chosen.each(
         |_| {},
         |event| {
-            runs.see(event, &pattern, &mut tell);
+            runs.see(event, pattern, &mut tell);
             search(event, &mut |pointer, text| {
                 if pattern.is_match(text) {
                     tell(&Hit {
@@ -81,16 +106,14 @@ pub(super) fn run(args: &Grep) -> ExitCode {
             });
         },
     );
-    runs.end(&pattern, &mut tell);
-    if let Err(code) = done {
-        return code;
-    }
-    output.done(code)
+    runs.end(pattern, &mut tell);
+    done
 }
 
 impl Hit<'_> {
-    fn json(&self) -> Value {
+    fn json(&self, file: &str) -> Value {
         let mut hit = json!({
+            "file": file,
             "n": self.n,
             "t": self.t as f64 / 1e6,
             "pointer": self.pointer,

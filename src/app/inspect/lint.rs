@@ -1,32 +1,38 @@
-//! `acp-relay inspect lint`: where a conversation breaks the protocol.
+//! `acp-relay inspect lint`: where conversations break the protocol.
 //!
 //! Not here: what is looked for, and how it is found (see `recording::lint`).
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::paint::{Paint, Tone};
+use super::round::Round;
 use super::select::{At, Selection};
 use super::units::{excerpt, place};
 use crate::app::console::Output;
+use crate::app::junit::{self, Case, Suite, Verdict};
+use crate::app::several::sort_out;
 use crate::app::{cli, exit};
 use crate::recording::filter::{Facts, Filter};
-use crate::recording::lint::{Finding, Linter, RULES, Weight};
+use crate::recording::lint::{Finding, Linter, RULES, Rule, Weight};
 use crate::recording::{Event, Found, Scene};
 use crate::wire::Side;
 
 /// What `inspect lint` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct Lint {
-    /// The recording; of one in several segments, any of them
+    /// Recordings; of one in several segments, any of them. A last word that is no file is a
+    /// filter, such as `not lint:schema-*`; the fields are below
     #[arg(value_name = "FILE", required_unless_present = "list")]
-    file: Option<PathBuf>,
-    /// Which findings, such as `not lint:schema-*`
-    #[arg(value_name = "FILTER")]
+    words: Vec<OsString>,
+    /// The same filter, whatever files there are
+    #[arg(long, value_name = "FILTER")]
     filter: Option<Filter>,
     /// The rules, and what they look for
     #[arg(long)]
@@ -37,7 +43,10 @@ pub(super) struct Lint {
     /// The least that makes the exit code 1
     #[arg(long, value_enum, value_name = "WEIGHT", default_value = "error")]
     fail_on: Least,
-    /// One JSON object a line: n, t (seconds), id, weight, side, method, what; with --list id,
+    /// Write the outcome as JUnit's XML, too: a suite for each file, in it a case for each rule
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// One JSON object a line: file, n, t (seconds), id, weight, side, method, what; with --list id,
     /// weight, says
     #[arg(long)]
     json: bool,
@@ -57,40 +66,93 @@ enum Least {
 /// Runs the subcommand.
 pub(super) fn run(args: &Lint) -> ExitCode {
     let mut output = Output::new();
-    let Some(file) = args.file.as_ref().filter(|_| !args.list) else {
+    if args.list {
         list(args.json, &mut output);
         return output.done(exit::SUCCESS);
-    };
-    let findings = match find(args, file.clone()) {
-        Ok(findings) => findings,
+    }
+    let (files, filter) = match sort_out(&args.words, args.filter.as_ref()) {
+        Ok(read) => read,
         Err(code) => return code,
     };
-    let paint = Paint::of(&output);
-    let mut counts: BTreeMap<_, u64> = BTreeMap::new();
-    for finding in &findings {
-        *counts.entry(finding.rule.weight).or_default() += 1;
-        let line = if args.json {
-            as_json(finding)
-        } else {
-            as_text(finding, paint)
+    let mut round = Round::of(files, filter);
+    let mut code = exit::SUCCESS;
+    let mut suites = Vec::new();
+    while let Some(selection) = round.next(&mut output) {
+        let name = selection.file.display().to_string();
+        let begun = Instant::now();
+        let findings = match find(args.at, &selection) {
+            Ok(findings) => findings,
+            Err(code) => {
+                suites.push(Suite::broken(name, "it could not be read".to_owned()));
+                round.fail(code);
+                continue;
+            }
         };
-        output.line(line.as_bytes());
+        if findings.iter().any(|finding| args.counts(finding)) {
+            code = exit::DEVIATES;
+        }
+        if args.json {
+            for finding in &findings {
+                output.line(as_json(&name, finding).as_bytes());
+            }
+        } else {
+            let paint = Paint::of(&output);
+            round.head(&selection, paint, &mut output);
+            tell(&findings, paint, &mut output);
+        }
+        suites.push(Suite {
+            name,
+            took: begun.elapsed(),
+            cases: RULES
+                .iter()
+                .map(|rule| args.case(rule, &findings))
+                .collect(),
+        });
     }
-    let failed = findings
-        .iter()
-        .any(|f| f.rule.weight >= args.fail_on.weight());
-    if !args.json {
-        let count = |weight| counts.get(&weight).copied().unwrap_or(0);
-        let (errors, warnings) = (count(Weight::Error), count(Weight::Warning));
-        let hints = count(Weight::Hint);
-        let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
-        output.line(paint.tone(Tone::Strong, &line).as_bytes());
+    if let Some(path) = &args.junit
+        && let Err(code) = junit::write(path, &suites)
+    {
+        return code;
     }
-    output.done(if failed {
-        exit::DEVIATES
-    } else {
-        exit::SUCCESS
-    })
+    round.done(output, code)
+}
+
+/// Prints findings, and how many there are.
+fn tell(findings: &[Finding], paint: Paint, output: &mut Output) {
+    let mut counts: BTreeMap<_, u64> = BTreeMap::new();
+    for finding in findings {
+        *counts.entry(finding.rule.weight).or_default() += 1;
+        output.line(as_text(finding, paint).as_bytes());
+    }
+    let count = |weight| counts.get(&weight).copied().unwrap_or(0);
+    let (errors, warnings) = (count(Weight::Error), count(Weight::Warning));
+    let hints = count(Weight::Hint);
+    let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
+    output.line(paint.tone(Tone::Strong, &line).as_bytes());
+}
+
+impl Lint {
+    /// Whether a finding makes the exit code 1.
+    fn counts(&self, finding: &Finding) -> bool {
+        finding.rule.weight >= self.fail_on.weight()
+    }
+
+    /// What a rule has found, as a test.
+    fn case(&self, rule: &Rule, findings: &[Finding]) -> Case {
+        let own = findings.iter().filter(|finding| finding.rule == rule);
+        let lines: Vec<String> = own
+            .filter(|finding| self.counts(finding))
+            .map(|finding| spoken(finding).trim().to_owned())
+            .collect();
+        Case {
+            name: rule.id.to_owned(),
+            verdict: if lines.is_empty() {
+                Verdict::Passed
+            } else {
+                Verdict::Failed(lines)
+            },
+        }
+    }
 }
 
 impl Least {
@@ -117,36 +179,43 @@ fn list(json: bool, output: &mut Output) {
 }
 
 /// The findings that are meant.
-fn find(args: &Lint, file: PathBuf) -> Result<Vec<Finding>, ExitCode> {
-    let selection = Selection { file, filter: None };
-    let chosen = selection.open(None)?;
+fn find(at: At, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
+    // The filter is asked about each finding by itself.
+    let all = Selection {
+        file: selection.file.clone(),
+        filter: None,
+    };
+    let chosen = all.open(None)?;
     let unreadable = |error: std::io::Error| {
         cli::fail(
             exit::NO_INPUT,
             &format!("{}: {error}", selection.file.display()),
         )
     };
-    let mut scene = Scene::of(args.at.view());
+    let mut scene = Scene::of(at.view());
     for entry in chosen.entries() {
         if let Found::Event(event) = &entry.map_err(unreadable)?.1.found {
             scene.see(event);
         }
     }
-    let mut linter = Linter::at(scene);
+    let mut linter = Linter::at(scene.clone());
+    let mut order = scene.in_order();
     for entry in chosen.entries() {
         match entry.map_err(unreadable)?.1.found {
-            Found::Event(event) => {
-                linter.see(&event);
-            }
+            Found::Event(event) => order.take(*event, |event| {
+                linter.see(event);
+            }),
             Found::Header(header) => linter.begin(&header),
             Found::Broken(_) => {}
         }
     }
+    order.end(|event| {
+        linter.see(event);
+    });
     let mut findings = linter.end();
-    let Some(filter) = &args.filter else {
+    let Some(filter) = &selection.filter else {
         return Ok(findings);
     };
-    // The filter is asked about each finding by itself.
     let mut wanted = Vec::new();
     let mut rest = findings.drain(..).peekable();
     for entry in chosen.entries() {
@@ -170,8 +239,9 @@ fn is_wanted(filter: &Filter, event: &Event, finding: &Finding) -> bool {
     filter.matches(event, facts)
 }
 
-fn as_json(finding: &Finding) -> String {
+fn as_json(file: &str, finding: &Finding) -> String {
     json!({
+        "file": file,
         "n": finding.n,
         "t": finding.t as f64 / 1e6,
         "id": finding.rule.id,
@@ -184,12 +254,17 @@ fn as_json(finding: &Finding) -> String {
 }
 
 fn as_text(finding: &Finding, paint: Paint) -> String {
-    let weight = finding.rule.weight;
+    let tone = tone(finding.rule.weight);
+    paint.line(19, Some(tone), &spoken(finding))
+}
+
+/// A finding in a line.
+fn spoken(finding: &Finding) -> String {
     let mut text = format!(
         "{:>6} {:>12}  {:<7} {} {}",
         finding.n,
         place(finding.t),
-        weight.name(),
+        finding.rule.weight.name(),
         finding.rule.id,
         finding.side.map_or("", Side::name),
     );
@@ -199,7 +274,8 @@ fn as_text(finding: &Finding, paint: Paint) -> String {
             text += &excerpt(more.as_bytes());
         }
     }
-    paint.line(19, Some(tone(weight)), text.trim_end())
+    text.truncate(text.trim_end().len());
+    text
 }
 
 const fn tone(weight: Weight) -> Tone {

@@ -1,5 +1,6 @@
-//! `acp-relay inspect ls`: the recordings in a folder.
+//! `acp-relay inspect ls`: the recordings in folders.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,9 +20,9 @@ use crate::wire::printable;
 /// What `inspect ls` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// The folder; or one recording
+    /// Folders, or recordings
     #[arg(value_name = "DIR", default_value = ".")]
-    folder: PathBuf,
+    places: Vec<PathBuf>,
     /// One JSON object a line: name, segments, id, began, lasted (seconds), client, agent, redact,
     /// events, turns, errors, bytes, ended, damaged
     #[arg(long)]
@@ -45,15 +46,24 @@ struct Glance {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &List) -> ExitCode {
-    let found = if args.folder.is_file() {
-        recording(&args.folder).map(|recording| vec![recording])
-    } else {
-        segments(&args.folder).map_err(|error| unreadable(&args.folder, &error))
-    };
-    let found = match found {
-        Ok(found) => found,
-        Err(code) => return code,
-    };
+    let mut found: Vec<Recording> = Vec::new();
+    let mut failed = None;
+    for place in &args.places {
+        let here = if place.is_file() {
+            recording(place).map(|recording| vec![recording])
+        } else {
+            segments(place).map_err(|error| unreadable(place, &error))
+        };
+        match here {
+            Ok(here) => found.extend(here),
+            Err(code) => {
+                failed.get_or_insert(code);
+            }
+        }
+    }
+    // The segments of one recording may have been named one by one.
+    let mut seen = HashSet::new();
+    found.retain(|recording| seen.insert(recording.segments.clone()));
     let mut output = Output::new();
     let paint = Paint::of(&output);
     if !args.json && !found.is_empty() {
@@ -73,7 +83,8 @@ pub(super) fn run(args: &List) -> ExitCode {
             break;
         }
     }
-    output.done(exit::SUCCESS)
+    let done = output.done(exit::SUCCESS);
+    failed.unwrap_or(done)
 }
 
 fn glance(recording: &Recording) -> Glance {

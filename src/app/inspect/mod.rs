@@ -21,6 +21,8 @@ mod list;
 mod mark;
 mod page;
 mod paint;
+mod retell;
+mod round;
 mod runs;
 mod scrub;
 mod select;

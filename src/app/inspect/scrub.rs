@@ -3,7 +3,7 @@
 //! All segments become one file. What was replaced before stays replaced.
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -13,22 +13,21 @@ use serde_json::json;
 use super::command::{recording, unreadable};
 use crate::app::console::print;
 use crate::app::record::Redact;
+use crate::app::several::each_once;
 use crate::app::{cli, exit};
 use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::write::{self, Stamp};
-use crate::recording::{Body, Entry, Event, Found, Message, Recording, What};
+use crate::recording::{Body, Entry, Event, Found, Message, PLAIN, Recording, What};
 use crate::tap::recorder::create;
 use crate::wire::{Limits, is_json};
 
 /// What `inspect scrub` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct Scrub {
-    /// The recording; of one in several segments, any of them
-    #[arg(value_name = "IN")]
-    from: PathBuf,
-    /// The copy, which must not be there yet
-    #[arg(value_name = "OUT")]
-    to: PathBuf,
+    /// Recordings; of one in several segments, any of them. The last word is the copy, which must
+    /// not be there yet; or a folder for the copies, under the names of their recordings
+    #[arg(value_name = "FILE", num_args = 2.., required = true)]
+    files: Vec<PathBuf>,
     /// What is kept out of it
     #[arg(long, value_enum, default_value_t)]
     redact: Redact,
@@ -50,35 +49,62 @@ struct Copied {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Scrub) -> ExitCode {
-    let recording = match recording(&args.from) {
-        Ok(recording) => recording,
-        Err(code) => return code,
+    let Some((to, from)) = args.files.split_last() else {
+        return cli::fail(
+            exit::USAGE,
+            &"scrub takes a recording, and where its copy goes",
+        );
+    };
+    let from = each_once(from);
+    if from.len() > 1 && !to.is_dir() {
+        let what = format!(
+            "{}: for several copies this has to be a folder",
+            to.display()
+        );
+        return cli::fail(exit::USAGE, &what);
+    }
+    let mut failed = None;
+    for from in &from {
+        if let Err(code) = copy(args, from, to) {
+            failed.get_or_insert(code);
+        }
+    }
+    failed.unwrap_or(ExitCode::SUCCESS)
+}
+
+/// Copies one recording to a file, or into a folder.
+fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
+    let recording = recording(from)?;
+    let to = if to.is_dir() {
+        to.join(format!("{}{PLAIN}", recording.name))
+    } else {
+        to.to_owned()
     };
     let mut key = [0; 32];
-    if SystemRandom::new().fill(&mut key).is_err() {
-        return cli::fail(exit::SYSTEM, &"the system has no random numbers");
-    }
+    SystemRandom::new()
+        .fill(&mut key)
+        .map_err(|_| cli::fail(exit::SYSTEM, &"the system has no random numbers"))?;
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
-    let to = match create(&args.to) {
-        Ok(file) => BufWriter::new(file),
-        Err(error) => {
-            let what = format!("{}: {error}", args.to.display());
-            return cli::fail(exit::CANNOT_CREATE, &what);
-        }
-    };
-    match scrub(&recording, &redactor, to) {
+    let file = create(&to)
+        .map_err(|error| cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", to.display())))?;
+    match scrub(&recording, &redactor, BufWriter::new(file)) {
         Ok(copied) if args.json => {
             let said = json!({
-                "file": args.to,
+                "file": to,
                 "events": copied.events,
                 "redacted": copied.redacted,
                 "mode": redactor.describe().mode,
                 "rules": redactor.describe().rules,
             });
-            print(&said.to_string(), exit::SUCCESS)
+            let printed = print(&said.to_string(), exit::SUCCESS);
+            if printed == ExitCode::SUCCESS {
+                Ok(())
+            } else {
+                Err(printed)
+            }
         }
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => unreadable(&args.from, &error),
+        Ok(_) => Ok(()),
+        Err(error) => Err(unreadable(from, &error)),
     }
 }
 

@@ -109,12 +109,21 @@ impl Chosen<'_> {
 
     /// Whether the event is meant.
     pub(super) fn picks(&self, event: &Event) -> bool {
-        let in_view = match (&self.view, &event.what) {
+        self.is_in_view(event) && self.passes(event)
+    }
+
+    /// Whether the event is seen from where it is looked at.
+    pub(super) fn is_in_view(&self, event: &Event) -> bool {
+        match (&self.view, &event.what) {
             (Some(scene), What::Message(message)) => scene.shows(event.n, message),
             _ => true,
-        };
+        }
+    }
+
+    /// Whether the filter means the event.
+    pub(super) fn passes(&self, event: &Event) -> bool {
         let filter = self.selection.filter.as_ref();
-        in_view && filter.is_none_or(|filter| filter.matches(event, self.insight.facts(event.n)))
+        filter.is_none_or(|filter| filter.matches(event, self.insight.facts(event.n)))
     }
 
     /// All lines, those that are not meant, too.
@@ -125,22 +134,42 @@ impl Chosen<'_> {
     /// Shows all events that are meant and the header; that lines are damaged is said at the end.
     pub(super) fn each(
         &self,
-        mut begin: impl FnMut(&Header),
+        begin: impl FnMut(&Header),
         mut see: impl FnMut(&Event),
+    ) -> Result<(), ExitCode> {
+        self.each_told(begin, |event, in_view| {
+            if in_view {
+                see(event);
+            }
+        })
+    }
+
+    /// The same, those events, too, that are not in the view, each with whether it is.
+    pub(super) fn each_told(
+        &self,
+        mut begin: impl FnMut(&Header),
+        mut see: impl FnMut(&Event, bool),
     ) -> Result<(), ExitCode> {
         let mut first = true;
         let mut damaged = 0_u64;
+        let everything = Scene::heard();
+        let mut order = self.view.as_ref().unwrap_or(&everything).in_order();
+        let mut show = |event: &Event| {
+            if self.passes(event) {
+                see(event, self.is_in_view(event));
+            }
+        };
         for entry in self.recording.entries() {
             let (_, entry) = entry.map_err(|error| unreadable(&self.selection.file, &error))?;
             match entry.found {
                 Found::Header(header) if first => begin(&header),
                 Found::Header(_) => {}
-                Found::Event(event) if self.picks(&event) => see(&event),
-                Found::Event(_) => {}
+                Found::Event(event) => order.take(*event, &mut show),
                 Found::Broken(_) => damaged += 1,
             }
             first = false;
         }
+        order.end(&mut show);
         if damaged > 0 {
             remark(&format!(
                 "acp-relay: {damaged} damaged lines were passed over: see `inspect verify`"

@@ -1,4 +1,4 @@
-//! `acp-relay inspect stats`: a conversation in figures.
+//! `acp-relay inspect stats`: conversations in figures.
 //!
 //! Not here: how they are printed (see `figures`).
 
@@ -10,21 +10,23 @@ use serde_json::Value;
 
 use super::figures;
 use super::paint::Paint;
+use super::round::Round;
 use super::select::{At, Selection};
 use crate::app::console::Output;
 use crate::app::exit;
-use crate::recording::{Conversation, Event, Message, MessageKind, What, tree};
+use crate::app::several::Sources;
+use crate::recording::{Conversation, Event, Message, MessageKind, View, What, tree};
 use crate::wire::Side;
 
 /// What `inspect stats` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct Stats {
     #[command(flatten)]
-    selection: Selection,
+    sources: Sources,
     /// From where it is looked at
     #[arg(long, value_enum, default_value_t)]
     at: At,
-    /// One JSON object: lasted, client, agent (frames, bytes), turns, first_update, permission (count,
+    /// One JSON object a file: file, lasted, client, agent (frames, bytes), turns, first_update, permission (count,
     /// p50, p99, max; in seconds), stop_reasons, methods (a list: from, method, requests,
     /// notifications, errors, unanswered, took, bytes), updates, rules, notes, links, noise,
     /// stderr_bytes, missing_events
@@ -53,6 +55,7 @@ pub(super) struct Figures {
     pub(super) links: BTreeMap<String, u64>,
     pub(super) missing: u64,
     pub(super) lasted: u64,
+    view: View,
     conversation: Conversation,
     /// Open prompts that nothing was heard of yet, by session: when they were asked.
     waiting: BTreeMap<String, u64>,
@@ -76,22 +79,47 @@ pub(super) struct Times(Vec<u64>);
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Stats) -> ExitCode {
-    let chosen = match args.selection.open(Some(args.at)) {
-        Ok(chosen) => chosen,
+    let (files, filter) = match args.sources.read() {
+        Ok(read) => read,
         Err(code) => return code,
     };
-    let mut figures = Figures::default();
-    if let Err(code) = chosen.each(|_| {}, |event| figures.see(event)) {
-        return code;
-    }
     let mut output = Output::new();
-    if args.json {
-        output.line(figures::json(&mut figures).to_string().as_bytes());
-    } else {
-        let paint = Paint::of(&output);
-        output.bytes(figures::text(&mut figures, paint).as_bytes());
+    let paint = Paint::of(&output);
+    let mut round = Round::of(files, filter);
+    while let Some(selection) = round.next(&mut output) {
+        let mut figures = match count(&selection, args.at) {
+            Ok(figures) => figures,
+            Err(code) => {
+                round.fail(code);
+                continue;
+            }
+        };
+        if args.json {
+            let mut value = figures::json(&mut figures);
+            value["file"] = selection.file.display().to_string().into();
+            output.line(value.to_string().as_bytes());
+        } else {
+            round.head(&selection, paint, &mut output);
+            output.bytes(figures::text(&mut figures, paint).as_bytes());
+        }
     }
-    output.done(exit::SUCCESS)
+    round.done(output, exit::SUCCESS)
+}
+
+fn count(selection: &Selection, at: At) -> Result<Figures, ExitCode> {
+    let chosen = selection.open(Some(at))?;
+    let mut figures = Figures {
+        view: at.view(),
+        ..Figures::default()
+    };
+    let see = |event: &Event, in_view| {
+        figures.look(event);
+        if in_view {
+            figures.see(event);
+        }
+    };
+    chosen.each_told(|_| {}, see)?;
+    Ok(figures)
 }
 
 impl Times {
@@ -108,6 +136,24 @@ impl Times {
 }
 
 impl Figures {
+    /// Takes in what counts from wherever one looks: which answer is for which request, and what
+    /// rules did. Either may stand with what the relay said, which is in no view of both sides.
+    fn look(&mut self, event: &Event) {
+        self.conversation.see(event);
+        match &event.what {
+            What::Message(message) => {
+                for rule in &message.rules {
+                    *self.rules.entry(rule.clone()).or_default() += 1;
+                }
+            }
+            // They left nothing of the message.
+            What::Note { name, text, .. } if name == "translated" => {
+                *self.rules.entry(text.clone()).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+
     fn see(&mut self, event: &Event) {
         self.lasted = self.lasted.max(event.t);
         let count = |map: &mut BTreeMap<String, u64>, name: &str| {
@@ -129,18 +175,22 @@ impl Figures {
         let (frames, bytes) = &mut self.said[from as usize];
         *frames += 1;
         *bytes += message.body.len();
-        for rule in &message.rules {
-            *self.rules.entry(rule.clone()).or_default() += 1;
-        }
-        let exchange = self.conversation.see(event);
-        let took = exchange.filter(|exchange| exchange.answer.is_some_and(|a| a.n == event.n));
-        let took = took.and_then(|exchange| exchange.took());
+        // Of an answer that was heard and said, one event is in the view. It counts for the method
+        // that was asked there.
+        let is_answer = message.kind.is_some_and(MessageKind::is_answer);
+        let asked = self.conversation.exchange_in(self.view, event.n);
+        let asked = asked.filter(|_| is_answer);
+        let took = asked.map(|asked| event.t.saturating_sub(asked.asked));
+        let about = asked.map(|asked| (asked.method.clone(), asked.session.clone()));
+        let (of_asked, session) = about.unwrap_or_default();
         let Some(kind) = message.kind else {
             self.noise += 1;
             return;
         };
         let caller = if kind.is_answer() { message.to } else { from };
-        let name = message.method.clone().unwrap_or_else(|| "?".to_owned());
+        let name = Some(of_asked).filter(|name| !name.is_empty());
+        let name = name.or_else(|| message.method.clone());
+        let name = name.unwrap_or_else(|| "?".to_owned());
         let method = self
             .methods
             .entry((caller.name(), name.clone()))
@@ -153,7 +203,8 @@ impl Figures {
             MessageKind::Error => method.errors += 1,
         }
         method.times.0.extend(took);
-        let session = message.session.clone().unwrap_or_default();
+        let session = session.or_else(|| message.session.clone());
+        let session = session.unwrap_or_default();
         match (caller, name.as_str()) {
             (Side::Client, "session/prompt") => self.prompt(kind, event.t, session, took, message),
             (Side::Agent, "session/update") => self.update(event.t, &session, message),

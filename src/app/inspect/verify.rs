@@ -2,13 +2,17 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
 
-use super::command::segments_of;
+use super::command::{segments_of, unreadable};
+use super::retell::{Desk, Retold, retell};
 use crate::app::console::Output;
+use crate::app::dialect::Tables;
 use crate::app::exit;
+use crate::app::several::each_once;
 use crate::recording::verify;
 use crate::wire::printable;
 
@@ -18,21 +22,50 @@ pub(super) struct Verify {
     /// Recordings; of one in several segments, any of them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// One JSON object a line: name, segments, events, ended, findings (a list: file, at, id, what)
+    /// One JSON object a line: name, segments, events, ended, translations (again: how many were
+    /// made again; why: why no more were), findings (a list: file, at, id, what)
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    tables: Tables,
 }
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Verify) -> ExitCode {
+    let desk = match (args.tables.library(), args.tables.digest()) {
+        (Ok(library), Ok(digest)) => Desk {
+            library: Arc::new(library),
+            digest,
+        },
+        (Err(trouble), _) | (_, Err(trouble)) => return trouble.fail(),
+    };
     let mut output = Output::new();
     let mut code = exit::SUCCESS;
-    for path in &args.files {
+    let mut failed = None;
+    for path in &each_once(&args.files) {
+        output.flush();
         let recording = match segments_of(path) {
             Ok(recording) => recording,
-            Err(code) => return code,
+            Err(code) => {
+                failed.get_or_insert(code);
+                continue;
+            }
         };
-        let report = verify(&recording);
+        let mut report = verify(&recording);
+        // What is damaged is told; what it would have become is nobody's to say.
+        let retold = match report.findings.is_empty() {
+            true => retell(&recording, &desk),
+            false => Ok(Retold::default()),
+        };
+        let retold = match retold {
+            Ok(retold) => retold,
+            Err(error) => {
+                let code = unreadable(path, &error);
+                failed.get_or_insert(code);
+                continue;
+            }
+        };
+        report.findings.extend(retold.findings);
         if !report.findings.is_empty() {
             code = exit::DEVIATES;
         }
@@ -54,6 +87,7 @@ pub(super) fn run(args: &Verify) -> ExitCode {
                 "segments": report.segments,
                 "events": report.events,
                 "ended": report.ended,
+                "translations": {"again": retold.compared, "why": retold.why},
                 "findings": findings.collect::<Vec<_>>(),
             });
             output.line(value.to_string().as_bytes());
@@ -69,10 +103,19 @@ pub(super) fn run(args: &Verify) -> ExitCode {
             (0, false) => "intact as far as it goes; it was not ended".to_owned(),
             (count, _) => format!("{count} findings"),
         };
+        let verdict = match (&retold.why, retold.compared) {
+            (None, 0) => verdict,
+            (None, count) => format!("{verdict}; {count} translations made again"),
+            (Some(why), _) => {
+                let why = printable(why.as_bytes());
+                format!("{verdict}; translations were not made again: {why}")
+            }
+        };
         let (events, segments) = (report.events, report.segments);
         let name = printable(recording.name.as_bytes());
         output
             .line(format!("{name}: {events} events in {segments} segments: {verdict}").as_bytes());
     }
-    output.done(code)
+    let done = output.done(code);
+    failed.unwrap_or(done)
 }

@@ -17,6 +17,7 @@ use crate::app::discretion::clean;
 use crate::app::{cli, exit, household};
 use crate::recording::filter::Filter;
 use crate::recording::replay::Script;
+use crate::recording::spelled;
 use crate::wire::Side;
 
 /// Shown below `--help`.
@@ -142,10 +143,10 @@ fn save(path: &Path, script: &Script) -> Result<(), ExitCode> {
             Side::Agent => "a2c",
         };
         let (seconds, micros) = (step.at / 1_000_000, step.at % 1_000_000);
-        let words = String::from_utf8_lossy(step.frame.as_bytes());
+        let words = step.frame.as_bytes();
         let message = match step.envelope {
-            Some(_) => format!("\"msg\":{words}"),
-            None => format!("\"raw\":{}", serde_json::Value::from(words)),
+            Some(_) => format!("\"msg\":{}", String::from_utf8_lossy(words)),
+            None => format!("\"raw\":{}", spelled(words)),
         };
         let _ = writeln!(
             text,

@@ -1,18 +1,21 @@
-//! `acp-relay replay client`: a live agent against a recorded conversation.
+//! `acp-relay replay client`: a live agent against recorded conversations, a new agent for each.
 //!
 //! Not here: holding the conversation (see `play`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
 
 use super::play::Play;
-use super::{junit, report};
+use super::report;
 use crate::app::console::Output;
 use crate::app::discretion::clean;
-use crate::app::{cli, exit, household};
+use crate::app::junit::{self, Suite};
+use crate::app::several::each_once;
+use crate::app::{exit, household};
+use crate::transport::Endpoint;
 
 /// Shown below `--help`.
 pub(super) const EXAMPLES: &str = "\
@@ -21,8 +24,9 @@ Examples:
       Ask the agent what was asked in the recording. Exit code 0 when it answers as it did.
   acp-relay replay client talk.acpr --cwd . --ignore /params/update/rawOutput -- goose acp
       In this directory, whatever the tools put out.
-  acp-relay replay client talk.acpr --junit report.xml --agent ws://127.0.0.1:9000
-      In CI, with a test case for each turn.
+  acp-relay replay client tapes/*.acpr --junit report.xml --agent ws://127.0.0.1:9000
+      In CI, one conversation after the other: a test suite for each, in it a test case for each
+      turn.
 
 Each message waits for what was heard before it was said in the recording. What the agent asks is
 answered as it was; of permissions, the option of the same kind, or of the same name, is chosen.
@@ -30,23 +34,32 @@ No difference are ids of requests, sessions, tool calls and messages, times, dur
 the working directory, where a text is cut into chunks or ends once it is cancelled, the tokens that
 were used, and what was redacted.
 
-Exit codes: 0 the same; 1 it differs; 64 usage; 66 unreadable file; 69 no agent.";
+Exit codes: 0 all the same; 1 one differs; 64 usage; 66 an unreadable file; 69 no agent.";
 
 /// What `replay client` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct Client {
-    /// A recording (.acpr, .acpr.zst), or a capture of one JSON line per message
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Recordings (.acpr, .acpr.zst), or captures of one JSON line per message; of a recording in
+    /// several segments, any of them
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
     /// Write the outcome as JUnit's XML, too
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Print one JSON object: file, same, turns, steps, seconds, differences (a list: kind, event,
+    /// Print one JSON object a file: file, same, turns, steps, seconds, differences (a list: kind, event,
     /// turn, from, what, patch), troubles
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     play: Play,
+}
+
+/// What came of one file.
+enum Ran {
+    Same,
+    Differs,
+    /// It could not be read, or there is no agent. That is said, and the exit code this.
+    Not(ExitCode),
 }
 
 /// Runs the subcommand.
@@ -56,15 +69,45 @@ pub(super) fn run(args: &Client) -> ExitCode {
 
 fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
     let agent = args.play.agent("replay client FILE")?;
-    let script = Arc::new(args.play.script(&args.file)?);
-    let outcome = args.play.run(&script, &agent)?;
-    let name = args.file.display().to_string();
-    if let Some(path) = &args.junit {
-        std::fs::write(path, &*clean(&junit::report(&name, &outcome))).map_err(|error| {
-            cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display()))
-        })?;
-    }
     let mut output = Output::new();
+    let mut suites = Vec::new();
+    let mut code = exit::SUCCESS;
+    let mut not = None;
+    for file in each_once(&args.files) {
+        match one(args, &file, &agent, &mut output, &mut suites) {
+            Ran::Same => {}
+            Ran::Differs => code = exit::DEVIATES,
+            Ran::Not(why) => not = Some(not.unwrap_or(why)),
+        }
+        output.flush();
+    }
+    if let Some(path) = &args.junit {
+        junit::write(path, &suites)?;
+    }
+    let done = output.done(code);
+    Ok(not.unwrap_or(done))
+}
+
+fn one(
+    args: &Client,
+    file: &Path,
+    agent: &Endpoint,
+    output: &mut Output,
+    suites: &mut Vec<Suite>,
+) -> Ran {
+    let name = file.display().to_string();
+    let played = args.play.script(file).and_then(|script| {
+        let script = Arc::new(script);
+        args.play.run(&script, agent)
+    });
+    let outcome = match played {
+        Ok(outcome) => outcome,
+        Err(code) => {
+            suites.push(Suite::broken(name, "it could not be played".to_owned()));
+            return Ran::Not(code);
+        }
+    };
+    suites.push(report::suite(&name, &outcome));
     if args.json {
         output.line(clean(&report::json(&name, &outcome).to_string()).as_bytes());
     } else {
@@ -72,9 +115,9 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
             output.line(clean(&line).as_bytes());
         }
     }
-    Ok(output.done(if outcome.is_same() {
-        exit::SUCCESS
+    if outcome.is_same() {
+        Ran::Same
     } else {
-        exit::DEVIATES
-    }))
+        Ran::Differs
+    }
 }

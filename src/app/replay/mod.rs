@@ -8,7 +8,6 @@ mod agent;
 mod bisect;
 mod client;
 mod command;
-mod junit;
 mod play;
 mod report;
 mod until;

@@ -1,10 +1,11 @@
 //! What a person, and a program, is told of a run.
 //!
-//! Not here: JUnit's form of it (see `junit`).
+//! Not here: JUnit's form (see `app::junit`).
 
 use serde_json::{Value, json};
 
 use super::play::Outcome;
+use crate::app::junit::{Case, Suite, Verdict};
 use crate::recording::replay::Difference;
 use crate::wire::printable;
 
@@ -79,6 +80,38 @@ pub(super) fn json(name: &str, outcome: &Outcome) -> Value {
         "differences": differences.collect::<Vec<_>>(),
         "troubles": outcome.troubles,
     })
+}
+
+/// The run as a suite of tests: one for the handshake and for each turn.
+pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
+    let compared = &outcome.compared;
+    let turns = compared.turns.len();
+    let case = |turn: usize| {
+        let here = |one: &&Difference| one.turn.min(turns) == turn;
+        let found = compared.differences.iter().filter(here);
+        let told = found.flat_map(|one| [vec![heading(one)], changes(one)].concat());
+        let mut lines: Vec<String> = told.collect();
+        // What kept it from going on is told where it ended.
+        if turn == turns {
+            lines.extend(outcome.troubles.iter().cloned());
+        }
+        Case {
+            name: match turn {
+                0 => "handshake".to_owned(),
+                turn => format!("turn {turn} (event {})", compared.turns[turn - 1]),
+            },
+            verdict: if lines.is_empty() {
+                Verdict::Passed
+            } else {
+                Verdict::Failed(lines)
+            },
+        }
+    };
+    Suite {
+        name: name.to_owned(),
+        took: outcome.took,
+        cases: (0..=turns).map(case).collect(),
+    }
 }
 
 /// One difference in a line: `turn 2  event 31  agent  changed  session/update tool_call`.

@@ -53,11 +53,19 @@ pub struct Step {
 pub struct Steps {
     names: Names,
     steps: Vec<Step>,
-    /// Requests by event, of either edge: session and number.
-    asked: HashMap<u64, (Option<String>, u64)>,
+    /// Requests by event, of either edge, as they are called in the scene.
+    asked: HashMap<u64, Asked>,
     counts: HashMap<(Side, Option<String>), u64>,
     /// The run of chunks that is going on in a lane: its step, the chunks' kind and message.
     runs: HashMap<(Side, Option<String>), (usize, String, Value)>,
+}
+
+/// A request in the scene.
+#[derive(Clone, Debug)]
+struct Asked {
+    session: Option<String>,
+    number: u64,
+    method: String,
 }
 
 /// The steps of a conversation, seen from `view`.
@@ -65,9 +73,11 @@ pub struct Steps {
 pub fn steps(view: View, events: &[Event]) -> Vec<Step> {
     let scene = Scene::new(view, events);
     let mut steps = Steps::default();
+    let mut order = scene.in_order();
     for event in events {
-        steps.see(&scene, event);
+        order.take(event.clone(), |event| steps.see(&scene, event));
     }
+    order.end(|event| steps.see(&scene, event));
     steps.done()
 }
 
@@ -141,12 +151,22 @@ impl Steps {
         let answered = message.answers.and_then(|n| self.asked.get(&n).cloned());
         let about = message.session.as_deref().map(|id| self.names.session(id));
         let is_answer = message.kind.is_some_and(MessageKind::is_answer);
+        let mut method = message.method.clone().unwrap_or_default();
         let (session, number) = match (message.kind, answered) {
-            (Some(_), Some((session, number))) if is_answer => (session, Some(number)),
+            (Some(_), Some(asked)) if is_answer => {
+                // The other edge may call it otherwise.
+                method = asked.method;
+                (asked.session, Some(asked.number))
+            }
             (Some(MessageKind::Request), _) => {
                 let count = self.counts.entry((from, about.clone())).or_default();
                 *count += 1;
-                self.asked.insert(event.n, (about.clone(), *count));
+                let asked = Asked {
+                    session: about.clone(),
+                    number: *count,
+                    method: method.clone(),
+                };
+                self.asked.insert(event.n, asked);
                 (about.clone(), Some(*count))
             }
             _ => (about, None),
@@ -156,9 +176,9 @@ impl Steps {
             t: event.t,
             from,
             kind: message.kind,
-            method: message.method.clone().unwrap_or_default(),
             number,
-            body: self.body(message, session.as_deref()),
+            body: self.body(message, &method, session.as_deref()),
+            method,
             session,
             aside: false,
             frames: 1,
@@ -166,7 +186,7 @@ impl Steps {
         self.put(step);
     }
 
-    fn body(&mut self, message: &Message, session: Option<&str>) -> Value {
+    fn body(&mut self, message: &Message, method: &str, session: Option<&str>) -> Value {
         let bytes = match &message.body {
             Body::Absent(_) => return Value::Null,
             body => body.bytes().map_or(&b""[..], |bytes| bytes),
@@ -184,8 +204,8 @@ impl Steps {
             MessageKind::Request | MessageKind::Notification => "params",
         };
         let part = whole.get(part).unwrap_or(&Value::Null);
-        match (kind, message.method.as_deref()) {
-            (MessageKind::Result, Some("session/list")) => self.names.listed(part),
+        match (kind, method) {
+            (MessageKind::Result, "session/list") => self.names.listed(part),
             _ => self.names.normal(part, session),
         }
     }

@@ -55,6 +55,8 @@ pub(super) fn choose(asked: &Value, answered: &Value, live: &Value) -> Choice {
             recorded: recorded.to_owned(),
             live,
         },
+        // It was none of those offered then; some clients answer with the kind.
+        None if chosen.is_none() => Choice::AsRecorded,
         None => Choice::None,
     }
 }
@@ -87,6 +89,10 @@ mod tests {
             instead("allow", "yes")
         );
         assert_eq!(choose(&asked, &chose("no"), &live), Choice::None);
+        assert_eq!(
+            choose(&asked, &chose("allow_once"), &asked),
+            Choice::AsRecorded
+        );
         let cancelled = json!({"outcome": {"outcome": "cancelled"}});
         assert_eq!(choose(&asked, &cancelled, &live), Choice::AsRecorded);
     }

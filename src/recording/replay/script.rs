@@ -185,7 +185,7 @@ impl Script {
             if step.is_request() {
                 let open = self.open.entry((from, step.id().to_vec()));
                 open.or_default().push(index);
-            } else if step.is_answer() {
+            } else if step.is_answer() && envelope.id(&step.frame) != Id::Absent {
                 let open = self.open.get_mut(&(from.other(), step.id().to_vec()));
                 let asked = open.and_then(Vec::pop);
                 step.answers = asked;

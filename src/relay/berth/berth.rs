@@ -18,7 +18,7 @@ use super::ids::{Asked, Ids};
 use super::opening::Opening;
 use super::spell;
 use crate::guard::Principal;
-use crate::transport::{Link, LinkError, Peer};
+use crate::transport::{Link, LinkError, Peer, Presence, Watch};
 use crate::wire::framing::Cut;
 use crate::wire::{Envelope, Farewell, Frame, IdBuf, Kind, Limits, Shape, named_session, scan};
 
@@ -50,6 +50,8 @@ pub(super) struct Berth {
     /// What the client has said to others on our side.
     said: VecDeque<Frame>,
     waker: Option<Waker>,
+    /// Learns when the client is gone and when it is back.
+    watch: Option<Watch>,
 }
 
 impl Berth {
@@ -70,7 +72,13 @@ impl Berth {
             first: VecDeque::new(),
             said: VecDeque::new(),
             waker: None,
+            watch: None,
         }
+    }
+
+    /// Has `watch` learn when the client is gone and when it is back.
+    pub(super) fn watched(&mut self, watch: Watch) {
+        self.watch = Some(watch);
     }
 
     pub(super) const fn opening(&self) -> &Opening {
@@ -103,6 +111,9 @@ impl Berth {
         }
         let from = &client.peer.name;
         tracing::info!(from, "the client is back");
+        if let Some(watch) = &self.watch {
+            watch(Presence::Back(from));
+        }
         if let Some(old) = self.client.replace(client) {
             drop(tokio::spawn(send_away(old)));
         }
@@ -413,6 +424,9 @@ impl Berth {
         }
         let within = self.limits.return_grace;
         tracing::info!(how, ?within, "the client is gone; its agent is kept");
+        if let Some(watch) = &self.watch {
+            watch(Presence::Lost(how));
+        }
         self.absence = Some(Absence::begin(self.is_busy(), &self.limits));
         self.wake();
     }

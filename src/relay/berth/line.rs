@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use super::berth::Berth;
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
+use crate::transport::{FrameSink, FrameStream, Hold, Link, LinkError, Peer, Watch};
 use crate::wire::framing::Cut;
 use crate::wire::{Farewell, Frame};
 
@@ -17,6 +17,8 @@ struct Hears(Shared);
 
 struct Says(Shared);
 
+struct Keeps(Shared);
+
 /// The link to a berth.
 pub(super) fn link(berth: &Shared, peer: Peer) -> Link {
     Link {
@@ -26,7 +28,7 @@ pub(super) fn link(berth: &Shared, peer: Peer) -> Link {
         },
         rx: Box::new(Hears(Arc::clone(berth))),
         tx: Box::new(Says(Arc::clone(berth))),
-        hold: Box::new(()),
+        hold: Box::new(Keeps(Arc::clone(berth))),
     }
 }
 
@@ -57,6 +59,12 @@ impl FrameSink for Says {
 
     fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
         lock(&self.0).poll_close(cx, why).map(Ok)
+    }
+}
+
+impl Hold for Keeps {
+    fn watch(&mut self, watch: Watch) {
+        lock(&self.0).watched(watch);
     }
 }
 

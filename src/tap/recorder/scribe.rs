@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::facts::{Asked, Ledger, Told};
+use super::facts::{Asked, Ledger, Met, Told};
 use super::queue::{Batch, Entry, Origin, Run, Seen};
 use crate::recording::redact::{Hits, Mode, Redactor, Rule};
 use crate::recording::write::{self, Facts, Kept, Stamp};
@@ -19,6 +19,9 @@ const PATCHED: usize = 256 << 10;
 
 /// The wall clock is off by this when it differs from what it should be, in microseconds.
 const JUMP: u64 = 1_000_000;
+
+/// What the core notes when it does not pass a request on, for its id is in use.
+const REFUSED: &str = "reused_id";
 
 /// Makes the lines of one recording.
 #[derive(Debug)]
@@ -142,6 +145,9 @@ impl Scribe {
         let what = match what {
             What::Stderr(body) => What::Stderr(self.stderr(&body)),
             What::Note { name, text, .. } => {
+                if name == REFUSED {
+                    self.ledger.refuse();
+                }
                 self.alarmed |=
                     !["restored_id", "complaint", "translated", "dialect"].contains(&name.as_str());
                 What::Note {
@@ -216,7 +222,14 @@ impl Scribe {
         // As it was, whatever redaction makes of it.
         let id = told.id.of(text);
         let asked = match told.kind {
-            MessageKind::Result | MessageKind::Error => self.ledger.answer(hop, to, id),
+            MessageKind::Result | MessageKind::Error => {
+                let met = if hop == to {
+                    Met::Said(facts.of)
+                } else {
+                    Met::Heard(stamp.n)
+                };
+                self.ledger.answer(hop, to, id, met)
+            }
             _ => None,
         };
         self.alarmed |= told.kind == MessageKind::Error;
@@ -249,7 +262,8 @@ impl Scribe {
         facts.answers = asked.as_ref().map(|asked| asked.n);
         facts.redacted = places;
         if told.kind == MessageKind::Request {
-            let asked = Asked::new(stamp.n, facts.method.unwrap_or_default(), session);
+            let method = facts.method.unwrap_or_default();
+            let asked = Asked::new(stamp.n, facts.of, method, session);
             self.ledger.ask(hop, to.other(), id, asked);
         }
         let meta = self.redactor.mode() == Mode::Meta;

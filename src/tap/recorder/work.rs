@@ -33,6 +33,8 @@ pub struct Plan {
     pub client: Peer,
     /// As above.
     pub agent: Peer,
+    /// The mapping tables there are, by their digest.
+    pub tables: Option<String>,
     /// What happens when the writer is behind.
     pub policy: Policy,
     /// Only keep it when something goes wrong.
@@ -89,6 +91,7 @@ impl Work {
             by: concat!("acp-relay ", env!("CARGO_PKG_VERSION")).to_owned(),
             client: clean(plan.client),
             agent: clean(plan.agent),
+            tables: plan.tables,
             policy: match plan.policy {
                 Policy::Lossless => "lossless".to_owned(),
                 Policy::Lossy => "lossy".to_owned(),

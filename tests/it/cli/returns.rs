@@ -1,5 +1,7 @@
 //! A client whose connection is cut and that comes back, through the built program.
 
+use acp_relay::recording::{What, segments};
+use acp_relay::wire::Side;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -41,10 +43,13 @@ async fn answered(client: &mut Program, id: u32, method: &str, params: Value) ->
 fn a_client_that_was_cut_off_finds_its_agent_with_detach_and_a_new_one_without() {
     block_on(async {
         for (how, kept) in [("detach", true), ("terminate", false)] {
+            let folder = tempfile::tempdir().unwrap();
             let mut serve = Program::start(&[
                 "serve",
                 "--listen",
                 "ws://127.0.0.1:0",
+                "--record",
+                folder.path().to_str().unwrap(),
                 "--on-disconnect",
                 how,
                 "--",
@@ -76,6 +81,25 @@ fn a_client_that_was_cut_off_finds_its_agent_with_detach_and_a_new_one_without()
                 assert_eq!(loaded["_meta"]["pid"], session["_meta"]["pid"]);
                 // What was not answered is asked again.
                 assert_eq!(second.json().await["id"], "ask");
+                // The recording has it that the client was gone.
+                serve.signal(Signal::TERM);
+                let outcome = json!({"outcome": {"outcome": "cancelled"}});
+                let answer = json!({"jsonrpc": "2.0", "id": "ask", "result": outcome});
+                second.write(&format!("{answer}\n")).await;
+                serve.exit().await;
+                let found = segments(folder.path()).unwrap();
+                let events = found[0].events().map(Result::unwrap);
+                let links = events.filter_map(|event| match event.what {
+                    What::Link {
+                        side: Side::Client,
+                        event,
+                        ..
+                    } => Some(event),
+                    _ => None,
+                });
+                let links: Vec<String> = links.collect();
+                let wanted = ["open", "lost", "resumed"];
+                assert_eq!(links[..3], wanted, "{links:?}");
             } else {
                 let other = answered(&mut second, 1, "session/new", json!({"cwd": "/"})).await;
                 assert_ne!(other["_meta"]["pid"], session["_meta"]["pid"]);

@@ -7,6 +7,7 @@ mod follow;
 mod forms;
 mod lint;
 mod reports;
+mod several;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

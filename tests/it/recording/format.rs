@@ -132,6 +132,7 @@ fn a_header_comes_back() {
             name: "process 4711 (\"x\")".to_owned(),
             dialect: "goose-v1".to_owned(),
         },
+        tables: Some("01234567+89abcdef".to_owned()),
         policy: "lossless".to_owned(),
         redaction: Redaction {
             mode: "default".to_owned(),

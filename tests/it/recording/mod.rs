@@ -4,6 +4,7 @@ mod crash;
 mod format;
 mod full;
 mod leaks;
+mod pairs;
 mod recorder;
 mod secrets;
 mod stage;

@@ -77,6 +77,7 @@ impl Scene {
             id: "ab".repeat(16),
             client: peer("stdio:"),
             agent: peer("process 1 (x)"),
+            tables: None,
             policy: self.policy,
             on_error: self.on_error,
             redactor: Arc::new(Redactor::new(self.mode, self.patterns, [7; 32])),

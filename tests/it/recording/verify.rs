@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Cursor;
 
 use acp_relay::recording::{Reader, Recording, Sealed, pack, segments, verify, verify_segment};
-use acp_relay::wire::Side;
+use acp_relay::wire::{Frame, Side};
 
 use super::stage::Scene;
 
@@ -50,6 +50,32 @@ fn one_flipped_bit_is_found_in_each_of_10_000_copies() {
         copy[at] ^= 1 << bit;
         assert!(!findings(&copy).is_empty(), "bit {bit} of byte {at}");
     }
+}
+
+#[test]
+fn a_translation_that_is_not_what_it_was_made_of_is_found() {
+    let mut stage = Scene {
+        dialect: "goose-v1",
+        ..Scene::default()
+    }
+    .set();
+    let heard = Frame::from(r#"{"id":1,"result":{"stop":"end"}}"#);
+    let said = Frame::from(r#"{"id":1,"result":{"stopReason":"end_turn"}}"#);
+    stage.lead(Side::Agent, &heard, &[], &said);
+    let text = String::from_utf8(stage.end().1.concat()).unwrap();
+    // Without its end, whose digest would tell.
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let lines = &lines[..lines.len() - 1];
+    assert!(findings(lines.concat().as_bytes()).is_empty());
+    let changed = |line: &&str| {
+        let line = line.replace(r#""value":"end_turn""#, r#""value":"refusal""#);
+        let (content, _) = line.rsplit_once(",\"crc\"").unwrap();
+        let sum = crc32c::crc32c(content.as_bytes());
+        format!("{content},\"crc\":\"{sum:08x}\"}}\n")
+    };
+    let forged: String = lines.iter().map(changed).collect();
+    assert_ne!(forged, lines.concat());
+    assert_eq!(findings(forged.as_bytes()), ["translation"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod agent;
 mod captures;
 mod client;
+mod dialects;
 mod live;
 mod overlap;
 mod program;

@@ -61,7 +61,7 @@ fn a_difference_is_said_to_people_programs_and_ci() {
     let xml = std::fs::read_to_string(&junit).unwrap();
     assert!(xml.contains("tests=\"3\" failures=\"1\""), "{xml}");
     assert!(
-        xml.contains("name=\"turn 1 (event 5)\">\n    <failure message="),
+        xml.contains("name=\"turn 1 (event 5)\">\n      <failure message="),
         "{xml}"
     );
     assert!(xml.contains("&lt;in&gt;") && !xml.contains("<in>"), "{xml}");
@@ -76,6 +76,45 @@ fn a_difference_is_said_to_people_programs_and_ci() {
     let ignored = ["--ignore", "/params/update/content/text"];
     let same = against(&["replay", "client"], &file, &other, &ignored);
     assert_eq!(same.code, Some(0), "{same:?}");
+}
+
+#[test]
+fn several_recordings_are_played_one_after_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = capture(&dir);
+    let other = changed(&file, "\"end_turn\"", "\"refusal\"");
+    let junit = dir.path().join("report.xml");
+    let (one, two) = (file.to_str().unwrap(), other.to_str().unwrap());
+    let played = |files: &[&str], more: &[&str]| {
+        let mut args = vec!["replay", "client"];
+        args.extend(files);
+        args.extend(["--settle", "50ms", "--junit", junit.to_str().unwrap()]);
+        args.extend(more);
+        args.extend(["--", RELAY, "replay", "agent", one]);
+        run(program::run(&args, ""))
+    };
+    let suites = || {
+        let xml = std::fs::read_to_string(&junit).unwrap();
+        let suites = xml.split("<testsuite ").skip(1);
+        let heads = suites.map(|suite| suite.split_once('>').unwrap().0.to_owned());
+        heads.collect::<Vec<_>>()
+    };
+    let outcome = played(&[one, two], &["--json"]);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    let same: Vec<bool> = (outcome.stdout.lines())
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|value| value["same"].as_bool().unwrap())
+        .collect();
+    assert_eq!(same, [true, false]);
+    let told = suites();
+    assert!(told[0].contains("tests=\"3\" failures=\"0\""), "{told:?}");
+    assert!(told[1].contains("tests=\"3\" failures=\"1\""), "{told:?}");
+    // A file twice is one; one that is not there leaves the others.
+    assert_eq!(played(&[one, one], &[]).stdout.lines().count(), 1);
+    let outcome = played(&["/none.acpr", one], &[]);
+    assert_eq!(outcome.code, Some(66), "{outcome:?}");
+    assert!(outcome.stdout.ends_with(": the same\n"), "{outcome:?}");
+    assert!(suites()[0].contains("errors=\"1\""));
 }
 
 #[test]

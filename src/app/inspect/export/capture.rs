@@ -1,6 +1,7 @@
 //! Messages, one a line: bare, or with direction and time.
 
 use super::{Form, Said};
+use crate::recording::spelled;
 use crate::recording::write::fits_line;
 use crate::wire::Side;
 
@@ -41,8 +42,7 @@ impl Form for Captured {
             Plain.message(said, out);
             out.pop();
         } else {
-            let text = String::from_utf8_lossy(said.bytes);
-            out.extend_from_slice(format!(r#""raw":{}"#, serde_json::Value::from(text)).as_bytes());
+            out.extend_from_slice(format!(r#""raw":{}"#, spelled(said.bytes)).as_bytes());
         }
         out.extend_from_slice(b"}\n");
         true

@@ -90,14 +90,15 @@ pub(in crate::app::inspect) fn run(args: &Export) -> ExitCode {
     let mut conversation = Conversation::default();
     let (mut messages, mut left_out) = (0_u64, 0_u64);
     let mut failed = None;
-    let done = chosen.each(
+    let done = chosen.each_told(
         |header| form.borrow_mut().begin(header, &mut out.borrow_mut()),
-        |event| {
-            let exchange = conversation.see(event);
-            let took = exchange.and_then(|exchange| {
-                exchange.answer.filter(|answer| answer.n == event.n)?;
-                exchange.took()
-            });
+        |event, in_view| {
+            // Which request an answer is for may be told by what is not in the view.
+            let exchange = conversation.see(event).filter(|one| one.n != event.n);
+            let took = exchange.map(|exchange| event.t.saturating_sub(exchange.asked));
+            if !in_view {
+                return;
+            }
             let (mut form, mut out) = (form.borrow_mut(), out.borrow_mut());
             match &event.what {
                 What::Message(message) => {

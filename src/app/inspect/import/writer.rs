@@ -44,6 +44,7 @@ pub(super) fn recording(capture: &Capture, redactor: &Redactor, id: String) -> (
         by: format!("acp-relay {} import", env!("CARGO_PKG_VERSION")),
         client: peer(&capture.client),
         agent: peer(&capture.agent),
+        tables: None,
         policy: "lossless".to_owned(),
         redaction: redactor.describe(),
         previous: None,

@@ -1,8 +1,11 @@
 // Recordings that were dropped onto the page, read here: an index first, windows of it later.
 // What a recording answers is what the server answers.
 
-/** Bytes that are read at a time. */
+/** Bytes that are looked through at a time. */
 const BLOCK = 1 << 20;
+
+/** Bytes that are read at a time when all are. */
+const READ = 4 << 20;
 
 /** How often it is said how far a file was read, in milliseconds. */
 const OFTEN = 200;
@@ -64,9 +67,13 @@ class Dropped {
     const parts = await Promise.all(this.files.map(plainOf));
     this.file = parts.length === 1 ? parts[0] : new Blob(parts);
     let rest = new Uint8Array(0);
-    let again = performance.now() + OFTEN;
-    for (let at = 0; at < this.file.size && !this.closed; at += BLOCK) {
-      const block = new Uint8Array(await this.file.slice(at, at + BLOCK).arrayBuffer());
+    // What the first block holds is shown at once.
+    let again = 0;
+    // The next block comes while this one is taken in.
+    let next = this.file.slice(0, READ).arrayBuffer();
+    for (let at = 0; at < this.file.size && !this.closed; at += READ) {
+      const block = new Uint8Array(await next);
+      next = this.file.slice(at + READ, at + 2 * READ).arrayBuffer();
       const bytes = new Uint8Array(rest.length + block.length);
       bytes.set(rest);
       bytes.set(block, rest.length);
@@ -149,17 +156,19 @@ class Dropped {
 
   pair(i, item, line, edge) {
     if (line.is === "request") {
-      const ask = { i, n: line.n, t: item.t, method: line.me };
+      const ask = { i, n: line.n, t: item.t, method: line.me, key: edge + JSON.stringify(line.id) };
       this.asks.set(line.n, ask);
-      this.byId.set(edge + JSON.stringify(line.id), ask);
+      this.byId.set(ask.key, ask);
       if (line.me === "session/prompt" && line.h === "client" && line.d === ">") {
         ask.turn = { i, n: line.n, t: item.t, session: line.s, end: null };
         this.turnList.push(ask.turn);
       }
     } else if (line.is === "result" || line.is === "error") {
       const back = text(line.h) + (line.d === ">" ? "client" : "agent") + JSON.stringify(line.id);
-      const ask = this.asks.get(line.re) ?? this.byId.get(back);
+      // Where the answer does not say it, an open request with its id; a second answer has none.
+      const ask = this.asks.get(line.re) ?? (line.id === undefined ? undefined : this.byId.get(back));
       if (!ask) return;
+      this.byId.delete(ask.key);
       this.answers.set(line.n, ask);
       ask.answer ??= { n: line.n, t: item.t };
       if (ask.turn && !ask.turn.end) ask.turn.end = { i, n: line.n, t: item.t, failed: line.is === "error" };
@@ -293,16 +302,30 @@ const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
   for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ 0x82f63b78 : byte >>> 1;
   return byte;
 });
+// The same of a byte with one, two and three bytes behind it.
+const CRC1 = CRC.map((sum) => CRC[sum & 255] ^ (sum >>> 8));
+const CRC2 = CRC1.map((sum) => CRC[sum & 255] ^ (sum >>> 8));
+const CRC3 = CRC2.map((sum) => CRC[sum & 255] ^ (sum >>> 8));
+
+/** The CRC32C of the first `end` bytes, four at a time. */
+function crcOf(bytes, end) {
+  let sum = -1;
+  let i = 0;
+  for (const whole = end - 3; i < whole; i += 4) {
+    sum ^= bytes[i] | (bytes[i + 1] << 8) | (bytes[i + 2] << 16) | (bytes[i + 3] << 24);
+    sum = CRC3[sum & 255] ^ CRC2[(sum >>> 8) & 255] ^ CRC1[(sum >>> 16) & 255] ^ CRC[sum >>> 24];
+  }
+  for (; i < end; i++) sum = CRC[(sum ^ bytes[i]) & 255] ^ (sum >>> 8);
+  return ~sum >>> 0;
+}
 
 /** A line whose checksum holds; null for any other. */
 function parseLine(bytes, checked) {
   const end = bytes.length - (bytes[bytes.length - 1] === 10 ? 19 : 18);
   if (end < 1) return null;
   if (!checked) {
-    let sum = 0xffffffff;
-    for (let i = 0; i < end; i++) sum = CRC[(sum ^ bytes[i]) & 255] ^ (sum >>> 8);
     const said = decoder.decode(bytes.subarray(end + 8, end + 16));
-    if (((sum ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0") !== said) return null;
+    if (crcOf(bytes, end).toString(16).padStart(8, "0") !== said) return null;
   }
   try {
     return object(JSON.parse(decoder.decode(bytes)));

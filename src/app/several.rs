@@ -1,0 +1,76 @@
+//! Several recordings on one command line.
+//!
+//! A pattern such as `tapes/*.acpr` names each segment of a recording, and a last word may be a
+//! filter. Not here: what is done with each.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{cli, exit};
+use crate::recording::filter::Filter;
+use crate::recording::{PACKED, PLAIN, Recording};
+
+/// Recordings, and which of their events.
+#[derive(Debug, Args)]
+pub(super) struct Sources {
+    /// Recordings; of one in several segments, any of them. A last word that is no file is a
+    /// filter, such as `method:session/* and dur>2s`; the fields are below
+    #[arg(value_name = "FILE", required = true)]
+    words: Vec<OsString>,
+    /// The same filter, whatever files there are
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<Filter>,
+}
+
+impl Sources {
+    /// The files and the filter.
+    pub(super) fn read(&self) -> Result<Sorted, ExitCode> {
+        sort_out(&self.words, self.filter.as_ref())
+    }
+}
+
+/// The files, each recording once, and the filter.
+pub(super) type Sorted = (Vec<PathBuf>, Option<Filter>);
+
+/// Tells files from a filter at the end, unless that is given otherwise. What is wrong is said, and
+/// the exit code returned.
+pub(super) fn sort_out(words: &[OsString], filter: Option<&Filter>) -> Result<Sorted, ExitCode> {
+    let (mut files, mut filter) = (words, filter.cloned());
+    if let [rest @ .., last] = words
+        && !rest.is_empty()
+        && filter.is_none()
+        && !is_file(Path::new(last))
+    {
+        let read = last.to_string_lossy().parse();
+        filter = Some(read.map_err(|fault| cli::fail(exit::USAGE, &fault))?);
+        files = rest;
+    }
+    let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    Ok((each_once(&files), filter))
+}
+
+/// The files, of those that are segments of one recording only the first.
+pub(super) fn each_once(files: &[PathBuf]) -> Vec<PathBuf> {
+    let mut seen: Vec<Vec<PathBuf>> = Vec::new();
+    let mut once = Vec::new();
+    for file in files {
+        let segments = match Recording::of(file) {
+            Ok(recording) if file.is_file() => recording.segments,
+            _ => vec![file.clone()],
+        };
+        if !seen.contains(&segments) {
+            seen.push(segments);
+            once.push(file.clone());
+        }
+    }
+    once
+}
+
+/// Whether a word names a file, even one that is not there.
+fn is_file(word: &Path) -> bool {
+    let text = word.to_string_lossy();
+    text.ends_with(PLAIN) || text.ends_with(PACKED) || word.exists()
+}

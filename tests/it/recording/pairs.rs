@@ -1,0 +1,159 @@
+//! Which request an answer is recorded to be for: `tests/vectors/inspect/pairs.txt`.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use acp_relay::core::Note;
+use acp_relay::recording::{Conversation, Event, Message, MessageKind, What};
+use acp_relay::tap::{Sight, Tap};
+use acp_relay::wire::{Frame, IdBuf, Limits, Shape, Side, scan};
+
+use super::stage::{Scene, Stage};
+
+use Side::{Agent, Client};
+
+/// A message of a case.
+struct Line {
+    from: Side,
+    fate: char,
+    heard: String,
+    said: Option<String>,
+    /// The line that it answers.
+    answers: Option<usize>,
+}
+
+fn cases() -> Vec<(String, Vec<Line>)> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/inspect/pairs.txt");
+    let text = std::fs::read_to_string(file).unwrap();
+    let cases = text.split("\n## ").skip(1).map(|case| {
+        let (name, lines) = case.split_once('\n').unwrap();
+        let lines = lines.lines().filter(|line| !line.is_empty());
+        (name.to_owned(), lines.map(line).collect())
+    });
+    cases.collect()
+}
+
+fn line(text: &str) -> Line {
+    let (arrow, rest) = text.split_once(' ').unwrap();
+    let mut arrow = arrow.chars();
+    let from = match arrow.next() {
+        Some('>') => Client,
+        Some('<') => Agent,
+        other => panic!("{other:?} is no side"),
+    };
+    let (rest, answers) = match rest.rsplit_once(" = ") {
+        Some((rest, line)) => (rest, line.parse().ok()),
+        None => (rest, None),
+    };
+    let (heard, said) = match rest.split_once(" => ") {
+        Some((heard, said)) => (heard, Some(said.to_owned())),
+        None => (rest, None),
+    };
+    Line {
+        from,
+        fate: arrow.next().unwrap_or(' '),
+        heard: heard.to_owned(),
+        said,
+        answers,
+    }
+}
+
+/// Has the recorder see one line as the relay would show it.
+fn show(stage: &mut Stage, line: &Line) {
+    let heard = Frame::from(line.heard.clone());
+    match line.fate {
+        ' ' => stage.lead(line.from, &heard, &[], &heard.clone()),
+        '~' => {
+            let other = || line.heard.replacen('{', "{\"other\":1,", 1);
+            let said = Frame::from(line.said.clone().unwrap_or_else(other));
+            stage.lead(line.from, &heard, &[], &said);
+        }
+        fate => {
+            stage.recorder.see(&Sight::Heard(line.from, &heard));
+            if let Shape::One(envelope) = scan(&heard, &Limits::default()) {
+                stage.recorder.see(&Sight::Opened(&envelope));
+            }
+            if fate == 'x' {
+                stage.recorder.see(&Sight::Settled([0; 2]));
+                return;
+            }
+            let (from, id) = (line.from, IdBuf::Null);
+            stage
+                .recorder
+                .see(&Sight::Note(&Note::ReusedId { from, id }));
+            let mut waiting = [0; 2];
+            waiting[from as usize] = 1;
+            stage.recorder.see(&Sight::Settled(waiting));
+            let id = &line.heard[..line.heard.find(",\"method\"").unwrap()];
+            let refusal = format!("{id},\"error\":{{\"code\":-32600,\"message\":\"in flight\"}}}}");
+            let refusal = Frame::from(refusal);
+            stage.recorder.see(&Sight::Said(from, &refusal));
+            stage.recorder.see(&Sight::Settled([0; 2]));
+        }
+    }
+}
+
+fn message(event: &Event) -> Option<&Message> {
+    match &event.what {
+        What::Message(message) => Some(message),
+        _ => None,
+    }
+}
+
+#[test]
+fn answers_are_for_what_they_answer() {
+    for (name, lines) in cases() {
+        let mut stage = Scene::default().set();
+        for line in &lines {
+            show(&mut stage, line);
+        }
+        let events = stage.events();
+        // The line of each event: heard in their order, and what was said because of them.
+        let mut line_of = HashMap::new();
+        let mut heard = 0;
+        for event in &events {
+            let Some(message) = message(event) else {
+                continue;
+            };
+            let line = match message.of {
+                Some(of) => line_of[&of],
+                None => {
+                    heard += 1;
+                    heard
+                }
+            };
+            line_of.insert(event.n, line);
+        }
+        assert_eq!(heard, lines.len(), "{name}");
+        let mut known = Conversation::default();
+        for event in &events {
+            known.see(event);
+            let Some(message) = message(event) else {
+                continue;
+            };
+            let at = line_of[&event.n];
+            let line = &lines[at - 1];
+            let is_answer = message.kind.is_some_and(MessageKind::is_answer);
+            // A refusal answers its own line.
+            let wanted = match line.fate {
+                '!' => Some(at),
+                _ => line.answers,
+            };
+            let wanted = wanted.filter(|_| is_answer);
+            let found = message.answers.map(|n| line_of[&n]);
+            assert_eq!(found, wanted, "{name}, line {at}: {}", line.heard);
+            if is_answer {
+                let method = wanted.map(|asked| {
+                    let asked: serde_json::Value =
+                        serde_json::from_str(&lines[asked - 1].heard).unwrap();
+                    asked["method"].as_str().unwrap().to_owned()
+                });
+                assert_eq!(message.method, method, "{name}, line {at}");
+                // Readers go by what was recorded.
+                let exchange = known.exchange(event.n);
+                let found = exchange.map(|exchange| line_of[&exchange.n]);
+                assert_eq!(found, wanted, "{name}, line {at}, read");
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Recordings in which a dialect was translated, played again at either edge.
+//!
+//! The agents are captures of real ones, behind a relay that has them speak the dialect. What that
+//! loses is lost before the recording begins: what was recorded has to come out the same.
+
+use std::path::{Path, PathBuf};
+
+use acp_relay::recording::replay::{Edge, Ignored, Script, compare};
+
+use super::captures::captures;
+use crate::support::link::run;
+use crate::support::program;
+
+const RELAY: &str = env!("CARGO_BIN_EXE_acp-relay");
+
+/// Plays the client of `file` to the agent that `command` starts, behind a relay that records into
+/// `into`; the recording, and whether all went as it did.
+async fn record(file: &Path, into: &Path, dialect: &str, agent: &[&str]) -> (PathBuf, bool) {
+    let mut args = vec!["replay", "client", file.to_str().unwrap()];
+    args.extend(["--edge", "client", "--settle", "200ms", "--"]);
+    args.extend([RELAY, "connect", "--client-dialect", "canonical"]);
+    args.extend(["--agent-dialect", dialect, "--record-redact", "full"]);
+    args.extend(["--record", into.to_str().unwrap()]);
+    args.extend(agent);
+    let outcome = program::run(&args, "").await;
+    assert!(matches!(outcome.code, Some(0 | 1)), "{outcome:?}");
+    let mut files = std::fs::read_dir(into)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let recording = files.next().unwrap();
+    assert_eq!(files.next(), None, "one conversation, one recording");
+    (recording, outcome.code == Some(0))
+}
+
+/// That two recordings hold the same at an edge.
+fn assert_same(one: &Path, two: &Path, edge: Edge, what: &str) {
+    let open = |path: &Path| Script::open(path, edge).unwrap();
+    let compared = compare(&open(one), &open(two), &Ignored::default());
+    assert!(compared.steps > 5, "{what}: {compared:?}");
+    assert_eq!(compared.differences, [], "{what}");
+}
+
+#[test]
+fn what_was_translated_is_played_at_either_edge_as_it_went() {
+    let mut all = Vec::new();
+    for capture in captures("transcripts") {
+        for dialect in ["elephant", "goref"] {
+            all.push(play(capture.clone(), dialect));
+        }
+    }
+    run(async {
+        let mut translated = 0;
+        for one in all {
+            translated += usize::from(one.await);
+        }
+        assert!(translated >= 5, "{translated} were translated at all");
+    });
+}
+
+/// Whether anything was translated.
+async fn play(capture: PathBuf, dialect: &'static str) -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    let what = format!("{} in {dialect}", capture.display());
+    let played = format!("replay:{}?match=order", capture.display());
+    let agent = ["--", RELAY, "connect", "--client-dialect", dialect];
+    let agent = [&agent[..], &["--agent-dialect", "canonical", &played]].concat();
+    let (first, _) = record(&capture, &dir.path().join("1"), dialect, &agent).await;
+    let text = std::fs::read_to_string(&first).unwrap();
+    let translated = text.contains("\"rules\":[");
+    let verified = program::run(&["inspect", "verify", first.to_str().unwrap()], "").await;
+    assert_eq!(verified.code, Some(0), "{what}: {verified:?}");
+    let again = verified.stdout.contains("translations made again");
+    assert_eq!(again, translated, "{what}: {verified:?}");
+    if translated {
+        let first = first.to_str().unwrap();
+        let stats = program::run(&["inspect", "stats", "--json", first], "").await;
+        let stats: serde_json::Value = serde_json::from_str(&stats.stdout).unwrap();
+        assert!(!stats["rules"].as_object().unwrap().is_empty(), "{what}");
+        for method in stats["methods"].as_array().unwrap() {
+            let opens = ["initialize", "session/new"].contains(&method["method"].as_str().unwrap());
+            assert!(
+                !opens || method["took"]["count"] == method["requests"],
+                "{what}: {method}"
+            );
+        }
+    }
+
+    // What the client heard, said again.
+    let file = first.to_str().unwrap();
+    let agent = ["--", RELAY, "replay", "agent", file];
+    let (again, same) = record(&first, &dir.path().join("2"), "canonical", &agent).await;
+    assert!(same, "{what}, as the client heard it");
+    assert_same(&first, &again, Edge::Client, &what);
+    let two = again.to_str().unwrap();
+    let diff = program::run(&["inspect", "diff", "--at", "client", file, two], "").await;
+    assert_eq!(diff.code, Some(0), "{what}: {diff:?}");
+
+    // What the agent said, translated once more.
+    let played = format!("replay:{file}?edge=agent");
+    let (again, same) = record(&first, &dir.path().join("3"), dialect, &[&played]).await;
+    assert!(same, "{what}, as the agent said it");
+    assert_same(&first, &again, Edge::Client, &what);
+    assert_same(&first, &again, Edge::Agent, &what);
+    translated
+}
