@@ -162,6 +162,7 @@ impl Common {
             Source::Program(program) => setup.launch = program.launch.clone(),
             Source::Endpoint(_, remote) => remote.set_up(&mut setup)?,
         }
+        setup.agent_connect.unasked = part.unasked.unwrap_or_default().rule();
         let tongues = ground
             .tongues
             .of_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());

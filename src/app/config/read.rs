@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use toml::de::DeTable;
 
-use super::agents::{Names, agents};
+use super::agents::{Names, agents, check_unasked};
 use super::fault::{Fault, Faults};
 use super::here;
 use super::listeners::listeners;
@@ -108,6 +108,9 @@ fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
     {
         let what = "auth.certificates: no listener takes certificates of clients";
         sheet.fault_with(&at, what, "name their authorities with `tls-client-ca`");
+    }
+    if look >= Look::Whole {
+        check_unasked(sheet, &agents, &listeners);
     }
     let log = sheet.sheet("log").map(|sheet| log(&sheet));
     let traces = sheet.sheet("traces").map(|sheet| traces(&sheet));
