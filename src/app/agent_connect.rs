@@ -20,7 +20,7 @@ pub(super) struct AgentConnectArgs {
     pub(super) store: Option<PathBuf>,
     /// What an agent is answered that asks for permission where no client of Agent Connect can be
     /// asked [default: reject]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "WHAT")]
     pub(super) unasked: Option<Unasked>,
     /// Call webhooks of Agent Connect at this host, with a port or at any, although it is in our own
     /// network or its address begins with http://; may be given several times

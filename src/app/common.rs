@@ -28,6 +28,7 @@ pub(super) struct Common {
     #[arg(
         long,
         value_enum,
+        value_name = "FRAMING",
         hide_possible_values = true,
         help_heading = "Framing and limits"
     )]
@@ -36,6 +37,7 @@ pub(super) struct Common {
     #[arg(
         long,
         value_enum,
+        value_name = "FRAMING",
         hide_possible_values = true,
         help_heading = "Framing and limits"
     )]

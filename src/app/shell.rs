@@ -26,6 +26,7 @@ Examples:
 pub(super) const MAN: &str = "\
 Examples:
   acp-relay man | man -l -
+  acp-relay man inspect show | man -l -
   acp-relay man --dir ~/.local/share/man/man1
       A page for each subcommand; `man acp-relay-serve` finds them.";
 
@@ -39,7 +40,10 @@ pub(super) struct Completions {
 /// What `man` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct Manual {
-    /// Write a page for each subcommand into this folder, instead of the first to stdout
+    /// The subcommand whose page is printed, such as `serve` or `inspect show`
+    #[arg(value_name = "SUBCOMMAND", conflicts_with = "dir")]
+    of: Vec<String>,
+    /// Write a page for each subcommand into this folder
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -57,7 +61,15 @@ pub(super) fn manual(args: &Manual, command: Command) -> ExitCode {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let Some(dir) = &args.dir else {
-        return match page(&Man::new(command)) {
+        let mut found = &command;
+        for name in &args.of {
+            let Some(below) = found.find_subcommand(name) else {
+                let what = format!("`{}` has no subcommand `{name}`", found.get_name());
+                return cli::fail(exit::USAGE, &what);
+            };
+            found = below;
+        }
+        return match page(&Man::new(found.clone())) {
             Ok(page) => console::print(&page, exit::SUCCESS),
             Err(error) => cli::fail(exit::SYSTEM, &error),
         };
