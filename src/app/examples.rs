@@ -87,7 +87,7 @@ Examples, for the agent's command in the settings of an editor:
       An agent behind `acp-relay serve`, here or through ssh -L.
   acp-relay connect --bearer-file alice.token https://agents.example/agents/goose/acp
       One on a server, by its name.
-  acp-relay connect --map /home/me/app=/srv/app -- ssh host.example goose acp
+  acp-relay connect --map /home/me/app=/srv/app -- ssh host.example acp-relay connect -- goose acp
       One behind ssh, where the folder is called otherwise.
   acp-relay connect --record tapes -- goose acp
       One on this machine, and what it was told and said in a file.";

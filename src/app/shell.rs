@@ -3,6 +3,7 @@
 //! Both are made from the command line itself, so they cannot be about another one. Not here: the
 //! command line (see `cli`).
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -91,12 +92,21 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
     fs::write(dir.join(man.get_filename()), page(&man)?)
 }
 
-/// A page in roff. What follows the options in `--help` is laid out by hand, and stays so.
+/// A page in roff. What follows the options in `--help` is laid out by hand, and stays so. What is not
+/// ASCII is written as roff has it, for not every reader of manuals knows UTF-8.
 fn page(man: &Man) -> io::Result<String> {
     let mut page = Vec::new();
     man.render(&mut page)?;
-    let page = String::from_utf8_lossy(&page);
-    Ok(page
+    let page = String::from_utf8_lossy(&page)
         .replace(".SH EXTRA\n", ".SH NOTES\n.nf\n")
-        .replace(".SH VERSION\n", ".fi\n.SH VERSION\n"))
+        .replace(".SH VERSION\n", ".fi\n.SH VERSION\n");
+    let mut plain = String::with_capacity(page.len());
+    for letter in page.chars() {
+        match letter.is_ascii() {
+            true => plain.push(letter),
+            // Writing to a string does not fail.
+            false => drop(write!(plain, "\\[u{:04X}]", u32::from(letter))),
+        }
+    }
+    Ok(plain)
 }

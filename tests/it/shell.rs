@@ -44,4 +44,57 @@ fn the_manual_has_a_page_for_every_subcommand() {
     }
     let output = run(&["man", "--dir", "/dev/null/man1"]);
     assert_eq!(output.status.code(), Some(73));
+    for entry in std::fs::read_dir(&place).unwrap() {
+        let text = std::fs::read(entry.unwrap().path()).unwrap();
+        assert!(text.is_ascii(), "readers of manuals need not know UTF-8");
+    }
+}
+
+#[test]
+fn one_page_of_the_manual_is_found_by_its_subcommand() {
+    let page = run(&["man", "inspect", "show"]);
+    let text = String::from_utf8(page.stdout).unwrap();
+    assert!(text.contains(".TH acp-relay-inspect-show 1"), "{text}");
+    let none = run(&["man", "serv"]);
+    assert_eq!(none.status.code(), Some(64));
+    let said = String::from_utf8(none.stderr).unwrap();
+    assert_eq!(said, "acp-relay: `acp-relay` has no subcommand `serv`\n");
+}
+
+#[test]
+fn mistakes_are_told_with_what_was_probably_meant() {
+    for (args, says) in [
+        (
+            &["serve", "--limit", "conections=3", "--", "cat"][..],
+            "did you mean `connections`?",
+        ),
+        (
+            &["serve", "--listen", "htp://127.0.0.1", "--", "cat"],
+            "is not known; did you mean \"http://127.0.0.1\"?\n",
+        ),
+        (
+            &["serve", "--listen", "127.0.0.1:9000", "--", "cat"],
+            "it has no scheme; did you mean \"ws://127.0.0.1:9000\"?\n",
+        ),
+        (&["serve", "--lisen", "ws://127.0.0.1:0"], "'--listen'"),
+        (&["serve", "goose", "acp"], "stands after `--`"),
+        (
+            &["serve", "--config", "/nowhere.toml"],
+            "acp-relay: /nowhere.toml: there is no such file\n",
+        ),
+        (
+            &["check", "/nowhere.jsonl"],
+            "acp-relay: /nowhere.jsonl: there is no such file\n",
+        ),
+        (&["serv"], "'serve'"),
+    ] {
+        let output = run(args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(says), "{args:?}: {said}");
+        assert!(!output.status.success(), "{args:?}");
+    }
+    // What is no agent's command is not told to be one.
+    let said = run(&["status", "x"]).stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(!said.contains("agent's command"), "{said}");
 }

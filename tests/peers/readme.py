@@ -42,7 +42,8 @@ WHOLE = ("Five ways to use it", "Many agents on a team server", "How it is doing
 PATIENCE = 60
 # A slow typist, in characters a minute.
 TYPING = 200
-GOOSE, PYTHON = (next(agent for agent in AGENTS if agent.name == name) for name in ("goose", "python-sdk"))
+GOOSE, PYTHON, TYPESCRIPT = (next(agent for agent in AGENTS if agent.name == name)
+                             for name in ("goose", "python-sdk", "ts-sdk"))
 
 
 class Wrong(Exception):
@@ -58,7 +59,7 @@ class Book:
         for line in text.split("\n"):
             if line.startswith("```"):
                 kind = None if kind is not None else line[3:]
-                if kind:
+                if kind is not None:
                     self.blocks.append([section, kind, ""])
             elif kind is not None:
                 self.blocks[-1][2] += line + "\n"
@@ -188,7 +189,7 @@ def elsewhere(book, place):
         place.edit([server["command"], *server["args"]])
     words = re.search(r"commands = \{ default = \{(.*?)\}", book.block("lua", "codecompanion"))[1]
     place.edit(re.findall(r'"([^"]*)"', words))
-    line = re.search(r"`(acp-relay connect -- ssh HOST goose acp)`", book.text)[1]
+    line = re.search(r"`(acp-relay connect -- ssh HOST [^`]*)`", book.text)[1]
     server = shutil.which("sshd") or "/usr/sbin/sshd"
     if not Path(server).exists():
         print("      no sshd is installed; `%s` is not tried" % line)
@@ -200,9 +201,10 @@ def elsewhere(book, place):
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", keys / name], check=True)
     (keys / "user.pub").rename(keys / "authorized")
+    env = " ".join("%s=%s" % (name, place.env[name]) for name in ("PATH", "HOME", *place.mark.env))
     (keys / "sshd").write_text("ListenAddress 127.0.0.1:22\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\n"
-                               "StrictModes no\nPidFile none\nPermitRootLogin yes\nUsePAM no\nSetEnv PATH=%s\n"
-                               % (keys, keys, place.env["PATH"]))
+                               "StrictModes no\nPidFile none\nPermitRootLogin yes\nUsePAM no\nSetEnv %s\n"
+                               % (keys, keys, env))
     (keys / "ssh").write_text("Host agents.example\nIdentityFile %s/user\nStrictHostKeyChecking accept-new\n"
                               "UserKnownHostsFile %s/known\nLogLevel ERROR\n" % (keys, keys))
     daemon = subprocess.Popen([server, "-D", "-e", "-f", keys / "sshd"], env=place.env, stderr=subprocess.DEVNULL)
@@ -236,15 +238,17 @@ def old(book, place):
 
 def ci(book, place):
     """A conversation is recorded, and played in CI: to the same agent, to another, and as the agent."""
+    # goose tells titles when its model has found them, another time in each run.
+    place.program("goose", PYTHON.command)
     record = book.line("acp-relay connect --record tapes")
-    place.edit(shlex.split(record, comments=True))
+    place.edit(shlex.split(record, comments=True), PYTHON)
     replay = book.line("acp-relay replay client tapes/*.acpr --junit report.xml")
     place.fresh()
     place.type(replay)
     if "<testsuite" not in (place.here / "report.xml").read_text():
         raise Wrong("there is no report")
-    place.edit(shell(book.line("acp-relay replay agent tapes/*.acpr")))
-    place.program("goose", PYTHON.command)
+    place.edit(shell(book.line("acp-relay replay agent tapes/*.acpr")), PYTHON)
+    place.program("goose", TYPESCRIPT.command)
     place.type(replay, wanted=1)
 
 
@@ -313,18 +317,19 @@ def certificates(folder):
 def walk(book, place):
     """From an empty folder to a server with TLS, two agents and a token, and to an editor that uses it."""
     agents = book.block("toml", "# team.toml").split("[[listeners]]")[0]
-    file = agents + book.block("toml", "tls-cert")
+    file = agents + book.block("toml", "tls-cert =")
     certificate, token = book.line("openssl req"), book.line("acp-relay token new alice")
     serve = book.line("acp-relay serve --config team.toml")
     connect = book.line("acp-relay connect --pin-sha256")
     (place.here / "team.toml").write_text(file)
     place.type(certificate)
     place.type(token)
+    # For another member, who is not counted.
+    place.type(token.replace("alice", "bob").replace(" --agents goose", ""))
     place.start(serve, r"listening on https://0\.0\.0\.0:9443/acp")
     place.edit(shell(connect))
     other = connect.replace("/agents/goose/", "/agents/claude/")
     place.edit(shell(other), PYTHON, good=False)
-    place.type(token.replace("alice", "bob").replace(" --agents goose", ""))
     place.edit(shell(other.replace("alice", "bob")), PYTHON)
     for without in (r"--pin-sha256 \"\$\(.*?\)\"", r"--bearer-file \S+"):
         place.edit(shell(re.sub(without, "", connect)), good=False)

@@ -166,7 +166,7 @@ impl Line {
     }
 
     fn described(&self, initialized: &Value) -> Agent {
-        let Offer { name, about } = &self.offer;
+        let Offer { name, about, .. } = &self.offer;
         let base = &self.ground.base;
         Agent::introduced(name.as_deref(), about.as_deref(), initialized, base)
     }
