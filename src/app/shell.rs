@@ -54,7 +54,11 @@ pub(super) fn completions(args: &Completions, mut command: Command) -> ExitCode 
     let mut script = Vec::new();
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
-    console::print(&String::from_utf8_lossy(&script), exit::SUCCESS)
+    let script = String::from_utf8_lossy(&script);
+    // clap_complete 4.6 takes the hyphen of our name for one between subcommands, where it says what
+    // each of them takes, and bash then finds none of that.
+    let script = script.replace("acp__subcmd__relay", "acp__relay");
+    console::print(&script, exit::SUCCESS)
 }
 
 /// Prints the manual page of `command`, or writes it and those of its subcommands.

@@ -32,6 +32,42 @@ fn shells_complete_every_subcommand() {
     }
 }
 
+/// What bash offers for the last of these words.
+fn offered(words: &str) -> String {
+    let script = String::from_utf8(run(&["completions", "bash"]).stdout).unwrap();
+    let ask = r#"
+        function=$(complete -p acp-relay); function=${function##*-F }; function=${function%% *}
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        "$function" acp-relay "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        echo "${COMPREPLY[@]}""#;
+    let script = format!("{script}\nCOMP_WORDS=(acp-relay {words}){ask}");
+    let output = Command::new("bash")
+        .args(["--norc", "-c", &script])
+        .output();
+    let output = output.unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .trim_end()
+        .to_owned()
+}
+
+#[test]
+fn bash_completes_subcommands_their_flags_and_values() {
+    for (words, offers) in [
+        ("ser", "serve"),
+        ("inspect sh", "show"),
+        (
+            "serve --tls-",
+            "--tls-cert --tls-key --tls-client-ca --tls-ca",
+        ),
+        ("serve --on-disconnect ''", "terminate detach"),
+        ("help ins", "inspect"),
+    ] {
+        assert_eq!(offered(words), offers, "{words}");
+    }
+}
+
 #[test]
 fn the_manual_has_a_page_for_every_subcommand() {
     let dir = tempfile::tempdir().unwrap();

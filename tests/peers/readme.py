@@ -73,14 +73,14 @@ class Book:
         """The block of that kind that holds a text."""
         return next(inside for _, of, inside in self.blocks if of == kind and holds in inside)
 
-    def line(self, start, again=False):
-        """The shell's line that begins so, and is taken by that."""
+    def line(self, holds, again=False):
+        """The shell's line that holds this, and is taken by that."""
         for line in self.left:
-            if line.startswith(start):
+            if holds in line:
                 if not again:
                     self.left.remove(line)
                 return line
-        raise Wrong("the README has no line `%s…`" % start)
+        raise Wrong("the README has no line with `%s`" % holds)
 
 
 class Place:
@@ -217,16 +217,15 @@ def elsewhere(book, place):
 
 def old(book, place):
     """Agents of old in an editor of today: recognised, and named."""
-    for start, program, play, words in (
-            ("acp-relay connect -- an-agent-of-last-year", "an-agent-of-last-year", "copilot-agent", {"auto", "allow"}),
-            ("acp-relay connect --agent-dialect goref", "an-agent", "goref-agent", {"named", "allow"})):
+    for program, play, words in (("an-agent-of-last-year", "copilot-agent", {"auto", "allow"}),
+                                 ("an-agent", "goref-agent", {"named", "allow"})):
         part = Play(HERE / "dialects" / "plays" / (play + ".play"))
         files = {}
         for role in ("client", "agent"):
             files[role] = [place.dir / ("%s.%s.%s" % (program, role, kind)) for kind in ("json", "verdict")]
             files[role][0].write_text(json.dumps({**part.part(role, words), "known": {"$here": str(place.here)}}))
         place.program(program, [sys.executable, str(HERE / "dialects/scripted.py"), *map(str, files["agent"])])
-        command = shlex.split(book.line(start), comments=True)
+        command = shlex.split(book.line(" -- %s " % program), comments=True)
         subprocess.run(["node", HERE / "dialects/sdk.mjs", SDK, *files["client"], "--", *command], cwd=place.here,
                        env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        timeout=PATIENCE)
