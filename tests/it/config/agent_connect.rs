@@ -74,8 +74,8 @@ fn all_agents_of_a_listener_are_served_beside_acp() {
     });
 }
 
-/// An agent that takes images, and that asks for permission in a session of nobody's before it opens
-/// one, which it calls by the answer.
+/// An agent that takes images, that asks for permission in a session of nobody's before it opens one,
+/// and that says there what it was answered.
 const ASKS: &str = r#"
 import json, sys
 def say(**message):
@@ -83,14 +83,18 @@ def say(**message):
 options = [{'optionId': kind, 'name': kind, 'kind': kind} for kind in ('allow_once', 'reject_once')]
 wish = {'sessionId': 'none', 'toolCall': {'toolCallId': 't'}, 'options': options}
 about = {'protocolVersion': 1, 'agentCapabilities': {'promptCapabilities': {'image': True}}}
-for n, line in enumerate(sys.stdin):
+for line in sys.stdin:
     message = json.loads(line)
     if message['method'] == 'initialize':
         say(id=message['id'], result=about)
     if message['method'] == 'session/new':
         say(id=0, method='session/request_permission', params=wish)
         said = json.loads(sys.stdin.readline())['result']['outcome']['optionId']
-        say(id=message['id'], result={'sessionId': '%s %d' % (said, n)})
+        say(id=message['id'], result={'sessionId': 's'})
+    if message['method'] == 'session/prompt':
+        update = {'sessionUpdate': 'agent_message_chunk', 'content': {'type': 'text', 'text': said}}
+        say(method='session/update', params={'sessionId': 's', 'update': update})
+        say(id=message['id'], result={'stopReason': 'end_turn'})
 "#;
 
 const ASKING: &str = r#"
@@ -117,12 +121,14 @@ async fn answered(caller: &Caller, agent: &str) -> String {
         .ask("GET", &format!("/connect/agents/{agent}"), &[], "")
         .await;
     let found: Value = serde_json::from_str(&found.body).unwrap();
-    let wish = serde_json::json!({ "agent_id": found["agent_id"] }).to_string();
-    let made = caller.ask("POST", "/connect/threads", &[JSON], &wish).await;
-    let made: Value = serde_json::from_str(&made.body).unwrap();
-    let session = made["metadata"]["acp_session_id"].as_str();
-    let session = session.unwrap_or_else(|| panic!("{made}"));
-    session.split(' ').next().unwrap().to_owned()
+    let input = serde_json::json!({ "messages": [{ "role": "human", "content": "go" }] });
+    let wish = serde_json::json!({ "agent_id": found["agent_id"], "input": input }).to_string();
+    let ran = caller
+        .ask("POST", "/connect/runs/wait", &[JSON], &wish)
+        .await;
+    let said = ["allow_once", "reject_once"];
+    let said = said.into_iter().find(|said| ran.body.contains(said));
+    said.unwrap_or_else(|| panic!("{}", ran.body)).to_owned()
 }
 
 #[test]
