@@ -340,7 +340,8 @@ mod tests {
     /// Reads a command line as the program would.
     fn check(line: &str) {
         if let Err(error) = Cli::try_parse_from(words(line)) {
-            panic!("{line}: {error}");
+            // Help and versions are errors to the reader.
+            assert!(!error.use_stderr(), "{line}: {error}");
         }
     }
 
