@@ -4,8 +4,8 @@
     image.py [--binary FILE] [--keep]
 
 Its first stage begins with an image that has to be fetched; here the same files are copied to an
-empty folder and built there as it says, against this machine's own libc, static all the same. The
-second stage is buildah's, literally. Then the image is looked at (user, entry point, health check),
+empty folder and built there as it says, static, against musl where Rust's target and Debian's
+musl-tools are installed, and against this machine's own libc elsewhere. The second stage is buildah's, literally. Then the image is looked at (user, entry point, health check),
 and run in a chroot as the user that it names: the program knows its version, plays its demo, has
 certificates to trust, serves a configuration that is mounted where the Dockerfile says, is healthy
 by its own health check, holds a conversation, and ends with 0 when it is told to stop.
@@ -61,12 +61,20 @@ def build(first, folder):
                 source, target = ROOT / name, folder / to / (name if to.endswith("/") else "")
                 shutil.copytree(source, target) if source.is_dir() else shutil.copy2(source, target)
     command = next(line.removeprefix("RUN ") for line in first if line.startswith("RUN cargo build"))
-    host = re.search(r"host: (\S+)", subprocess.run(["rustc", "-vV"], stdout=subprocess.PIPE, text=True).stdout)[1]
+    host = re.search(r"host: (\S+)", asked("rustc", "-vV"))[1]
+    musl = host.replace("-gnu", "-musl")
+    if shutil.which("musl-gcc") and (Path(asked("rustc", "--print", "sysroot").strip()) / "lib/rustlib" / musl).exists():
+        host = musl
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "static"
     # Named, so that what runs while compiling is not static: macros are shared objects.
     subprocess.run([*command.split(), "--target", host], cwd=folder, check=True,
                    env={**os.environ, "RUSTFLAGS": "-C target-feature=+crt-static", "CARGO_TARGET_DIR": str(target)})
+    print("ok    built for %s of what the Dockerfile copies" % host)
     return target / host / "release/acp-relay"
+
+
+def asked(*words):
+    return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 class Buildah:
