@@ -1,5 +1,6 @@
 # Build: docker build -t acp-relay .
-# Run:   docker run --rm -i acp-relay connect wss://agents.example/acp
+# Run:   docker run --rm --tmpfs /tmp acp-relay demo
+#        docker run --rm -i acp-relay connect wss://agents.example/acp
 #        docker run --rm -v ./acp-relay.toml:/etc/acp-relay/acp-relay.toml:ro acp-relay serve
 # Hardened: --read-only --cap-drop ALL --security-opt no-new-privileges --tmpfs /tmp
 #

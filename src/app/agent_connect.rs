@@ -20,7 +20,7 @@ pub(super) struct AgentConnectArgs {
     pub(super) store: Option<PathBuf>,
     /// What an agent is answered that asks for permission where no client of Agent Connect can be
     /// asked [default: reject]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "WHAT")]
     pub(super) unasked: Option<Unasked>,
     /// Call webhooks of Agent Connect at this host, with a port or at any, although it is in our own
     /// network or its address begins with http://; may be given several times
@@ -52,8 +52,7 @@ impl AgentConnectArgs {
 
     /// What the listeners are told, when any of them heeds it.
     pub(super) fn settle(&self, listeners: &[ListenerPart]) -> Result<AgentConnect, String> {
-        let heeds = |part: &&ListenerPart| is_own(&part.endpoint) || part.agent_connect.is_some();
-        let count = listeners.iter().filter(heeds).count();
+        let count = listeners.iter().filter(|part| heeds(part)).count();
         if *self != Self::default() && count == 0 {
             return Err(
                 "--store, --unasked and --allow-callback are for Agent Connect listeners \
@@ -81,6 +80,11 @@ impl Unasked {
             Self::Allow => Permissions::Allow,
         }
     }
+}
+
+/// Whether a listener serves Agent Connect.
+pub(super) const fn heeds(part: &ListenerPart) -> bool {
+    is_own(&part.endpoint) || part.agent_connect.is_some()
 }
 
 /// Whether an endpoint is one of Agent Connect's own.

@@ -19,7 +19,7 @@ use crate::transport::Endpoint;
 pub(super) struct BorderArgs {
     /// Whether the agent is kept from running commands here and from files outside the session's
     /// folders
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     guard: Guard,
     /// Let the agent call this method, such as `terminal/*`; may be given several times
     #[arg(long, value_name = "METHOD")]

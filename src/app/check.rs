@@ -91,7 +91,7 @@ pub(super) fn run(args: &Check) -> ExitCode {
         if let Err(error) = file(args, path, repairs, &mut all, &mut out) {
             unreadable = true;
             out.flush();
-            let what = format!("cannot read {}: {error}", path.display());
+            let what = format!("{}: {}", path.display(), console::why(&error));
             cli::fail(exit::NO_INPUT, &what);
         }
         if !out.is_open() {

@@ -18,8 +18,9 @@ use super::border::BorderArgs;
 use super::common::Common;
 use super::door::DoorArgs;
 use super::{
-    agents, check, config, connect, demo, dialect, discretion, endpoints, exit, household, inspect,
-    limits, listeners, memory, replay, serve, shell, status, stderr, telemetry, token, top,
+    agents, check, config, connect, demo, dialect, discretion, endpoints, examples, exit,
+    household, inspect, limits, listeners, memory, replay, serve, shell, status, stderr, telemetry,
+    token, top,
 };
 use crate::transport::Endpoint;
 
@@ -45,9 +46,10 @@ Examples:
       A recording as the agent; `acp-relay replay --help` has more.
 
 Exit codes: 0 all well; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
-something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table; 66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system; 73 socket file or (`--record-strict`) recording;
-75 stopped before the agent was reached, or told twice to stop; 76 protocol; 77 not permitted;
-78 faulty configuration file.
+something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table;
+66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system;
+73 socket file or (`--record-strict`) recording; 75 stopped before the agent was reached, or told
+twice to stop; 76 protocol; 77 not permitted; 78 faulty configuration file.
 `connect`, and `serve` on stdio:, pass on the agent's exit where they learn of it (128 + n after
 signal n).";
 
@@ -91,21 +93,24 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Listen for clients and give each an agent of its own
-    #[command(after_help = endpoints::help())]
+    #[command(after_help = examples::serve())]
     Serve(Box<Serve>),
     /// Speak stdio to the editor that started this, and carry it to an agent elsewhere
-    #[command(after_help = endpoints::help())]
+    #[command(after_help = examples::connect())]
     Connect(Box<Connect>),
     /// Hold a conversation against the official ACP v1 schema: every deviation, with its place
-    #[command(after_help = check::HELP)]
+    #[command(after_help = examples::check())]
     Check(check::Check),
     /// Translate messages from one dialect into another
     Translate(dialect::Translate),
     /// List, show, check and test the mapping tables that describe dialects
+    #[command(after_help = examples::DIALECT)]
     Dialect(dialect::Dialect),
     /// List, show, count, compare, lint, verify, export and import recordings
+    #[command(after_help = examples::INSPECT)]
     Inspect(inspect::Inspect),
     /// Play a recording: as the agent to a client, or as the client to an agent
+    #[command(after_help = examples::REPLAY)]
     Replay(replay::Replay),
     /// Find the first turn of a recording at which a live agent goes another way
     #[command(after_help = replay::BISECT)]
@@ -113,16 +118,22 @@ enum Command {
     /// Show, make, list and revoke the tokens that let clients in
     Token(token::TokenArgs),
     /// Check, show and explain the configuration file
+    #[command(after_help = examples::CONFIG)]
     Config(config::ConfigArgs),
     /// List the well-known agents
+    #[command(after_help = examples::AGENTS)]
     Agents(agents::AgentsArgs),
     /// Show how a relay that runs is: listeners, connections, sessions, turns
+    #[command(after_help = examples::WATCH)]
     Status(status::Status),
     /// Tell by the exit code whether a relay takes clients, for health checks
+    #[command(after_help = examples::WATCH)]
     Health(status::Health),
     /// Watch a relay: connections, sessions, turns and rates, every second
+    #[command(after_help = examples::WATCH)]
     Top(top::Top),
     /// Show a whole turn through two relays, on embedded parts
+    #[command(after_help = examples::DEMO)]
     Demo(demo::Demo),
     /// Print the script with which a shell completes this command line
     #[command(after_help = shell::COMPLETIONS)]
@@ -169,7 +180,7 @@ pub(super) struct Serve {
     pub(super) no_elephant: bool,
     /// What becomes of an agent whose client's WebSocket or HTTP connection breaks [default:
     /// terminate]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "WHAT")]
     pub(super) on_disconnect: Option<OnDisconnect>,
     /// Certificate chain for https:// and wss:// listeners, PEM
     #[arg(long, value_name = "FILE", env = "ACP_RELAY_TLS_CERT")]
@@ -188,7 +199,7 @@ pub(super) struct Serve {
     #[command(flatten)]
     pub(super) common: Common,
     /// The agent's command and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
     pub(super) command: Vec<OsString>,
 }
 
@@ -211,7 +222,7 @@ pub(super) struct Connect {
     pub(super) endpoint: Option<Endpoint>,
     /// What an agent behind Agent Connect is answered when the client does not answer its question
     /// [default: reject]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "WHAT")]
     pub(super) unasked: Option<Unasked>,
     /// Answer monitoring here, as `serve --admin` does; 127.0.0.1:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
@@ -221,7 +232,7 @@ pub(super) struct Connect {
     #[command(flatten)]
     pub(super) common: Common,
     /// The agent's command and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
     pub(super) command: Vec<OsString>,
 }
 
@@ -302,11 +313,90 @@ fn obey() -> ExitCode {
 /// Explains a word that is no argument: most often it belongs to a command without its `--`.
 fn with_tip(mut error: clap::Error) -> clap::Error {
     let word = error.get(ContextKind::InvalidArg).map(ToString::to_string);
-    if error.kind() == ErrorKind::UnknownArgument && word.is_some_and(|word| !word.starts_with('-'))
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string);
+    let takes_a_command = usage.is_some_and(|usage| usage.contains("-- <COMMAND>"));
+    if error.kind() == ErrorKind::UnknownArgument
+        && takes_a_command
+        && word.is_some_and(|word| !word.starts_with('-'))
     {
         let tip = "the agent's command stands after `--`: -- COMMAND ARGS…".to_owned();
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tips);
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of a line, without what the shell does behind them.
+    fn words(line: &str) -> Vec<OsString> {
+        let line = line.split(" | ").next().unwrap_or(line);
+        let line = line.split(" > ").next().unwrap_or(line);
+        match format!("exec:{line}").parse() {
+            Ok(Endpoint::Exec(words)) => words,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    /// Reads a command line as the program would.
+    fn check(line: &str) {
+        if let Err(error) = Cli::try_parse_from(words(line)) {
+            // Help and versions are errors to the reader.
+            assert!(!error.use_stderr(), "{line}: {error}");
+        }
+    }
+
+    fn helps(command: &clap::Command, found: &mut Vec<(String, String)>) {
+        let text = command.get_after_help().map(ToString::to_string);
+        found.push((command.get_name().to_owned(), text.unwrap_or_default()));
+        for below in command.get_subcommands() {
+            helps(below, found);
+        }
+    }
+
+    #[test]
+    fn every_subcommand_teaches_by_examples_that_can_be_typed() {
+        let mut found = Vec::new();
+        let command = Cli::command();
+        helps(&command, &mut found);
+        for below in command.get_subcommands() {
+            let (_, text) = found
+                .iter()
+                .find(|(name, _)| name == below.get_name())
+                .expect("it was walked");
+            assert!(text.contains("Examples"), "{}", below.get_name());
+        }
+        let lines = found
+            .iter()
+            .flat_map(|(_, text)| text.lines())
+            .filter_map(|line| line.strip_prefix("  "))
+            .filter(|line| line.starts_with("acp-relay "));
+        assert!(lines.inspect(|line| check(line)).count() > 50);
+    }
+
+    #[test]
+    fn every_line_of_the_readme_can_be_typed() {
+        let readme = include_str!("../../README.md");
+        let mut lines = 0;
+        for block in readme.split("```sh\n").skip(1) {
+            let block = block.split("```").next().unwrap_or_default();
+            for line in block.replace("\\\n", " ").lines() {
+                let line = line.split(" #").next().unwrap_or_default().trim();
+                // What the shell makes of it is a hash.
+                let line = match (line.find("\"$("), line.find(")\"")) {
+                    (Some(from), Some(to)) => {
+                        format!("{}{}{}", &line[..from], "0".repeat(64), &line[to + 2..])
+                    }
+                    _ => line.to_owned(),
+                };
+                if line.starts_with("acp-relay ") {
+                    check(&line);
+                    lines += 1;
+                }
+            }
+        }
+        assert!(lines > 30, "{lines}");
+    }
 }

@@ -28,6 +28,7 @@ pub(super) struct Common {
     #[arg(
         long,
         value_enum,
+        value_name = "FRAMING",
         hide_possible_values = true,
         help_heading = "Framing and limits"
     )]
@@ -36,6 +37,7 @@ pub(super) struct Common {
     #[arg(
         long,
         value_enum,
+        value_name = "FRAMING",
         hide_possible_values = true,
         help_heading = "Framing and limits"
     )]
@@ -162,6 +164,7 @@ impl Common {
             Source::Program(program) => setup.launch = program.launch.clone(),
             Source::Endpoint(_, remote) => remote.set_up(&mut setup)?,
         }
+        setup.agent_connect.unasked = part.unasked.unwrap_or_default().rule();
         let tongues = ground
             .tongues
             .of_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());

@@ -11,6 +11,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{cli, exit};
 
+/// Why a file cannot be used, as a person would say it.
+pub(super) fn why(error: &io::Error) -> String {
+    // What names no code is a text of ours.
+    match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::NotFound, Some(_)) => "there is no such file".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 /// Our stdout, buffered.
 pub(super) struct Output {
     to: io::BufWriter<io::Stdout>,

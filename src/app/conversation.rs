@@ -131,7 +131,7 @@ pub(super) async fn carry(
         margin: take.as_ref().map(Take::margin),
         tail: Arc::clone(&tail),
     });
-    let speech = ground.tongues.speech();
+    let speech = ground.tongues.of(&client.peer).speech();
     let limits = Arc::clone(limits);
     let mut end = relay::run(client, agent, limits, speech, border, taps, stop).await;
     if let Some(take) = take {

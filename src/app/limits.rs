@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::config::nearest;
 use crate::wire::Limits;
 
 /// Every bound that can be set.
@@ -232,9 +233,11 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
         name, field, range, ..
     }) = BOUNDS.iter().find(|bound| bound.name == name)
     else {
-        return Err(format!(
-            "there is no limit called `{name}`; `acp-relay --help` lists them"
-        ));
+        let remedy = match nearest(name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`acp-relay --help` lists them".to_owned(),
+        };
+        return Err(format!("there is no limit called `{name}`; {remedy}"));
     };
     let value = field
         .read(value)

@@ -18,6 +18,7 @@ mod dialect;
 mod discretion;
 mod door;
 mod endpoints;
+mod examples;
 mod exit;
 mod findings;
 mod household;

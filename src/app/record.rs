@@ -33,13 +33,13 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "DIR", env = "ACP_RELAY_RECORD")]
     record: Option<PathBuf>,
     /// Which conversations are kept [default: all]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "WHICH")]
     record_mode: Option<Keep>,
     /// What happens when recording is slower than the conversation [default: lossless]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "WHAT")]
     record_policy: Option<Pace>,
     /// What is kept out of recordings [default: default]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "WHAT")]
     record_redact: Option<Redact>,
     /// Keep out what is at this place in messages, too; `*` is any one step
     #[arg(long, value_name = "POINTER")]
@@ -201,7 +201,7 @@ impl Studio {
         let id = data_encoding::HEXLOWER.encode(&id);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let began = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
-        let [client_speaks, agent_speaks] = tongues.names();
+        let [client_speaks, agent_speaks] = tongues.of(client).names();
         let peer = |peer: &transport::Peer, dialect| Peer {
             name: peer.name.clone(),
             dialect,

@@ -3,6 +3,7 @@
 //! Both are made from the command line itself, so they cannot be about another one. Not here: the
 //! command line (see `cli`).
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ Examples:
 pub(super) const MAN: &str = "\
 Examples:
   acp-relay man | man -l -
+  acp-relay man inspect show | man -l -
   acp-relay man --dir ~/.local/share/man/man1
       A page for each subcommand; `man acp-relay-serve` finds them.";
 
@@ -39,7 +41,10 @@ pub(super) struct Completions {
 /// What `man` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct Manual {
-    /// Write a page for each subcommand into this folder, instead of the first to stdout
+    /// The subcommand whose page is printed, such as `serve` or `inspect show`
+    #[arg(value_name = "SUBCOMMAND", conflicts_with = "dir")]
+    of: Vec<String>,
+    /// Write a page for each subcommand into this folder
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -49,7 +54,11 @@ pub(super) fn completions(args: &Completions, mut command: Command) -> ExitCode 
     let mut script = Vec::new();
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
-    console::print(&String::from_utf8_lossy(&script), exit::SUCCESS)
+    let script = String::from_utf8_lossy(&script);
+    // clap_complete 4.6 takes the hyphen of our name for one between subcommands, where it says what
+    // each of them takes, and bash then finds none of that.
+    let script = script.replace("acp__subcmd__relay", "acp__relay");
+    console::print(&script, exit::SUCCESS)
 }
 
 /// Prints the manual page of `command`, or writes it and those of its subcommands.
@@ -57,7 +66,15 @@ pub(super) fn manual(args: &Manual, command: Command) -> ExitCode {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let Some(dir) = &args.dir else {
-        return match page(&Man::new(command)) {
+        let mut found = &command;
+        for name in &args.of {
+            let Some(below) = found.find_subcommand(name) else {
+                let what = format!("`{}` has no subcommand `{name}`", found.get_name());
+                return cli::fail(exit::USAGE, &what);
+            };
+            found = below;
+        }
+        return match page(&Man::new(found.clone())) {
             Ok(page) => console::print(&page, exit::SUCCESS),
             Err(error) => cli::fail(exit::SYSTEM, &error),
         };
@@ -79,12 +96,21 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
     fs::write(dir.join(man.get_filename()), page(&man)?)
 }
 
-/// A page in roff. What follows the options in `--help` is laid out by hand, and stays so.
+/// A page in roff. What follows the options in `--help` is laid out by hand, and stays so. What is not
+/// ASCII is written as roff has it, for not every reader of manuals knows UTF-8.
 fn page(man: &Man) -> io::Result<String> {
     let mut page = Vec::new();
     man.render(&mut page)?;
-    let page = String::from_utf8_lossy(&page);
-    Ok(page
+    let page = String::from_utf8_lossy(&page)
         .replace(".SH EXTRA\n", ".SH NOTES\n.nf\n")
-        .replace(".SH VERSION\n", ".fi\n.SH VERSION\n"))
+        .replace(".SH VERSION\n", ".fi\n.SH VERSION\n");
+    let mut plain = String::with_capacity(page.len());
+    for letter in page.chars() {
+        match letter.is_ascii() {
+            true => plain.push(letter),
+            // Writing to a string does not fail.
+            false => drop(write!(plain, "\\[u{:04X}]", u32::from(letter))),
+        }
+    }
+    Ok(plain)
 }

@@ -3,6 +3,7 @@
 //! The user's tables are read once, when the program starts; those built in when they are needed.
 //! Not here: what is done with a dialect (see `core::speech`).
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::dialect::Tables;
 use super::{cli, exit};
 use crate::core::{Choice, Speech};
 use crate::dialect::{Library, Unknown};
+use crate::transport::{Peer, PeerKind};
 use crate::wire::framing::Framing;
 
 /// The dialects of the two sides.
@@ -138,6 +140,17 @@ impl Tongues {
             ..self.clone()
         };
         tongues.check_names().map(|()| tongues)
+    }
+
+    /// With this client. One that we are ourselves speaks canonical, whatever is said of others.
+    pub(super) fn of(&self, client: &Peer) -> Cow<'_, Self> {
+        match client.kind {
+            PeerKind::Ours => Cow::Owned(Self {
+                client: Some(Choice::Canonical),
+                ..self.clone()
+            }),
+            _ => Cow::Borrowed(self),
+        }
     }
 
     /// What the client and the agent are told to speak, in words.

@@ -271,13 +271,26 @@ fn without_scheme(given: &str) -> EndpointError {
     let suggestion = if given.starts_with(['/', '.', '~']) {
         Some(format!("unix:{given}"))
     } else {
-        let tcp = format!("tcp://{given}");
-        tcp.parse::<Endpoint>().is_ok().then_some(tcp)
+        as_websocket(given)
     };
     EndpointError {
         given: given.to_owned(),
-        what: format!("it has no scheme; expected one of {}", forms()),
+        what: format!("it has no scheme{}", unless(suggestion.as_ref())),
         suggestion,
+    }
+}
+
+/// A host and its port, as where a relay listens unless it is told otherwise.
+fn as_websocket(given: &str) -> Option<String> {
+    let text = format!("ws://{given}");
+    text.parse::<Endpoint>().is_ok().then_some(text)
+}
+
+/// All that could have been meant, unless it is plain what was.
+fn unless(suggestion: Option<&String>) -> String {
+    match suggestion {
+        Some(_) => String::new(),
+        None => format!("; expected one of {}", forms()),
     }
 }
 
@@ -293,14 +306,12 @@ fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> EndpointError {
     // `localhost:8080` looks like a scheme and a rest.
     let suggestion = match nearest {
         Some(near) => Some(format!("{near}:{rest}")),
-        None => Some(format!("tcp://{given}")).filter(|tcp| tcp.parse::<Endpoint>().is_ok()),
+        None => as_websocket(given),
     };
+    let unless = unless(suggestion.as_ref());
     EndpointError {
         given: given.to_owned(),
-        what: format!(
-            "the scheme {scheme:?} is not known; expected one of {}",
-            forms()
-        ),
+        what: format!("the scheme {scheme:?} is not known{unless}"),
         suggestion,
     }
 }

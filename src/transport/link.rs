@@ -51,6 +51,9 @@ pub enum PeerKind {
     Child,
     /// A recording as its agent. What it says was said before, slips and all.
     Played,
+    /// A client that we are, for others who do not speak ACP. It speaks it as published, whatever
+    /// those do who come by the same listener.
+    Ours,
     /// Anything else.
     Remote,
 }

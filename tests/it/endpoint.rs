@@ -95,14 +95,14 @@ fn each_fault_says_what_is_expected() {
     let cases: &[(&str, &[&str])] = &[
         ("", &["no scheme", "tcp://HOST:PORT", "unix:PATH"]),
         ("agent", &["no scheme"]),
-        (
-            "127.0.0.1:80",
-            &["no scheme", "mean \"tcp://127.0.0.1:80\""],
-        ),
-        ("[::1]:80", &["no scheme", "mean \"tcp://[::1]:80\""]),
-        ("localhost:80", &["scheme", "mean \"tcp://localhost:80\""]),
+        ("127.0.0.1:80", &["no scheme", "mean \"ws://127.0.0.1:80\""]),
+        ("[::1]:80", &["no scheme", "mean \"ws://[::1]:80\""]),
+        ("localhost:80", &["scheme", "mean \"ws://localhost:80\""]),
         ("/run/a.sock", &["no scheme", "mean \"unix:/run/a.sock\""]),
-        ("tpc://h:1", &["\"tpc\"", "mean \"tcp://h:1\"", "stdio:"]),
+        (
+            "tpc://h:1",
+            &["\"tpc\" is not known; did you mean \"tcp://h:1\""],
+        ),
         ("quux:1x", &["\"quux\"", "expected one of"]),
         ("stdio:x", &["nothing may follow"]),
         ("exec:", &["names no program", "exec:WORDS"]),

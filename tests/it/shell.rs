@@ -32,6 +32,42 @@ fn shells_complete_every_subcommand() {
     }
 }
 
+/// What bash offers for the last of these words.
+fn offered(words: &str) -> String {
+    let script = String::from_utf8(run(&["completions", "bash"]).stdout).unwrap();
+    let ask = r#"
+        function=$(complete -p acp-relay); function=${function##*-F }; function=${function%% *}
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        "$function" acp-relay "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        echo "${COMPREPLY[@]}""#;
+    let script = format!("{script}\nCOMP_WORDS=(acp-relay {words}){ask}");
+    let output = Command::new("bash")
+        .args(["--norc", "-c", &script])
+        .output();
+    let output = output.unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .trim_end()
+        .to_owned()
+}
+
+#[test]
+fn bash_completes_subcommands_their_flags_and_values() {
+    for (words, offers) in [
+        ("ser", "serve"),
+        ("inspect sh", "show"),
+        (
+            "serve --tls-",
+            "--tls-cert --tls-key --tls-client-ca --tls-ca",
+        ),
+        ("serve --on-disconnect ''", "terminate detach"),
+        ("help ins", "inspect"),
+    ] {
+        assert_eq!(offered(words), offers, "{words}");
+    }
+}
+
 #[test]
 fn the_manual_has_a_page_for_every_subcommand() {
     let dir = tempfile::tempdir().unwrap();
@@ -44,4 +80,57 @@ fn the_manual_has_a_page_for_every_subcommand() {
     }
     let output = run(&["man", "--dir", "/dev/null/man1"]);
     assert_eq!(output.status.code(), Some(73));
+    for entry in std::fs::read_dir(&place).unwrap() {
+        let text = std::fs::read(entry.unwrap().path()).unwrap();
+        assert!(text.is_ascii(), "readers of manuals need not know UTF-8");
+    }
+}
+
+#[test]
+fn one_page_of_the_manual_is_found_by_its_subcommand() {
+    let page = run(&["man", "inspect", "show"]);
+    let text = String::from_utf8(page.stdout).unwrap();
+    assert!(text.contains(".TH acp-relay-inspect-show 1"), "{text}");
+    let none = run(&["man", "serv"]);
+    assert_eq!(none.status.code(), Some(64));
+    let said = String::from_utf8(none.stderr).unwrap();
+    assert_eq!(said, "acp-relay: `acp-relay` has no subcommand `serv`\n");
+}
+
+#[test]
+fn mistakes_are_told_with_what_was_probably_meant() {
+    for (args, says) in [
+        (
+            &["serve", "--limit", "conections=3", "--", "cat"][..],
+            "did you mean `connections`?",
+        ),
+        (
+            &["serve", "--listen", "htp://127.0.0.1", "--", "cat"],
+            "is not known; did you mean \"http://127.0.0.1\"?\n",
+        ),
+        (
+            &["serve", "--listen", "127.0.0.1:9000", "--", "cat"],
+            "it has no scheme; did you mean \"ws://127.0.0.1:9000\"?\n",
+        ),
+        (&["serve", "--lisen", "ws://127.0.0.1:0"], "'--listen'"),
+        (&["serve", "goose", "acp"], "stands after `--`"),
+        (
+            &["serve", "--config", "/nowhere.toml"],
+            "acp-relay: /nowhere.toml: there is no such file\n",
+        ),
+        (
+            &["check", "/nowhere.jsonl"],
+            "acp-relay: /nowhere.jsonl: there is no such file\n",
+        ),
+        (&["serv"], "'serve'"),
+    ] {
+        let output = run(args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(says), "{args:?}: {said}");
+        assert!(!output.status.success(), "{args:?}");
+    }
+    // What is no agent's command is not told to be one.
+    let said = run(&["status", "x"]).stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(!said.contains("agent's command"), "{said}");
 }

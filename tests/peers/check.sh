@@ -30,6 +30,9 @@ part "another user of the machine" python3 other_user.py "${ACP_RELAY_BIN:-../..
 part "curl and nghttp" ./http_tools.sh
 part "a browser" node browser.mjs
 part "nginx and Caddy, as the README sets them up" python3 proxies.py
+part "what checks the README can fail" python3 readme.py --prove
+part "what the README says to type" python3 readme.py
+part "the units, by systemd itself" python3 systemd.py
 part "clients that come back" python3 returns.py
 part "traces, by OpenTelemetry's own definitions" python3 traces.py
 part "remote agents over HTTP and WebSocket" python3 remote_agents.py

@@ -7,12 +7,12 @@ use std::ffi::OsString;
 use std::ops::Range;
 
 use super::here;
-use super::plan::{AgentPart, Source};
+use super::plan::{AgentPart, ListenerPart, Source};
 use super::read::{Context, Look, dialect, one_of, path, settings};
 use super::sheet::{Sheet, Spot, nearest};
 use crate::app::agents::{self, Program, check_name};
 use crate::app::remote::RemoteArgs;
-use crate::app::{endpoints, limits};
+use crate::app::{agent_connect, endpoints, limits};
 use crate::transport::{Endpoint, Launch, Pin};
 
 /// The names of agents.
@@ -49,6 +49,30 @@ pub(super) fn agents(sheet: &Sheet<'_>, context: &Context) -> (BTreeMap<String, 
     (agents.collect(), names)
 }
 
+/// Finds fault with agents of which is said what nobody heeds: there is no Agent Connect, neither
+/// before them nor behind.
+pub(super) fn check_unasked(
+    sheet: &Sheet<'_>,
+    agents: &BTreeMap<String, AgentPart>,
+    listeners: &[ListenerPart],
+) {
+    if agents.is_empty() || listeners.iter().any(agent_connect::heeds) {
+        return;
+    }
+    let Some(sheet) = sheet.sheet("agents") else {
+        return;
+    };
+    for (name, sheet) in sheet.tables() {
+        let part = agents.get(&name.value).filter(|part| !part.is_rest());
+        if let (Some(at), Some(_)) = (sheet.has("unasked"), part) {
+            let what = format!("`{}` is for Agent Connect", sheet.path("unasked"));
+            let remedy =
+                "listen for it with agent-connect+http://, or beside ACP with `agent-connect`";
+            sheet.fault_with(&at, what, remedy);
+        }
+    }
+}
+
 fn agent(sheet: &Sheet<'_>, context: &Context) -> Option<AgentPart> {
     let source = source(sheet, context);
     if let (Look::Here, Some(source)) = (context.look, &source) {
@@ -65,6 +89,7 @@ fn agent(sheet: &Sheet<'_>, context: &Context) -> Option<AgentPart> {
             (limits::is_of_listeners(name)).then(|| why.to_owned())
         }),
         on_disconnect: one_of(sheet, "on-disconnect"),
+        unasked: one_of(sheet, "unasked"),
     };
     sheet.close();
     source.map(|source| AgentPart { source, ..part })

@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::app::console;
+
 /// The file's place below a folder of configuration.
 const BELOW: &str = "acp-relay/acp-relay.toml";
 /// The system's folder of configuration.
@@ -53,7 +55,7 @@ impl Place {
             }
             fs::read_to_string(&self.0)
         };
-        read().map_err(|error| format!("cannot read {path}: {error}"))
+        read().map_err(|error| format!("{path}: {}", console::why(&error)))
     }
 
     /// Refuses a file whose programs somebody else could choose.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::app::admin;
-use crate::app::agent_connect::AgentConnectArgs;
+use crate::app::agent_connect::{AgentConnectArgs, Unasked, is_own};
 use crate::app::agents::Program;
 use crate::app::cli::OnDisconnect;
 use crate::app::common::FramingChoice;
@@ -64,6 +64,15 @@ pub(in crate::app) struct AgentPart {
     pub(in crate::app) limits: Vec<Setting>,
     /// What becomes of it when its client's connection breaks.
     pub(in crate::app) on_disconnect: Option<OnDisconnect>,
+    /// What it is answered where nobody can be asked.
+    pub(in crate::app) unasked: Option<Unasked>,
+}
+
+impl AgentPart {
+    /// Whether it is behind Agent Connect.
+    pub(in crate::app) const fn is_rest(&self) -> bool {
+        matches!(&self.source, Source::Endpoint(at, _) if is_own(at))
+    }
 }
 
 /// Where an agent comes from.

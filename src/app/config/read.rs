@@ -3,12 +3,13 @@
 //! Not here: its agents and listeners (see `agents`, `listeners`), what else it holds (see
 //! `sections`), and a single table (see `sheet`).
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use toml::de::DeTable;
 
-use super::agents::{Names, agents};
+use super::agents::{Names, agents, check_unasked};
 use super::fault::{Fault, Faults};
 use super::here;
 use super::listeners::listeners;
@@ -39,8 +40,22 @@ pub(super) struct Context {
     /// Where relative paths begin.
     pub(super) folder: PathBuf,
     pub(super) look: Look,
-    /// The dialects that may be named; not known when the file names tables of its own.
-    dialects: Option<Library>,
+    /// The file names no tables of its own, so that it is known which dialects may be named.
+    builtin: bool,
+    /// Those, once one is named: reading them takes longer than all the rest.
+    dialects: OnceCell<Option<Library>>,
+}
+
+impl Context {
+    /// The dialects that may be named, if that is known.
+    fn dialects(&self) -> Option<&Library> {
+        if !self.builtin {
+            return None;
+        }
+        // The built-in tables have no faults; a test holds them to that.
+        let read = || Library::builtin().ok();
+        self.dialects.get_or_init(read).as_ref()
+    }
 }
 
 /// Reads a configuration file's text.
@@ -91,8 +106,8 @@ fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
     let context = Context {
         folder,
         look,
-        // The built-in tables have no faults; a test holds them to that.
-        dialects: builtin.then(Library::builtin).and_then(Result::ok),
+        builtin,
+        dialects: OnceCell::new(),
     };
     let (agents, names) = agents(sheet, &context);
     let default_agent = default_agent(sheet, &names);
@@ -108,6 +123,9 @@ fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
     {
         let what = "auth.certificates: no listener takes certificates of clients";
         sheet.fault_with(&at, what, "name their authorities with `tls-client-ca`");
+    }
+    if look >= Look::Whole {
+        check_unasked(sheet, &agents, &listeners);
     }
     let log = sheet.sheet("log").map(|sheet| log(&sheet));
     let traces = sheet.sheet("traces").map(|sheet| traces(&sheet));
@@ -168,7 +186,9 @@ pub(super) fn known_agent(
 pub(super) fn dialect(sheet: &Sheet<'_>, context: &Context) -> Option<Choice> {
     let choice = sheet.read("dialect", |text| {
         let Ok(choice) = tongues::choice(text);
-        if let (Choice::Named(name), Some(library)) = (&choice, &context.dialects) {
+        if let Choice::Named(name) = &choice
+            && let Some(library) = context.dialects()
+        {
             library.table(name).map_err(|unknown| unknown.to_string())?;
         }
         Ok(choice)

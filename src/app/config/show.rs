@@ -235,6 +235,7 @@ impl Page<'_> {
         }
         self.list("agents", None, part.agents.as_deref().unwrap_or_default());
         self.maybe("default-agent", None, part.default_agent.as_deref());
+        self.maybe("agent-connect", None, part.agent_connect.as_deref());
         let dialect = args.common.client_dialect().or(part.dialect.as_ref());
         self.tongue(dialect, "client-dialect");
         self.framing(args.common.client_framing(part.framing), "client_framing");
@@ -254,6 +255,10 @@ impl Page<'_> {
         self.line("record", None, part.record);
         if let Some(kept) = args.on_disconnect.or(part.on_disconnect) {
             self.line("on-disconnect", Some("on_disconnect"), word(&kept));
+        }
+        if let Some(unasked) = part.unasked {
+            let unasked = args.agent_connect.unasked.unwrap_or(unasked);
+            self.line("unasked", Some("unasked"), word(&unasked));
         }
         if !part.limits.is_empty() {
             let table = format!("agents.{name}.limits.");

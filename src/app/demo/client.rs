@@ -222,7 +222,10 @@ fn name(path: &Path) -> std::borrow::Cow<'_, str> {
 impl Folder {
     fn new() -> std::io::Result<Self> {
         let path = std::env::temp_dir().join(format!("acp-relay-demo-{}", std::process::id()));
-        fs::create_dir(&path)?;
+        fs::create_dir(&path).map_err(|error| {
+            let what = format!("no folder can be made at {}: {error}", path.display());
+            std::io::Error::new(error.kind(), what)
+        })?;
         Ok(Self(path))
     }
 }

@@ -27,8 +27,8 @@ use crate::wire::{Frame, Limits, Shape, Side, scan};
 /// What `translate` is asked for.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A file has one message a line, or is a capture of both sides: {\"dir\":\"c2a\",\"msg\":{…}}, with \"a2c\" for
-the agent's messages. What is no message is copied.
+A file has one message a line, or is a capture of both sides, {\"dir\":\"c2a\",\"msg\":{…}}, with
+\"a2c\" for the agent's messages. What is no message is copied.
 
 --from and --to translate a conversation that both sides held in one dialect into another.
 --client and --agent translate what each side says for the other, as the relay would between them;
@@ -38,7 +38,12 @@ initialize exchange what each side speaks, and reads tolerantly until then.
 `acp-relay dialect list` names the dialects.
 
 Exit codes: 0 all translated; 1 a message could not be translated; 64 usage; 65 a table has faults;
-66 a file cannot be read. A reader of stdout that leaves early changes none of them.")]
+66 a file cannot be read. A reader of stdout that leaves early changes none of them.
+
+Examples:
+  acp-relay translate --from copilot-overseer --to canonical --explain talk.jsonl
+  acp-relay translate --from auto talk.jsonl
+      Canonical ACP from whatever it was.")]
 pub(in crate::app) struct Translate {
     /// The dialect the conversation was held in, or `auto`
     #[arg(long, value_name = "NAME", value_parser = choice)]

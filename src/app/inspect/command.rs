@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use super::{
     diff, export, follow, grep, import, lint, list, mark, scrub, select, show, stats, verify,
 };
-use crate::app::{cli, exit, viewer};
+use crate::app::{cli, console, exit, viewer};
 use crate::recording::{Misfit, Recording};
 
 /// What `inspect` is asked for.
@@ -109,9 +109,5 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
     if text.starts_with(&file) {
         return cli::fail(exit::NO_INPUT, &text);
     }
-    let what = match error.kind() {
-        io::ErrorKind::NotFound if error.raw_os_error().is_some() => "there is no such file",
-        _ => &text,
-    };
-    cli::fail(exit::NO_INPUT, &format!("{file}: {what}"))
+    cli::fail(exit::NO_INPUT, &format!("{file}: {}", console::why(error)))
 }

@@ -104,7 +104,7 @@ pub(super) fn plan(
                 gate: door.gate(),
                 workers: workers.clone(),
                 agent_connect: AgentConnect {
-                    agents: roster.offers(file),
+                    agents: roster.offers(file, args.agent_connect.unasked),
                     beside: part.agent_connect.clone(),
                     ..agent_connect.clone()
                 },

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::seats::Seats;
+use crate::app::agent_connect::Unasked;
 use crate::app::common::Ground;
 use crate::app::config::{Config, ListenerPart};
 use crate::app::door::Door;
@@ -54,14 +55,17 @@ impl Roster {
         }
     }
 
-    /// How Agent Connect offers them, with what the file says of each.
-    pub(super) fn offers(&self, file: &Config) -> Vec<Offer> {
-        let named = self.named.keys().map(|name| Offer {
-            name: Some(name.clone()),
-            about: file
-                .agents
-                .get(name)
-                .and_then(|part| part.description.clone()),
+    /// How Agent Connect offers them, with what the file says of each; `unasked` is what the command
+    /// line says of all.
+    pub(super) fn offers(&self, file: &Config, unasked: Option<Unasked>) -> Vec<Offer> {
+        let named = self.named.keys().map(|name| {
+            let part = file.agents.get(name);
+            let unasked = unasked.or_else(|| part?.unasked);
+            Offer {
+                name: Some(name.clone()),
+                about: part.and_then(|part| part.description.clone()),
+                unasked: unasked.map(Unasked::rule),
+            }
         });
         let named: Vec<Offer> = named.collect();
         match named.is_empty() {

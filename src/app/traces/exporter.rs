@@ -112,7 +112,7 @@ impl Traces {
         let transport = match client.kind {
             PeerKind::Parent | PeerKind::Child | PeerKind::Played => "pipe",
             PeerKind::Remote if client.name.starts_with("unix:") => "unix",
-            PeerKind::Remote => "tcp",
+            PeerKind::Remote | PeerKind::Ours => "tcp",
         };
         let about = About {
             client: client.name.clone(),

@@ -56,14 +56,18 @@ impl Agents {
     }
 
     /// Serves these from now on; those that are not among them come back. One that stays goes on as
-    /// it began.
+    /// it began, but for what it is answered for those who cannot be asked.
     pub(super) fn renew(&self, offers: &[Offer]) -> Vec<Arc<Line>> {
         let mut lines = self.lines.write().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *lines);
         for offer in offers {
             let same = before.iter().position(|line| line.offer.name == offer.name);
             lines.push(match same {
-                Some(same) => before.remove(same),
+                Some(same) => {
+                    let line = before.remove(same);
+                    line.renew(offer);
+                    line
+                }
                 None => Line::new(&self.ground, offer.clone()),
             });
         }

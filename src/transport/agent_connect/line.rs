@@ -24,6 +24,7 @@ use crate::agent_connect::interrupt::Question;
 use crate::agent_connect::past::Past;
 use crate::agent_connect::say;
 use crate::agent_connect::uuid::Uuid;
+use crate::agent_connect::wish::Permissions;
 use crate::transport::{Arrival, Worker};
 use crate::wire::Frame;
 
@@ -38,6 +39,8 @@ pub(super) struct Line {
     known: Mutex<Option<Arc<Agent>>>,
     /// It could not be had when it was asked for last.
     failed: AtomicBool,
+    /// What it is answered for those who cannot be asked: it is permitted.
+    permits: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -68,14 +71,25 @@ pub(super) type Answer = Result<Value, Value>;
 
 impl Line {
     pub(super) fn new(ground: &Arc<Ground>, offer: Offer) -> Arc<Self> {
-        Arc::new(Self {
-            offer,
+        let line = Self {
             ground: ground.clone(),
             agent: AsyncMutex::default(),
             known: Mutex::default(),
             failed: AtomicBool::new(false),
+            permits: AtomicBool::new(false),
             state: Mutex::default(),
-        })
+            offer,
+        };
+        line.renew(&line.offer);
+        Arc::new(line)
+    }
+
+    /// What is answered for those who cannot be asked is from now on what `offer` says. The rest of
+    /// it stays as it began.
+    pub(super) fn renew(&self, offer: &Offer) {
+        let rule = offer.unasked.unwrap_or(self.ground.unasked);
+        let permits = rule == Permissions::Allow;
+        self.permits.store(permits, Ordering::Relaxed);
     }
 
     /// The agent's id. One that the configuration gives no name has to say its own.
@@ -152,7 +166,7 @@ impl Line {
     }
 
     fn described(&self, initialized: &Value) -> Agent {
-        let Offer { name, about } = &self.offer;
+        let Offer { name, about, .. } = &self.offer;
         let base = &self.ground.base;
         Agent::introduced(name.as_deref(), about.as_deref(), initialized, base)
     }
@@ -260,9 +274,13 @@ impl Line {
                 .session()
                 .and_then(|session| state.turns.get(session).cloned())
         };
+        let unasked = match self.permits.load(Ordering::Relaxed) {
+            true => Permissions::Allow,
+            false => Permissions::Reject,
+        };
         let answer = match turn {
-            Some(live) => live.ask(question, self.ground.unasked),
-            None => Some(question.by_rule(self.ground.unasked)),
+            Some(live) => live.ask(question, unasked),
+            None => Some(question.by_rule(unasked)),
         };
         if let Some(answer) = answer {
             self.tell(dial, say::result(id, &answer));

@@ -30,7 +30,7 @@ pub(super) fn open(line: Arc<Line>, dial: Dial) -> Link {
         peer: Peer {
             name: "agent-connect".to_owned(),
             half_close: true,
-            kind: PeerKind::Remote,
+            kind: PeerKind::Ours,
             // It carries the threads of many; each request is judged on its own.
             principal: None,
             wish,

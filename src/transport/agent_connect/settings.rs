@@ -30,6 +30,8 @@ pub struct Offer {
     pub name: Option<String>,
     /// What the configuration says of it.
     pub about: Option<String>,
+    /// What it is answered for those who cannot be asked, where it is not as with the others.
+    pub unasked: Option<Permissions>,
 }
 
 impl Default for AgentConnect {

@@ -15,6 +15,7 @@ fn serving(names: &[&str]) -> Setup {
     let offer = |name: &&str| Offer {
         name: Some((*name).to_owned()),
         about: Some(format!("This is {name}")),
+        unasked: None,
     };
     Setup {
         agent_connect: AgentConnect {
