@@ -201,7 +201,7 @@ impl Studio {
         let id = data_encoding::HEXLOWER.encode(&id);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let began = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
-        let [client_speaks, agent_speaks] = tongues.of(client).names();
+        let [client_speaks, agent_speaks] = tongues.of(&client.peer).names();
         let peer = |peer: &transport::Peer, dialect| Peer {
             name: peer.name.clone(),
             dialect,
