@@ -1,7 +1,7 @@
 //! Scans the messages of one side, one after the other.
 //!
 //! An agent that streams says the same again and again, but for a few words at the end: half of
-//! what [`scan`](super::scan) does for each update, it has done for the one before. What was found
+//! what [`scan`](super::scan()) does for each update, it has done for the one before. What was found
 //! in the first bytes of a text depends on those bytes alone, so a text that begins with the same
 //! ones is read from there on. Nothing is taken for granted: the bytes are compared, and the rest
 //! is proved as ever. Not here: how a message is read.
@@ -52,7 +52,7 @@ impl Scanner {
         }
     }
 
-    /// What [`scan`](super::scan) finds. A message is marked as proved to be UTF-8.
+    /// What [`scan`](super::scan()) finds. A message is marked as proved to be UTF-8.
     #[inline]
     pub fn scan(&mut self, frame: &mut Frame) -> Shape {
         let shape = self.find(frame);
