@@ -6,8 +6,9 @@
 //! Ids and times differ from run to run: an id that is met first stands for the one at its place from
 //! then on. A case may begin in the middle: what it takes for granted is set up first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
+use std::mem;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -33,6 +34,10 @@ struct Play {
     names: HashMap<String, String>,
     /// Ids of our requests: the case's, and ours.
     ids: HashMap<String, Value>,
+    /// Whether the agent has said what the server may not have heard yet.
+    unheard: bool,
+    /// Messages to the agent that came while it waited to be heard.
+    early: VecDeque<Value>,
     /// A request whose answer is still to come.
     pending: Option<(Value, JoinHandle<Answered>)>,
     stream: Option<Events>,
@@ -97,6 +102,8 @@ async fn play(case: &Value) {
         agent,
         names,
         ids,
+        unheard: false,
+        early: VecDeque::new(),
         pending: None,
         stream: None,
     };
@@ -108,6 +115,7 @@ async fn play(case: &Value) {
         if step["note"].is_string() || is_first(&step) {
         } else if step["http"].is_object() {
             play.settle().await;
+            play.be_heard().await;
             let next = steps[at + 1..]
                 .iter()
                 .find(|step| !step["note"].is_string());
@@ -254,7 +262,10 @@ impl Play {
     }
 
     async fn hear(&mut self, expected: &Value) {
-        let heard = self.agent.listen().await.expect("a message");
+        let heard = match self.early.pop_front() {
+            Some(early) => early,
+            None => self.agent.listen().await.expect("a message"),
+        };
         let mut wanted = expected.clone();
         if let (Some(id), true) = (expected.get("id"), expected["method"].is_string()) {
             self.ids.insert(id.to_string(), heard["id"].clone());
@@ -270,6 +281,24 @@ impl Play {
             message["id"] = self.ids[&message["id"].to_string()].clone();
         }
         self.agent.say(&message).await;
+        self.unheard = true;
+    }
+
+    /// Waits until the server has taken in all that the agent said, which it hears in order: a request
+    /// that goes there by another way, as the next one over HTTP does, may else be faster.
+    async fn be_heard(&mut self) {
+        if !mem::take(&mut self.unheard) {
+            return;
+        }
+        let question = json!({ "jsonrpc": "2.0", "id": "heard?", "method": "_test/heard" });
+        self.agent.say(&question).await;
+        loop {
+            let message = self.agent.listen().await.expect("an answer");
+            if message["id"] == question["id"] {
+                return;
+            }
+            self.early.push_back(message);
+        }
     }
 }
 
