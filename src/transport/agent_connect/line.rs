@@ -6,7 +6,7 @@
 //! `perform`).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -33,8 +33,10 @@ pub(super) struct Line {
     /// What the configuration says of it.
     pub(super) offer: Offer,
     ground: Arc<Ground>,
-    /// The agent of the last link. Held while a link is opened, so that only one is.
-    agent: AsyncMutex<Option<(Dial, Arc<Agent>)>>,
+    /// What came of the last link. Held while a link is opened, so that only one is.
+    met: AsyncMutex<Option<Met>>,
+    /// How many links have been tried.
+    tries: AtomicU64,
     /// How it introduced itself last.
     known: Mutex<Option<Arc<Agent>>>,
     /// It could not be had when it was asked for last.
@@ -43,6 +45,9 @@ pub(super) struct Line {
     permits: AtomicBool,
     state: Mutex<State>,
 }
+
+/// What comes of a link that is opened: the agent there, or why there is none.
+type Met = Result<(Dial, Arc<Agent>), Fault>;
 
 /// Which of the links that there have been.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +78,8 @@ impl Line {
     pub(super) fn new(ground: &Arc<Ground>, offer: Offer) -> Arc<Self> {
         let line = Self {
             ground: ground.clone(),
-            agent: AsyncMutex::default(),
+            met: AsyncMutex::default(),
+            tries: AtomicU64::new(0),
             known: Mutex::default(),
             failed: AtomicBool::new(false),
             permits: AtomicBool::new(false),
@@ -116,24 +122,30 @@ impl Line {
         Ok(known.unwrap_or_else(|| Arc::new(self.described(&Value::Null))))
     }
 
-    /// The agent, on an open line.
-    pub(super) async fn agent(self: &Arc<Self>) -> Result<(Dial, Arc<Agent>), Fault> {
-        let mut agent = self.agent.lock().await;
-        if let Some((dial, agent)) = &*agent
-            && self.is_open(*dial)
-        {
-            return Ok((*dial, agent.clone()));
+    /// The agent, on an open line. All who ask while a link is tried learn what comes of it: a
+    /// crowd that waits for an agent that cannot be had waits once, not one after the other.
+    pub(super) async fn agent(self: &Arc<Self>) -> Met {
+        let tries = self.tries.load(Ordering::Relaxed);
+        let mut met = self.met.lock().await;
+        match &*met {
+            Some(Ok((dial, agent))) if self.is_open(*dial) => return Ok((*dial, agent.clone())),
+            Some(Err(fault)) if self.tries.load(Ordering::Relaxed) != tries => {
+                return Err(fault.clone());
+            }
+            _ => {}
         }
-        let introduced = self.meet().await;
-        self.failed.store(introduced.is_err(), Ordering::Relaxed);
-        let (dial, known) = introduced?;
-        *agent = Some((dial, known.clone()));
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known.clone());
-        Ok((dial, known))
+        let came = self.meet().await;
+        self.failed.store(came.is_err(), Ordering::Relaxed);
+        if let Ok((_, agent)) = &came {
+            *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(agent.clone());
+        }
+        *met = Some(came.clone());
+        self.tries.fetch_add(1, Ordering::Relaxed);
+        came
     }
 
     /// Opens a link, and has the agent introduce itself.
-    async fn meet(self: &Arc<Self>) -> Result<(Dial, Arc<Agent>), Fault> {
+    async fn meet(self: &Arc<Self>) -> Met {
         if self.ground.closing.is_cancelled() {
             return Err(Fault::later("the relay is shutting down"));
         }
@@ -369,5 +381,50 @@ impl std::fmt::Debug for Line {
         f.debug_struct("Line")
             .field("offer", &self.offer)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod tests {
+    use std::task::Context;
+
+    use futures_util::FutureExt as _;
+    use futures_util::future::join_all;
+    use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::wire::Limits;
+
+    #[test]
+    fn all_who_wait_for_an_agent_that_cannot_be_had_wait_once() {
+        let (arrivals, mut links) = mpsc::channel(8);
+        let ground = Arc::new(Ground {
+            base: String::new(),
+            unasked: Permissions::Reject,
+            limits: Arc::new(Limits::default()),
+            arrivals,
+            closing: CancellationToken::new(),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let line = Line::new(&ground, Offer::default());
+            let mut crowd = Box::pin(join_all((0..8).map(|_| line.agent())));
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(crowd.as_mut().poll(&mut cx).is_pending());
+            let error = r#"{"id":1,"error":{"code":-32603,"message":"told to fail"}}"#;
+            line.hear(Dial(1), &Frame::from(error));
+            for told in crowd.await {
+                assert!(told.unwrap_err().what.ends_with("told to fail"));
+            }
+            links.try_recv().unwrap();
+            assert!(links.try_recv().is_err(), "another link was tried");
+            drop(line.agent().now_or_never());
+            links.try_recv().unwrap();
+        });
     }
 }
