@@ -271,13 +271,24 @@ fn without_scheme(given: &str) -> EndpointError {
     let suggestion = if given.starts_with(['/', '.', '~']) {
         Some(format!("unix:{given}"))
     } else {
-        as_websocket(given)
+        without_colon(given).or_else(|| as_websocket(given))
     };
     EndpointError {
         given: given.to_owned(),
         what: format!("it has no scheme{}", unless(suggestion.as_ref())),
         suggestion,
     }
+}
+
+/// `wss//host`, with the colon it lacks.
+fn without_colon(given: &str) -> Option<String> {
+    let (scheme, rest) = given.split_once("//")?;
+    let start = format!("{scheme}://");
+    let known = Endpoint::FORMS
+        .iter()
+        .any(|form| form.0.starts_with(&start));
+    let text = start + rest;
+    (known && text.parse::<Endpoint>().is_ok()).then_some(text)
 }
 
 /// A host and its port, as where a relay listens unless it is told otherwise.
