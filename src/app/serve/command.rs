@@ -162,9 +162,12 @@ fn watch(admin: Option<&Admin>, plan: &InForce) {
     };
     let turnstile = Turnstile(Arc::clone(admin.ledger()));
     plan.door.gate().be_watched(Arc::new(turnstile));
-    let agents = plan.roster.default.iter().chain(plan.roster.named.values());
-    for harbour in agents.filter_map(|agent| agent.harbour.as_ref()) {
-        harbour.be_watched(admin.ledger());
+    for agent in plan.roster.all() {
+        // Its figures are there before its first client, whose failure would else be no increase.
+        let _ = admin.ledger().agent(agent.called());
+        if let Some(harbour) = &agent.harbour {
+            harbour.be_watched(admin.ledger());
+        }
     }
 }
 
@@ -177,8 +180,7 @@ async fn open_admin(
     let Some(place) = place else {
         return Ok(None);
     };
-    let roster = &plan.in_force.roster;
-    let mut agents = roster.default.iter().chain(roster.named.values());
+    let mut agents = plan.in_force.roster.all();
     let folder = agents.find_map(|agent| Some(agent.ground.studio.as_ref()?.folder()));
     let admin = Admin::begin(place, stop.asked.clone(), folder).await?;
     admin.tell_of(plan.in_force.workers());

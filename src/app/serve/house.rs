@@ -17,7 +17,6 @@ use crate::app::common::Ground;
 use crate::app::conversation::{self, carry, turn_away};
 use crate::app::exit;
 use crate::app::seldom::Seldom;
-use crate::guard::ONLY_AGENT;
 use crate::relay::{Received, Stop};
 use crate::tap::metrics::{Ledger, Rejection, Transport};
 use crate::transport::{Arrival, Link, PeerKind};
@@ -123,10 +122,10 @@ impl House {
             })
         });
         let ground = own.as_deref().unwrap_or(&agent.ground);
-        let account = self.ledger.as_ref().map(|ledger| {
-            let name = agent.name.as_deref().unwrap_or(ONLY_AGENT);
-            Account::new(ledger, door, name, &agent.endpoint)
-        });
+        let account = self
+            .ledger
+            .as_ref()
+            .map(|ledger| Account::new(ledger, door, agent.called(), &agent.endpoint));
         match conversation::reach(&agent.endpoint, &ground.agent, &self.stop).await {
             Ok(link) => {
                 // Apart, so that nothing of the way here is kept for as long as this goes on.
@@ -155,11 +154,11 @@ impl House {
             // Strangers are not told which there are.
             let message = match wish {
                 Some(_) => "there is no such agent",
-                None => "an agent has to be named: /agents/NAME in the address",
+                None => "an agent has to be named: /agents/NAME/acp in the address",
             };
             return Err(Reason::new(reply::POLICY_DENIED, message));
         };
-        let name = agent.name.as_deref().unwrap_or(ONLY_AGENT);
+        let name = agent.called();
         if let Some(who) = &client.peer.principal
             && !who.may_use(name)
         {

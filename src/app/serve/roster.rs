@@ -11,6 +11,7 @@ use crate::app::common::Ground;
 use crate::app::config::{Config, ListenerPart};
 use crate::app::door::Door;
 use crate::core::Choice;
+use crate::guard::ONLY_AGENT;
 use crate::relay::Harbour;
 use crate::transport::{Endpoint, Offer, Setup};
 
@@ -46,7 +47,19 @@ pub(super) struct Station {
     pub(super) door: Arc<Door>,
 }
 
+impl Agent {
+    /// What it is called where everything has a name.
+    pub(super) fn called(&self) -> &str {
+        self.name.as_deref().unwrap_or(ONLY_AGENT)
+    }
+}
+
 impl Roster {
+    /// All of them; one that is also the default may be there twice.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.default.iter().chain(self.named.values())
+    }
+
     /// The agent of that name, or of those who name none.
     pub(super) fn find(&self, name: Option<&str>) -> Option<&Arc<Agent>> {
         match name {

@@ -51,10 +51,13 @@ impl Sheet<'_> {
 }
 
 impl Family<'_> {
-    /// A counter or a gauge of whole numbers. Counters that never counted are left out where there
-    /// are labels: most combinations of words never occur.
+    /// A counter or a gauge of whole numbers. Counters that never counted are left out where words
+    /// are combined, for most combinations never occur. The others are there from the start: what
+    /// appears with its first event has not increased, as Prometheus sees it, and no alert tells of
+    /// it (<https://prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics>).
     pub(super) fn count(&mut self, labels: Labels<'_>, value: u64) -> Result<(), Error> {
-        if value == 0 && !labels.is_empty() && self.metric.kind == Type::Counter {
+        let words = self.metric.labels.iter().filter(|label| **label != "agent");
+        if value == 0 && words.count() > 1 && self.metric.kind == Type::Counter {
             return Ok(());
         }
         self.value(labels, |encoder, counter| match counter {
