@@ -33,6 +33,8 @@ part "nginx and Caddy, as the README sets them up" python3 proxies.py
 part "what checks the README can fail" python3 readme.py --prove
 part "what the README says to type" python3 readme.py
 part "the units, by systemd itself" python3 systemd.py
+part "what checks the alerts can fail" python3 prometheus.py --prove
+part "a Prometheus, with our alerts and our dashboard" python3 prometheus.py
 part "clients that come back" python3 returns.py
 part "traces, by OpenTelemetry's own definitions" python3 traces.py
 part "remote agents over HTTP and WebSocket" python3 remote_agents.py

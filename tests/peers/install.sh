@@ -141,6 +141,19 @@ for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null \
         || echo "peers: skipped: ${tool%:*}, for apt-get cannot install ${tool#*:} here" >&2
 done
+# Prometheus with promtool, unpacked and not installed: its package would run it as a service.
+want=debian
+if ! is_there prometheus "$want" && command -v apt-get > /dev/null && command -v dpkg > /dev/null; then
+    begin prometheus "$want"
+    (
+        cd "$peers/prometheus"
+        # apt's own user may not write here, which it says and does without.
+        apt-get download -qq prometheus > /dev/null 2>&1 \
+            || { apt-get update -qq && apt-get download -qq prometheus; } > /dev/null 2>&1 \
+            && dpkg -x prometheus_*.deb . && rm prometheus_*.deb
+    ) && complete prometheus "$want"
+fi
+is_there prometheus "$want" || echo "peers: skipped: Prometheus, for apt-get cannot fetch it here" >&2
 # The SDK of Agent Connect, what its node stands in, and what holds servers against their document.
 want="agntcy-acp $agntcy langgraph $langgraph schemathesis $schemathesis"
 if ! is_there agent_connect "$want"; then
