@@ -543,6 +543,14 @@ if (options.big) {
     const whole = await page.evaluate(() => performance.now());
     console.log(`viewer: figure: all of it read after ${Math.round(whole)} ms, ${await page.locator("#count").textContent()}`);
   });
+  check(`a file of ${options.big} MiB is shown by the page alone`, pathToFileURL(alone), async (page) => {
+    await page.locator("#welcome").waitFor();
+    const begun = await page.evaluate(() => performance.now());
+    await page.locator("#pick").setInputFiles(book.path);
+    await row(page, "tool_call_update").waitFor();
+    const first = await page.evaluate(() => performance.now());
+    console.log(`viewer: figure: first rows of a dropped file of ${options.big} MiB after ${Math.round(first - begun)} ms`);
+  });
 }
 
 const next = async () => {
