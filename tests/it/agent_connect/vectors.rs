@@ -3,6 +3,7 @@
 //! A case is a list of steps. An `http` step is a request and its answer, which is waited for before
 //! the next step unless an agent has to hear of it first; an `acp` step is a message, spoken by the
 //! test when it is the agent's and expected when it is ours; an `sse` step is what a stream tells.
+//! The `request_headers` of an `http` step are sent instead of the usual ones.
 //! Ids and times differ from run to run: an id that is met first stands for the one at its place from
 //! then on. A case may begin in the middle: what it takes for granted is set up first.
 
@@ -210,7 +211,13 @@ impl Play {
         let method = http["method"].as_str().unwrap().to_owned();
         let client = self.client;
         let stream = http["content_type"] == "text/event-stream";
+        let fields = http["request_headers"].as_object().cloned();
         let answered = tokio::spawn(async move {
+            if let Some(fields) = fields {
+                let body = body.unwrap_or_default();
+                let (status, body) = client.call_with(&method, &path, &fields, &body).await;
+                return Answered::Told(status, body);
+            }
             let body = body.map(|body| serde_json::from_str(&body).unwrap());
             if stream {
                 return Answered::Stream(client.events(&method, &path, body.as_ref()).await);
