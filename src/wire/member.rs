@@ -13,7 +13,14 @@ use super::{Envelope, Frame};
 /// The session that the body of a message names, if it does.
 #[must_use]
 pub fn named_session<'a>(frame: &'a Frame, at: &Envelope) -> Option<Cow<'a, str>> {
-    member_text(at.body(frame)?, "sessionId")
+    const NAME: &str = "sessionId";
+    let Some(outline) = &at.outline else {
+        return member_text(at.body(frame)?, NAME);
+    };
+    let text = frame.as_bytes();
+    let mut members = outline.members();
+    let session = members.find(|member| member.is_called(NAME, text))?;
+    text_of(session.value.of(text))
 }
 
 /// The value of the first member called `name`, as spelled; `None` when `object` is no object or
@@ -53,7 +60,11 @@ pub fn member_place(object: &[u8], name: &str) -> Option<Range<usize>> {
 /// The same, when it is a string: its text.
 #[must_use]
 pub fn member_text<'a>(object: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
-    let value = member(object, name)?;
+    text_of(member(object, name)?)
+}
+
+/// The text of a string.
+fn text_of(value: &[u8]) -> Option<Cow<'_, str>> {
     let inner = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if memchr::memchr(b'\\', inner).is_some() {
         return serde_json::from_slice(value).ok().map(Cow::Owned);

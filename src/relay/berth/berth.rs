@@ -20,7 +20,9 @@ use super::spell;
 use crate::guard::Principal;
 use crate::transport::{Link, LinkError, Peer, Presence, Watch};
 use crate::wire::framing::Cut;
-use crate::wire::{Envelope, Farewell, Frame, IdBuf, Kind, Limits, Shape, named_session, scan};
+use crate::wire::{
+    Envelope, Farewell, Frame, IdBuf, Kind, Limits, Scanner, Shape, named_session, scan,
+};
 
 /// Time the link of a client that came back elsewhere has to be closed.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -28,6 +30,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// One conversation's client, there or not.
 pub(super) struct Berth {
     limits: Arc<Limits>,
+    /// Of what is said to the client.
+    scanner: Scanner,
     /// Who began the conversation, and alone may come back to it.
     owner: Option<Arc<Principal>>,
     client: Option<Link>,
@@ -57,6 +61,7 @@ pub(super) struct Berth {
 impl Berth {
     pub(super) fn new(client: Link, limits: Arc<Limits>) -> Self {
         Self {
+            scanner: Scanner::new(Arc::clone(&limits)),
             limits,
             owner: client.peer.principal.clone(),
             client: Some(client),
@@ -186,8 +191,8 @@ impl Berth {
     }
 
     /// Takes a message for the client.
-    pub(super) fn say(&mut self, frame: Frame) {
-        let Shape::One(at) = scan(&frame, &self.limits) else {
+    pub(super) fn say(&mut self, mut frame: Frame) {
+        let Shape::One(at) = self.scanner.scan(&mut frame) else {
             return self.tell(frame);
         };
         match at.kind {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::wire::{Frame, Limits, Scanner, Shape, scan};
+use acp_relay::wire::{Frame, Limits, Scanner, Shape, member_text, named_session, scan};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -75,6 +75,13 @@ fn agrees<'a>(messages: impl IntoIterator<Item = &'a [u8]>, limits: &Limits) {
             "{shown}"
         );
         assert_eq!(frame.is_text(), matches!(shape, Shape::One(_)), "{shown}");
+        if let Shape::One(at) = shape {
+            // The outline leads to the session that is there when all is read.
+            let session = at
+                .body(&frame)
+                .and_then(|body| member_text(body, "sessionId"));
+            assert_eq!(named_session(&frame, &at), session, "{shown}");
+        }
     }
 }
 

@@ -26,7 +26,7 @@ use super::sse::{Event, Sse};
 use crate::transport::LinkError;
 use crate::wire::framing::{Cut, too_long};
 use crate::wire::reply::{self, Delivered, Reason, Source};
-use crate::wire::{Frame, Kind, Shape, scan};
+use crate::wire::{Frame, Kind, Scanner, Shape};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long a server may take for the head of a stream.
@@ -49,6 +49,7 @@ pub(super) struct Stream {
     /// `None`: the connection's own.
     session: Option<Session>,
     events: Sse,
+    scanner: Scanner,
 }
 
 /// How the reading of a stream ended.
@@ -88,6 +89,7 @@ impl Stream {
             exchange: Arc::clone(exchange),
             session,
             events: Sse::new(exchange.site.limits.frame_from_network),
+            scanner: Scanner::new(Arc::clone(&exchange.site.limits)),
         }
     }
 
@@ -230,28 +232,30 @@ impl Stream {
         }
     }
 
-    async fn pass_on(&self, event: Event) -> bool {
-        let exchange = &self.exchange;
-        let limits = &exchange.site.limits;
+    async fn pass_on(&mut self, event: Event) -> bool {
         let (cut, length) = match event {
             Event::Whole(data) => {
                 let length = data.len();
-                let frame = Frame::new(data);
-                self.note(&frame);
+                let mut frame = Frame::new(data);
+                self.note(&mut frame);
                 (Cut::Frame(frame), length)
             }
             Event::TooLong(head) => {
+                let limits = &self.exchange.site.limits;
                 let max = limits.frame_from_network;
                 (Cut::Flaw(too_long(&head, max, limits)), head.len())
             }
         };
-        exchange.heard.push(Ok::<_, LinkError>(cut), length).await
+        self.exchange
+            .heard
+            .push(Ok::<_, LinkError>(cut), length)
+            .await
     }
 
     /// Notes what a message changes for the link.
-    fn note(&self, frame: &Frame) {
+    fn note(&mut self, frame: &mut Frame) {
         let exchange = &self.exchange;
-        let Shape::One(at) = scan(frame, &exchange.site.limits) else {
+        let Shape::One(at) = self.scanner.scan(frame) else {
             return;
         };
         match at.kind {

@@ -120,7 +120,7 @@ impl Connection {
             state: Mutex::new(State {
                 inbound: Inbound::default(),
                 streams: Streams::new(keep, now),
-                routing: Routing::new(limits.in_flight),
+                routing: Routing::new(limits.clone()),
                 repeated: Repeated::default(),
                 turns: Turns::default(),
                 initial: None,

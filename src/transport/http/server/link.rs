@@ -101,7 +101,7 @@ impl FrameSink for Mouth {
         Poll::Ready(Ok(()))
     }
 
-    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+    fn start_send(&mut self, mut frame: Frame) -> Result<(), LinkError> {
         let connection = &self.connection;
         let mut state = connection.state();
         let state = &mut *state;
@@ -123,7 +123,7 @@ impl FrameSink for Mouth {
             Manner::Elephant => CONNECTION,
             Manner::Official => {
                 let known = |session: &str| state.streams.knows(session);
-                let way = state.routing.outgoing(&frame, &connection.limits, known);
+                let way = state.routing.outgoing(&mut frame, known);
                 if let Some(opened) = way.opened {
                     state.streams.know(&opened);
                 }

@@ -7,8 +7,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::wire::{Envelope, Frame, IdBuf, Kind, Limits, Shape, named_session, scan};
+use crate::wire::{Envelope, Frame, IdBuf, Kind, Limits, Scanner, Shape, named_session};
 
 /// Longest session id that is kept track of, in bytes.
 pub(super) const SESSION_ID: usize = 1024;
@@ -41,6 +42,7 @@ pub(super) struct Routing {
     /// Of the agent: the session it belongs to.
     asked: HashMap<IdBuf, Option<Box<str>>>,
     limit: usize,
+    scanner: Scanner,
 }
 
 /// An open request of the client.
@@ -77,29 +79,30 @@ pub(super) enum Misrouted {
 }
 
 impl Routing {
-    /// For up to `limit` open requests of each side.
-    pub(super) fn new(limit: usize) -> Self {
+    /// With nothing open; `limits` say how many requests of each side may be.
+    pub(super) fn new(limits: Arc<Limits>) -> Self {
         Self {
             pending: HashMap::new(),
             asked: HashMap::new(),
-            limit,
+            limit: limits.in_flight,
+            scanner: Scanner::new(limits),
         }
     }
 
     /// Where a message of the agent goes; `known` says whether the client was told of a session.
     pub(super) fn outgoing<'a>(
         &mut self,
-        frame: &'a Frame,
-        limits: &Limits,
+        frame: &'a mut Frame,
         known: impl Fn(&str) -> bool,
     ) -> Way<'a> {
         let nowhere = Way {
             session: None,
             opened: None,
         };
-        let Shape::One(envelope) = scan(frame, limits) else {
+        let Shape::One(envelope) = self.scanner.scan(frame) else {
             return nowhere;
         };
+        let frame = &*frame;
         match envelope.kind {
             Kind::Request | Kind::Notification => {
                 let session = named(&envelope, frame);
@@ -198,7 +201,9 @@ pub(super) fn pending_of(
 
 /// The session a request or notification names. Those of JSON-RPC itself (`$/…`) name none.
 fn named<'a>(envelope: &Envelope, frame: &'a Frame) -> Option<Cow<'a, str>> {
-    if envelope.method(frame).starts_with("$/") {
+    // Most do not even begin like one, not with an escape either.
+    let begins = matches!(envelope.raw_method(frame).first(), Some(b'$' | b'\\'));
+    if begins && envelope.method(frame).starts_with("$/") {
         return None;
     }
     named_session(frame, envelope)

@@ -33,6 +33,8 @@ const OVERHEAD: usize = 64;
 pub(super) struct Streams {
     all: BTreeMap<u32, Stream>,
     by_session: HashMap<Arc<str>, u32>,
+    /// The stream of the session that was named last: an agent that streams names it again.
+    last: u32,
     next_number: u32,
     next_lease: u64,
     next_order: u64,
@@ -130,6 +132,7 @@ impl Streams {
         Self {
             all: BTreeMap::from([(CONNECTION, own)]),
             by_session: HashMap::new(),
+            last: CONNECTION,
             next_number: 1,
             next_lease: 1,
             next_order: 0,
@@ -154,8 +157,8 @@ impl Streams {
 
     /// Whether somebody has named this session.
     pub(super) fn knows(&self, session: &str) -> bool {
-        let number = self.by_session.get(session);
-        number.is_some_and(|number| self.all[number].known)
+        let number = self.find(session);
+        number.is_some_and(|number| self.all[&number].known)
     }
 
     /// Somebody has named this session.
@@ -199,8 +202,8 @@ impl Streams {
         {
             let strangers = self.all.values();
             let open = strangers.filter(|one| !one.known && one.receiver.is_some());
-            let number = self.by_session.get(session);
-            let is_open = number.is_some_and(|number| self.all[number].receiver.is_some());
+            let number = self.find(session);
+            let is_open = number.is_some_and(|number| self.all[&number].receiver.is_some());
             if !is_open && open.count() >= limits.http_strangers {
                 return Err(Closed::Stranger);
             }
@@ -378,10 +381,20 @@ impl Streams {
         }
     }
 
+    /// The stream of a session, if there is one.
+    fn find(&self, session: &str) -> Option<u32> {
+        let last = self.all.get(&self.last)?;
+        if last.session.as_deref() == Some(session) {
+            return Some(self.last);
+        }
+        self.by_session.get(session).copied()
+    }
+
     /// The stream of a session, made if there is none.
     fn number(&mut self, session: &str) -> u32 {
-        if let Some(number) = self.by_session.get(session) {
-            return *number;
+        if let Some(number) = self.find(session) {
+            self.last = number;
+            return number;
         }
         if self.all.len() >= STREAMS {
             let idle = |stream: &Stream| {
@@ -414,6 +427,9 @@ impl Streams {
         self.waiting -= stream.waiting.iter().map(Event::size).sum::<usize>();
         if let Some(session) = stream.session {
             self.by_session.remove(&session);
+        }
+        if self.last == number {
+            self.last = CONNECTION;
         }
     }
 }
