@@ -144,6 +144,8 @@ impl Metric {
     pub fn page() -> String {
         let mut page = String::from(
             "# Metrics\n\nMade from `src/tap/metrics/catalogue.rs`; a test holds the two together.\n\n\
+             Counters with one label besides `agent` are there from the start, at 0; those that combine words\n\
+             appear with their first event, so an alert on the first has to look for a new series as well.\n\n\
              | name | type | labels | meaning |\n|---|---|---|---|\n",
         );
         for metric in CATALOGUE {
