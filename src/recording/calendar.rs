@@ -2,22 +2,21 @@
 //!
 //! Not here: reading a clock.
 
-/// The time as in `2026-11-20T15:59:00Z`, of microseconds since 1970.
+use time::OffsetDateTime;
+
+/// The time as in `2026-11-20T15:59:00Z`, of microseconds since 1970; beyond the year 9999, which no
+/// clock shows, the seconds alone.
 #[must_use]
 pub fn calendar(micros: u64) -> String {
     let seconds = micros / 1_000_000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days to a date, after H. Hinnant's `civil_from_days`; the era begins on 1 March 0000.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let date = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let at = i64::try_from(seconds).ok();
+    let Some(at) = at.and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok()) else {
+        return format!("@{seconds}");
+    };
+    let (year, month, day) = at.to_calendar_date();
+    let month = u8::from(month);
+    let (hour, minute, second) = at.to_hms();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 #[cfg(test)]
@@ -35,5 +34,6 @@ mod tests {
         ] {
             assert_eq!(calendar(seconds * 1_000_000), date);
         }
+        assert_eq!(calendar(u64::MAX), "@18446744073709");
     }
 }

@@ -11,6 +11,8 @@
 //!
 //! Not here: which peers need it; their tables say so.
 
+use time::OffsetDateTime;
+
 use super::run::{place, set};
 use crate::dialect::asked::Asked;
 use crate::dialect::message::Message;
@@ -216,32 +218,20 @@ fn iso(number: f64) -> Option<String> {
     }
     #[expect(
         clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
         reason = "the range has been checked"
     )]
-    let millis = millis as u64;
-    let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
-    // The days of the Gregorian calendar, counted in eras of 400 years from March of year 0.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    let year = era * 400 + year + next;
-    let (seconds, fraction) = (rest / 1000, rest % 1000);
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let millis = millis as i64;
+    let at = OffsetDateTime::from_unix_timestamp(millis / 1000).ok()?;
+    let (year, month, day) = at.to_calendar_date();
+    let month = u8::from(month);
+    let (hour, minute, second) = at.to_hms();
+    let fraction = millis % 1000;
     let fraction = if fraction == 0 {
         String::new()
     } else {
         format!(".{fraction:03}")
     };
     Some(format!(
-        "{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}{fraction}Z"
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z"
     ))
 }
