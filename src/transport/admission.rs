@@ -3,13 +3,14 @@
 //! One that may not come in is told so in the only words it can be expected to know: an error that
 //! answers no request. Not here: the judgement (see `guard`), and clients that begin with HTTP.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{Link, LinkError, OpenError, OpenErrorKind, Setup};
+use super::{Arrival, Link, LinkError, OpenError, OpenErrorKind, Setup, failure};
 use crate::guard::{Denial, Principal, Turned};
 use crate::wire::reply::{self, Reason};
 use crate::wire::{Farewell, Id};
@@ -17,30 +18,49 @@ use crate::wire::{Farewell, Id};
 /// Time the client has to hear it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// A client that was judged. Its link is opened by whoever works for it, from then on.
+pub(super) fn arrival(
+    from: String,
+    judged: Result<Arc<Principal>, Denial>,
+    setup: &Setup,
+    scheme: &'static str,
+    open: impl FnOnce(String, &Setup) -> io::Result<Link> + Send + 'static,
+) -> Arrival {
+    let worker = setup.workers.pick();
+    let (name, setup) = (from.clone(), setup.clone());
+    let finish = Box::pin(async move {
+        let link = open(name.clone(), &setup);
+        let link = link.map_err(|source| failure::not_taken(&name, &source))?;
+        settle(judged, link, &setup, scheme).await
+    });
+    Arrival {
+        from,
+        finish,
+        worker,
+    }
+}
+
 /// The link of a client that was let in; one that was not is told.
-pub(super) fn settle(
+async fn settle(
     judged: Result<Arc<Principal>, Denial>,
     mut link: Link,
     setup: &Setup,
     scheme: &'static str,
-) -> impl Future<Output = Result<Link, OpenError>> + Send + use<> {
-    let gate = setup.gate.clone();
-    async move {
-        match judged {
-            Ok(principal) => {
-                link.peer.principal = Some(principal);
-                Ok(link)
-            }
-            Err(_) => {
-                gate.turned_away(scheme, Turned::Auth);
-                let unlike = gate.user_name();
-                let what = format!("it is not known to be a program of the user {unlike}");
-                let fault = OpenError::new(OpenErrorKind::Forbidden, &link.peer.name, what)
-                    .with_remedy("Let it come over http:// or ws:// with a token");
-                // It has gone already, or reads too slowly to be told.
-                let _ = timeout(PATIENCE, tell(link)).await;
-                Err(fault)
-            }
+) -> Result<Link, OpenError> {
+    match judged {
+        Ok(principal) => {
+            link.peer.principal = Some(principal);
+            Ok(link)
+        }
+        Err(_) => {
+            setup.gate.turned_away(scheme, Turned::Auth);
+            let unlike = setup.gate.user_name();
+            let what = format!("it is not known to be a program of the user {unlike}");
+            let fault = OpenError::new(OpenErrorKind::Forbidden, &link.peer.name, what)
+                .with_remedy("Let it come over http:// or ws:// with a token");
+            // It has gone already, or reads too slowly to be told.
+            let _ = timeout(PATIENCE, tell(link)).await;
+            Err(fault)
         }
     }
 }

@@ -112,18 +112,14 @@ impl Listener for Bound {
                 Ok(stream) => stream,
                 Err(fault) => return Some(Err(fault)),
             };
-            let worker = self.setup.workers.pick();
-            let (name, setup) = (from.clone(), self.setup.clone());
-            let finish = Box::pin(async move {
-                let stream = TcpStream::from_std(stream)
-                    .map_err(|source| failure::not_taken(&name, &source))?;
-                admission::settle(judged, link(stream, name, &setup), &setup, "tcp").await
-            });
-            Some(Ok(Arrival {
+            let open = |name, setup: &Setup| Ok(link(TcpStream::from_std(stream)?, name, setup));
+            Some(Ok(admission::arrival(
                 from,
-                finish,
-                worker,
-            }))
+                judged,
+                &self.setup,
+                "tcp",
+                open,
+            )))
         })
     }
 

@@ -151,18 +151,14 @@ impl Listener for Bound {
                 Ok(stream) => stream,
                 Err(fault) => return Some(Err(fault)),
             };
-            let worker = self.setup.workers.pick();
-            let (name, setup) = (from.clone(), self.setup.clone());
-            let finish = Box::pin(async move {
-                let stream = UnixStream::from_std(stream)
-                    .map_err(|source| failure::not_taken(&name, &source))?;
-                admission::settle(judged, link(stream, name, &setup), &setup, "unix").await
-            });
-            Some(Ok(Arrival {
+            let open = |name, setup: &Setup| Ok(link(UnixStream::from_std(stream)?, name, setup));
+            Some(Ok(admission::arrival(
                 from,
-                finish,
-                worker,
-            }))
+                judged,
+                &self.setup,
+                "unix",
+                open,
+            )))
         })
     }
 
