@@ -267,7 +267,7 @@ impl<'a> Parts<'a> {
 
     fn message(&self, line: &Bytes) -> Result<Message, Fault> {
         let id = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
-        let kind = self.get("is").map(|word| word.trim_ascii());
+        let kind = self.get("is").map(<[u8]>::trim_ascii);
         Ok(Message {
             hop: self.side()?,
             to: match self.get("d") {
@@ -278,7 +278,8 @@ impl<'a> Parts<'a> {
             id: self.get("id").map(id),
             method: self.text("me"),
             session: self.text("s"),
-            kind: kind.and_then(|word| MessageKind::of(word.trim_ascii().get(1..word.len() - 1)?)),
+            kind: kind
+                .and_then(|word| MessageKind::of(word.strip_prefix(b"\"")?.strip_suffix(b"\"")?)),
             answers: self.number("re"),
             of: self.number("of"),
             rules: self.texts("rules"),
@@ -327,4 +328,37 @@ fn micros(seconds: &[u8]) -> Option<u64> {
         .ok()?
         .checked_mul(1_000_000)?
         .checked_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(content: &str) -> Found {
+        let sum = checksum(content.as_bytes());
+        let sum = String::from_utf8_lossy(&sum).into_owned();
+        line(&Bytes::from(format!("{content},\"crc\":\"{sum}\"}}")))
+    }
+
+    /// Damage and malice may have a good checksum, too.
+    #[test]
+    fn a_kind_that_is_no_word_is_none() {
+        for (is, kind) in [
+            ("\"request\"", Some(MessageKind::Request)),
+            (" \"request\" ", Some(MessageKind::Request)),
+            ("\u{c}", None),
+            ("\"", None),
+            ("\"\"", None),
+            ("7", None),
+        ] {
+            let content = r#"{"n":1,"t":0,"w":0,"k":"msg","h":"agent","d":"<","m":{},"is":"#;
+            let Found::Event(event) = read(&format!("{content}{is}")) else {
+                panic!("{is:?} is an event");
+            };
+            let What::Message(message) = event.what else {
+                panic!("{is:?} is of a message");
+            };
+            assert_eq!(message.kind, kind, "{is:?}");
+        }
+    }
 }
