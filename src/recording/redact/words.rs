@@ -10,6 +10,13 @@
 //! mostly have a dash near their beginning, and credentials in URLs an `@`. What is left is in two
 //! groups, each small enough for the quick kind of search, and of the values' no word is shorter
 //! than four letters. So there is room for more words at the same price.
+//!
+//! *What was searched need not be searched again.* Whether there is a word at a place depends on
+//! the bytes of the word alone. So where a text begins with bytes that are known to have no whole
+//! word in them, a search finds the same words when it begins there, less the length of the
+//! longest one. Whether there is a secret at a word is another matter, for that depends on what
+//! follows: so a beginning with words in it that turned out to be nothing is known up to the first
+//! of them only.
 
 use std::ops::Range;
 
@@ -124,7 +131,17 @@ pub(super) struct Words {
 }
 
 #[derive(Debug)]
-enum Search {
+struct Search {
+    engine: Engine,
+    /// Bytes of the longest word but one: so far before a border a word may begin that lies
+    /// across it.
+    before: usize,
+    /// With fewer bytes to search it is slow.
+    fewest: usize,
+}
+
+#[derive(Debug)]
+enum Engine {
     Packed(packed::Searcher),
     /// For processors that the other one is not written for.
     Plain(AhoCorasick),
@@ -139,10 +156,12 @@ impl Words {
         }
     }
 
-    /// Calls `is_it` for the words of a text, in no order, until it says so.
+    /// Calls `is_it` for the words of a text, in no order, until it says so. No word lies as a
+    /// whole in the first `known` bytes.
     pub(super) fn each(
         &self,
         text: &[u8],
+        known: usize,
         mut is_it: impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
         let name = |at: usize| match at {
@@ -159,32 +178,45 @@ impl Words {
                 _ => Word::Pem,
             }
         };
-        self.names.each(text, |at, place| is_it(place, name(at)))
-            || self.values.each(text, |at, place| is_it(place, value(at)))
-            || dashed(text, &mut is_it)
-            || users(text, &mut is_it)
+        let (names, values) = (&self.names, &self.values);
+        names.each(text, known, |at, place| is_it(place, name(at)))
+            || values.each(text, known, |at, place| is_it(place, value(at)))
+            || dashed(text, known, &mut is_it)
+            || users(text, known, &mut is_it)
     }
 }
 
 impl Search {
     fn of(words: &[&str]) -> Self {
-        match packed::Searcher::new(words) {
-            Some(packed) => Self::Packed(packed),
-            None => Self::Plain(
-                AhoCorasick::builder()
-                    .match_kind(MatchKind::LeftmostFirst)
-                    .build(words)
-                    .expect("the words are few and short"),
-            ),
+        let longest = words.iter().map(|word| word.len()).max();
+        let packed = packed::Searcher::new(words);
+        Self {
+            before: longest.map_or(0, |longest| longest - 1),
+            fewest: packed.as_ref().map_or(0, packed::Searcher::minimum_len),
+            engine: match packed {
+                Some(packed) => Engine::Packed(packed),
+                None => Engine::Plain(
+                    AhoCorasick::builder()
+                        .match_kind(MatchKind::LeftmostFirst)
+                        .build(words)
+                        .expect("the words are few and short"),
+                ),
+            },
         }
     }
 
-    fn each(&self, text: &[u8], mut is_it: impl FnMut(usize, Range<usize>) -> bool) -> bool {
-        let mut from = 0;
+    fn each(
+        &self,
+        text: &[u8],
+        known: usize,
+        mut is_it: impl FnMut(usize, Range<usize>) -> bool,
+    ) -> bool {
+        let last = text.len().saturating_sub(self.fewest);
+        let mut from = known.saturating_sub(self.before).min(last);
         loop {
-            let found = match self {
-                Self::Packed(packed) => packed.find_in(text, (from..text.len()).into()),
-                Self::Plain(plain) => plain.find(aho_corasick::Input::new(text).range(from..)),
+            let found = match &self.engine {
+                Engine::Packed(packed) => packed.find_in(text, (from..text.len()).into()),
+                Engine::Plain(plain) => plain.find(aho_corasick::Input::new(text).range(from..)),
             };
             let Some(found) = found else { return false };
             from = found.end();
@@ -196,8 +228,9 @@ impl Search {
 }
 
 /// Beginnings that end in a dash.
-fn dashed(text: &[u8], is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
-    memchr::memchr2_iter(b'-', b'_', text).any(|dash| {
+fn dashed(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
+    memchr::memchr2_iter(b'-', b'_', &text[known..]).any(|dash| {
+        let dash = known + dash;
         let Some(&[one, two, three]) = text[..=dash].last_chunk() else {
             return false;
         };
@@ -227,11 +260,12 @@ const fn last(back: usize) -> [u32; 256] {
     words
 }
 
-/// The places before the users of URLs.
-fn users(text: &[u8], is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
-    let mut from = 0;
-    while let Some(at) = memchr::memchr(b'@', &text[from..]) {
-        let at = from + at;
+/// The places before the users of URLs. A user as a whole is one whose `@` is there, too.
+fn users(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
+    // Where a host may begin, and where its `@` may stand.
+    let (mut from, mut search) = (0, known);
+    while let Some(at) = memchr::memchr(b'@', &text[search..]) {
+        let at = search + at;
         let back = text[from..at].iter().rposition(ends_host);
         let start = back.map_or(from, |back| from + back + 1);
         let before = &text[..start];
@@ -241,6 +275,7 @@ fn users(text: &[u8], is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> boo
         }
         let rest = text[at..].iter().position(ends_host);
         from = rest.map_or(text.len(), |rest| at + rest);
+        search = from;
     }
     false
 }

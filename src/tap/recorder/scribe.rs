@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::facts::{Asked, Ledger, Met, Told};
 use super::queue::{Batch, Entry, Origin, Run, Seen};
-use crate::recording::redact::{Hits, Mode, Redactor, Rule};
+use crate::recording::redact::{Hits, Memory, Mode, Redactor, Rule};
 use crate::recording::write::{self, Facts, Kept, Stamp};
 use crate::recording::{Body, MessageKind, Passed, What, patch};
 use crate::wire::{Id, Limits, Shape, Side, is_json, scan_text};
@@ -27,6 +27,8 @@ const REFUSED: &str = "reused_id";
 #[derive(Debug)]
 pub(super) struct Scribe {
     redactor: Arc<Redactor>,
+    /// How the last message began that was heard from a side, and that was made for it.
+    memories: [[Memory; 2]; 2],
     ledger: Ledger,
     limits: Limits,
     /// The last event's number and time.
@@ -50,6 +52,7 @@ impl Scribe {
     pub(super) fn new(redactor: Arc<Redactor>, began: u64) -> Self {
         Self {
             redactor,
+            memories: Default::default(),
             ledger: Ledger::new(),
             limits: Limits::default(),
             n: 0,
@@ -234,7 +237,8 @@ impl Scribe {
         };
         self.alarmed |= told.kind == MessageKind::Error;
         let method = asked.as_ref().map(|asked| &*asked.method);
-        let redacted = self.redactor.json(text, method);
+        let memory = &mut self.memories[hop as usize][usize::from(hop == to)];
+        let redacted = self.redactor.json_after(memory, text, method);
         if let Some(redacted) = &redacted {
             self.hits.add(redacted.hits);
         }
