@@ -211,10 +211,11 @@ impl Batch {
         self.entries.is_empty() && self.passed.iter().all(Option::is_none)
     }
 
-    /// Empties it. It keeps the memory that it has lately had a use for: a steady stream should not
-    /// pay for new pages with each batch, nor a quiet conversation for a burst for ever.
-    pub(super) fn clear(&mut self) {
-        let used = [self.text.len(), self.entries.len()];
+    /// Empties it, in which there were so many entries. It keeps the memory that it has lately had
+    /// a use for: a steady stream should not pay for new pages with each batch, nor a quiet
+    /// conversation for a burst for ever.
+    pub(super) fn clear(&mut self, entries: usize) {
+        let used = [self.text.len(), entries];
         for (recent, used) in self.recent.iter_mut().zip(used) {
             *recent = used.max(*recent - recent.div_ceil(8));
         }
