@@ -4,12 +4,13 @@
 //! slow. Not here: whether there is a secret at a word (see `shapes`).
 //!
 //! # Why
-//! *Four searches and not one.* A search for many words at once looks at the first letters of
+//! *Three searches and not one.* A search for many words at once looks at the first letters of
 //! sixteen places or more together, and has to stop wherever any of the words might begin. With
 //! all of them in one it stopped so often that code took twice as long as prose. Keys of makers
-//! mostly have a dash near their beginning, and credentials in URLs an `@`. What is left is in two
-//! groups, each small enough for the quick kind of search, and of the values' no word is shorter
-//! than four letters. So there is room for more words at the same price.
+//! mostly have a dash near their beginning, and credentials in URLs an `@`: a search for those bytes
+//! finds both. What is left is in two groups, each small enough for the quick kind of search, and
+//! of the values' no word is shorter than four letters. So there is room for more words at the same
+//! price.
 //!
 //! *What was searched need not be searched again.* Whether there is a word at a place depends on
 //! the bytes of the word alone. So where a text begins with bytes that are known to have no whole
@@ -181,8 +182,7 @@ impl Words {
         let (names, values) = (&self.names, &self.values);
         names.each(text, known, |at, place| is_it(place, name(at)))
             || values.each(text, known, |at, place| is_it(place, value(at)))
-            || dashed(text, known, &mut is_it)
-            || users(text, known, &mut is_it)
+            || marked(text, known, &mut is_it)
     }
 }
 
@@ -227,23 +227,50 @@ impl Search {
     }
 }
 
-/// Beginnings that end in a dash.
-fn dashed(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
-    memchr::memchr2_iter(b'-', b'_', &text[known..]).any(|dash| {
-        let dash = known + dash;
-        let Some(&[one, two, three]) = text[..=dash].last_chunk() else {
-            return false;
-        };
-        let [ones, twos, threes] = &LAST;
-        let may_be = ones[usize::from(one)] & twos[usize::from(two)] & threes[usize::from(three)];
-        if may_be == 0 {
-            return false;
+/// Words that a dash ends, and users of URLs, which an `@` ends: both in one search.
+fn marked(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
+    // Where a host may begin whose user was not found yet.
+    let mut host = 0;
+    memchr::memchr3_iter(b'-', b'_', b'@', &text[known..]).any(|at| {
+        let at = known + at;
+        match text[at] {
+            b'@' if at < host => false,
+            b'@' => {
+                let start = before_user(text, host, at);
+                host = ends_host_at(text, at);
+                start.is_some_and(|start| is_it(start - 1..start, Word::User))
+            }
+            _ => dashed(text, at + 1)
+                .is_some_and(|(start, fewest)| is_it(start..at + 1, Word::Beginning(fewest))),
         }
-        let end = dash + 1;
-        let ends = |(word, _): &&(&str, usize)| text[..end].ends_with(word.as_bytes());
-        let known = DASHED.iter().find(ends);
-        known.is_some_and(|(word, fewest)| is_it(end - word.len()..end, Word::Beginning(*fewest)))
     })
+}
+
+/// Where the beginning of a key begins that a dash ends at `end`, and the fewest characters of one.
+fn dashed(text: &[u8], end: usize) -> Option<(usize, usize)> {
+    let [one, two, three] = *text[..end].last_chunk()?;
+    let [ones, twos, threes] = &LAST;
+    let may_be = ones[usize::from(one)] & twos[usize::from(two)] & threes[usize::from(three)];
+    if may_be == 0 {
+        return None;
+    }
+    let ends = |(word, _): &&(&str, usize)| text[..end].ends_with(word.as_bytes());
+    let (word, fewest) = DASHED.iter().find(ends)?;
+    Some((end - word.len(), *fewest))
+}
+
+/// Where a user begins that ends at an `@`, not before `host`, when it is that of a URL.
+fn before_user(text: &[u8], host: usize, at: usize) -> Option<usize> {
+    let back = text[host..at].iter().rposition(ends_host);
+    let start = back.map_or(host, |back| host + back + 1);
+    let before = &text[..start];
+    (before.ends_with(b"://") || before.ends_with(b":\\/\\/")).then_some(start)
+}
+
+/// Where a host has ended, at the latest, that goes on at `from`.
+fn ends_host_at(text: &[u8], from: usize) -> usize {
+    let rest = text[from..].iter().position(ends_host);
+    rest.map_or(text.len(), |rest| from + rest)
 }
 
 /// Which of the words have a byte as the third last, the second last, or the last, a bit each.
@@ -258,26 +285,6 @@ const fn last(back: usize) -> [u32; 256] {
         at += 1;
     }
     words
-}
-
-/// The places before the users of URLs. A user as a whole is one whose `@` is there, too.
-fn users(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
-    // Where a host may begin, and where its `@` may stand.
-    let (mut from, mut search) = (0, known);
-    while let Some(at) = memchr::memchr(b'@', &text[search..]) {
-        let at = search + at;
-        let back = text[from..at].iter().rposition(ends_host);
-        let start = back.map_or(from, |back| from + back + 1);
-        let before = &text[..start];
-        let in_url = before.ends_with(b"://") || before.ends_with(b":\\/\\/");
-        if in_url && is_it(start - 1..start, Word::User) {
-            return true;
-        }
-        let rest = text[at..].iter().position(ends_host);
-        from = rest.map_or(text.len(), |rest| at + rest);
-        search = from;
-    }
-    false
 }
 
 /// Whether the user and the host of a URL have ended before this.
