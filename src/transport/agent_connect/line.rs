@@ -385,7 +385,6 @@ impl std::fmt::Debug for Line {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod tests {
     use std::task::Context;
 
