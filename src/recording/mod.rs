@@ -32,6 +32,7 @@ mod event;
 mod files;
 pub mod filter;
 mod insight;
+mod lines;
 pub mod lint;
 mod origins;
 mod parse;
@@ -55,6 +56,7 @@ pub use event::{
 };
 pub use files::{PACKED, PLAIN, Recording, Source, open, segments};
 pub use insight::Insight;
+pub use lines::Lines;
 pub use parse::{Fault, Found, line};
 pub use read::{Entry, Reader};
 pub use sealed::{Sealed, pack};

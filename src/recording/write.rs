@@ -12,9 +12,6 @@ use crate::wire::Side;
 /// Bytes of a line after its last member but the checksum: `,"crc":"01234567"}`.
 pub(super) const TAIL: usize = 18;
 
-/// Bytes of most lines of a frame, beside those of the frame.
-const LINE: usize = 256;
-
 /// When an event happened, and its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
@@ -67,7 +64,7 @@ pub enum Kept<'a> {
 
 impl Kept<'_> {
     /// Its length, when it is kept.
-    const fn len(&self) -> usize {
+    pub(super) const fn len(&self) -> usize {
         match self {
             Self::Line(bytes) | Self::Any(bytes) => bytes.len(),
             Self::Not(_) => 0,
@@ -134,10 +131,19 @@ pub fn header(out: &mut Vec<u8>, header: &Header) {
     seal(out, start);
 }
 
-/// Appends a frame.
+/// Appends a frame; [`Lines`](super::Lines) does so for many.
 pub fn frame(out: &mut Vec<u8>, stamp: Stamp, facts: &Facts<'_>, body: Kept<'_>) {
-    out.reserve(LINE + body.len());
-    let start = begin(out, stamp, b"msg");
+    let start = out.len();
+    number(out, b"{\"n\":", stamp.n);
+    times(out, stamp);
+    members(out, facts);
+    keep(out, body);
+    seal(out, start);
+}
+
+/// What is known of a frame.
+pub(super) fn members(out: &mut Vec<u8>, facts: &Facts<'_>) {
+    quoted(out, b",\"k\":", b"msg");
     out.extend_from_slice(match (facts.hop, facts.to) {
         (Side::Client, Side::Client) => b",\"h\":\"client\",\"d\":\"<\"",
         (Side::Client, Side::Agent) => b",\"h\":\"client\",\"d\":\">\"",
@@ -173,8 +179,6 @@ pub fn frame(out: &mut Vec<u8>, stamp: Stamp, facts: &Facts<'_>, body: Kept<'_>)
     if !facts.redacted.is_empty() {
         list(out, b",\"rd\":", facts.redacted);
     }
-    keep(out, body);
-    seal(out, start);
 }
 
 /// Appends any event.
@@ -306,18 +310,22 @@ fn other(out: &mut Vec<u8>, stamp: Stamp, kind: &str, line: &[u8]) {
 fn begin(out: &mut Vec<u8>, stamp: Stamp, kind: &[u8]) -> usize {
     let start = out.len();
     number(out, b"{\"n\":", stamp.n);
-    seconds(out, b",\"t\":", stamp.t);
-    seconds(out, b",\"w\":", stamp.w);
+    times(out, stamp);
     quoted(out, b",\"k\":", kind);
     start
 }
 
+/// When it happened.
+pub(super) fn times(out: &mut Vec<u8>, stamp: Stamp) {
+    seconds(out, b",\"t\":", stamp.t);
+    seconds(out, b",\"w\":", stamp.w);
+}
+
 /// Ends the line that began at `start`.
-fn seal(out: &mut Vec<u8>, start: usize) {
-    let sum = checksum(&out[start..]);
-    out.extend_from_slice(b",\"crc\":\"");
-    out.extend_from_slice(&sum);
-    out.extend_from_slice(b"\"}\n");
+pub(super) fn seal(out: &mut Vec<u8>, start: usize) {
+    let mut tail = *b",\"crc\":\"........\"}\n";
+    tail[8..16].copy_from_slice(&checksum(&out[start..]));
+    out.extend_from_slice(&tail);
 }
 
 /// CRC-32C (RFC 3720, B.4) in eight lower-case hexadecimal digits.
@@ -330,7 +338,8 @@ pub(super) fn checksum(line: &[u8]) -> [u8; 8] {
     digits
 }
 
-fn keep(out: &mut Vec<u8>, body: Kept<'_>) {
+/// Appends a body.
+pub(super) fn keep(out: &mut Vec<u8>, body: Kept<'_>) {
     match body {
         Kept::Line(json) => {
             out.extend_from_slice(b",\"m\":");

@@ -37,6 +37,7 @@ CASES = {
     "stdio elephant tool": ("stdio", CANONICAL[:2] + ["--agent-dialect", "elephant"], "tool", 1000, 5000),
     "stdio recorded 100": ("stdio", CANONICAL + ["--record", "{FOLDER}"], "100", 1000, 9000),
     "stdio recorded 1024": ("stdio", CANONICAL + ["--record", "{FOLDER}"], "1024", 1000, 5000),
+    "stdio recorded varied": ("stdio", CANONICAL + ["--record", "{FOLDER}"], "varied", 1000, 9000),
     "ws canonical 100": ("ws", CANONICAL, "100", 1000, 9000),
     "ws canonical 1024": ("ws", CANONICAL, "1024", 1000, 5000),
     "ws auto 100": ("ws", [], "100", 1000, 9000),
@@ -46,12 +47,18 @@ CHUNK = '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":
 # Its kind is in `elephant` and not in v1.
 TOOL = '{"sessionUpdate":"tool_call","toolCallId":"t","title":"Send","kind":"channel","rawOutput":"%s"}'
 CODE = r"    let value = table.get(\"name\").map(|found| found.len());\n"
+# Of these, what streams is put together: updates of some 300 bytes, of which no two are the same.
+SAYS = ["Now I will look ", r"at the \"table\" in\n", "src/main.rs, which ", r"über 12 files names.\n",
+        "and then the tests of", r" let x = map.get(y);\n"]
 ASKS = '{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}}'
 ANSWERS = '{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end_turn"}}'
 
 
-def update(what):
-    """One update, of that many bytes or about 1 KiB."""
+def update(what, number):
+    """One update, of that many bytes or about 1 KiB, or the one of that number."""
+    if what == "varied":
+        text = "%010d" % (number * 7919) + SAYS[number % 6] * (1 + number % 5)
+        return UPDATE.replace('"s"', '"sess_0191f3a2-77c1-7d2e-9a55-b1d2c3e4f506"') % CHUNK % text
     if what == "100":
         return UPDATE % '{"text":"abcdefg"}'
     if what == "tool":
@@ -65,7 +72,7 @@ def agent(what, count):
         for number, _ in enumerate(sys.stdin):
             print(ANSWERS % number, flush=True)
         return
-    sys.stdout.write((update(what) + "\n") * count)
+    sys.stdout.write("".join(update(what, number) + "\n" for number in range(count)))
     sys.stdout.flush()
     sys.stdin.read()
 
@@ -101,9 +108,8 @@ def converse(client, what, count):
             client.say((ASKS % number + "\n").encode())
             assert client.take() == (ANSWERS % number).encode()
         return
-    wanted = update(what).encode()
-    for _ in range(count):
-        heard = client.take()
+    for number in range(count):
+        heard, wanted = client.take(), update(what, number).encode()
         assert (heard == wanted) == (what != "tool"), heard
 
 

@@ -9,6 +9,7 @@
 //! was replaced. A secret that an agent says in pieces, in several messages, has no shape in any of
 //! them and stays.
 
+mod memory;
 mod names;
 mod nested;
 mod pattern;
@@ -18,6 +19,7 @@ mod shapes;
 mod walk;
 mod words;
 
+pub use memory::Memory;
 pub use pattern::Pattern;
 pub use redactor::{Mode, RULES, Redactor};
 pub use rule::{Hits, Rule};

@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use super::Pattern;
+use super::memory::Memory;
 use super::names::is_secret_method;
+use super::pattern::Pattern;
 use super::rule::{Hits, Rule};
 use super::shapes::Shapes;
 use super::walk;
@@ -99,9 +100,22 @@ impl Redactor {
     /// its method, or that of the request it answers.
     #[must_use]
     pub fn json(&self, text: &[u8], method: Option<&[u8]>) -> Option<Redacted> {
+        self.json_after(&mut Memory::default(), text, method)
+    }
+
+    /// The same of a message that may begin like the one before, of which `memory` is.
+    #[must_use]
+    pub fn json_after(
+        &self,
+        memory: &mut Memory,
+        text: &[u8],
+        method: Option<&[u8]>,
+    ) -> Option<Redacted> {
         let walked = match self.mode {
             Mode::Full => return None,
-            Mode::Default | Mode::Meta => !self.patterns.is_empty() || self.shapes.suspects(text),
+            Mode::Default | Mode::Meta => {
+                !self.patterns.is_empty() || self.shapes.suspects(text, memory)
+            }
             Mode::Structure => true,
         };
         // What answers `authenticate` does not say so itself.

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
+use super::memory::Memory;
 use super::words::{Word, Words, ends_host};
 
 const PEM: &[u8] = b"-----BEGIN";
@@ -52,22 +53,33 @@ impl Shapes {
         Self { words }
     }
 
-    /// Whether a message has to be walked through.
-    pub(super) fn suspects(&self, text: &[u8]) -> bool {
+    /// Whether a message has to be walked through; what is remembered of the one before saves
+    /// looking where it began in the same way.
+    pub(super) fn suspects(&self, text: &[u8], memory: &mut Memory) -> bool {
+        let (known, alike) = memory.known(text);
+        let mut free = text.len();
         let mut look = Look::at(text, &self.words);
-        self.words.each(text, |at, word| match word {
-            Word::Place => !text[at.clone()].starts_with(b"\"") || ends_name(text, at.end),
-            // The name of a member, an option or a variable ends so.
-            Word::Telling if ends_name(text, at.end) => true,
-            word => look.secret(at, word).is_some(),
-        })
+        let suspects = self.words.each(text, known, |at, word| {
+            free = free.min(at.start);
+            match word {
+                Word::Place => !text[at.clone()].starts_with(b"\"") || ends_name(text, at.end),
+                // The name of a member, an option or a variable ends so.
+                Word::Telling if ends_name(text, at.end) => true,
+                word => look.secret(at, word).is_some(),
+            }
+        });
+        match suspects {
+            true => memory.forget(),
+            false => memory.keep(text, alike, free),
+        }
+        suspects
     }
 
     /// The secrets in a text, in order; none lies in another.
     pub(super) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut look = Look::at(text, &self.words);
         let mut found: Vec<Range<usize>> = Vec::new();
-        self.words.each(text, |at, word| {
+        self.words.each(text, 0, |at, word| {
             found.extend(look.secret(at, word));
             false
         });
@@ -128,7 +140,7 @@ impl<'a> Look<'a> {
         self.packed = end;
         let plain = unpacked(&self.text[start..end])?;
         let mut look = Look::at(&plain, self.words);
-        let is_one = self.words.each(&plain, |at, word| {
+        let is_one = self.words.each(&plain, 0, |at, word| {
             word != Word::Packed && look.secret(at, word).is_some()
         });
         is_one.then_some(start..end)

@@ -4,12 +4,20 @@
 //! slow. Not here: whether there is a secret at a word (see `shapes`).
 //!
 //! # Why
-//! *Four searches and not one.* A search for many words at once looks at the first letters of
+//! *Three searches and not one.* A search for many words at once looks at the first letters of
 //! sixteen places or more together, and has to stop wherever any of the words might begin. With
 //! all of them in one it stopped so often that code took twice as long as prose. Keys of makers
-//! mostly have a dash near their beginning, and credentials in URLs an `@`. What is left is in two
-//! groups, each small enough for the quick kind of search, and of the values' no word is shorter
-//! than four letters. So there is room for more words at the same price.
+//! mostly have a dash near their beginning, and credentials in URLs an `@`: a search for those bytes
+//! finds both. What is left is in two groups, each small enough for the quick kind of search, and
+//! of the values' no word is shorter than four letters. So there is room for more words at the same
+//! price.
+//!
+//! *What was searched need not be searched again.* Whether there is a word at a place depends on
+//! the bytes of the word alone. So where a text begins with bytes that are known to have no whole
+//! word in them, a search finds the same words when it begins there, less the length of the
+//! longest one. Whether there is a secret at a word is another matter, for that depends on what
+//! follows: so a beginning with words in it that turned out to be nothing is known up to the first
+//! of them only.
 
 use std::ops::Range;
 
@@ -124,7 +132,17 @@ pub(super) struct Words {
 }
 
 #[derive(Debug)]
-enum Search {
+struct Search {
+    engine: Engine,
+    /// Bytes of the longest word but one: so far before a border a word may begin that lies
+    /// across it.
+    before: usize,
+    /// With fewer bytes to search it is slow.
+    fewest: usize,
+}
+
+#[derive(Debug)]
+enum Engine {
     Packed(packed::Searcher),
     /// For processors that the other one is not written for.
     Plain(AhoCorasick),
@@ -139,10 +157,12 @@ impl Words {
         }
     }
 
-    /// Calls `is_it` for the words of a text, in no order, until it says so.
+    /// Calls `is_it` for the words of a text, in no order, until it says so. No word lies as a
+    /// whole in the first `known` bytes.
     pub(super) fn each(
         &self,
         text: &[u8],
+        known: usize,
         mut is_it: impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
         let name = |at: usize| match at {
@@ -159,32 +179,44 @@ impl Words {
                 _ => Word::Pem,
             }
         };
-        self.names.each(text, |at, place| is_it(place, name(at)))
-            || self.values.each(text, |at, place| is_it(place, value(at)))
-            || dashed(text, &mut is_it)
-            || users(text, &mut is_it)
+        let (names, values) = (&self.names, &self.values);
+        names.each(text, known, |at, place| is_it(place, name(at)))
+            || values.each(text, known, |at, place| is_it(place, value(at)))
+            || marked(text, known, &mut is_it)
     }
 }
 
 impl Search {
     fn of(words: &[&str]) -> Self {
-        match packed::Searcher::new(words) {
-            Some(packed) => Self::Packed(packed),
-            None => Self::Plain(
-                AhoCorasick::builder()
-                    .match_kind(MatchKind::LeftmostFirst)
-                    .build(words)
-                    .expect("the words are few and short"),
-            ),
+        let longest = words.iter().map(|word| word.len()).max();
+        let packed = packed::Searcher::new(words);
+        Self {
+            before: longest.map_or(0, |longest| longest - 1),
+            fewest: packed.as_ref().map_or(0, packed::Searcher::minimum_len),
+            engine: match packed {
+                Some(packed) => Engine::Packed(packed),
+                None => Engine::Plain(
+                    AhoCorasick::builder()
+                        .match_kind(MatchKind::LeftmostFirst)
+                        .build(words)
+                        .expect("the words are few and short"),
+                ),
+            },
         }
     }
 
-    fn each(&self, text: &[u8], mut is_it: impl FnMut(usize, Range<usize>) -> bool) -> bool {
-        let mut from = 0;
+    fn each(
+        &self,
+        text: &[u8],
+        known: usize,
+        mut is_it: impl FnMut(usize, Range<usize>) -> bool,
+    ) -> bool {
+        let last = text.len().saturating_sub(self.fewest);
+        let mut from = known.saturating_sub(self.before).min(last);
         loop {
-            let found = match self {
-                Self::Packed(packed) => packed.find_in(text, (from..text.len()).into()),
-                Self::Plain(plain) => plain.find(aho_corasick::Input::new(text).range(from..)),
+            let found = match &self.engine {
+                Engine::Packed(packed) => packed.find_in(text, (from..text.len()).into()),
+                Engine::Plain(plain) => plain.find(aho_corasick::Input::new(text).range(from..)),
             };
             let Some(found) = found else { return false };
             from = found.end();
@@ -195,22 +227,50 @@ impl Search {
     }
 }
 
-/// Beginnings that end in a dash.
-fn dashed(text: &[u8], is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
-    memchr::memchr2_iter(b'-', b'_', text).any(|dash| {
-        let Some(&[one, two, three]) = text[..=dash].last_chunk() else {
-            return false;
-        };
-        let [ones, twos, threes] = &LAST;
-        let may_be = ones[usize::from(one)] & twos[usize::from(two)] & threes[usize::from(three)];
-        if may_be == 0 {
-            return false;
+/// Words that a dash ends, and users of URLs, which an `@` ends: both in one search.
+fn marked(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
+    // Where a host may begin whose user was not found yet.
+    let mut host = 0;
+    memchr::memchr3_iter(b'-', b'_', b'@', &text[known..]).any(|at| {
+        let at = known + at;
+        match text[at] {
+            b'@' if at < host => false,
+            b'@' => {
+                let start = before_user(text, host, at);
+                host = ends_host_at(text, at);
+                start.is_some_and(|start| is_it(start - 1..start, Word::User))
+            }
+            _ => dashed(text, at + 1)
+                .is_some_and(|(start, fewest)| is_it(start..at + 1, Word::Beginning(fewest))),
         }
-        let end = dash + 1;
-        let ends = |(word, _): &&(&str, usize)| text[..end].ends_with(word.as_bytes());
-        let known = DASHED.iter().find(ends);
-        known.is_some_and(|(word, fewest)| is_it(end - word.len()..end, Word::Beginning(*fewest)))
     })
+}
+
+/// Where the beginning of a key begins that a dash ends at `end`, and the fewest characters of one.
+fn dashed(text: &[u8], end: usize) -> Option<(usize, usize)> {
+    let [one, two, three] = *text[..end].last_chunk()?;
+    let [ones, twos, threes] = &LAST;
+    let may_be = ones[usize::from(one)] & twos[usize::from(two)] & threes[usize::from(three)];
+    if may_be == 0 {
+        return None;
+    }
+    let ends = |(word, _): &&(&str, usize)| text[..end].ends_with(word.as_bytes());
+    let (word, fewest) = DASHED.iter().find(ends)?;
+    Some((end - word.len(), *fewest))
+}
+
+/// Where a user begins that ends at an `@`, not before `host`, when it is that of a URL.
+fn before_user(text: &[u8], host: usize, at: usize) -> Option<usize> {
+    let back = text[host..at].iter().rposition(ends_host);
+    let start = back.map_or(host, |back| host + back + 1);
+    let before = &text[..start];
+    (before.ends_with(b"://") || before.ends_with(b":\\/\\/")).then_some(start)
+}
+
+/// Where a host has ended, at the latest, that goes on at `from`.
+fn ends_host_at(text: &[u8], from: usize) -> usize {
+    let rest = text[from..].iter().position(ends_host);
+    rest.map_or(text.len(), |rest| from + rest)
 }
 
 /// Which of the words have a byte as the third last, the second last, or the last, a bit each.
@@ -225,24 +285,6 @@ const fn last(back: usize) -> [u32; 256] {
         at += 1;
     }
     words
-}
-
-/// The places before the users of URLs.
-fn users(text: &[u8], is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
-    let mut from = 0;
-    while let Some(at) = memchr::memchr(b'@', &text[from..]) {
-        let at = from + at;
-        let back = text[from..at].iter().rposition(ends_host);
-        let start = back.map_or(from, |back| from + back + 1);
-        let before = &text[..start];
-        let in_url = before.ends_with(b"://") || before.ends_with(b":\\/\\/");
-        if in_url && is_it(start - 1..start, Word::User) {
-            return true;
-        }
-        let rest = text[at..].iter().position(ends_host);
-        from = rest.map_or(text.len(), |rest| at + rest);
-    }
-    false
 }
 
 /// Whether the user and the host of a URL have ended before this.

@@ -171,6 +171,7 @@ impl Ledger {
 
 impl Told {
     /// What an envelope tells without another look at its message; `None` when that takes one.
+    #[inline]
     pub(super) fn of(envelope: &Envelope, text: &[u8]) -> Option<Self> {
         let session = match (&envelope.outline, envelope.body) {
             (Some(outline), _) => outline

@@ -211,10 +211,11 @@ impl Batch {
         self.entries.is_empty() && self.passed.iter().all(Option::is_none)
     }
 
-    /// Empties it. It keeps the memory that it has lately had a use for: a steady stream should not
-    /// pay for new pages with each batch, nor a quiet conversation for a burst for ever.
-    pub(super) fn clear(&mut self) {
-        let used = [self.text.len(), self.entries.len()];
+    /// Empties it, in which there were so many entries. It keeps the memory that it has lately had
+    /// a use for: a steady stream should not pay for new pages with each batch, nor a quiet
+    /// conversation for a burst for ever.
+    pub(super) fn clear(&mut self, entries: usize) {
+        let used = [self.text.len(), entries];
         for (recent, used) in self.recent.iter_mut().zip(used) {
             *recent = used.max(*recent - recent.div_ceil(8));
         }
@@ -232,5 +233,37 @@ impl Batch {
 
     const fn size(&self) -> usize {
         self.text.len() + self.shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the desk does: the entries are gone by the time the batch is emptied.
+    fn use_once(batch: &mut Batch, count: usize) {
+        for _ in 0..count {
+            batch.pass(Side::Client, Run::of(0, 7), 0);
+            batch.keep(&Frame::from("0123456789".to_owned()));
+        }
+        let entries = batch.entries.len();
+        batch.entries.drain(..);
+        batch.clear(entries);
+    }
+
+    #[test]
+    fn a_batch_keeps_the_memory_it_has_a_use_for_and_no_other() {
+        let mut batch = Batch::default();
+        let memory = |batch: &Batch| (batch.entries.capacity(), batch.text.capacity());
+        use_once(&mut batch, 5_000);
+        let steady = memory(&batch);
+        assert!(steady.0 >= 4_999 && steady.1 >= 50_000, "{steady:?}");
+        use_once(&mut batch, 5_000);
+        assert_eq!(memory(&batch), steady);
+        for _ in 0..100 {
+            use_once(&mut batch, 1);
+        }
+        let quiet = memory(&batch);
+        assert!(quiet.0 < 500 && quiet.1 <= 4 * LEAST, "{quiet:?}");
     }
 }

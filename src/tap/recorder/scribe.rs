@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::facts::{Asked, Ledger, Met, Told};
 use super::queue::{Batch, Entry, Origin, Run, Seen};
-use crate::recording::redact::{Hits, Mode, Redactor, Rule};
+use crate::recording::redact::{Hits, Memory, Mode, Redactor, Rule};
 use crate::recording::write::{self, Facts, Kept, Stamp};
-use crate::recording::{Body, MessageKind, Passed, What, patch};
+use crate::recording::{Body, Lines, MessageKind, Passed, What, patch};
 use crate::wire::{Id, Limits, Shape, Side, is_json, scan_text};
 
 /// Longest frame that a patch is made from.
@@ -27,6 +27,8 @@ const REFUSED: &str = "reused_id";
 #[derive(Debug)]
 pub(super) struct Scribe {
     redactor: Arc<Redactor>,
+    /// By edge; first what was heard there, then what was made for the side.
+    lanes: [[Lane; 2]; 2],
     ledger: Ledger,
     limits: Limits,
     /// The last event's number and time.
@@ -46,10 +48,18 @@ pub(super) struct Scribe {
     pub(super) out: Vec<u8>,
 }
 
+/// What is remembered of the frames that go one way at one edge, to save work with the next one.
+#[derive(Debug, Default)]
+struct Lane {
+    memory: Memory,
+    lines: Lines,
+}
+
 impl Scribe {
     pub(super) fn new(redactor: Arc<Redactor>, began: u64) -> Self {
         Self {
             redactor,
+            lanes: Default::default(),
             ledger: Ledger::new(),
             limits: Limits::default(),
             n: 0,
@@ -234,7 +244,8 @@ impl Scribe {
         };
         self.alarmed |= told.kind == MessageKind::Error;
         let method = asked.as_ref().map(|asked| &*asked.method);
-        let redacted = self.redactor.json(text, method);
+        let lane = &mut self.lanes[hop as usize][usize::from(hop == to)];
+        let redacted = self.redactor.json_after(&mut lane.memory, text, method);
         if let Some(redacted) = &redacted {
             self.hits.add(redacted.hits);
         }
@@ -277,7 +288,8 @@ impl Scribe {
             _ if write::fits_line(text) => Kept::Line(text),
             _ => Kept::Any(text),
         };
-        write::frame(&mut self.out, stamp, &facts, kept);
+        let lane = &mut self.lanes[hop as usize][usize::from(hop == to)];
+        lane.lines.frame(&mut self.out, stamp, &facts, kept);
     }
 
     /// What a text tells, if it is a message.

@@ -146,6 +146,7 @@ impl Work {
     fn write(&mut self, t: u64) {
         let mut batch = std::mem::take(&mut self.spare);
         let mut entries = std::mem::take(&mut batch.entries);
+        let count = entries.len();
         let mut first = self.scribe.last() + 1;
         self.scribe.begin(t, wall());
         for entry in entries.drain(..) {
@@ -158,7 +159,7 @@ impl Work {
         self.scribe.finish(t, &batch);
         self.put(first);
         batch.entries = entries;
-        batch.clear();
+        batch.clear(count);
         self.spare = batch;
     }
 

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use acp_relay::recording::write::{self, Facts, Kept, Stamp};
 use acp_relay::recording::{
-    Body, Conversation, Event, Found, Header, Message, MessageKind, Passed, Peer, Reader,
+    Body, Conversation, Event, Found, Header, Lines, Message, MessageKind, Passed, Peer, Reader,
     Redaction, What, line,
 };
 use acp_relay::wire::{Limits, Side, is_json};
@@ -203,6 +203,35 @@ proptest! {
     #[test]
     fn any_text_keeps_its_bytes(frame in "[\\{\\}\\[\\]\",:a-c\\\\ \n\t0-9é]{0,40}") {
         prop_assert_eq!(bytes_again(frame.as_bytes()), frame.as_bytes());
+    }
+
+    /// Whatever stayed the same since the line before.
+    #[test]
+    fn lines_one_after_the_other_are_spelled_as_each_alone(steps in prop::collection::vec(
+        (0..3_u64, 0..2_u64, 0..3_usize, 0..3_usize, 0..4_usize, 0..9_usize), 1..20,
+    )) {
+        let (mut lines, mut many, mut alone) = (Lines::default(), Vec::new(), Vec::new());
+        let texts = [None, Some(&b"session/update"[..]), Some(b"b")];
+        let (ids, list) = ([None, None, Some(&b"\"x\""[..])], ["r".to_owned()]);
+        for (n, (t, w, method, session, way, more)) in (0..).zip(steps) {
+            let side = |bit: usize| [Side::Client, Side::Agent][bit & 1];
+            let facts = Facts {
+                kind: [Some(MessageKind::Notification), None][usize::from(more == 8)],
+                method: texts[method],
+                session: texts[session],
+                id: ids[more.min(2)],
+                answers: (more == 3).then_some(7),
+                of: (more == 4).then_some(7),
+                rules: &list[..usize::from(more == 5)],
+                patch: (more == 6).then_some(&b"[]"[..]),
+                redacted: &list[..usize::from(more == 7)],
+                ..Facts::new(side(way), side(way >> 1))
+            };
+            let body = Kept::Line(b"{}");
+            lines.frame(&mut many, Stamp { n, t, w }, &facts, body);
+            write::frame(&mut alone, Stamp { n, t, w }, &facts, body);
+        }
+        prop_assert_eq!(many, alone);
     }
 
     #[test]

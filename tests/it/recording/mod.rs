@@ -4,6 +4,7 @@ mod crash;
 mod format;
 mod full;
 mod leaks;
+mod memory;
 mod pairs;
 mod recorder;
 mod secrets;
