@@ -60,7 +60,7 @@ proptest! {
 
     #[test]
     fn messages_that_begin_alike_are_translated_as_if_none_had_come_before(
-        runs in proptest::collection::vec((message(), message(), 4..12_usize), 1..8),
+        runs in proptest::collection::vec((message(), message(), 4..8_usize), 1..6),
         dialect in prop_oneof![Just("loose-v1"), Just("elephant"), Just("goref"), Just("kiro")],
         peer in prop_oneof![Just(Side::Agent), Just(Side::Client)],
     ) {
@@ -71,7 +71,7 @@ proptest! {
         let mut scanner = Scanner::new(Arc::default());
         let mut stems = 0;
         for (first, second, times) in runs {
-            for text in std::iter::repeat_n([&first, &first, &second], times).flatten() {
+            for text in std::iter::repeat_n([&first, &first, &first, &first, &second], times).flatten() {
                 let mut frame = Frame::from(text.clone());
                 let Shape::One(at) = scanner.scan(&mut frame) else { continue };
                 let Shape::One(alone) = scan(&frame, &Limits::default()) else {
