@@ -167,10 +167,10 @@ impl Gate {
         };
         let look = |place: &Place| body.at(place).map(Look::json);
         // Mostly one place tells.
-        if let [(place, wanted)] = &first[..] {
-            if !wanted.is_met(look(place).as_deref()) {
-                return false;
-            }
+        if let [(place, wanted)] = &first[..]
+            && !wanted.is_met(look(place).as_deref())
+        {
+            return false;
         }
         let found: SmallVec<[_; PLACES]> = first.iter().map(|(place, _)| look(place)).collect();
         let mut all = first.iter().zip(&found);
