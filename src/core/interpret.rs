@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::mind::Core;
 use super::{Note, Outbox};
 use crate::dialect::{self, Happened, Outcome, Pass};
-use crate::wire::{Envelope, Frame, Kind, Shape, Side, scan};
+use crate::wire::{Envelope, Fault, Frame, Kind, Limits, Shape, Side, scan};
 
 impl Core {
     /// Takes a message of a side that does not speak canonical.
@@ -27,16 +27,19 @@ impl Core {
             self.message(from, frame, at, now, out);
             return;
         }
-        let outcome = self.speech.read(from, &frame, at);
-        self.report(from, &outcome, out);
-        self.report_stranger(from, &frame, at, &outcome, out);
+        let mut outcome = self.speech.read(from, &frame, at);
+        let changed = !outcome.fired.is_empty();
+        self.report(from, &mut outcome, out);
+        if !changed {
+            self.report_stranger(from, &frame, at, out);
+        }
         for back in outcome.back {
             // It is in the sender's dialect already.
             self.hand_over(from, back, out);
         }
         match outcome.pass {
             Pass::Same => self.message(from, frame, at, now, out),
-            Pass::Frames(frames) => self.hear_all(from, frames, now, out),
+            Pass::Frames(frames) => self.hear_all(from, frames, outcome.known, now, out),
         }
     }
 
@@ -69,8 +72,8 @@ impl Core {
             self.hand_over(to, frame, out);
             return;
         }
-        let outcome = self.speech.write(to, &frame, at);
-        self.report(to, &outcome, out);
+        let mut outcome = self.speech.write(to, &frame, at);
+        self.report(to, &mut outcome, out);
         match outcome.pass {
             Pass::Same => self.hand_over(to, frame, out),
             Pass::Frames(frames) => {
@@ -87,49 +90,59 @@ impl Core {
     /// Takes the answers that translators have given in the place of a side.
     pub(super) fn hear_returned(&mut self, now: Instant, out: &mut Outbox) {
         while let Some((from, frame)) = self.returned.pop_front() {
-            self.hear_all(from, vec![frame], now, out);
+            self.hear_all(from, vec![frame], None, now, out);
         }
     }
 
-    fn hear_all(&mut self, from: Side, frames: Vec<Frame>, now: Instant, out: &mut Outbox) {
+    /// Takes what a translator has made. Of one message it may be `known` where its parts lie.
+    fn hear_all(
+        &mut self,
+        from: Side,
+        frames: Vec<Frame>,
+        known: Option<Envelope>,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        let known = known.filter(|_| frames.len() == 1);
         for frame in frames {
-            if let Shape::One(at) = scan(&frame, &self.limits) {
-                self.message(from, frame, &at, now, out);
-            }
+            let at = match known {
+                Some(at) => {
+                    debug_assert!(is_so(&frame, &at, &self.limits), "{frame:?} {at:?}");
+                    at
+                }
+                None => match scan(&frame, &self.limits) {
+                    Shape::One(at) => at,
+                    Shape::Batch | Shape::Bad(_) => continue,
+                },
+            };
+            self.message(from, frame, &at, now, out);
         }
     }
 
-    /// Notes what a translator did.
-    fn report(&self, side: Side, outcome: &Outcome, out: &mut Outbox) {
+    /// Notes what a translator did, with its words.
+    fn report(&self, side: Side, outcome: &mut Outcome, out: &mut Outbox) {
         if !outcome.fired.is_empty() {
             out.note(Note::Translated {
                 side,
-                method: outcome.method.clone(),
-                rules: outcome.fired.clone(),
+                method: std::mem::take(&mut outcome.method),
+                rules: std::mem::take(&mut outcome.fired),
             });
         }
-        for note in &outcome.notes {
+        for note in outcome.notes.drain(..) {
             out.note(Note::Dialect {
                 side,
                 what: note.what,
                 dialect: self.speech.dialect(side).to_owned(),
-                rule: note.rule.clone(),
-                detail: note.detail.clone(),
+                rule: note.rule,
+                detail: note.detail,
             });
         }
     }
 
-    /// Notes a method that neither the protocol nor a rule knows.
-    fn report_stranger(
-        &self,
-        from: Side,
-        frame: &Frame,
-        at: &Envelope,
-        outcome: &Outcome,
-        out: &mut Outbox,
-    ) {
+    /// Notes a method that the protocol does not know, of a message that no rule has changed.
+    fn report_stranger(&self, from: Side, frame: &Frame, at: &Envelope, out: &mut Outbox) {
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
-        if !calls || !outcome.fired.is_empty() || is_known(frame, at) {
+        if !calls || is_known(frame, at) {
             return;
         }
         out.note(Note::Dialect {
@@ -146,4 +159,14 @@ impl Core {
 fn is_known(frame: &Frame, at: &Envelope) -> bool {
     // Hardly anybody spells a method with escapes.
     dialect::is_known_raw(at.raw_method(frame)) || dialect::is_known(&at.method(frame))
+}
+
+/// Whether that is what `scan` would find, if the message is none too many.
+fn is_so(frame: &Frame, at: &Envelope, limits: &Limits) -> bool {
+    match scan(frame, limits) {
+        Shape::One(found) => found == *at,
+        Shape::Batch => false,
+        // What a rule adds may be one level too deep.
+        Shape::Bad(flaw) => matches!(flaw.fault, Fault::TooDeep { .. }),
+    }
 }

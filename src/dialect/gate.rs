@@ -9,12 +9,13 @@
 use smallvec::SmallVec;
 
 use super::guard::holds;
-use super::look::Look;
+use super::look::{Look, may_be_index};
 use super::pointer::Place;
 use super::table::{Expect, Guard, Rule, Shape, Way};
 use super::text::{self, Type};
 use super::tree::Node;
 use super::wants;
+use crate::wire::{Envelope, Frame};
 
 /// What is asked of the messages of one kind and method, or of the values at one place.
 #[derive(Clone, Debug)]
@@ -141,19 +142,36 @@ impl Demands {
 }
 
 impl Gate {
+    /// Whether no rule is for a message, and all that have its stem and no further members, because
+    /// of what stands in the stem.
+    pub(super) fn is_shut_by(&self, frame: &Frame, at: &Envelope) -> bool {
+        let (Some([(place, wanted)]), Some(outline)) = (self.first.as_deref(), &at.outline) else {
+            return false;
+        };
+        let [outer, inner] = place.names() else {
+            return false;
+        };
+        if may_be_index(inner) {
+            return false;
+        }
+        let found = outline.last_inner(outer, inner, frame.as_bytes());
+        let is_whole = found.is_none_or(|found| found.value.end <= at.stem.bytes);
+        let found = found.map(|found| found.value.of(frame.as_bytes()));
+        is_whole && matches!(wanted, Wanted::Strings(_)) && !wanted.is_met(found)
+    }
+
     /// Whether a rule may be for a message with this body.
-    pub(super) fn lets_in(&self, body: &Node<'_>) -> bool {
+    pub(super) fn lets_in(&self, body: Look<'_, '_>) -> bool {
         let Some(first) = &self.first else {
             return true;
         };
+        let look = |place: &Place| body.at(place).map(Look::json);
         // Mostly one place tells.
-        if let [(place, wanted)] = &first[..] {
-            let found = body.look(place).map(Look::json);
-            if !wanted.is_met(found.as_deref()) {
-                return false;
-            }
+        if let [(place, wanted)] = &first[..]
+            && !wanted.is_met(look(place).as_deref())
+        {
+            return false;
         }
-        let look = |place: &Place| body.look(place).map(Look::json);
         let found: SmallVec<[_; PLACES]> = first.iter().map(|(place, _)| look(place)).collect();
         let mut all = first.iter().zip(&found);
         if !all.any(|((_, wanted), found)| wanted.is_met(found.as_deref())) {
@@ -192,15 +210,15 @@ impl Wanted {
         match self {
             Self::Something => true,
             Self::Strings(strings) => {
-                let is_plain = memchr::memchr(b'\\', found).is_none();
                 found.first() == Some(&b'"')
-                    && (!is_plain || strings.iter().any(|string| **string == *found))
+                    && (strings.iter().any(|string| **string == *found)
+                        || memchr::memchr(b'\\', found).is_some())
             }
             Self::Meets(guard) => holds(&Node::raw(found), guard),
-            Self::Value(gate) => gate.lets_in(&Node::raw(found)),
+            Self::Value(gate) => gate.lets_in(Look::Raw(found)),
             Self::Elements(gate) => {
                 let mut items = text::items(found);
-                Type::of(found) != Type::Array || items.any(|item| gate.lets_in(&Node::raw(item)))
+                Type::of(found) != Type::Array || items.any(|item| gate.lets_in(Look::Raw(item)))
             }
         }
     }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::pointer::Place;
 use super::text::{self, Type};
 use super::tree::{Member, Node};
 use crate::wire::{Envelope, Frame, Outline, Outlined};
@@ -44,6 +45,14 @@ impl<'a> Sketch<'a> {
         self.text
     }
 
+    /// Writes it, and takes its members down; `false` when they find no place.
+    pub(super) fn write(&self, out: &mut Vec<u8>, outline: &mut Outline) -> bool {
+        let to = out.len();
+        out.extend_from_slice(self.text);
+        self.member
+            .is_some_and(|member| outline.copy(self.outline, member, to))
+    }
+
     /// The member of that name. The last one counts, as it does for most readers.
     pub(super) fn child<'t>(self, name: &str) -> Option<Look<'t, 'a>>
     where
@@ -63,6 +72,12 @@ impl<'a> Sketch<'a> {
                 })
             }
         }
+    }
+
+    /// The member of a member of the body, where most rules look. It is no element of an array.
+    fn grandchild(&self, outer: &str, inner: &str) -> Option<&'a [u8]> {
+        let found = self.outline.last_inner(outer, inner, self.frame)?;
+        Some(found.value.of(self.frame))
     }
 
     /// All members, as those of an opened object.
@@ -98,6 +113,35 @@ impl<'a> Sketch<'a> {
 }
 
 impl<'t, 'a> Look<'t, 'a> {
+    /// The value of a message's body, if there is one.
+    pub(super) fn body(frame: &'a Frame, at: &'a Envelope) -> Option<Self>
+    where
+        'a: 't,
+    {
+        let sketch = Sketch::of(frame, at).map(Self::Sketch);
+        sketch.or_else(|| at.body(frame).map(Self::Raw))
+    }
+
+    /// What is at a place further in.
+    pub(super) fn at(self, place: &Place) -> Option<Self> {
+        let names = place.names();
+        if let ([outer, inner], Self::Sketch(sketch) | Self::Node(&Node::Sketch(sketch))) =
+            (names, self)
+            && sketch.member.is_none()
+            && !may_be_index(inner)
+        {
+            return sketch.grandchild(outer, inner).map(Self::Raw);
+        }
+        let mut here = self;
+        for name in names {
+            here = here.child(name)?;
+        }
+        match here {
+            Self::Node(Node::Absent) => None,
+            found => Some(found),
+        }
+    }
+
     pub(super) fn child(self, name: &str) -> Option<Self> {
         match self {
             Self::Raw(text) => child(text, name).map(Self::Raw),
@@ -145,6 +189,11 @@ fn child<'t>(text: &'t [u8], name: &str) -> Option<&'t [u8]> {
         Type::Array => text::items(text).nth(index(name)?),
         _ => None,
     }
+}
+
+/// Whether a name may mean an element of an array.
+pub(super) fn may_be_index(name: &str) -> bool {
+    name.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
 /// An array index (RFC 6901, section 4: no leading zeros).

@@ -8,7 +8,7 @@ use super::look::{Look, Sketch};
 use super::name::Name;
 use super::text;
 use super::tree::Node;
-use crate::wire::{Envelope, Frame, Id, IdBuf, Kind};
+use crate::wire::{Envelope, Frame, Id, IdAt, IdBuf, Kind, Outline, Span, Stem};
 
 /// A member JSON-RPC does not know: its raw name and value.
 type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
@@ -68,7 +68,14 @@ impl<'a> Message<'a> {
 
     /// Writes it.
     pub(super) fn frame(&self, jsonrpc: bool) -> Frame {
+        self.told(jsonrpc).0
+    }
+
+    /// Writes it, and tells where its parts lie if its body was opened: then nobody has to look for
+    /// them.
+    pub(super) fn told(&self, jsonrpc: bool) -> (Frame, Option<Envelope>) {
         let mut out = Vec::with_capacity(self.size + 128);
+        let (mut id, mut method, mut outline) = (IdAt::Absent, None, Outline::default());
         out.push(b'{');
         if jsonrpc {
             out.extend_from_slice(b"\"jsonrpc\":\"2.0\",");
@@ -77,23 +84,34 @@ impl<'a> Message<'a> {
             Kind::Notification => {}
             _ => {
                 out.extend_from_slice(b"\"id\":");
-                out.extend_from_slice(self.id.as_id().json());
+                let span = write(&mut out, |out| {
+                    out.extend_from_slice(self.id.as_id().json())
+                });
+                id = match self.id {
+                    IdBuf::Absent | IdBuf::Null => IdAt::Null,
+                    IdBuf::Number(_) => IdAt::Number(span),
+                    IdBuf::String(_) => IdAt::String(span),
+                };
                 out.push(b',');
             }
         }
         let name: &[u8] = match self.kind {
             Kind::Request | Kind::Notification => {
-                out.extend_from_slice(b"\"method\":");
-                out.extend_from_slice(&text::quote(&self.method));
+                out.extend_from_slice(b"\"method\":\"");
+                method = Some(write(&mut out, |out| text::escape(&self.method, out)));
+                out.push(b'"');
                 b",\"params\":"
             }
             Kind::Result => b"\"result\":",
             Kind::Error => b"\"error\":",
         };
         let answers = matches!(self.kind, Kind::Result | Kind::Error);
+        let (mut body, mut whole) = (None, false);
         if answers || !matches!(self.body, Node::Absent) {
             out.extend_from_slice(name);
-            self.body.write(&mut out);
+            body = Some(write(&mut out, |out| {
+                whole = self.body.write_body(out, &mut outline);
+            }));
         }
         for (name, value) in &self.extras {
             out.extend_from_slice(b",\"");
@@ -102,8 +120,36 @@ impl<'a> Message<'a> {
             out.extend_from_slice(value);
         }
         out.push(b'}');
-        Frame::from(out)
+        // Errors have no outline, and a session is named once or by nobody.
+        let short = u32::try_from(out.len()).is_ok();
+        let known = short && whole && self.kind != Kind::Error && sessions(&outline, &out) <= 1;
+        let at = known.then_some(Envelope {
+            kind: self.kind,
+            id,
+            method,
+            body,
+            outline: Some(outline),
+            jsonrpc,
+            strangers: !self.extras.is_empty(),
+            stem: Stem::default(),
+        });
+        (Frame::from(out), at)
     }
+}
+
+/// Where what is written lies.
+fn write(out: &mut Vec<u8>, part: impl FnOnce(&mut Vec<u8>)) -> Span {
+    let start = out.len();
+    part(out);
+    Span::new(start, out.len())
+}
+
+/// How often a body names its session.
+fn sessions(outline: &Outline, text: &[u8]) -> usize {
+    let named = outline.members();
+    named
+        .filter(|member| member.is_called("sessionId", text))
+        .count()
 }
 
 /// The value of `params`, `result` or `error`.

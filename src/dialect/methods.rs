@@ -11,36 +11,40 @@ pub fn is_known(method: &str) -> bool {
 
 /// The same of a method as it stands between its quotes; `false` when it is spelled with escapes.
 pub(crate) fn is_known_raw(method: &[u8]) -> bool {
-    method.first() == Some(&b'_') || is_canonical(method)
+    method.first() == Some(&b'_') || canonical(method).is_some()
 }
 
-fn is_canonical(method: &[u8]) -> bool {
-    matches!(
-        method,
-        b"$/cancel_request"
-            | b"authenticate"
-            | b"elicitation/complete"
-            | b"elicitation/create"
-            | b"fs/read_text_file"
-            | b"fs/write_text_file"
-            | b"initialize"
-            | b"logout"
-            | b"session/cancel"
-            | b"session/close"
-            | b"session/delete"
-            | b"session/list"
-            | b"session/load"
-            | b"session/new"
-            | b"session/prompt"
-            | b"session/request_permission"
-            | b"session/resume"
-            | b"session/set_config_option"
-            | b"session/set_mode"
-            | b"session/update"
-            | b"terminal/create"
-            | b"terminal/kill"
-            | b"terminal/output"
-            | b"terminal/release"
-            | b"terminal/wait_for_exit"
-    )
+/// The name of that canonical method.
+pub(super) fn canonical(method: &[u8]) -> Option<&'static str> {
+    let mut all = CANONICAL.iter();
+    all.find(|name| name.as_bytes() == method).copied()
 }
+
+/// Those that are said most often come first.
+const CANONICAL: [&str; 25] = [
+    "session/update",
+    "session/prompt",
+    "session/request_permission",
+    "$/cancel_request",
+    "authenticate",
+    "elicitation/complete",
+    "elicitation/create",
+    "fs/read_text_file",
+    "fs/write_text_file",
+    "initialize",
+    "logout",
+    "session/cancel",
+    "session/close",
+    "session/delete",
+    "session/list",
+    "session/load",
+    "session/new",
+    "session/resume",
+    "session/set_config_option",
+    "session/set_mode",
+    "terminal/create",
+    "terminal/kill",
+    "terminal/output",
+    "terminal/release",
+    "terminal/wait_for_exit",
+];

@@ -1,35 +1,55 @@
 //! A method's name, kept beyond its message.
 //!
-//! Requests that no rule is for are remembered too, until they are answered; names of the length
-//! that ACP's have need no allocation for it.
+//! Requests that no rule is for are remembered too, until they are answered, and a message that is
+//! translated is asked for its method again and again. Nearly all have names of the protocol, which
+//! need no memory of their own.
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
-use smallvec::SmallVec;
+use super::methods;
 
 /// A method's name.
-#[derive(Default, PartialEq, Eq)]
-pub(super) struct Name(SmallVec<[u8; 32]>);
+#[derive(Clone)]
+pub(super) enum Name {
+    /// One that the protocol has.
+    Known(&'static str),
+    /// Any other.
+    Other(Arc<str>),
+}
 
-impl Clone for Name {
-    fn clone(&self) -> Self {
-        // A copy in one piece, where the derived one would copy byte by byte.
-        Self(SmallVec::from_slice(&self.0))
+impl Default for Name {
+    fn default() -> Self {
+        Self::Known("")
     }
 }
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Name {}
 
 impl Deref for Name {
     type Target = str;
 
     fn deref(&self) -> &str {
-        std::str::from_utf8(&self.0).expect("it was made of a string")
+        match self {
+            Self::Known(name) => name,
+            Self::Other(name) => name,
+        }
     }
 }
 
 impl From<&str> for Name {
     fn from(text: &str) -> Self {
-        Self(SmallVec::from_slice(text.as_bytes()))
+        match methods::canonical(text.as_bytes()) {
+            Some(name) => Self::Known(name),
+            None => Self::Other(text.into()),
+        }
     }
 }
 

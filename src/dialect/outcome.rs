@@ -7,8 +7,8 @@ use std::fmt;
 use super::message::Message;
 use super::program::{Fired, Layer};
 use super::table::Rule;
-use crate::wire::Frame;
 use crate::wire::reply::{self, Reason};
+use crate::wire::{Envelope, Frame};
 
 /// What comes of one message.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,8 @@ pub struct Outcome {
     pub method: String,
     /// What a person should be able to learn about it.
     pub notes: Vec<Note>,
+    /// Where the parts of the one frame that goes on lie, if that is known.
+    pub(crate) known: Option<Envelope>,
 }
 
 /// What goes on.

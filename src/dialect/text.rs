@@ -4,6 +4,7 @@
 //! all (a fault of ours) yields wrong slices, never a panic. Not here: editing (see `tree`).
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 /// The kinds of JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,11 +176,25 @@ pub(super) fn value_end(text: &[u8], start: usize) -> usize {
 }
 
 /// Whether a raw name (without quotes) is `plain`.
+#[inline]
 pub(super) fn same_name(raw: &[u8], plain: &str) -> bool {
-    if memchr::memchr(b'\\', raw).is_none() {
-        return raw == plain.as_bytes();
+    match raw.len().cmp(&plain.len()) {
+        Ordering::Less => false,
+        Ordering::Equal => raw == plain.as_bytes() && !raw.contains(&b'\\'),
+        // Every escape is longer than what it stands for, and hardly anybody writes one in a name.
+        Ordering::Greater => {
+            (raw[0] == b'\\' || plain.as_bytes().first() == Some(&raw[0])) && is_spelled(raw, plain)
+        }
     }
-    unescape(raw).is_some_and(|name| name == plain)
+}
+
+/// Whether `raw` is a spelling of `plain` with escapes.
+#[inline(never)]
+fn is_spelled(raw: &[u8], plain: &str) -> bool {
+    let mut both = raw.iter().zip(plain.as_bytes());
+    let differs = |(one, other): &(&u8, &u8)| **one == b'\\' || one != other;
+    let begins = both.find(differs).is_some_and(|(byte, _)| *byte == b'\\');
+    begins && unescape(raw).is_some_and(|name| name == plain)
 }
 
 /// The text of a raw string without its quotes; `None` when it holds half a surrogate pair.
@@ -202,21 +217,29 @@ pub(super) fn string(raw: &[u8]) -> Option<Cow<'_, str>> {
 pub(super) fn quote(text: &str) -> Vec<u8> {
     let mut raw = Vec::with_capacity(text.len() + 2);
     raw.push(b'"');
-    for byte in text.bytes() {
-        match byte {
-            b'"' => raw.extend(b"\\\""),
-            b'\\' => raw.extend(b"\\\\"),
-            b'\n' => raw.extend(b"\\n"),
-            b'\r' => raw.extend(b"\\r"),
-            b'\t' => raw.extend(b"\\t"),
-            0x08 => raw.extend(b"\\b"),
-            0x0c => raw.extend(b"\\f"),
-            0..0x20 => raw.extend(format!("\\u{byte:04x}").bytes()),
-            _ => raw.push(byte),
-        }
-    }
+    escape(text, &mut raw);
     raw.push(b'"');
     raw
+}
+
+/// Writes what stands between the quotes of a text as a JSON string.
+pub(super) fn escape(text: &str, out: &mut Vec<u8>) {
+    let is_special = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
+    let mut rest = text.as_bytes();
+    while let Some(plain) = rest.iter().position(is_special) {
+        out.extend_from_slice(&rest[..plain]);
+        match rest[plain] {
+            b'\n' => out.extend(b"\\n"),
+            b'\r' => out.extend(b"\\r"),
+            b'\t' => out.extend(b"\\t"),
+            0x08 => out.extend(b"\\b"),
+            0x0c => out.extend(b"\\f"),
+            byte @ 0..0x20 => out.extend(format!("\\u{byte:04x}").bytes()),
+            byte => out.extend([b'\\', byte]),
+        }
+        rest = &rest[plain + 1..];
+    }
+    out.extend_from_slice(rest);
 }
 
 /// The text without the white space between its tokens.
@@ -251,9 +274,11 @@ pub(super) fn equals(literal: &[u8], value: &[u8]) -> bool {
     if literal == value {
         return true;
     }
-    // Tables escape only what has to be, so a string without escapes has no other spelling there.
-    let plain = value.first() == Some(&b'"') && memchr::memchr(b'\\', value).is_none();
-    !plain && same(literal, value)
+    // Tables escape only what has to be, so a string without escapes has no other spelling there,
+    // and none has a shorter one.
+    let is_string = value.first() == Some(&b'"');
+    let plain = || value.len() < literal.len() || memchr::memchr(b'\\', value).is_none();
+    !(is_string && plain()) && same(literal, value)
 }
 
 fn same_at(one: &[u8], two: &[u8], depth: usize) -> bool {
@@ -314,4 +339,51 @@ pub(super) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
         .filter(|(raw, _)| same_name(raw, name))
         .map(|(_, value)| value)
         .last()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A name, and a way to spell it: each character as it is, with a short escape or a long one.
+    fn spelled() -> impl Strategy<Value = (String, Vec<u8>)> {
+        let part = (
+            prop_oneof![any::<char>(), Just('\\'), Just('"'), Just('a')],
+            0..3_u8,
+        );
+        proptest::collection::vec(part, 0..6).prop_map(|parts| {
+            let (mut name, mut raw) = (String::new(), Vec::new());
+            for (char, way) in parts {
+                name.push(char);
+                let must = char < ' ' || matches!(char, '\\' | '"');
+                if way == 1 || (must && way == 2 && char < ' ') {
+                    for unit in char.encode_utf16(&mut [0; 2]) {
+                        raw.extend(format!("\\u{unit:04X}").bytes());
+                    }
+                } else {
+                    escape(char.encode_utf8(&mut [0; 4]), &mut raw);
+                }
+            }
+            (name, raw)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_is_the_same_however_it_is_spelled((name, raw) in spelled(), (other, _) in spelled()) {
+            prop_assert!(same_name(&raw, &name), "{}", String::from_utf8_lossy(&raw));
+            prop_assert_eq!(same_name(&raw, &other), name == other);
+            prop_assert_eq!(same_name(&raw, &raw.iter().map(|&byte| char::from(byte)).collect::<String>()),
+                !raw.contains(&b'\\') && raw.is_ascii());
+        }
+
+        #[test]
+        fn what_a_table_wrote_is_told_however_it_is_spelled((text, raw) in spelled(), (other, _) in spelled()) {
+            let value = [b"\"", &raw[..], b"\""].concat();
+            prop_assert!(equals(&quote(&text), &value));
+            prop_assert_eq!(equals(&quote(&other), &value), text == other);
+        }
+    }
 }

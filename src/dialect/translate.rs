@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::action::{Kept, Legacy};
 use super::asked::{Asked, Purpose, Requests, fits};
+use super::look::Look;
 use super::memory::Memory;
 use super::message::{self, Message};
 use super::name::Name;
@@ -34,6 +35,10 @@ pub struct Translator {
     pub(super) minted: u32,
     pub(super) legacy: Legacy,
     pub(super) kept: Kept,
+    /// The stems, by way, of notifications with which nothing is done.
+    idle: [u64; 2],
+    /// And of those with which something was done; there may be others that begin so.
+    busy: [u64; 2],
 }
 
 impl Translator {
@@ -50,6 +55,8 @@ impl Translator {
             minted: 0,
             legacy: Legacy::default(),
             kept: Kept::default(),
+            idle: [0; 2],
+            busy: [0; 2],
         }
     }
 
@@ -57,6 +64,8 @@ impl Translator {
     /// slots belong to the tables that named them and begin anew.
     pub fn turn_to(&mut self, program: Arc<Program>) {
         self.program = program;
+        self.idle = [0; 2];
+        self.busy = [0; 2];
         self.memory = Memory::default();
         self.by_peer.forget_slots();
         self.by_far.forget_slots();
@@ -151,7 +160,7 @@ impl Translator {
     pub(super) fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Outcome {
         let from = self.from(way);
         let mut out = Outcome::default();
-        let body = message::body(frame, at);
+        let body = body_of(frame, at);
         let strips = way == Way::Write && self.program.strips() && at.jsonrpc;
         match at.kind {
             Kind::Notification => {
@@ -166,7 +175,7 @@ impl Translator {
                     || method == PERMISSION
                     || self.program.remembers()
                     || self.program.int_ids()
-                    || self.lets_in(way, at.kind, &method, &body);
+                    || self.lets_in(way, at.kind, &method, body);
                 if looked_at {
                     let message = Message::take(frame, at, &method);
                     self.run(way, message, Asked::default(), &mut out);
@@ -183,9 +192,9 @@ impl Translator {
                 let looked_at = strips
                     || *asked.canonical == *PERMISSION
                     || !asked.is_plain()
-                    || self.lets_in(way, at.kind, &asked.dialect, &body)
+                    || self.lets_in(way, at.kind, &asked.dialect, body)
                     || asked.dialect != asked.canonical
-                        && self.lets_in(way, at.kind, &asked.canonical, &body);
+                        && self.lets_in(way, at.kind, &asked.canonical, body);
                 if looked_at {
                     let method = match way {
                         Way::Read => asked.dialect.clone(),
@@ -199,8 +208,16 @@ impl Translator {
         out
     }
 
-    /// Whether nothing is done with a notification but to remember that its session is alive.
+    /// Whether nothing is done with a notification but to remember that its session is alive. Now
+    /// and then it says no when that is so: then nothing comes of looking closer.
     fn leaves(&mut self, way: Way, frame: &Frame, at: &Envelope) -> bool {
+        let stem = at.stem.number;
+        if stem != 0 && stem == self.busy[way as usize] {
+            return false;
+        }
+        if stem != 0 && stem == self.idle[way as usize] && ends_in_stem(at) {
+            return true;
+        }
         let from = self.from(way);
         if self.program.ignores(way, from, at.kind) {
             return true;
@@ -209,20 +226,34 @@ impl Translator {
             return false;
         }
         let raw = at.raw_method(frame);
-        let body = message::body(frame, at);
-        let lets_in = match self.program.gate(way, from, at.kind, raw) {
-            Some(gate) => gate.lets_in(&body),
+        let gate = self.program.gate(way, from, at.kind, raw);
+        let lets_in = match gate {
+            Some(gate) => gate.lets_in(body_of(frame, at)),
             // Run at leisure; it is seldom.
             None => memchr::memchr(b'\\', raw).is_some(),
         };
-        if !lets_in && self.program.sessions && raw == b"session/update" {
-            self.sessions.touch(&body);
+        if lets_in {
+            if !self.program.sessions {
+                self.busy[way as usize] = stem;
+            }
+            return false;
         }
-        !lets_in
+        if self.program.sessions {
+            if raw == b"session/update" {
+                self.sessions.touch(&message::body(frame, at));
+            }
+        } else if !self.program.strips()
+            && stem != 0
+            && ends_in_stem(at)
+            && gate.is_none_or(|gate| gate.is_shut_by(frame, at))
+        {
+            self.idle[way as usize] = stem;
+        }
+        true
     }
 
     /// Whether a rule may be for such a message, or anything of it is remembered.
-    fn lets_in(&self, way: Way, kind: Kind, method: &str, body: &Node<'_>) -> bool {
+    fn lets_in(&self, way: Way, kind: Kind, method: &str, body: Look<'_, '_>) -> bool {
         let gate = self
             .program
             .gate(way, self.from(way), kind, method.as_bytes());
@@ -320,9 +351,13 @@ impl Translator {
             passing.push(message);
         }
         if changed {
-            let write =
-                |message: &Message<'_>| message.frame(self.writes_jsonrpc(way, message, &asked));
-            out.pass = Pass::Frames(passing.iter().map(write).collect());
+            let mut frames = Vec::with_capacity(passing.len());
+            for message in &passing {
+                let (frame, known) = message.told(self.writes_jsonrpc(way, message, &asked));
+                frames.push(frame);
+                out.known = known;
+            }
+            out.pass = Pass::Frames(frames);
         }
     }
 
@@ -397,6 +432,18 @@ impl Translator {
         let reason = reply::Reason::new(reply::UNTRANSLATABLE, why.to_owned());
         out.back.push(reply::error(id.as_id(), &reason));
     }
+}
+
+/// Whether all members that rules look at first have their names in what a message has in common
+/// with others.
+fn ends_in_stem(at: &Envelope) -> bool {
+    let outline = at.outline.as_ref();
+    outline.is_some_and(|outline| outline.marks() == at.stem.marks)
+}
+
+/// The body of a message, to be looked at.
+fn body_of<'a>(frame: &'a Frame, at: &'a Envelope) -> Look<'a, 'a> {
+    Look::body(frame, at).unwrap_or(Look::Node(&Node::Absent))
 }
 
 /// The method whose answers are sacred.

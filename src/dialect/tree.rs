@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use super::look::{Look, Sketch, index};
 use super::pointer::Place;
 use super::text::{self, Type};
+use crate::wire::Outline;
 
 /// A value of the tree.
 #[derive(Clone, Debug)]
@@ -92,14 +93,7 @@ impl<'a> Node<'a> {
 
     /// Looks at a place without opening anything.
     pub(super) fn look(&self, place: &Place) -> Option<Look<'_, 'a>> {
-        let mut here = Look::Node(self);
-        for name in place.names() {
-            here = here.child(name)?;
-        }
-        match here {
-            Look::Node(Self::Absent) => None,
-            found => Some(found),
-        }
+        Look::Node(self).at(place)
     }
 
     /// Looks at a member of the object that this is.
@@ -202,8 +196,8 @@ impl<'a> Node<'a> {
                 }
                 let mut fresh = Self::Absent;
                 fresh.put(rest, value).map_err(deeper)?;
-                let quoted = text::quote(name);
-                let raw = quoted[1..quoted.len() - 1].to_vec();
+                let mut raw = Vec::with_capacity(name.len());
+                text::escape(name, &mut raw);
                 members.push((Cow::Owned(raw), fresh));
                 Ok(())
             }
@@ -265,6 +259,17 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The same of an opened body, and draws its outline; `false` when that is not all of it.
+    pub(super) fn write_body(&self, out: &mut Vec<u8>, outline: &mut Outline) -> bool {
+        match self {
+            Self::Object(members) => write_members(members, out, outline, false),
+            _ => {
+                self.write(out);
+                false
+            }
+        }
+    }
+
     /// The value as JSON text.
     pub(super) fn json(&self) -> Cow<'_, [u8]> {
         match self {
@@ -281,6 +286,46 @@ impl<'a> Node<'a> {
     pub(super) fn keep(&self) -> Node<'static> {
         Node::made(self.json().into_owned())
     }
+}
+
+/// Writes the members of a body, or of one of its members when they are `inner` ones.
+fn write_members(
+    members: &[Member<'_>],
+    out: &mut Vec<u8>,
+    outline: &mut Outline,
+    inner: bool,
+) -> bool {
+    let mut whole = true;
+    out.push(b'{');
+    let mut first = true;
+    for (name, value) in members {
+        if matches!(value, Node::Absent) {
+            continue;
+        }
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+        out.push(b'"');
+        let at = out.len();
+        out.extend_from_slice(name);
+        out.extend_from_slice(b"\":");
+        let mark = outline.begin(at, out.len(), inner);
+        whole &= !name.contains(&b'\\');
+        whole &= match value {
+            Node::Object(members) if !inner => write_members(members, out, outline, true),
+            Node::Sketch(sketch) if !inner => sketch.write(out, outline),
+            value => {
+                value.write(out);
+                inner || value.kind() != Some(Type::Object)
+            }
+        };
+        match mark {
+            Some(mark) => outline.end(mark, out.len()),
+            None => whole = false,
+        }
+    }
+    out.push(b'}');
+    whole
 }
 
 fn open<'a, 't>(text: &'t [u8], part: impl Fn(&'t [u8]) -> Cow<'a, [u8]>) -> Option<Node<'a>> {

@@ -19,8 +19,8 @@ impl<'a> Rewriter<'a, '_> {
         let Conversion::Values { park, .. } = conversion else {
             return value;
         };
-        let parked = park.then(|| parking(row)).flatten();
-        if let (Way::Write, Some(place)) = (self.way, &parked)
+        let parked = row.parking.as_deref().filter(|_| *park);
+        if let (Way::Write, Some(place)) = (self.way, parked)
             && let Some(original) = scope.take(place)
         {
             self.changed = true;
@@ -38,7 +38,7 @@ impl<'a> Rewriter<'a, '_> {
         self.changed = true;
         if let (Way::Read, false, Some(place)) = (self.way, exact, parked) {
             // Where it cannot be parked it is only lost on the way back.
-            let _ = scope.put(&place, value);
+            let _ = scope.put(place, value);
         }
         Node::raw(&literal.0)
     }
@@ -75,12 +75,4 @@ fn mapped<'a>(conversion: &'a Conversion, way: Way, json: &[u8]) -> Option<(&'a 
         Way::Write => (write, None),
     };
     find(extra).or(other).map(|to| (to, false))
-}
-
-/// Where the original of a row's value is parked: under the object the canonical value is in.
-fn parking(row: &Row) -> Option<Vec<Box<str>>> {
-    let (_, parent) = row.canonical.as_ref()?.names().split_last()?;
-    let name = row.dialect.as_ref()?.names().last()?;
-    let own = ["_meta".into(), "acp-relay".into(), name.clone()];
-    Some(parent.iter().cloned().chain(own).collect())
 }

@@ -88,6 +88,7 @@ pub fn run(
         last_words: limits.last_words,
         outbox,
         pauses: Pauses::default(),
+        silent: [false; 2],
         core: Core::new(limits, manners, speech)
             .with_border(border)
             .with_marker(marker),
@@ -127,6 +128,8 @@ struct Conversation {
     /// Somebody wants facts, which cost a look at the clock.
     counted: bool,
     pauses: Pauses,
+    /// Sides that have said nothing since the task was woken; they wake it when they do.
+    silent: [bool; 2],
     readers: [Box<dyn FrameStream>; 2],
     writers: [Writer; 2],
     holds: [Box<dyn Hold>; 2],
@@ -161,6 +164,7 @@ struct Alarm {
 
 impl Conversation {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.silent = [false; 2];
         self.hear_stop(cx);
         self.hear_exit(cx);
         self.obey();
@@ -184,6 +188,9 @@ impl Conversation {
 
     /// Reads `side` until it has nothing more, there is no room for it, or it is time to write.
     fn read(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
+        if self.silent[side as usize] {
+            return false;
+        }
         let mut moved = false;
         let (mut bytes, mut messages) = (0, 0);
         let now = Instant::now().into_std();
@@ -195,6 +202,7 @@ impl Conversation {
             && self.taps.poll_room(cx).is_ready()
         {
             let Poll::Ready(heard) = self.readers[side as usize].poll_next(cx) else {
+                self.silent[side as usize] = true;
                 break;
             };
             moved = true;
@@ -209,7 +217,7 @@ impl Conversation {
                     }
                 }
                 Some(Ok(Cut::Flaw(flaw))) => {
-                    self.core.handle_flaw(side, flaw, now, &mut self.outbox)
+                    self.core.handle_flaw(side, *flaw, now, &mut self.outbox)
                 }
                 Some(Err(error)) => {
                     let how = format!("broke off: {error}");
@@ -219,7 +227,7 @@ impl Conversation {
                         self.core.handle_broken(
                             side,
                             how,
-                            error.into_flaw(),
+                            error.into_flaw().map(|flaw| *flaw),
                             now,
                             &mut self.outbox,
                         );

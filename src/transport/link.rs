@@ -163,13 +163,13 @@ pub enum LinkError {
     Refused(String),
     /// The byte stream cannot be cut into messages any more.
     #[error("{0}")]
-    Framing(Flaw),
+    Framing(Box<Flaw>),
 }
 
 impl LinkError {
     /// The flaw in what the peer sent, if that is what broke the link.
     #[must_use]
-    pub fn into_flaw(self) -> Option<Flaw> {
+    pub fn into_flaw(self) -> Option<Box<Flaw>> {
         match self {
             Self::Framing(flaw) => Some(flaw),
             _ => None,

@@ -184,13 +184,13 @@ impl FrameStream for Ear {
         lane.bytes -= frame.len();
         lane.wake_sender();
         let cut = if frame.len() > self.max {
-            Cut::Flaw(Flaw {
+            Cut::Flaw(Box::new(Flaw {
                 fault: Fault::TooLong { limit: self.max },
                 at: self.max,
                 id: IdBuf::Absent,
                 role: None,
                 json_like: frame.as_bytes().first().is_some_and(|b| b"{[".contains(b)),
-            })
+            }))
         } else {
             Cut::Frame(frame)
         };

@@ -42,6 +42,28 @@ pub enum IdAt {
     String(Span),
 }
 
+/// What a message begins with, when others that the same scanner has read begin with the same bytes.
+///
+/// Whatever those bytes alone tell, its method and some of its members, they tell of all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stem {
+    /// Its number, another for all other bytes; 0 when none is known, or its method is not in it.
+    pub number: u64,
+    /// How long it is, in bytes.
+    pub bytes: u32,
+    /// How many members of the outline have their names in it.
+    pub marks: u8,
+}
+
+/// What is known of it makes no difference.
+impl PartialEq for Stem {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Stem {}
+
 /// Where the parts of one message lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
@@ -59,12 +81,14 @@ pub struct Envelope {
     pub jsonrpc: bool,
     /// Whether there are members that JSON-RPC does not know.
     pub strangers: bool,
+    /// What it has in common with others.
+    pub stem: Stem,
 }
 
 impl Span {
-    /// From `start` to `end`, in a text that `scan` found short enough for 32 bits.
-    pub(super) fn new(start: usize, end: usize) -> Self {
-        let narrow = |at: usize| u32::try_from(at).expect("the text's length fits 32 bits");
+    /// From `start` to `end`, in a text that is short enough for 32 bits; it is of no use in another.
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        let narrow = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Self {
             start: narrow(start),
             end: narrow(end),

@@ -11,6 +11,18 @@ use super::{Fault, Limits};
 /// The deepest nesting that can be followed; a higher `Limits::nesting` means this one.
 const DEEPEST: usize = 1024;
 
+/// Which bytes make an escape with a backslash before them, by themselves.
+const ESCAPES: [bool; 256] = {
+    let mut escapes = [false; 256];
+    let all = b"\"\\/bfnrt";
+    let mut at = 0;
+    while at < all.len() {
+        escapes[all[at] as usize] = true;
+        at += 1;
+    }
+    escapes
+};
+
 /// Walks over one text.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
@@ -387,37 +399,43 @@ impl<'a> Reader<'a> {
     /// The rest of a string, from the first byte that is not plain.
     #[inline(never)]
     fn string_with_escapes(&mut self) -> Result<(), Stop> {
+        let text = self.text;
+        let mut at = self.at;
         loop {
-            match self.text.get(self.at) {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
+            match text.get(at) {
+                Some(b'\\') => {
+                    let code = text.get(at + 1).copied().unwrap_or(0);
+                    if ESCAPES[usize::from(code)] {
+                        at += 2;
+                    } else {
+                        self.at = at + 1;
+                        self.escaped_code()?;
+                        at = self.at;
+                    }
                 }
-                Some(b'\\') => self.escape()?,
-                Some(_) => return Err(Stop::NoControl),
-                None => return Err(Stop::Quote),
+                found => {
+                    self.at = at;
+                    return match found {
+                        Some(b'"') => {
+                            self.at += 1;
+                            Ok(())
+                        }
+                        Some(_) => Err(Stop::NoControl),
+                        None => Err(Stop::Quote),
+                    };
+                }
             }
-            self.at = self.plain.end(self.text, self.at);
+            at = self.plain.end(text, at);
         }
     }
 
-    /// An escape from its backslash. Lone surrogates are let through: encoders that cut a text in
-    /// two write them, and RFC 8259, section 8.2, allows them.
-    #[inline(always)]
-    fn escape(&mut self) -> Result<(), Stop> {
-        self.at += 1;
-        match self.peek() {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
-                self.at += 1;
-                Ok(())
-            }
-            b'u' => self.escaped_code(),
-            _ => Err(Stop::Escape),
-        }
-    }
-
-    /// `u` and four digits.
+    /// What follows a backslash that is none of the short escapes: `u` and four digits. Lone
+    /// surrogates are let through: encoders that cut a text in two write them, and RFC 8259,
+    /// section 8.2, allows them.
     fn escaped_code(&mut self) -> Result<(), Stop> {
+        if self.peek() != b'u' {
+            return Err(Stop::Escape);
+        }
         self.at += 1;
         for _ in 0..4 {
             if !self.peek().is_ascii_hexdigit() {

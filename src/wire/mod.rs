@@ -23,7 +23,7 @@ mod scan;
 mod scanner;
 mod side;
 
-pub use envelope::{Envelope, IdAt, Kind, Span};
+pub use envelope::{Envelope, IdAt, Kind, Span, Stem};
 pub use exit::Exit;
 pub use farewell::Farewell;
 pub use flaw::{Fault, Flaw, Role};

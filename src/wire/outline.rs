@@ -58,13 +58,19 @@ pub(super) struct Draw<'o> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bookmark {
     pub(super) place: Place,
-    count: u8,
+    pub(super) count: u8,
     inner: u16,
     open: [usize; 3],
     sessions: u8,
 }
 
 impl Outline {
+    /// How many members are taken down, those of members counted.
+    #[must_use]
+    pub const fn marks(&self) -> u8 {
+        self.count
+    }
+
     /// The members of the body, in their order.
     pub fn members(&self) -> impl DoubleEndedIterator<Item = Outlined> + '_ {
         (0..usize::from(self.count))
@@ -86,6 +92,27 @@ impl Outline {
         None
     }
 
+    /// The last member called `inner` of the last member of the body called `outer`.
+    #[must_use]
+    pub fn last_inner(&self, outer: &str, inner: &str, text: &[u8]) -> Option<Outlined> {
+        let mut found = None;
+        let mut at = usize::from(self.count);
+        while at > 0 {
+            at -= 1;
+            let member = self.outlined(at);
+            if self.inner >> at & 1 == 1 {
+                if found.is_none() && member.is_called(inner, text) {
+                    found = Some(member);
+                }
+            } else if member.is_called(outer, text) {
+                return found;
+            } else {
+                found = None;
+            }
+        }
+        None
+    }
+
     /// The members of the object that `member` is, in their order; none when it is no object.
     pub fn members_of(
         &self,
@@ -100,6 +127,39 @@ impl Outline {
     fn outlined(&self, at: usize) -> Outlined {
         let Mark { name, value } = self.marks[at];
         Outlined { at, name, value }
+    }
+}
+
+impl Outline {
+    /// Takes down a member while its message is written: where its name begins, and its value.
+    /// `None` when there is no place for it.
+    pub(crate) fn begin(&mut self, name: usize, value: usize, inner: bool) -> Option<usize> {
+        let at = usize::from(self.count);
+        let mark = self.marks.get_mut(at)?;
+        let place = Span::new(name, value);
+        mark.name = place.start;
+        mark.value.start = place.end;
+        self.inner |= u16::from(inner) << at;
+        self.count += 1;
+        Some(at)
+    }
+
+    /// The value of the member taken down as `at` ends there.
+    pub(crate) fn end(&mut self, at: usize, end: usize) {
+        self.marks[at].value.end = Span::new(end, end).end;
+    }
+
+    /// Takes down the members that `other` has of `member`, whose text was written to `to`; `false`
+    /// when there is no place for them.
+    pub(crate) fn copy(&mut self, other: &Self, member: Outlined, to: usize) -> bool {
+        let from = member.value.start as usize;
+        let moved = |place: u32| place as usize - from + to;
+        other
+            .members_of(member)
+            .all(|Outlined { name, value, .. }| {
+                let at = self.begin(moved(name), moved(value.start), true);
+                at.map(|at| self.end(at, moved(value.end))).is_some()
+            })
     }
 }
 

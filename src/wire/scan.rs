@@ -7,7 +7,7 @@
 use super::json::{Reader, Stop};
 use super::jsonrpc::Member;
 use super::outline::{Bookmark, Draw, Outline};
-use super::{Envelope, Fault, Flaw, Frame, IdAt, IdBuf, Kind, Limits, Role, Span};
+use super::{Envelope, Fault, Flaw, Frame, IdAt, IdBuf, Kind, Limits, Role, Span, Stem};
 
 /// What a frame turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub(super) struct Begun {
     member: Member,
     start: usize,
     mark: Bookmark,
+    /// What tells it from others.
+    number: u64,
 }
 
 /// What is taken down about bodies.
@@ -104,7 +106,10 @@ pub(super) fn scan_begun(text: &[u8], limits: &Limits, reach: usize) -> (Shape, 
 pub(super) fn scan_rest(text: &[u8], limits: &Limits, begun: &mut Begun) -> Shape {
     let mut seen = begun.seen;
     match read_rest(text, &mut seen, limits, begun) {
-        Some((kind, body)) => Shape::One(seen.envelope(kind, body, &begun.outline)),
+        Some((kind, body)) => {
+            let stem = begun.stem();
+            Shape::One(seen.envelope(kind, body, &begun.outline, stem))
+        }
         // What is wrong with it is told when it is read from the beginning.
         None => scan_text(text, limits),
     }
@@ -115,7 +120,7 @@ fn scan_marking(text: &[u8], limits: &Limits, marks: &mut Marks<'_>) -> Shape {
     let mut seen = Seen::default();
     let (fault, at) = match read(text, &mut seen, limits, marks) {
         Ok(Found::Message(kind, body)) => {
-            return Shape::One(seen.envelope(kind, body, marks.outline));
+            return Shape::One(seen.envelope(kind, body, marks.outline, Stem::default()));
         }
         Ok(Found::Batch) => return Shape::Batch,
         Err(flaw) => flaw,
@@ -230,6 +235,22 @@ impl Begun {
     pub(super) const fn shared(&self) -> usize {
         self.mark.place.at
     }
+
+    pub(super) const fn numbered(self, number: u64) -> Self {
+        Self { number, ..self }
+    }
+
+    /// The same, for those who want to know what it tells.
+    fn stem(&self) -> Stem {
+        if self.seen.method.is_none() {
+            return Stem::default();
+        }
+        Stem {
+            number: self.number,
+            bytes: Span::new(self.shared(), self.shared()).start,
+            marks: self.mark.count,
+        }
+    }
 }
 
 impl Seen {
@@ -329,6 +350,7 @@ impl Seen {
             member,
             start,
             mark,
+            number: 0,
         });
         Ok(())
     }
@@ -425,7 +447,7 @@ impl Seen {
 
     /// The envelope of that message.
     #[inline(always)]
-    fn envelope(&self, kind: Kind, body: Option<Span>, outline: &Outline) -> Envelope {
+    fn envelope(&self, kind: Kind, body: Option<Span>, outline: &Outline, stem: Stem) -> Envelope {
         let start = body.map(|body| body.start as usize);
         Envelope {
             kind,
@@ -439,6 +461,7 @@ impl Seen {
             },
             jsonrpc: self.has(Member::Jsonrpc),
             strangers: self.strangers,
+            stem,
         }
     }
 }

@@ -23,11 +23,20 @@ const PATIENCE: u32 = 8;
 /// Each so many messages one is read whole, to learn what they begin with now.
 const ANEW: u32 = 64;
 
+/// After so many messages in a row that did not begin like the one before, one in `SELDOM` is looked
+/// at for it: most who ask and answer in turns never repeat themselves.
+const FRUITLESS: u8 = 4;
+const SELDOM: u32 = 8;
+
 /// The scanner of one side's messages.
 #[derive(Debug)]
 pub struct Scanner {
     limits: Arc<Limits>,
     scanned: u32,
+    /// Messages in a row that were remembered in vain.
+    fruitless: u8,
+    /// How often the beginning of others was found.
+    stems: u64,
     memory: Option<Box<Memory>>,
 }
 
@@ -48,6 +57,8 @@ impl Scanner {
         Self {
             limits,
             scanned: 0,
+            fruitless: 0,
+            stems: 0,
             memory: None,
         }
     }
@@ -72,7 +83,9 @@ impl Scanner {
         {
             return scan_rest(text, &self.limits, begun);
         }
-        if self.memory.is_none() && self.scanned < PATIENCE {
+        let early = self.memory.is_none() && self.scanned < PATIENCE;
+        let vain = self.fruitless >= FRUITLESS && !self.scanned.is_multiple_of(SELDOM);
+        if early || vain {
             return scan_text(text, &self.limits);
         }
         self.learn(text)
@@ -85,7 +98,14 @@ impl Scanner {
         let alike = memory.alike(text);
         let reach = if alike < WORTH { 0 } else { alike };
         let (shape, begun) = scan_begun(text, &self.limits, reach);
-        memory.begun = begun.filter(|begun| begun.shared() >= WORTH);
+        self.stems += 1;
+        let number = self.stems;
+        let worthy = begun.filter(|begun| begun.shared() >= WORTH);
+        memory.begun = worthy.map(|begun| begun.numbered(number));
+        self.fruitless = match memory.begun {
+            Some(_) => 0,
+            None => self.fruitless.saturating_add(1),
+        };
         memory.length = text.len().min(REACH);
         memory.text[..memory.length].copy_from_slice(&text[..memory.length]);
         shape

@@ -194,7 +194,7 @@ impl Stage {
         );
         match cutter.cut(&mut buffer).unwrap() {
             Some(Cut::Frame(frame)) => self.core.handle_frame(side, frame, self.now, &mut self.out),
-            Some(Cut::Flaw(flaw)) => self.core.handle_flaw(side, flaw, self.now, &mut self.out),
+            Some(Cut::Flaw(flaw)) => self.core.handle_flaw(side, *flaw, self.now, &mut self.out),
             None => {}
         }
     }

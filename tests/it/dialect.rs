@@ -13,6 +13,7 @@ mod malice;
 mod permission;
 mod roundtrip;
 mod speech;
+mod stems;
 mod tables;
 mod trees;
 

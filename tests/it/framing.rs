@@ -12,7 +12,7 @@ const MAX: usize = 1 << 20;
 struct Heard {
     framing: Option<Framing>,
     cuts: Vec<Cut>,
-    fatal: Option<Flaw>,
+    fatal: Option<Box<Flaw>>,
 }
 
 /// Feeds a stream in chunks that end at `ends` and at the end of the stream.
@@ -273,7 +273,7 @@ fn over_long_messages_are_named_and_skipped() {
             panic!("the first one is too long")
         };
         assert_eq!(
-            *first,
+            **first,
             Flaw {
                 fault: Fault::TooLong { limit: max },
                 at: max,

@@ -105,6 +105,7 @@ impl Reading<'_> {
             into,
             copy: self.flag(at, "copy"),
             drop: self.may(at, "drop"),
+            parking: parking(dialect.as_ref(), canonical.as_ref()),
             dialect,
             canonical,
         })
@@ -288,4 +289,12 @@ impl Reading<'_> {
         self.need(at, "message");
         Some(at.literal())
     }
+}
+
+/// Where the original of a row's value is parked: under the object the canonical value is in.
+fn parking(dialect: Option<&Place>, canonical: Option<&Place>) -> Option<Box<[Box<str>]>> {
+    let (_, parent) = canonical?.names().split_last()?;
+    let name = dialect?.names().last()?;
+    let own = ["_meta".into(), "acp-relay".into(), name.clone()];
+    Some(parent.iter().cloned().chain(own).collect())
 }

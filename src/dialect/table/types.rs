@@ -215,6 +215,8 @@ pub struct Row {
     pub copy: bool,
     /// Why the value is left out.
     pub drop: Option<String>,
+    /// Where the original of a value is parked that would not come back.
+    pub parking: Option<Box<[Box<str>]>>,
 }
 
 /// What is done to a value, read from left to right.

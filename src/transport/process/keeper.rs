@@ -41,6 +41,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PACE: Duration = Duration::from_millis(20);
 /// Pause before the first look at the tree after an agent came, and the longest. They double.
 const LOOK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+/// Looking takes no more than one part in so many of the time, for a look costs what all processes of
+/// the machine cost, and each new agent asks for one.
+const SHARE: u32 = 50;
 
 /// The relay's end.
 #[derive(Debug, Default)]
@@ -201,6 +204,7 @@ impl Watch {
         let mut buffer = [0; 4096];
         let mut pause = LOOK.0;
         let mut next_look = Instant::now() + pause;
+        let mut rests_until = next_look;
         loop {
             let left = next_look.saturating_duration_since(Instant::now());
             // With no agent there is nothing to look at, and nothing to wake up for.
@@ -211,9 +215,12 @@ impl Watch {
             let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
             match rustix::event::poll(&mut fds, timeout.as_ref()) {
                 Ok(0) => {
+                    let begun = Instant::now();
                     self.look()?;
+                    let now = Instant::now();
                     pause = (pause * 2).min(LOOK.1);
-                    next_look = Instant::now() + pause;
+                    rests_until = now + ((now - begun) * SHARE).min(LOOK.1);
+                    next_look = (now + pause).max(rests_until);
                     continue;
                 }
                 Ok(_) => {}
@@ -230,7 +237,7 @@ impl Watch {
                 let line: Vec<u8> = text.drain(..=end).collect();
                 if self.hear(&String::from_utf8_lossy(&line)) {
                     pause = LOOK.0;
-                    next_look = Instant::now() + pause;
+                    next_look = (Instant::now() + pause).max(rests_until);
                 }
             }
         }

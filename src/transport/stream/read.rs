@@ -20,6 +20,8 @@ pub struct Reader<R> {
     cutter: Cutter,
     spoken: Spoken,
     told: bool,
+    /// Nothing was read since the buffer was found to hold no whole message.
+    dry: bool,
     stage: Stage,
 }
 
@@ -39,6 +41,7 @@ impl<R> Reader<R> {
             cutter: Cutter::new(framing, max, &setup.limits),
             told: framing.is_some(),
             spoken,
+            dry: false,
             stage: Stage::Open,
         }
     }
@@ -65,18 +68,20 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
             if self.stage == Stage::Done {
                 return Poll::Ready(None);
             }
-            let cut = self.cutter.cut(&mut self.intake.buffer);
-            self.tell();
-            match cut {
-                Ok(Some(Cut::Frame(frame))) => {
-                    let text = self.intake.memory.share(frame.into_bytes());
-                    return Poll::Ready(Some(Ok(Cut::Frame(Frame::new(text)))));
-                }
-                Ok(Some(flaw)) => return Poll::Ready(Some(Ok(flaw))),
-                Ok(None) => {}
-                Err(flaw) => {
-                    self.done();
-                    return Poll::Ready(Some(Err(LinkError::Framing(flaw))));
+            if !self.dry {
+                let cut = self.cutter.cut(&mut self.intake.buffer);
+                self.tell();
+                match cut {
+                    Ok(Some(Cut::Frame(frame))) => {
+                        let text = self.intake.memory.share(frame.into_bytes());
+                        return Poll::Ready(Some(Ok(Cut::Frame(Frame::new(text)))));
+                    }
+                    Ok(Some(flaw)) => return Poll::Ready(Some(Ok(flaw))),
+                    Ok(None) => self.dry = true,
+                    Err(flaw) => {
+                        self.done();
+                        return Poll::Ready(Some(Err(LinkError::Framing(flaw))));
+                    }
                 }
             }
             if self.stage == Stage::Ended {
@@ -86,7 +91,7 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
             }
             match self.intake.poll_read(cx) {
                 Poll::Ready(Ok(0)) => self.stage = Stage::Ended,
-                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Ok(_)) => self.dry = false,
                 Poll::Ready(Err(source)) => {
                     self.done();
                     let context = "reading from the peer";

@@ -80,7 +80,7 @@ impl<R, W> Ear<R, W> {
         }
     }
 
-    fn flaw(&self, head: &[u8]) -> Flaw {
+    fn flaw(&self, head: &[u8]) -> Box<Flaw> {
         too_long(head, self.max, &self.limits)
     }
 }

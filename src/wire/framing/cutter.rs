@@ -25,7 +25,7 @@ pub enum Cut {
     /// A message, or a stray line; `scan` tells.
     Frame(Frame),
     /// Something that could not be cut out whole. The stream goes on.
-    Flaw(Flaw),
+    Flaw(Box<Flaw>),
 }
 
 /// Cuts a stream into messages; one for each link and direction.
@@ -72,7 +72,7 @@ impl Cutter {
     ///
     /// # Errors
     /// When the stream cannot be followed any more: the link has to be closed.
-    pub fn cut(&mut self, buffer: &mut BytesMut) -> Result<Option<Cut>, Flaw> {
+    pub fn cut(&mut self, buffer: &mut BytesMut) -> Result<Option<Cut>, Box<Flaw>> {
         let cut = self.next(buffer)?;
         match &cut {
             Some(Cut::Frame(frame)) => self.shares |= frame.len() > LARGE,
@@ -90,7 +90,7 @@ impl Cutter {
         }
     }
 
-    fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Cut>, Flaw> {
+    fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Cut>, Box<Flaw>> {
         if !self.begun {
             if buffer.len() < BOM.len() && BOM.starts_with(buffer) {
                 return Ok(None);

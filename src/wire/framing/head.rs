@@ -18,36 +18,36 @@ pub fn wanted(max: usize) -> usize {
 
 /// The flaw of a message longer than `max`; `head` begins with its first bytes.
 #[must_use]
-pub fn too_long(head: &[u8], max: usize, limits: &Limits) -> Flaw {
+pub fn too_long(head: &[u8], max: usize, limits: &Limits) -> Box<Flaw> {
     let head = &head[..head.len().min(wanted(max))];
     of(head, Fault::TooLong { limit: max }, max, limits)
 }
 
 /// The flaw of a message whose stream ended after `part`.
-pub(super) fn cut_short(part: &[u8], limits: &Limits) -> Flaw {
+pub(super) fn cut_short(part: &[u8], limits: &Limits) -> Box<Flaw> {
     let expected = "the rest of the message";
     let head = &part[..part.len().min(KEPT)];
     of(head, Fault::Malformed { expected }, part.len(), limits)
 }
 
 /// A header block that ends the stream.
-pub(super) fn bad_header(why: &'static str) -> Flaw {
-    Flaw {
+pub(super) fn bad_header(why: &'static str) -> Box<Flaw> {
+    Box::new(Flaw {
         fault: Fault::BadHeader { why },
         at: 0,
         id: IdBuf::Absent,
         role: None,
         json_like: false,
-    }
+    })
 }
 
-fn of(head: &[u8], fault: Fault, at: usize, limits: &Limits) -> Flaw {
+fn of(head: &[u8], fault: Fault, at: usize, limits: &Limits) -> Box<Flaw> {
     let (id, role) = scan_head(head, limits);
-    Flaw {
+    Box::new(Flaw {
         fault,
         at,
         id,
         role,
         json_like: json_like(head),
-    }
+    })
 }

@@ -27,7 +27,7 @@ enum State {
     /// The message.
     Body { length: usize },
     /// An over-long message, of which `left` bytes are still to come.
-    Discard { left: u64, flaw: Option<Flaw> },
+    Discard { left: u64, flaw: Option<Box<Flaw>> },
 }
 
 /// A header block so far.
@@ -45,7 +45,7 @@ impl Blocks {
         buffer: &mut BytesMut,
         max: usize,
         limits: &Limits,
-    ) -> Result<Option<Cut>, Flaw> {
+    ) -> Result<Option<Cut>, Box<Flaw>> {
         loop {
             match &mut self.state {
                 State::Header(header) => {
@@ -124,7 +124,7 @@ impl Default for State {
 
 impl Header {
     /// Whether the block may be so many bytes longer.
-    fn fits(&self, more: usize, limits: &Limits) -> Result<(), Flaw> {
+    fn fits(&self, more: usize, limits: &Limits) -> Result<(), Box<Flaw>> {
         if self.bytes.saturating_add(more) > limits.header_bytes {
             return Err(head::bad_header("the header block is too long"));
         }
@@ -138,7 +138,7 @@ impl Header {
         bytes: usize,
         max: usize,
         limits: &Limits,
-    ) -> Result<Option<State>, Flaw> {
+    ) -> Result<Option<State>, Box<Flaw>> {
         let Some((name, value)) = field(line) else {
             // An empty line. Some peers write one after a message too.
             return if self.fields == 0 {
@@ -163,7 +163,7 @@ impl Header {
         Ok(None)
     }
 
-    fn end(&self, max: usize) -> Result<State, Flaw> {
+    fn end(&self, max: usize) -> Result<State, Box<Flaw>> {
         let length = self
             .length
             .ok_or_else(|| head::bad_header("there is no Content-Length"))?;
@@ -179,7 +179,7 @@ impl Header {
 }
 
 /// Takes a line that is no header field out of the stream.
-fn stray(buffer: &mut BytesMut, end: usize) -> Result<Cut, Flaw> {
+fn stray(buffer: &mut BytesMut, end: usize) -> Result<Cut, Box<Flaw>> {
     let mut line = buffer.split_to(end);
     line.truncate(line.trim_ascii_end().len());
     if crate::wire::scan::json_like(&line) {

@@ -15,7 +15,7 @@ pub(super) struct Lines {
     /// So many bytes of the buffer hold no line feed.
     searched: usize,
     /// What is said of an over-long line once its end was found.
-    discarding: Option<Flaw>,
+    discarding: Option<Box<Flaw>>,
 }
 
 /// What came of looking for a line.
