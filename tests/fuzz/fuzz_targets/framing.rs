@@ -12,7 +12,7 @@ fn hear(
     max: usize,
     stream: &[u8],
     chunk: usize,
-) -> Vec<Result<Cut, Flaw>> {
+) -> Vec<Result<Cut, Box<Flaw>>> {
     let mut cutter = Cutter::new(framing, max, &Limits::default());
     let mut buffer = BytesMut::new();
     let mut heard = Vec::new();
