@@ -161,7 +161,7 @@ fn is_known(frame: &Frame, at: &Envelope) -> bool {
     dialect::is_known_raw(at.raw_method(frame)) || dialect::is_known(&at.method(frame))
 }
 
-/// Whether that is what `scan` would find, if the message is none too many.
+/// Whether `scan` finds the same.
 fn is_so(frame: &Frame, at: &Envelope, limits: &Limits) -> bool {
     match scan(frame, limits) {
         Shape::One(found) => found == *at,
