@@ -162,7 +162,8 @@ impl Hub {
         self.state().seats.remove(&(owner.clone(), thread));
     }
 
-    /// A run, on this thread if one is named. Those of others are not there.
+    /// A run, on this thread if one is named. Those of others are not there. Of one that goes on the
+    /// store is told first what it may not have heard yet: nobody is shown how it stood before.
     pub(super) async fn run(
         &self,
         owner: &Arc<str>,
@@ -170,7 +171,13 @@ impl Hub {
         id: Uuid,
     ) -> Result<Run, Fault> {
         let owner = owner.clone();
-        let read = move |db: &rusqlite::Connection| store::read_run(db, &owner, id);
+        let news = self.live(id).map(|live| live.snapshot(now()));
+        let read = move |db: &rusqlite::Connection| {
+            if let Some((run, version)) = &news {
+                store::update_run(db, run, *version)?;
+            }
+            store::read_run(db, &owner, id)
+        };
         let run = self.store.ask(read).await?;
         run.filter(|run| thread.is_none() || run.thread == thread)
             .ok_or_else(|| Fault::unknown("there is no such run"))

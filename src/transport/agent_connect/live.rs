@@ -23,6 +23,9 @@ use crate::agent_connect::wish::{Permissions, Wish};
 /// Questions of one run that may wait for an answer. Beyond it: answered without asking.
 const QUESTIONS: usize = 64;
 
+/// The number of the last news of a run.
+const LAST: u64 = u64::MAX;
+
 /// A run that is not over.
 pub(super) struct Live {
     pub(super) id: Uuid,
@@ -231,14 +234,10 @@ impl Live {
         (self.record(status, now, open), state.version)
     }
 
-    /// It ends so; later ends count for nothing.
+    /// It ends so. Whatever is still on its way to the store counts for nothing beside that.
     pub(super) fn close(&self, status: Status, outcome: Outcome, now: Moment) -> (Run, u64) {
-        let mut state = self.state();
-        state.questions.clear();
-        state.version += 1;
-        let version = state.version;
-        let run = self.record(status, now, Some(outcome));
-        (run, version)
+        self.state().questions.clear();
+        (self.record(status, now, Some(outcome)), LAST)
     }
 
     /// The store knows how it has ended; now all may.
