@@ -13,7 +13,6 @@ import os
 import queue
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import isolation
 from peers import PEERS
 
 HERE = Path(__file__).resolve().parent
@@ -34,9 +34,7 @@ class Server:
 
     def __init__(self, folder):
         shutil.copytree(HERE / "graph", folder, dirs_exist_ok=True)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = isolation.free_port()
         self.log = open(Path(folder) / "server.log", "w+", errors="replace")
         env = {**os.environ, "LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1",
                "PATH": "%s:%s" % (VENV / "bin", os.environ["PATH"])}

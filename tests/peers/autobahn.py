@@ -24,7 +24,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -74,8 +73,7 @@ def as_server(echo, cases, out):
 
 def as_client(echo, cases, out):
     """wstest is the server that fuzzes `ECHO client`."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = isolation.free_port()
     url = "ws://127.0.0.1:%d" % port
     spec = {"outdir": str(out), "cases": cases, "exclude-cases": EXCLUDED, "url": url}
     fuzzer = subprocess.Popen(

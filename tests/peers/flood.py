@@ -29,6 +29,7 @@ import statistics
 import sys
 import time
 
+import isolation
 from websocket import connect, frame
 from wires import TARGET, Relay
 
@@ -149,8 +150,7 @@ class Hop:
 
     def __init__(self, words):
         if any("{PORT}" in word for word in words):
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                self.port = free.getsockname()[1]
+            self.port = isolation.free_port()
             words = [word.replace("{PORT}", str(self.port)) for word in words]
             self.relay = Relay(words, listens=False, apart=False)
             for _ in range(200):
@@ -160,7 +160,7 @@ class Hop:
                     time.sleep(0.05)
             raise OSError("%s does not listen" % words[0])
         self.relay = Relay(words, apart=False)
-        self.port = int(re.search(r":(\d+)/", self.relay.endpoint)[1])
+        self.port = self.relay.port
 
 
 def compare(asked, words, name, way, how):

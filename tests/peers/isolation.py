@@ -6,12 +6,16 @@ child inherits, wherever it moves in the process tree. Linux only, as `/proc` is
 import ctypes
 import fcntl
 import os
+import random
 import re
 import signal
 import socket
 import struct
+import threading
 import time
 import uuid
+
+GIVING, GIVEN = threading.Lock(), set()
 
 MARK = "ACP_RELAY_PEERS_RUN"
 
@@ -85,6 +89,22 @@ def zombies():
             continue
         if state == "Z":
             yield int(pid), int(parent)
+
+
+def free_port():
+    """A port for a program that cannot be told to choose one itself. It is below those that the
+    kernel hands out, so that no connection and no listener of its choice comes in between, and
+    is given once, for runs go on side by side."""
+    while True:
+        port = random.randrange(10000, 30000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        with GIVING:
+            if port not in GIVEN:
+                GIVEN.add(port)
+                return port
 
 
 def wait_for_port(port, process, seconds):

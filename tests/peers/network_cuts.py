@@ -28,9 +28,9 @@ import time
 from pathlib import Path
 
 import isolation
-from remote_agents import Editor, Server, free_port, wait_for
+from remote_agents import Editor
 from remote_cuts import AGENT, Fault, heard, last_answers, stop, turns
-from wires import BINARY
+from wires import BINARY, Relay
 
 # The shortest silence that tells (the default is 25 s), and what both sides may take to notice:
 # keepalive asks once a second, and all lanes share the machine.
@@ -82,13 +82,11 @@ class Lane:
         self.chance = random.Random("%d %d" % (asked.seed, number))
         self.log = open(folder / ("connect%d.stderr" % number), "wb")
         self.mark = isolation.Mark()
-        self.wire = Wire(free_port())
-        listen = ["--listen", "http://127.0.0.1:%d" % self.wire.port, "--allow-host", "127.0.0.1", *LIMITS,
+        listen = ["--listen", "http://127.0.0.1:0", "--allow-host", "127.0.0.1", *LIMITS,
                   "--limit", "http-grace=%d" % GRACE, "--limit", "stop-grace=1"]
-        self.server = Server([asked.server, "serve", *listen, "--", sys.executable, "-c", AGENT],
-                             {**isolation.environment(folder), **self.mark.env},
-                             open(folder / ("serve%d.stderr" % number), "wb"))
-        wait_for(self.wire.port)
+        self.server = Relay([asked.server, "serve", *listen, "--", sys.executable, "-c", AGENT],
+                            {**isolation.environment(folder), **self.mark.env})
+        self.wire = Wire(self.server.port)
 
     def editor(self, scheme):
         editor = Editor([self.asked.relay, "connect"], "%s://127.0.0.1:%d" % (scheme, self.wire.port), LIMITS, self.log)
@@ -249,6 +247,8 @@ def main():
             except Exception as fault:
                 faults.append(fault)
                 print("FAIL  lane %d  %s: %s" % (number, type(fault).__name__, fault), flush=True)
+                if here:
+                    print("-- serve%d" % number, *here.server.said, sep="\n", file=sys.stderr)
             finally:
                 if here:
                     here.server.stop()

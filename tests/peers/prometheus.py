@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -144,12 +143,6 @@ def until(what, get):
     raise TimeoutError("%s: not within %d s" % (what, PATIENCE))
 
 
-def free_port():
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
-
-
 def expressions(part):
     if isinstance(part, dict):
         if "expr" in part:
@@ -179,7 +172,7 @@ def live(folder, relay):
             "global": {"scrape_interval": PACE, "scrape_timeout": PACE, "evaluation_interval": PACE},
             "rule_files": [str(ALERTS)],
             "scrape_configs": [{"job_name": "relay", "static_configs": [{"targets": [admin]}]}]}))
-        port = free_port()
+        port = isolation.free_port()
         with open(folder / "prometheus.log", "w") as log:
             watcher = subprocess.Popen(
                 ["prometheus", "--config.file=%s" % setup, "--storage.tsdb.path=%s" % (folder / "data"),

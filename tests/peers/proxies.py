@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import isolation
 from websocket import WebSocket, _head
 from wires import TARGET, Relay
 
@@ -47,12 +48,6 @@ UPGRADE = ("Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 
 
 def snippet(kind):
     return re.search(r"```%s\n(.*?)```" % kind, README.read_text(), re.S)[1]
-
-
-def free():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def nginx(folder, port, behind):
@@ -135,8 +130,8 @@ def main():
             made = subprocess.run([relay, "token", "new", "alice", "--agents", "goose"], env=env, check=True,
                                   capture_output=True, text=True)
             serve = Relay([relay, "serve", "--config", folder / "team.toml"], env=env)
-            port = free()
-            words = proxy(folder, port, int(re.search(r":(\d+)", serve.endpoint)[1]))
+            port = isolation.free_port()
+            words = proxy(folder, port, serve.port)
             front = subprocess.Popen(words, env=env, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             try:
                 until = time.monotonic() + 15

@@ -480,7 +480,7 @@ def battle(args, stalls=()):
         token = token.stdout.strip()
         relay = Relay([args.relay, "--log", "error", "serve", "--config", config], env=env)
         try:
-            port = int(re.search(r":(\d+)", relay.endpoint)[1])
+            port = relay.port
             at = Target(port, token, "127.0.0.1", time.monotonic() + 3600)
             quiet, _ = measured(relay, at, max(1, args.seconds / 8))
             idle = resident(relay.process.pid)

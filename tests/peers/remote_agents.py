@@ -263,11 +263,6 @@ def wait_for(port):
     raise Fault("nothing listens")
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
 def certificates(folder):
     """An authority, and a certificate of it for 127.0.0.1; says the certificate's hash."""
     def openssl(*words):
@@ -300,7 +295,7 @@ def run(relay, name, root):
     (folder / "home").mkdir(parents=True)
     (folder / "sessions").mkdir()
     (folder / "seed.txt").write_text("hello seed\n")
-    env, llm, port = isolation.environment(folder / "home"), None, free_port()
+    env, llm, port = isolation.environment(folder / "home"), None, isolation.free_port()
     words, cancelled = "turn", "wait"
     log = open(folder / "server.stderr", "wb")
     if product:

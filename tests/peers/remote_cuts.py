@@ -23,8 +23,8 @@ import threading
 import time
 from pathlib import Path
 
-from remote_agents import Editor, Server, free_port, wait_for
-from wires import BINARY
+from remote_agents import Editor
+from wires import BINARY, Relay
 
 HERE = Path(__file__).resolve().parent
 # An agent whose turn is 20 numbered updates, a millisecond apart.
@@ -168,13 +168,11 @@ def websockets(asked, proxy, chance, log):
 
 
 def run(asked, folder):
-    server = Server([asked.server, "serve", "--listen", "http://127.0.0.1:%d" % (port := free_port()),
-                     "--allow-host", "127.0.0.1", "--",
-                     sys.executable, "-c", AGENT], None, open(folder / "serve.stderr", "wb"))
+    server = Relay([asked.server, "serve", "--listen", "http://127.0.0.1:0", "--allow-host", "127.0.0.1", "--",
+                    sys.executable, "-c", AGENT])
     editor = None
     try:
-        wait_for(port)
-        proxy = Proxy(port)
+        proxy = Proxy(server.port)
         chance = random.Random(asked.seed)
         editor = Editor([asked.relay, "connect"], "http://127.0.0.1:%d" % proxy.port, [], open(folder / "connect.stderr", "wb"))
         editor.until(editor.ask("initialize", protocolVersion=1), editor.ask("session/new"))
@@ -194,6 +192,7 @@ def run(asked, folder):
         return True
     except Fault as fault:
         print(fault)
+        print("-- serve", *server.said, sep="\n", file=sys.stderr)
         return False
     finally:
         if editor:
@@ -211,8 +210,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="acp-relay-cuts-") as folder:
         good = run(asked, Path(folder))
         if not good:
-            for name in ("serve.stderr", "connect.stderr"):
-                print("-- %s\n%s" % (name, (Path(folder) / name).read_text(errors="replace")[-3000:]), file=sys.stderr)
+            print("-- connect\n%s" % (Path(folder) / "connect.stderr").read_text(errors="replace")[-3000:], file=sys.stderr)
     return 0 if good else 1
 
 

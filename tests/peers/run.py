@@ -25,7 +25,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -148,8 +147,7 @@ class Run:
 
     def start_their_server(self, env):
         """The agent's own WebSocket server, once its port is open."""
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = isolation.free_port()
         with open(self.dir / "server.stderr", "wb") as said:
             process = subprocess.Popen([word.format(port=port) for word in self.agent.server], env=env,
                                        stdin=subprocess.DEVNULL, stdout=said, stderr=said)

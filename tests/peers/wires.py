@@ -151,6 +151,10 @@ class Relay:
             self.stop(signal.SIGKILL)
             raise OSError("%s did not listen: %s" % (" ".join(map(str, words)), self.said))
 
+    @property
+    def port(self):
+        return int(re.search(r":(\d+)", self.endpoint)[1])
+
     def stdio(self, framing=NDJSON):
         return ByteWire(self.process.stdout, self.process.stdin, framing)
 
