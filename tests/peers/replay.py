@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import isolation
@@ -180,7 +181,7 @@ def main():
         sys.exit("no peers in %s; run tests/peers/install.sh" % PEERS)
     if not isolation.leave_network():
         print("note: the runs could not be cut off from the network")
-    root, results = Path(tempfile.mkdtemp(prefix="acp-replay-")), []
+    root, runs = Path(tempfile.mkdtemp(prefix="acp-replay-")), []
     for at, agent in enumerate(AGENTS):
         if args.agent and agent.name not in args.agent:
             continue
@@ -189,7 +190,10 @@ def main():
             continue
         # The two example agents are each other's other.
         other = AGENTS[1] if at == 0 else AGENTS[0]
-        results += Replayed(agent, other, [args.relay], root).play().results
+        runs.append(Replayed(agent, other, [args.relay], root))
+    # Side by side, for what is played again goes at the pace it went at, and waits most of the time.
+    with ThreadPoolExecutor(len(runs) or 1) as pool:
+        results = [good for run in pool.map(Replayed.play, runs) for good in run.results]
     failed = results.count(False)
     print("%d passed, %d failed" % (len(results) - failed, failed))
     if args.keep or failed:
