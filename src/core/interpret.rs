@@ -112,7 +112,15 @@ impl Core {
                 }
                 None => match scan(&frame, &self.limits) {
                     Shape::One(at) => at,
-                    Shape::Batch | Shape::Bad(_) => continue,
+                    // What a rule adds may be a level too much.
+                    Shape::Bad(flaw) => {
+                        self.handle_flaw(from, flaw, now, out);
+                        continue;
+                    }
+                    Shape::Batch => {
+                        debug_assert!(false, "a rule made a batch: {frame:?}");
+                        continue;
+                    }
                 },
             };
             self.message(from, frame, &at, now, out);

@@ -102,6 +102,7 @@ impl Stage {
             ..Limits::default()
         };
         limits.frame_from_network = number("frame").unwrap_or(limits.frame_from_network);
+        limits.nesting = number("nesting").unwrap_or(limits.nesting);
         limits.in_flight = number("in-flight").unwrap_or(limits.in_flight);
         limits.strays = number("strays").unwrap_or(limits.strays);
         limits.queue_frames = number("queue-frames").unwrap_or(limits.queue_frames);
