@@ -21,9 +21,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::{
-    Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Peer, PeerKind, Setup, Transport,
-};
+use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Setup, Transport};
 use super::{admission, failure, moment, owner, stream};
 use crate::guard::{Claim, Place};
 use crate::wire::Limits;
@@ -135,20 +133,7 @@ impl Listener for Bound {
 
 fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
     let (reader, writer) = stream.into_split();
-    let max = setup.limits.frame_from_network;
-    let (rx, tx) = stream::halves(reader, writer, max, setup);
-    Link {
-        peer: Peer {
-            name,
-            half_close: true,
-            kind: PeerKind::Remote,
-            principal: None,
-            wish: None,
-        },
-        rx: Box::new(rx),
-        tx: Box::new(tx),
-        hold: Box::new(()),
-    }
+    stream::remote(reader, writer, name, setup)
 }
 
 /// Connects a socket, trying each address of the host's name.

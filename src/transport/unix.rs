@@ -23,9 +23,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{
-    Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
-};
+use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind};
 use super::{Setup, Transport, admission, failure, moment, stream};
 use crate::guard::{Claim, Place};
 
@@ -206,20 +204,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 fn link(stream: UnixStream, name: String, setup: &Setup) -> Link {
     let (reader, writer) = stream.into_split();
-    let max = setup.limits.frame_from_network;
-    let (rx, tx) = stream::halves(reader, writer, max, setup);
-    Link {
-        peer: Peer {
-            name,
-            half_close: true,
-            kind: PeerKind::Remote,
-            principal: None,
-            wish: None,
-        },
-        rx: Box::new(rx),
-        tx: Box::new(tx),
-        hold: Box::new(()),
-    }
+    stream::remote(reader, writer, name, setup)
 }
 
 fn address(endpoint: &Endpoint, path: &Path) -> Result<SockAddr, OpenError> {

@@ -1,4 +1,5 @@
-//! The two halves of a link, and what they share: the framing the peer was heard to speak.
+//! The two halves of a link, what they share (the framing the peer was heard to speak), and the
+//! link that TCP and Unix sockets make of them.
 //!
 //! Not here: reading and writing (see `read`, `write`).
 
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{Reader, Writer};
-use crate::transport::Setup;
+use crate::transport::{Link, Peer, PeerKind, Setup};
 use crate::wire::framing::Framing;
 
 /// Makes the two halves of a link. `max` is the longest message the peer may send, in bytes.
@@ -22,6 +23,28 @@ where
         Reader::new(reader, spoken.clone(), max, setup),
         Writer::new(writer, spoken),
     )
+}
+
+/// The link to a peer of another process, which ends what it says by half-closing the stream.
+pub(in crate::transport) fn remote<R, W>(reader: R, writer: W, name: String, setup: &Setup) -> Link
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let max = setup.limits.frame_from_network;
+    let (rx, tx) = halves(reader, writer, max, setup);
+    Link {
+        peer: Peer {
+            name,
+            half_close: true,
+            kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
+        },
+        rx: Box::new(rx),
+        tx: Box::new(tx),
+        hold: Box::new(()),
+    }
 }
 
 /// The framing a peer speaks, told by the reader of a link to its writer.

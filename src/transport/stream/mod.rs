@@ -14,6 +14,7 @@ mod write;
 
 use halves::Spoken;
 pub use halves::halves;
+pub(super) use halves::remote;
 pub(super) use intake::Intake;
 pub(super) use pile::{BOUND, LARGE, Pile};
 pub use read::Reader;
