@@ -112,6 +112,19 @@ impl Endpoint {
             Self::Tcp { host, .. } | Self::Web(Web { host, .. }) => is_loopback_host(host),
         }
     }
+
+    /// Whether two listeners would be at the same port of the same host, whatever is spoken there.
+    /// Ports that are chosen later, and paths of sockets, are never the same.
+    #[must_use]
+    pub fn shares_port(&self, other: &Self) -> bool {
+        let place = |one: &Self| match one {
+            Self::Tcp { host, port } | Self::Web(Web { host, port, .. }) if *port != 0 => {
+                Some((host.to_ascii_lowercase(), *port))
+            }
+            _ => None,
+        };
+        place(self).is_some_and(|ours| place(other) == Some(ours))
+    }
 }
 
 impl fmt::Display for Endpoint {

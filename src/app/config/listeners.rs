@@ -24,12 +24,20 @@ pub(super) fn listeners(
         let Some(part) = listener(&sheet, context, agents, auth) else {
             continue;
         };
-        if !chosen_later(&part.endpoint) && all.iter().any(|one| one.endpoint == part.endpoint) {
-            let what = format!("{} is listened at already", part.endpoint);
-            sheet.fault(
-                &sheet.has("endpoint").unwrap_or_else(|| sheet.at.clone()),
-                what,
-            );
+        let at = || sheet.has("endpoint").unwrap_or_else(|| sheet.at.clone());
+        let twice = |one: &&ListenerPart| {
+            one.endpoint.shares_port(&part.endpoint)
+                || one.endpoint == part.endpoint && !chosen_later(&part.endpoint)
+        };
+        match all.iter().find(twice) {
+            Some(one) if one.endpoint == part.endpoint => {
+                sheet.fault(&at(), format!("{} is listened at already", part.endpoint));
+            }
+            Some(one) => {
+                let what = format!("{} is at the same port already", one.endpoint);
+                sheet.fault_with(&at(), what, "each listener needs a port of its own");
+            }
+            None => {}
         }
         all.push(part);
     }

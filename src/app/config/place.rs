@@ -83,7 +83,9 @@ impl Place {
 
     /// The folder that relative paths in it begin at.
     pub(super) fn folder(&self) -> PathBuf {
-        let parent = self.0.parent().unwrap_or_else(|| Path::new(""));
+        // Of `team.toml` the parent is empty, not absent.
+        let parent = self.0.parent().filter(|path| !path.as_os_str().is_empty());
+        let parent = parent.unwrap_or_else(|| Path::new("."));
         // A folder that is gone is not one that anything could be found in.
         std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
     }

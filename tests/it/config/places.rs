@@ -86,6 +86,51 @@ fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
 }
 
 #[test]
+fn an_empty_variable_says_nothing() {
+    block_on(async {
+        let stage = Stage::with(ONE);
+        let mut serve = stage.command(&[]);
+        let variables = [
+            "CONFIG",
+            "LISTEN",
+            "STORE",
+            "ADMIN",
+            "RECORD",
+            "TOKEN_FILE",
+            "TLS_CERT",
+            "TLS_KEY",
+            "LOG",
+            "LOG_FORMAT",
+        ];
+        for name in variables {
+            serve.env(format!("ACP_RELAY_{name}"), "");
+        }
+        Program::of(serve).address().await;
+    });
+}
+
+#[test]
+fn paths_begin_at_the_folder_of_the_file_however_it_is_named() {
+    block_on(async {
+        let stage = Stage::with(&format!(
+            "{ONE}[admin]\nlisten = \"unix:admin.sock\"\n[record]\ndir = \"tapes\"\n"
+        ));
+        let file = stage.file();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        for name in [
+            name.to_owned(),
+            format!("./{name}"),
+            file.display().to_string(),
+        ] {
+            let mut check = command(&["config", "check", &name]);
+            check.current_dir(file.parent().unwrap());
+            let outcome = run_command(check, "").await;
+            assert_eq!(outcome.code, Some(0), "{name}: {outcome:?}");
+        }
+    });
+}
+
+#[test]
 fn a_file_that_others_may_write_to_is_refused() {
     block_on(async {
         let stage = Stage::with(ONE);
