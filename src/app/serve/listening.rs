@@ -13,7 +13,7 @@ use super::roster::Station;
 use crate::app::config::ListenerPart;
 use crate::app::door::Sign;
 use crate::app::stderr;
-use crate::transport::{Endpoint, Listener, OpenError, registry};
+use crate::transport::{Endpoint, Listener, OpenError, OpenErrorKind, registry};
 
 /// All open listeners.
 pub(super) struct Listening {
@@ -27,7 +27,7 @@ pub(super) struct Listening {
 struct Open {
     endpoint: Endpoint,
     /// Where it is.
-    address: String,
+    address: Endpoint,
     station: watch::Sender<Arc<Station>>,
     /// Tells this user's `connect` of it.
     _sign: Option<Sign>,
@@ -72,12 +72,17 @@ impl Listening {
             match registry::listen(&part.endpoint, &station.setup).await {
                 Ok(listener) => bound.push((part.endpoint, listener, station)),
                 Err(error) => {
-                    failed = Some(error);
+                    failed = Some((error, part.endpoint));
                     break;
                 }
             }
         }
-        if let Some(error) = failed {
+        if let Some((error, wanted)) = failed {
+            let ours = before.iter().find(|open| open.address.shares_port(&wanted));
+            let error = match ours {
+                Some(open) => occupied(&wanted, &open.address),
+                None => error,
+            };
             self.open = before;
             self.open.extend(kept.into_iter().map(|(open, _)| open));
             return Err(error);
@@ -112,7 +117,7 @@ impl Listening {
     /// Where they are.
     pub(super) fn addresses(&self) -> Vec<String> {
         let open = self.open.iter().filter(|one| !one.station.is_closed());
-        open.map(|one| one.address.clone()).collect()
+        open.map(|one| one.address.to_string()).collect()
     }
 
     fn start(&mut self, endpoint: Endpoint, listener: Box<dyn Listener>, station: Station) {
@@ -127,7 +132,17 @@ impl Listening {
             endpoint,
             station: send,
             _sign: Sign::hang_out(&address),
-            address: address.to_string(),
+            address,
         });
     }
+}
+
+/// A listener cannot become another one at its port: those who came there need it to the end of
+/// their conversations, to answer what they are asked.
+fn occupied(wanted: &Endpoint, by: &Endpoint) -> OpenError {
+    let what = format!("this relay listens there itself, at {by}");
+    OpenError::new(OpenErrorKind::Unavailable, wanted, what).with_remedy(
+        "Another path, scheme or TLS at the same port counts from the next start on; \
+         choose another port to have it now",
+    )
 }
