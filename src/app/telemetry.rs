@@ -3,6 +3,7 @@
 //! stdout belongs to the protocol. Bodies of messages are never logged. Not here: how lines get
 //! there (see `stderr`).
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
@@ -67,6 +68,24 @@ pub(super) fn start(level: &str, form: Form) -> Result<(), String> {
 
 fn filter(level: &str) -> Result<EnvFilter, String> {
     let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
-    let read = builder.parse(level);
-    read.map_err(|error| format!("{level}: {error}. Use error, warn, info, debug or trace"))
+    let fault = |what: &str| format!("{level}: {what}. Use error, warn, info, debug or trace");
+    // A word that is no level would be read as the name of a part of the program, and all others
+    // be silenced.
+    let is_level = |word: &str| word.is_empty() || word.parse::<LevelFilter>().is_ok();
+    let words: Vec<&str> = level.split(',').map(str::trim).collect();
+    if let Some(word) = words
+        .iter()
+        .find(|word| !word.contains(['=', '[']) && !is_level(word))
+    {
+        return Err(fault(&format!("{word:?} is no level")));
+    }
+    // What is said of one part leaves the warnings of the others as they are.
+    let whole = words.iter().any(|word| !word.contains('='));
+    let level = if whole {
+        Cow::Borrowed(level)
+    } else {
+        Cow::Owned(format!("warn,{level}"))
+    };
+    let read = builder.parse(&level);
+    read.map_err(|error| fault(&error.to_string()))
 }

@@ -92,6 +92,16 @@ fn a_command_line_without_sense_is_refused() {
                 &["tcp://127.0.0.1:0", "port 0"],
             ),
             (&["--log", "a=b=c", "connect", "--", "cat"], 64, &["--log"]),
+            (
+                &["--log", "wran", "connect", "--", "cat"],
+                64,
+                &["wran", "error, warn, info"],
+            ),
+            (
+                &["--log", "agent=info,verbose", "connect", "--", "cat"],
+                64,
+                &["verbose"],
+            ),
         ])
         .await;
     });
