@@ -62,6 +62,9 @@ pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
     if strict && end.counts.note("unrecorded") > 0 {
         return ExitCode::from(CANNOT_CREATE);
     }
+    if end.forbidden {
+        return ExitCode::from(FORBIDDEN);
+    }
     match (end.exit, &end.cause) {
         (Some(Exit::Code(code)), _) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
         (Some(Exit::Signal(signal)), _) => {

@@ -101,6 +101,7 @@ pub fn run(
         ],
         holds: [client.hold, agent.hold],
         exited: false,
+        forbidden: false,
         alarm: Alarm::default(),
         linger: None,
         stops: [
@@ -134,6 +135,8 @@ struct Conversation {
     writers: [Writer; 2],
     holds: [Box<dyn Hold>; 2],
     exited: bool,
+    /// The agent's server did not let us in.
+    forbidden: bool,
     alarm: Alarm,
     /// When to give up on a client that does not take what is left for it.
     linger: Option<Instant>,
@@ -220,6 +223,7 @@ impl Conversation {
                     self.core.handle_flaw(side, *flaw, now, &mut self.outbox)
                 }
                 Some(Err(error)) => {
+                    self.forbidden |= matches!(error, LinkError::Forbidden(_));
                     let how = format!("broke off: {error}");
                     if matches!(error, LinkError::Io { .. }) {
                         self.core.handle_lost(side, how, now, &mut self.outbox);
@@ -368,6 +372,7 @@ impl Conversation {
         gone.then(|| End {
             cause,
             exit: self.core.exit(),
+            forbidden: self.forbidden,
             counts: self.taps.counts().clone(),
         })
     }

@@ -7,6 +7,10 @@ use std::io;
 
 use super::{Endpoint, OpenError, OpenErrorKind};
 
+/// What to do about a server that answers 401 or 403.
+pub(super) const CHECK_TOKEN: &str =
+    "Check the token, --bearer-file, and what else the server asks for";
+
 impl OpenError {
     /// An error about `endpoint`; `what` is a clause.
     pub(crate) fn new(

@@ -161,6 +161,9 @@ pub enum LinkError {
     /// The peer's server said no, or cannot be what it was taken for.
     #[error("{0}")]
     Refused(String),
+    /// The peer's server does not let us in.
+    #[error("{0}")]
+    Forbidden(String),
     /// The byte stream cannot be cut into messages any more.
     #[error("{0}")]
     Framing(Box<Flaw>),

@@ -78,8 +78,8 @@ fn not_opened(to: &Endpoint, fault: &HandshakeError) -> OpenError {
             let colon = if why.is_empty() { "" } else { ": " };
             let what = format!("it answered {status} to a WebSocket{colon}{why}");
             if matches!(status.get(..3), Some("401" | "403")) {
-                let remedy = "Check the token, --bearer-file, and what else the server asks for";
-                return OpenError::new(OpenErrorKind::Forbidden, to, what).with_remedy(remedy);
+                return OpenError::new(OpenErrorKind::Forbidden, to, what)
+                    .with_remedy(failure::CHECK_TOKEN);
             }
             (what, "Check the path; /acp is usual")
         }

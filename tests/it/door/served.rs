@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::support::link::run as block_on;
-use crate::support::program::{Program, run_in};
+use crate::support::program::{Program, command, run_command, run_in};
 
 type Socket = WebSocketStream<TcpStream>;
 
@@ -75,9 +75,17 @@ fn ones_own_programs_need_no_token_unless_one_is_wanted() {
             json!({"protocolVersion": 1})
         );
         let other = tempfile::tempdir().unwrap();
-        let connect = run_in(other.path(), &["connect", &address]).await;
-        assert_eq!(connect.code, Some(77), "{}", connect.stderr);
-        assert!(connect.stderr.contains("401"), "{}", connect.stderr);
+        // Over HTTP it is heard only when something is said.
+        let over_http = address.replacen("ws", "http", 1);
+        for address in [&address, &over_http] {
+            let mut other_user = command(&["connect", address]);
+            other_user.env("ACP_RELAY_STATE_DIR", other.path());
+            let connect = run_command(other_user, &format!("{HELLO}\n")).await;
+            assert_eq!(connect.code, Some(77), "{address}: {connect:?}");
+            let said = [connect.stdout, connect.stderr].concat();
+            assert!(said.contains("--bearer-file"), "{address}: {said}");
+            assert!(said.contains("401"), "{address}: {said}");
+        }
     });
 }
 

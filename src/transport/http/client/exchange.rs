@@ -14,13 +14,13 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::answer;
+use super::answer::{self, Refusal};
 use super::queue::Queue;
 use super::sessions::{self, Session, Sessions};
 use super::site::Site;
 use super::stream;
 use crate::transport::http::names::{CONNECTION, SESSION};
-use crate::transport::{Endpoint, LinkError};
+use crate::transport::{Endpoint, LinkError, failure};
 use crate::wire::IdBuf;
 use crate::wire::framing::Cut;
 use crate::wire::reply::{self, Reason};
@@ -129,6 +129,15 @@ impl Exchange {
     /// Ends the link: the server does not want us, or is not what it was taken for.
     pub(super) fn refused(&self, why: impl Into<String>) {
         self.end_with(LinkError::Refused(why.into()));
+    }
+
+    /// Ends the link for a refusal after which nothing can succeed.
+    pub(super) fn turned_away(&self, refusal: Refusal) {
+        let words = refusal.words;
+        self.end_with(match refusal.status.as_u16() {
+            401 | 403 => LinkError::Forbidden(format!("{words}. {}", failure::CHECK_TOKEN)),
+            _ => LinkError::Refused(words),
+        });
     }
 
     /// The error is heard by all who still wait for something.

@@ -249,7 +249,7 @@ impl Exchange {
         let asks = said.asks();
         let reason = match failure {
             Failure::Refused(refusal) if refusal.ends_the_link() => {
-                self.refused(refusal.words);
+                self.turned_away(refusal);
                 return ControlFlow::Break(());
             }
             Failure::Refused(refusal) => {
