@@ -22,7 +22,8 @@ use crate::wire::Limits;
 const TRIES: u32 = 4;
 /// How long it is waited for when it does not say how long, at first.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Longest that is waited because it says so.
+/// All that is waited for a server that is busy. One that asks for more is believed at once: who
+/// waits is told what it has said, instead of nothing for as long as it may take.
 const LONGEST: Duration = Duration::from_secs(30);
 /// How long an answer is waited for that does not wait for the agent.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -127,18 +128,21 @@ impl Server {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
-        let mut pause = PAUSE;
+        let (mut pause, mut left) = (PAUSE, LONGEST);
         for last in (0..TRIES).rev() {
             let asking = self
                 .site
                 .ask_at(&place, method.clone(), headers.clone(), body.clone());
             let answer = asking.await.map_err(|silence| unheard(&silence))?;
-            if last == 0 || !matches!(answer.status().as_u16(), 429 | 503) {
-                return Ok(answer);
-            }
+            let busy = matches!(answer.status().as_u16(), 429 | 503);
             let asked = answer.headers().get(RETRY_AFTER);
             let asked = asked.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-            sleep(asked.map_or(pause, Duration::from_secs).min(LONGEST)).await;
+            let wait = asked.map_or(pause, Duration::from_secs);
+            if last == 0 || !busy || wait > left {
+                return Ok(answer);
+            }
+            sleep(wait).await;
+            left -= wait;
             pause *= 2;
         }
         unreachable!("the last try returns")
