@@ -3,7 +3,7 @@
 //! Not here: what a subcommand does (each has its own file).
 
 use std::borrow::Cow;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -253,8 +253,20 @@ pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// A variable that is set and empty says nothing: files for containers set those that they leave
+/// open.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    command
+        .mut_args(|arg| match arg.get_env().is_some_and(is_empty) {
+            true => arg.env(clap::builder::Resettable::Reset),
+            false => arg,
+        })
+        .mut_subcommands(without_empty_variables)
+}
+
 fn obey() -> ExitCode {
-    let mut command = Cli::command();
+    let mut command = without_empty_variables(Cli::command());
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let parsed = parsed.and_then(|said| Ok((Cli::from_arg_matches(&said)?, said)));
     let (cli, said) = match parsed.map_err(with_tip) {
