@@ -54,6 +54,12 @@ impl Border {
         }
     }
 
+    /// Whether the agent may not call everything.
+    #[must_use]
+    pub fn judges(&self) -> bool {
+        !self.rules.is_open()
+    }
+
     /// Judges a canonical message of `from`. `asked` is the method that an answer is for.
     pub fn cross(
         &mut self,
