@@ -175,21 +175,25 @@ impl Border {
             });
         }
         if method == "elicitation/create" {
-            for url in body.strings(&["url"]) {
-                let scheme = url
-                    .split(':')
-                    .next()
-                    .unwrap_or_default()
-                    .to_ascii_lowercase();
-                if !matches!(&*scheme, "http" | "https") {
-                    return Err(
-                        "a remote agent may have web pages opened and nothing else".to_owned()
-                    );
-                }
+            let is_form = only(body, "mode").is_ok_and(|mode| mode == "form");
+            if is_form && body.count(&["url"]) == 0 {
+                return Ok(());
+            }
+            if !is_of_the_web(&only(body, "url")?) {
+                return Err("a remote agent may have web pages opened and nothing else".to_owned());
             }
         }
         Ok(())
     }
+}
+
+fn is_of_the_web(url: &str) -> bool {
+    let scheme = url.split_once(':').map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        ["http", "https"]
+            .iter()
+            .any(|web| scheme.eq_ignore_ascii_case(web))
+    })
 }
 
 fn is_opening(method: &str) -> bool {
