@@ -45,10 +45,8 @@ pub(super) fn hide(body: &mut Body<'_>, rules: &Rules) -> Vec<String> {
 /// says how many.
 pub(super) fn strip_logins(body: &mut Body<'_>) -> usize {
     let runs = |method: &mut Body<'_>| {
-        method
-            .strings(&["type"])
-            .iter()
-            .any(|kind| kind == "terminal")
+        let mut is_terminal = |way| method.strings(way).iter().any(|kind| kind == "terminal");
+        is_terminal(&["type"]) || is_terminal(&["_meta", "type"])
     };
     let mut count = body.remove(&["authMethods", "*"], runs);
     for (way, name) in [("_meta", "terminal-auth"), ("_meta", "terminal_auth")] {
