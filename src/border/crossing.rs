@@ -113,15 +113,18 @@ impl Border {
                     changes.push(format!("not announced: {}", hidden.join(", ")));
                 }
             }
-            (Side::Agent, Kind::Result, "initialize") if self.rules.guarded => {
-                let count = masks::strip_logins(&mut body);
+            (Side::Agent, Kind::Result | Kind::Error, _) if self.rules.guarded => {
+                let logins: &[&str] = match at.kind {
+                    Kind::Error => &["data", "authMethods"],
+                    _ if method == "initialize" => &["authMethods"],
+                    _ => &[],
+                };
+                let count = masks::strip_logins(&mut body, logins);
                 if count > 0 {
                     changes.push(format!(
                         "{count} logins that run a program of the agent's left out"
                     ));
                 }
-            }
-            (Side::Agent, Kind::Result | Kind::Error, _) if self.rules.guarded => {
                 let session = body.strings(&["sessionId"]).pop();
                 self.roots.answer(&at.id(frame).to_owned(), session);
             }
@@ -140,7 +143,9 @@ impl Border {
         }
         self.rules.guarded
             && match (from, kind) {
-                (Side::Agent, Kind::Result | Kind::Error) => OPENS.contains(&method),
+                (Side::Agent, Kind::Result) => OPENS.contains(&method),
+                // It may tell how to log in.
+                (Side::Agent, Kind::Error) => true,
                 (Side::Agent, Kind::Request | Kind::Notification) => {
                     method.starts_with(FILES) || method.starts_with("elicitation/")
                 }
