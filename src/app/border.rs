@@ -31,7 +31,7 @@ pub(super) struct BorderArgs {
     deny: Vec<Pattern>,
     /// Let the agent have the files in this folder besides those of the session; may be given
     /// several times
-    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(folder))]
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(|path| folder(&path)))]
     root: Vec<PathBuf>,
     /// A folder here, and what it is called on the agent's machine: paths in messages are changed
     /// both ways; may be given several times
@@ -84,13 +84,13 @@ impl BorderArgs {
 }
 
 /// A folder by the name that it has from everywhere.
-fn folder(path: PathBuf) -> Result<PathBuf, String> {
+fn folder(path: &Path) -> Result<PathBuf, String> {
     if path.as_os_str().as_encoded_bytes().starts_with(b"~") {
         return Err(
             "`~` is the shell's, which leaves it as it is in quotes; name the folder".into(),
         );
     }
-    std::path::absolute(&path).map_err(|fault| fault.to_string())
+    std::path::absolute(path).map_err(|fault| fault.to_string())
 }
 
 impl Disk for Files {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_folder_counts_from_where_the_relay_runs() {
         let here = std::env::current_dir().unwrap();
-        let named = |text: &str| folder(PathBuf::from(text));
+        let named = |text: &str| folder(Path::new(text));
         assert_eq!(named("ws/other"), Ok(here.join("ws/other")));
         assert_eq!(named("."), Ok(here));
         assert_eq!(named("/srv"), Ok(PathBuf::from("/srv")));

@@ -54,7 +54,7 @@ pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, Fault> {
         let written = match &changed {
             Ok(Ok(())) => writeln!(file, "{}", token.reveal()),
             // There is no such token.
-            _ => fs::remove_file(&*path),
+            _ => fs::remove_file(*path),
         };
         written.map_err(|fault| unwritable(path, &fault))?;
     }
