@@ -199,6 +199,33 @@ mod tests {
     /// In virtual time: longer than anything takes.
     const AGES: Duration = Duration::from_secs(3600);
 
+    /// A socket that broke without a close frame.
+    struct Broken;
+
+    impl FrameStream for Broken {
+        fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+            Poll::Ready(None)
+        }
+
+        fn ended_on_purpose(&self) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_watched_may_come_back_when_its_socket_broke() {
+        let limits = Limits::default();
+        let (_far, mut near) = memory::pair(&limits);
+        near.rx = Box::new(Broken);
+        near.peer.principal = Some(Arc::new(Principal {
+            expires: Some(u64::MAX),
+            ..Principal::nobody()
+        }));
+        let mut near = watch(near, &Gate::default(), &limits);
+        let heard = std::future::poll_fn(|cx| near.rx.poll_next(cx)).await;
+        assert!(heard.is_none() && !near.rx.ended_on_purpose());
+    }
+
     async fn say(client: &mut Link, text: String) -> Result<(), LinkError> {
         let tx = &mut client.tx;
         std::future::poll_fn(|cx| tx.poll_ready(cx)).await?;
