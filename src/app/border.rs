@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 
 use crate::border::{Border, Disk, Map, Pair, Pattern, Rules};
@@ -30,7 +31,7 @@ pub(super) struct BorderArgs {
     deny: Vec<Pattern>,
     /// Let the agent have the files in this folder besides those of the session; may be given
     /// several times
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(|path| folder(&path)))]
     root: Vec<PathBuf>,
     /// A folder here, and what it is called on the agent's machine: paths in messages are changed
     /// both ways; may be given several times
@@ -80,6 +81,16 @@ impl BorderArgs {
         let border = Border::new(rules, Map::new(self.map), Box::new(Files));
         Some(Box::new(border))
     }
+}
+
+/// A folder by the name that it has from everywhere.
+fn folder(path: &Path) -> Result<PathBuf, String> {
+    if path.as_os_str().as_encoded_bytes().starts_with(b"~") {
+        return Err(
+            "`~` is the shell's, which leaves it as it is in quotes; name the folder".into(),
+        );
+    }
+    std::path::absolute(path).map_err(|fault| fault.to_string())
 }
 
 impl Disk for Files {
@@ -140,6 +151,18 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn a_folder_counts_from_where_the_relay_runs() {
+        let here = std::env::current_dir().unwrap();
+        let named = |text: &str| folder(Path::new(text));
+        assert_eq!(named("ws/other"), Ok(here.join("ws/other")));
+        assert_eq!(named("."), Ok(here));
+        assert_eq!(named("/srv"), Ok(PathBuf::from("/srv")));
+        for bad in ["", "~", "~/ws", "~me/ws"] {
+            assert!(named(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn what_leads_each_process_elsewhere_leads_nowhere() {

@@ -4,11 +4,13 @@
 //! with them (see `transport`).
 
 use std::env;
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::state;
 use crate::transport::{Endpoint, Greeting, Pin, Setup, Web};
 
 /// The environment variable that holds a bearer token.
@@ -82,14 +84,22 @@ impl RemoteArgs {
     }
 }
 
-/// Reads a small file of secrets that an option names.
+/// Reads a small file of secrets that an option names. What a link leads to is judged, and a pipe
+/// (`<(pass show far)`) is nobody else's.
 fn secrets(option: &str, path: &Path) -> Result<String, String> {
     let shown = path.display();
-    let size = fs::metadata(path).map(|about| about.len());
-    if size.is_ok_and(|size| size > TOKEN) {
+    let unreadable = |fault| format!("{option}: {shown} cannot be read ({fault})");
+    let file = File::open(path).map_err(unreadable)?;
+    let about = file.metadata().map_err(unreadable)?;
+    if about.is_file() {
+        state::judge_secret(path, &about).map_err(|fault| format!("{option}: {fault}"))?;
+    }
+    let mut text = String::new();
+    let read = file.take(TOKEN + 1).read_to_string(&mut text);
+    if read.map_err(unreadable)? as u64 > TOKEN {
         return Err(format!("{option}: {shown} is too long for a token"));
     }
-    fs::read_to_string(path).map_err(|fault| format!("{option}: {shown} cannot be read ({fault})"))
+    Ok(text)
 }
 
 /// Refuses options that nobody would see.
@@ -123,6 +133,9 @@ pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
     use super::*;
 
     #[test]
@@ -131,6 +144,7 @@ mod tests {
         let path = dir.path().join("headers");
         let set_up = |text: &str| {
             fs::write(&path, text).expect("a file can be written");
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
             let args = RemoteArgs {
                 header_file: Some(path.clone()),
                 ..RemoteArgs::default()
@@ -148,6 +162,33 @@ mod tests {
         assert!(
             fault.starts_with("--header-file: ") && !fault.contains("Api-Key k"),
             "{fault}"
+        );
+    }
+
+    #[test]
+    fn a_secret_that_others_could_read_is_refused() {
+        let dir = tempfile::tempdir().expect("a folder can be made");
+        let (path, link) = (dir.path().join("token"), dir.path().join("link"));
+        fs::write(&path, "secret").expect("a file can be written");
+        symlink(&path, &link).expect("a link can be made");
+        for (mode, good) in [(0o600, true), (0o400, true), (0o644, false), (0o640, false)] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).expect("it is ours");
+            for path in [&path, &link] {
+                let read = secrets("--bearer-file", path);
+                assert_eq!(read.is_ok(), good, "{mode:o} {read:?}");
+            }
+        }
+        let fault = secrets("--bearer-file", &path).expect_err("others can read it");
+        assert!(
+            fault.starts_with("--bearer-file: ") && fault.contains("chmod go-rwx"),
+            "{fault}"
+        );
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
+        fs::write(&path, "x".repeat(20_000)).expect("a file can be written");
+        assert!(
+            secrets("--bearer-file", &path)
+                .expect_err("long")
+                .contains("too long")
         );
     }
 }

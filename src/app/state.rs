@@ -118,7 +118,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
     if !about.is_file() {
         return Err(Fault::Unsafe(format!("{shown} is no file")));
     }
-    judge(path, &about, OTHERS, "go-rwx")?;
+    judge_secret(path, &about)?;
     let mut text = String::new();
     let read = file.take(LONGEST + 1).read_to_string(&mut text);
     if read.map_err(unavailable)? as u64 > LONGEST {
@@ -148,6 +148,11 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Fault> {
     write().map_err(|fault| {
         Fault::Unavailable(format!("{} cannot be written ({fault})", path.display()))
     })
+}
+
+/// Refuses a file with a secret in it that others could read.
+pub(super) fn judge_secret(path: &Path, about: &fs::Metadata) -> Result<(), Fault> {
+    judge(path, about, OTHERS, "go-rwx")
 }
 
 fn judge(path: &Path, about: &fs::Metadata, open: u32, remedy: &str) -> Result<(), Fault> {

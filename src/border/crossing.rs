@@ -54,6 +54,12 @@ impl Border {
         }
     }
 
+    /// Whether the agent may not call everything.
+    #[must_use]
+    pub fn judges(&self) -> bool {
+        !self.rules.is_open()
+    }
+
     /// Judges a canonical message of `from`. `asked` is the method that an answer is for.
     pub fn cross(
         &mut self,
@@ -107,15 +113,18 @@ impl Border {
                     changes.push(format!("not announced: {}", hidden.join(", ")));
                 }
             }
-            (Side::Agent, Kind::Result, "initialize") if self.rules.guarded => {
-                let count = masks::strip_logins(&mut body);
+            (Side::Agent, Kind::Result | Kind::Error, _) if self.rules.guarded => {
+                let logins: &[&str] = match at.kind {
+                    Kind::Error => &["data", "authMethods"],
+                    _ if method == "initialize" => &["authMethods"],
+                    _ => &[],
+                };
+                let count = masks::strip_logins(&mut body, logins);
                 if count > 0 {
                     changes.push(format!(
                         "{count} logins that run a program of the agent's left out"
                     ));
                 }
-            }
-            (Side::Agent, Kind::Result | Kind::Error, _) if self.rules.guarded => {
                 let session = body.strings(&["sessionId"]).pop();
                 self.roots.answer(&at.id(frame).to_owned(), session);
             }
@@ -134,7 +143,9 @@ impl Border {
         }
         self.rules.guarded
             && match (from, kind) {
-                (Side::Agent, Kind::Result | Kind::Error) => OPENS.contains(&method),
+                (Side::Agent, Kind::Result) => OPENS.contains(&method),
+                // It may tell how to log in.
+                (Side::Agent, Kind::Error) => true,
                 (Side::Agent, Kind::Request | Kind::Notification) => {
                     method.starts_with(FILES) || method.starts_with("elicitation/")
                 }
@@ -169,21 +180,25 @@ impl Border {
             });
         }
         if method == "elicitation/create" {
-            for url in body.strings(&["url"]) {
-                let scheme = url
-                    .split(':')
-                    .next()
-                    .unwrap_or_default()
-                    .to_ascii_lowercase();
-                if !matches!(&*scheme, "http" | "https") {
-                    return Err(
-                        "a remote agent may have web pages opened and nothing else".to_owned()
-                    );
-                }
+            let is_form = only(body, "mode").is_ok_and(|mode| mode == "form");
+            if is_form && body.count(&["url"]) == 0 {
+                return Ok(());
+            }
+            if !is_of_the_web(&only(body, "url")?) {
+                return Err("a remote agent may have web pages opened and nothing else".to_owned());
             }
         }
         Ok(())
     }
+}
+
+fn is_of_the_web(url: &str) -> bool {
+    let scheme = url.split_once(':').map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        ["http", "https"]
+            .iter()
+            .any(|web| scheme.eq_ignore_ascii_case(web))
+    })
 }
 
 fn is_opening(method: &str) -> bool {

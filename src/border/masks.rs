@@ -41,18 +41,19 @@ pub(super) fn hide(body: &mut Body<'_>, rules: &Rules) -> Vec<String> {
     hidden
 }
 
-/// Leaves out of an agent's answer to `initialize` the logins that run a program of its choice;
-/// says how many.
-pub(super) fn strip_logins(body: &mut Body<'_>) -> usize {
+/// Leaves out of an agent's logins, which stand at a place in its answer to `initialize` or in an
+/// error, those that run a program of its choice; says how many.
+pub(super) fn strip_logins(body: &mut Body<'_>, place: &[&str]) -> usize {
+    if place.is_empty() {
+        return 0;
+    }
     let runs = |method: &mut Body<'_>| {
-        method
-            .strings(&["type"])
-            .iter()
-            .any(|kind| kind == "terminal")
+        let mut is_terminal = |way| method.strings(way).iter().any(|kind| kind == "terminal");
+        is_terminal(&["type"]) || is_terminal(&["_meta", "type"])
     };
-    let mut count = body.remove(&["authMethods", "*"], runs);
-    for (way, name) in [("_meta", "terminal-auth"), ("_meta", "terminal_auth")] {
-        count += body.remove(&["authMethods", "*", way, name], |_| true);
+    let mut count = body.remove(&[place, &["*"]].concat(), runs);
+    for name in ["terminal-auth", "terminal_auth"] {
+        count += body.remove(&[place, &["*", "_meta", name]].concat(), |_| true);
     }
     count
 }

@@ -6,7 +6,7 @@ use super::mind::Core;
 use super::{Note, Outbox};
 use crate::border::Crossing;
 use crate::wire::reply::{self, Reason};
-use crate::wire::{Envelope, Frame, Kind, Side};
+use crate::wire::{Envelope, Frame, Kind, Side, unescaped};
 
 impl Core {
     /// Passes a canonical message on to a side that still listens, as far as it may. `asked` is
@@ -24,7 +24,17 @@ impl Core {
             return;
         };
         let from = to.other();
-        let asked = asked.map(String::from_utf8_lossy);
+        let calls = matches!(at.kind, Kind::Request | Kind::Notification);
+        if from == Side::Agent && calls && border.judges() {
+            let method = at.method(&frame);
+            // It would pass as a call that nobody knows, and be one that was to be judged.
+            if let Some(why) = self.speech.mistakes(&method) {
+                let why = format!("{method} is denied: {why}");
+                self.deny(from, &frame, at, why, out);
+                return;
+            }
+        }
+        let asked = asked.map(unescaped);
         match border.cross(from, &frame, at, asked.as_deref()) {
             Crossing::Same => self.pass_on(to, frame, at, out),
             Crossing::Changed(changed, what) => {

@@ -40,6 +40,10 @@ pub(super) struct Ending {
     pub(super) cause: Option<Cause>,
     /// What became of an agent that was expelled or lost, for those who wait for its answers.
     pub(super) blame: Option<String>,
+    /// The relay was told to stop, and has ended its stream to the agent for that.
+    pub(super) dismissed: bool,
+    /// It has also sent the agent a signal, which its exit may be the answer to.
+    pub(super) signalled: bool,
     pub(super) exit: Option<Exit>,
     pub(super) stderr_tail: String,
     /// Requests that never left for the agent.
@@ -77,6 +81,8 @@ impl Default for Ending {
             deadline: None,
             cause: None,
             blame: None,
+            dismissed: false,
+            signalled: false,
             exit: None,
             stderr_tail: String::new(),
             unsent: HashSet::new(),
@@ -232,6 +238,7 @@ impl Core {
                 .advance(Step::Draining, Some(now + self.limits.drain));
             self.settle(now, out);
         } else if self.ending.step == Step::Exited || !self.manners.agent_is_child {
+            self.ending.dismissed |= self.ending.step != Step::Exited;
             self.finish(Cause::Stopped, out);
         } else {
             self.close_agent(Farewell::Shutdown, now, out);
@@ -256,6 +263,7 @@ impl Core {
             Step::Finishing => self.close_agent(Farewell::Done, now, out),
             Step::Closed if self.manners.agent_is_child => {
                 self.ending.advance(Step::Terminated, Some(now + grace));
+                self.ending.signalled = self.ending.dismissed;
                 out.note(Note::Stopping { signal: "SIGTERM" });
                 out.order(Order::Terminate);
             }
@@ -339,6 +347,7 @@ impl Core {
     fn close_agent(&mut self, why: Farewell, now: Instant, out: &mut Outbox) {
         self.answer_agent(&excuse::draining(Delivered::Unknown), out);
         out.close(Side::Agent, why);
+        self.ending.dismissed |= why == Farewell::Shutdown && self.ending.exit.is_none();
         self.ending.hears[Side::Agent as usize] = false;
         self.ending
             .advance(Step::Closed, Some(now + self.limits.stop_grace));
@@ -348,6 +357,7 @@ impl Core {
         if self.ending.step < Step::Killed {
             self.ending
                 .advance(Step::Killed, Some(now + self.limits.stop_grace));
+            self.ending.signalled = self.ending.dismissed;
             out.note(Note::Stopping { signal: "SIGKILL" });
             out.order(Order::Kill);
         }

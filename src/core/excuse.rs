@@ -57,6 +57,15 @@ pub(super) fn draining(delivered: Delivered) -> Reason {
     reason
 }
 
+/// The relay was told to stop, and did not wait for this answer any longer.
+pub(super) fn dismissed(delivered: Delivered) -> Reason {
+    let message = "the relay was told to stop and has ended the agent";
+    let mut reason = Reason::new(reply::DRAINING, message);
+    reason.delivered = delivered;
+    reason.retryable = delivered == Delivered::No;
+    reason
+}
+
 /// Too many requests of one side are open.
 pub(super) fn overloaded(limit: usize) -> Reason {
     let mut reason = Reason::new(

@@ -86,6 +86,7 @@ impl Core {
         if let Some(exit) = self.ending.exit
             && exit != Exit::Code(0)
             && self.manners.announce_exit
+            && !self.ending.signalled
             && self.ending.hears(Side::Client)
         {
             let notice = reply::agent_exited_notice(exit, &self.ending.stderr_tail);
@@ -121,6 +122,7 @@ impl Core {
     fn agent_gone(&self, delivered: Delivered, stderr_tail: &str) -> Reason {
         let ending = &self.ending;
         match &ending.blame {
+            _ if ending.dismissed => excuse::dismissed(delivered),
             Some(blame) if self.manners.agent_is_child => {
                 excuse::agent_stopped(blame, ending.exit, stderr_tail, delivered)
             }

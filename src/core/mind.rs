@@ -378,10 +378,13 @@ impl Core {
     }
 
     /// Whether what is no message is handed on. A player takes anything, and so does the pipe of a
-    /// program that has started us; a WebSocket carries nothing but UTF-8.
+    /// program that has started us; a WebSocket carries nothing but UTF-8. Where calls are judged,
+    /// what may hold some that cannot be is none that a client gets.
     fn may_say_anything(&self, to: Side, frame: &Frame) -> bool {
         let takes_bytes = to == Side::Agent || !self.manners.announce_exit;
+        let judged = to == Side::Client && self.border.as_ref().is_some_and(|one| one.judges());
         self.manners.agent_is_played
+            && !judged
             && (takes_bytes || simdutf8::basic::from_utf8(frame.as_bytes()).is_ok())
     }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::dialect::{Library, Outcome, Pass, Program, Translator, Unknown, recognise};
+use crate::dialect::{self, Library, Outcome, Pass, Program, Translator, Unknown, recognise};
 use crate::wire::{Envelope, Frame, IdBuf, Kind, Side};
 
 /// The table of tolerant reading, which every peer gets that is not known better.
@@ -189,6 +189,18 @@ impl Speech {
     pub fn dialect(&self, side: Side) -> &str {
         let translator = self.voice(side).translator.as_ref();
         translator.map_or("canonical", |translator| translator.dialect())
+    }
+
+    /// What the client would understand by a call of that name, where that is not what the name
+    /// says in canonical, or cannot be told yet: a clause.
+    pub(super) fn mistakes(&self, method: &str) -> Option<String> {
+        let voice = self.voice(Side::Client);
+        let translator = voice.translator.as_ref()?;
+        if voice.open > 0 && !dialect::is_canonical(method) {
+            return Some("the client has not shown yet what it would take it for".to_owned());
+        }
+        let meant = translator.takes_for(method)?;
+        Some(format!("the client would take it for {meant}"))
     }
 
     fn voice(&self, side: Side) -> &Voice {

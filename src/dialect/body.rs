@@ -20,7 +20,8 @@ impl<'a> Body<'a> {
         Self(message::body(frame, at))
     }
 
-    /// The strings at a place.
+    /// The strings at a place. What is none, or no text (a lone surrogate), is passed over: whoever
+    /// judges by them holds their number against [`Body::count`].
     #[must_use]
     pub fn strings(&mut self, way: &[&str]) -> Vec<String> {
         let mut found = Vec::new();

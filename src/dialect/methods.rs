@@ -14,6 +14,11 @@ pub(crate) fn is_known_raw(method: &[u8]) -> bool {
     method.first() == Some(&b'_') || canonical(method).is_some()
 }
 
+/// Whether the stable v1 protocol has this method.
+pub(crate) fn is_canonical(method: &str) -> bool {
+    canonical(method.as_bytes()).is_some()
+}
+
 /// The name of that canonical method.
 pub(super) fn canonical(method: &[u8]) -> Option<&'static str> {
     let mut all = CANONICAL.iter();

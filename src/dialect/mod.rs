@@ -67,7 +67,7 @@ pub use convert::As;
 pub use detect::{Recognised, recognise, speaker};
 pub use library::{Library, Unknown};
 pub use methods::is_known;
-pub(crate) use methods::is_known_raw;
+pub(crate) use methods::{is_canonical, is_known_raw};
 pub use outcome::{Happened, Note, Outcome, Pass};
 pub use pointed::Blocked;
 pub use pointer::Place;

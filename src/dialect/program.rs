@@ -32,6 +32,9 @@ pub struct Program {
     /// What a message has to show before any layer may be for it, or anything of it is remembered.
     gates: Cells<ByMethod<Gate>>,
     pub(super) memory: Vec<Memory>,
+    /// Calls of the agent that have a name of their own in the dialect: by that, with what a
+    /// client that speaks it takes them for.
+    renamed: ByMethod<Box<str>>,
     /// Whether sessions are followed.
     pub(super) sessions: bool,
     /// Whether it is remembered for which session a request is.
@@ -68,6 +71,7 @@ impl Program {
         let mut layers = Vec::new();
         let mut memory: Vec<Memory> = Vec::new();
         let mut watch = Watch::default();
+        let mut renamed = HashMap::new();
         for table in stack {
             for slot in &table.memory {
                 if !memory.iter().any(|known| known.name == slot.name) {
@@ -76,6 +80,7 @@ impl Program {
             }
             for rule in &table.rules {
                 needs(rule, &table.shapes, &mut watch);
+                renamed.extend(rename(rule));
             }
             layers.push(Layer::new(table, &mut demands));
         }
@@ -113,6 +118,7 @@ impl Program {
             layers,
             gates: each_cell(demands, gates),
             memory,
+            renamed: renamed.into(),
             sessions: watch.any(),
             requests: watch.requests(),
         }
@@ -131,6 +137,12 @@ impl Program {
             let all = (kind == Kind::Error).then(|| gates.get(b"*"));
             all.flatten()
         })
+    }
+
+    /// What a client takes a call of the agent for that bears the dialect's own name for it, and so
+    /// passes without a rule. Every table of the stack counts, and no guard is asked.
+    pub(super) fn renames(&self, method: &str) -> Option<&str> {
+        self.renamed.get(method.as_bytes()).map(|name| &**name)
     }
 
     /// Whether nothing is ever done with messages of that kind.
@@ -230,6 +242,15 @@ fn kinds(rule: &Rule, way: Way) -> &'static [Kind] {
         (_, Some(Kinds::DialectAsks), Way::Write) => &[Kind::Notification],
         _ => &[Kind::Request, Kind::Notification],
     }
+}
+
+/// The dialect's name for a call of the agent and what it means, where the two differ.
+fn rename(rule: &Rule) -> Option<(Box<str>, Box<str>)> {
+    let (Side::Agent, Selector::Method(names)) = (rule.on.from, &rule.on.what) else {
+        return None;
+    };
+    let (dialect, canonical) = (names.dialect.as_deref()?, names.canonical.as_deref()?);
+    (dialect != canonical).then(|| (dialect.into(), canonical.into()))
 }
 
 fn each_cell<T, U>(cells: Cells<T>, mut make: impl FnMut(T) -> U) -> Cells<U> {

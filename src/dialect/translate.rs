@@ -121,6 +121,13 @@ impl Translator {
             && self.leaves(Way::Write, frame, at)
     }
 
+    /// What the peer, a client, takes a call for that is said to it under the dialect's own name;
+    /// `None` when the dialect has no such name.
+    #[must_use]
+    pub fn takes_for(&self, method: &str) -> Option<&str> {
+        self.program.renames(method)
+    }
+
     /// Says where the relay runs, for sessions that it opens itself.
     pub fn runs_in(&mut self, folder: &str) {
         folder.clone_into(&mut self.legacy.folder);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::token::Digest;
 use super::{
-    Agents, Attempts, Grant, KeyId, Keyring, Means, Principal, Proof, Token, Turned, Witness,
+    Agents, Attempts, Grant, KeyId, Keyring, Means, Principal, Proof, Shown, Token, Turned, Witness,
 };
 
 /// Judges who may come in.
@@ -244,10 +244,14 @@ impl Gate {
             let agents = keys.agents_of(&principal.name);
             return agents.is_some_and(|agents| agents.cover(&principal.grant.agents));
         }
-        principal.key.is_none_or(|id| {
-            let key = keys.ring.find(id);
-            key.is_some_and(|key| *key.name == *principal.name && !key.has_expired(now.unix))
-        })
+        match &principal.key {
+            None => true,
+            Some(Shown::Own(shown)) => keys.own.is_some_and(|own| own.is(shown)),
+            Some(Shown::Key(id)) => keys
+                .ring
+                .find(*id)
+                .is_some_and(|key| *key.name == *principal.name && !key.has_expired(now.unix)),
+        }
     }
 
     /// Whose token that is. The same work is done whether there is a key of that id or not.
@@ -259,14 +263,17 @@ impl Gate {
         let key = KeyId::of(shown).and_then(|id| keys.ring.find(id));
         let kept = key.map_or(&nothing, |key| &key.digest).is(&digest);
         if own && keys.own.is_some() {
-            return Some(Arc::clone(&self.0.user));
+            return Some(Arc::new(Principal {
+                key: Some(Shown::Own(digest)),
+                ..Principal::clone(&self.0.user)
+            }));
         }
         let key = key.filter(|key| kept && !key.has_expired(now))?;
         Some(Arc::new(Principal {
             name: Arc::from(&*key.name),
             means: Means::Token,
             grant: key.grant.clone(),
-            key: Some(key.id),
+            key: Some(Shown::Key(key.id)),
             expires: key.expires,
         }))
     }

@@ -36,6 +36,6 @@ mod witness;
 pub use attempts::{Attempts, neighbourhood};
 pub use gate::{Admission, Certificate, Claim, Denial, Gate, Keys, Moment, Place, Rules};
 pub use keyring::{Key, Keyring, Unreadable, check_name, read_agents};
-pub use principal::{Agents, Grant, KeyId, Means, ONLY_AGENT, Principal};
+pub use principal::{Agents, Grant, KeyId, Means, ONLY_AGENT, Principal, Shown};
 pub use token::{Digest, Token};
 pub use witness::{Proof, Turned, Witness};

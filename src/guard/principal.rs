@@ -5,6 +5,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::token::Digest;
+
 /// The name of the agent of a relay that has one alone and gives it none.
 pub const ONLY_AGENT: &str = "default";
 
@@ -21,8 +23,8 @@ pub struct Principal {
     pub means: Means,
     /// What it may do.
     pub grant: Grant,
-    /// The id of the key it came with; none when it came without.
-    pub key: Option<KeyId>,
+    /// The key it came with; none when it came without.
+    pub key: Option<Shown>,
     /// When what it has shown ceases to be good, in seconds since 1970.
     pub expires: Option<u64>,
 }
@@ -57,6 +59,15 @@ pub enum Agents {
     All,
     /// These alone.
     These(Arc<[String]>),
+}
+
+/// The token that a client came with, so that it leaves when that is no longer good.
+#[derive(Clone, Copy, Debug)]
+pub enum Shown {
+    /// The user's own, which was this one then.
+    Own(Digest),
+    /// One of the ring.
+    Key(KeyId),
 }
 
 /// The part of a token by which its key is found. It is no secret.

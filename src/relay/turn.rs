@@ -222,21 +222,7 @@ impl Conversation {
                 Some(Ok(Cut::Flaw(flaw))) => {
                     self.core.handle_flaw(side, *flaw, now, &mut self.outbox)
                 }
-                Some(Err(error)) => {
-                    self.forbidden |= matches!(error, LinkError::Forbidden(_));
-                    let how = format!("broke off: {error}");
-                    if matches!(error, LinkError::Io { .. }) {
-                        self.core.handle_lost(side, how, now, &mut self.outbox);
-                    } else {
-                        self.core.handle_broken(
-                            side,
-                            how,
-                            error.into_flaw().map(|flaw| *flaw),
-                            now,
-                            &mut self.outbox,
-                        );
-                    }
-                }
+                Some(Err(error)) => self.broke_off(side, error, now),
                 None => {
                     self.core
                         .handle_eof(side, "ended its stream".to_owned(), now, &mut self.outbox)
@@ -254,10 +240,30 @@ impl Conversation {
             });
         }
         let held = !self.outbox.may_read(side) || self.taps.poll_room(cx).is_pending();
+        if held
+            && self.core.listens_to(side)
+            && let Poll::Ready(error) = self.readers[side as usize].poll_over(cx)
+        {
+            moved = true;
+            self.broke_off(side, error, now);
+            self.obey();
+        }
         if let Some(span) = self.pauses.mark(side, held, now) {
             self.taps.learn(&Fact::Paused(side, span));
         }
         moved
+    }
+
+    fn broke_off(&mut self, side: Side, error: LinkError, now: std::time::Instant) {
+        self.forbidden |= matches!(error, LinkError::Forbidden(_));
+        let how = format!("broke off: {error}");
+        if matches!(error, LinkError::Io { .. }) {
+            self.core.handle_lost(side, how, now, &mut self.outbox);
+        } else {
+            let flaw = error.into_flaw().map(|flaw| *flaw);
+            self.core
+                .handle_broken(side, how, flaw, now, &mut self.outbox);
+        }
     }
 
     fn write(&mut self, side: Side, cx: &mut Context<'_>) -> bool {

@@ -62,6 +62,11 @@ pub enum PeerKind {
 pub trait FrameStream: Send {
     /// The next thing heard; `None` when the peer has ended its stream.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>>;
+    /// Why the link is over, where that is known without reading: it is asked of a side that is not
+    /// read for now.
+    fn poll_over(&mut self, _cx: &mut Context<'_>) -> Poll<LinkError> {
+        Poll::Pending
+    }
     /// Whether the end that was heard means that the peer wants no more, rather than that a
     /// connection broke.
     fn ended_on_purpose(&self) -> bool {

@@ -122,17 +122,7 @@ impl Envelope {
     /// The method, unescaped (`session\/prompt` is what some encoders write), or `""`.
     #[must_use]
     pub fn method<'a>(&self, frame: &'a Frame) -> Cow<'a, str> {
-        let raw = self.raw_method(frame);
-        if memchr::memchr(b'\\', raw).is_some() {
-            let quoted = [b"\"", raw, b"\""].concat();
-            if let Ok(text) = serde_json::from_slice::<String>(&quoted) {
-                return Cow::Owned(text);
-            }
-        }
-        match std::str::from_utf8(raw) {
-            Ok(method) => Cow::Borrowed(method),
-            Err(_) => String::from_utf8_lossy(raw),
-        }
+        unescaped(self.raw_method(frame))
     }
 
     /// Whether that is its method, however it is spelled.
@@ -178,4 +168,15 @@ impl IdAt {
             Self::String(span) => Id::String(span.of(text)),
         }
     }
+}
+
+/// A method's name by what stands between its quotes.
+pub(crate) fn unescaped(raw: &[u8]) -> Cow<'_, str> {
+    if memchr::memchr(b'\\', raw).is_some() {
+        let quoted = [b"\"", raw, b"\""].concat();
+        if let Ok(text) = serde_json::from_slice::<String>(&quoted) {
+            return Cow::Owned(text);
+        }
+    }
+    String::from_utf8_lossy(raw)
 }

@@ -23,6 +23,7 @@ mod scan;
 mod scanner;
 mod side;
 
+pub(crate) use envelope::unescaped;
 pub use envelope::{Envelope, IdAt, Kind, Span, Stem};
 pub use exit::Exit;
 pub use farewell::Farewell;

@@ -11,6 +11,7 @@ mod laws;
 mod line;
 mod malice;
 mod permission;
+mod renamed;
 mod roundtrip;
 mod speech;
 mod stems;

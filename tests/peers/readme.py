@@ -365,6 +365,7 @@ def rest(book, place):
         raise Wrong("the run says %s" % said)
     words = shlex.split(book.line("acp-relay connect agent-connect+https://"), comments=True)
     (place.here / "api-key").write_text("x-api-key: none\n")
+    (place.here / "api-key").chmod(0o600)
     if "agents.example" not in place.edit(words, good=False):
         raise Wrong("nobody says who is not there")
 

@@ -96,9 +96,8 @@ impl FrameStream for Hears {
         if self.void.load(Ordering::Relaxed) {
             return Poll::Ready(None);
         }
-        if self.is_void(cx) {
-            let what = format!("{} is no longer let in", self.principal);
-            return Poll::Ready(Some(Err(LinkError::Refused(what))));
+        if let Poll::Ready(error) = self.poll_over(cx) {
+            return Poll::Ready(Some(Err(error)));
         }
         if let Some(pace) = &mut self.pace {
             ready!(pace.poll(cx));
@@ -108,6 +107,19 @@ impl FrameStream for Hears {
             pace.count(frame.len(), Instant::now());
         }
         Poll::Ready(heard)
+    }
+
+    // A client that is held back has its day as any.
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        if !self.void.load(Ordering::Relaxed) && self.is_void(cx) {
+            let what = format!("{} is no longer let in", self.principal);
+            return Poll::Ready(LinkError::Refused(what));
+        }
+        Poll::Pending
+    }
+
+    fn ended_on_purpose(&self) -> bool {
+        self.void.load(Ordering::Relaxed) || self.rx.ended_on_purpose()
     }
 }
 
@@ -169,5 +181,101 @@ impl Pace {
             self.wait = None;
         }
         Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::core::{Cause, Speech};
+    use crate::guard::{Admission, Keyring, Keys, Rules, Shown, Token};
+    use crate::relay::{self, Stop};
+    use crate::tap::Taps;
+    use crate::transport::memory;
+    use crate::wire::Side;
+
+    /// In virtual time: longer than anything takes.
+    const AGES: Duration = Duration::from_secs(3600);
+
+    /// A socket that broke without a close frame.
+    struct Broken;
+
+    impl FrameStream for Broken {
+        fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+            Poll::Ready(None)
+        }
+
+        fn ended_on_purpose(&self) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_watched_may_come_back_when_its_socket_broke() {
+        let limits = Limits::default();
+        let (_far, mut near) = memory::pair(&limits);
+        near.rx = Box::new(Broken);
+        near.peer.principal = Some(Arc::new(Principal {
+            expires: Some(u64::MAX),
+            ..Principal::nobody()
+        }));
+        let mut near = watch(near, &Gate::default(), &limits);
+        let heard = std::future::poll_fn(|cx| near.rx.poll_next(cx)).await;
+        assert!(heard.is_none() && !near.rx.ended_on_purpose());
+    }
+
+    async fn say(client: &mut Link, text: String) -> Result<(), LinkError> {
+        let tx = &mut client.tx;
+        std::future::poll_fn(|cx| tx.poll_ready(cx)).await?;
+        tx.start_send(Frame::from(text))?;
+        std::future::poll_fn(|cx| tx.poll_flush(cx)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_held_back_is_thrown_out_all_the_same() {
+        for floods in [false, true] {
+            let limits = Limits {
+                queue_frames: 4,
+                ..Limits::default()
+            };
+            let gate = Gate::new(Rules {
+                loopback: Admission::Credential,
+                network: Admission::Credential,
+                user: (0, Arc::from("me")),
+                failures: 5,
+            });
+            let own = Token::new([1; 6], [1; 32]);
+            gate.set_keys(Keys::new(Some(&own), Keyring::default(), None));
+            let (mut client, mut near) = memory::pair(&limits);
+            let (agent, far) = memory::pair(&limits);
+            near.peer.principal = Some(Arc::new(Principal {
+                key: Some(Shown::Own(own.digest())),
+                ..Principal::user(Arc::from("me"))
+            }));
+            let near = watch(near, &gate, &limits);
+            let stop = Stop::default();
+            let limits = Arc::new(limits);
+            let speech = Speech::canonical();
+            let taps = Taps::default();
+            let run = relay::run(near, far, limits, speech, None, taps, &stop);
+            let mut run = tokio::spawn(run);
+            let said = r#"{"jsonrpc":"2.0","method":"_x"}"#;
+            let moment = Duration::from_millis(1);
+            while floods
+                && timeout(moment, say(&mut client, said.to_owned()))
+                    .await
+                    .is_ok()
+            {}
+            let stays = timeout(AGES, &mut run).await;
+            assert!(stays.is_err(), "its token is good");
+            // Another is made in its place.
+            let other = Token::new([2; 6], [2; 32]);
+            gate.set_keys(Keys::new(Some(&other), Keyring::default(), None));
+            let end = timeout(AGES, run).await.expect("it ends").expect("it runs");
+            assert_eq!(end.cause, Cause::Expelled(Side::Client), "{floods}");
+            drop(agent);
+        }
     }
 }

@@ -1,5 +1,9 @@
-//! `acp-relay token new`: a token for somebody, printed once.
+//! `acp-relay token new`: a token for somebody, printed or written once.
 
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,6 +30,9 @@ pub(super) struct New {
     /// It may also see and change what is not its bearer's own
     #[arg(long)]
     admin: bool,
+    /// Write it to this new file, which only you can read, instead of printing it
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, Fault> {
@@ -41,8 +48,31 @@ pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, Fault> {
             admin: args.admin,
         },
     };
-    Ok(match store.change(|ring| ring.add(key))? {
+    let mut kept = args.out.as_deref().map(create).transpose()?;
+    let changed = store.change(|ring| ring.add(key));
+    if let Some((path, file)) = &mut kept {
+        let written = match &changed {
+            Ok(Ok(())) => writeln!(file, "{}", token.reveal()),
+            // There is no such token.
+            _ => fs::remove_file(*path),
+        };
+        written.map_err(|fault| unwritable(path, &fault))?;
+    }
+    Ok(match changed? {
+        Ok(()) if kept.is_some() => ExitCode::from(exit::SUCCESS),
         Ok(()) => console::print(token.reveal(), exit::SUCCESS),
         Err(fault) => cli::fail(exit::USAGE, &fault),
     })
+}
+
+/// Makes a file that nobody else can read.
+fn create(path: &Path) -> Result<(&Path, File), Fault> {
+    let mut open = File::options();
+    open.write(true).create_new(true).mode(0o600);
+    let file = open.open(path).map_err(|fault| unwritable(path, &fault))?;
+    Ok((path, file))
+}
+
+fn unwritable(path: &Path, fault: &io::Error) -> Fault {
+    Fault::Unavailable(format!("{} cannot be written ({fault})", path.display()))
 }

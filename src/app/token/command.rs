@@ -31,7 +31,7 @@ pub(in crate::app) struct TokenArgs {
 enum Command {
     /// Print your own token, which is made if there is none yet
     Show,
-    /// Make a token for somebody, and print it this once
+    /// Make a token for somebody, and print it, or write it to a file, this once
     New(add::New),
     /// List the tokens you have made
     List(list::List),

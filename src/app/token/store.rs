@@ -25,7 +25,10 @@ pub(in crate::app) struct Store {
 
 /// What tells the files from those that were there before.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::app) struct Stamp([Option<(SystemTime, u64, u64)>; 2]);
+pub(in crate::app) struct Stamp([Option<Traits>; 2]);
+
+/// Of one file: when it was written, its length and its number, whose it is and who may read it.
+type Traits = (SystemTime, u64, u64, u32, u32);
 
 impl Store {
     /// The store of this user; `own` is where the user's own token is, if it is elsewhere.
@@ -108,7 +111,8 @@ pub(super) fn random() -> Result<Token, Fault> {
     Ok(Token::new(id, secret))
 }
 
-fn stamp(path: &Path) -> Option<(SystemTime, u64, u64)> {
+fn stamp(path: &Path) -> Option<Traits> {
     let about = fs::symlink_metadata(path).ok()?;
-    Some((about.modified().ok()?, about.len(), about.ino()))
+    let written = about.modified().ok()?;
+    Some((written, about.len(), about.ino(), about.uid(), about.mode()))
 }

@@ -171,6 +171,15 @@ impl Berth {
         }
     }
 
+    /// Why the client's link is over, though nobody reads it.
+    pub(super) fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        self.waker = Some(cx.waker().clone());
+        match &mut self.client {
+            Some(client) => client.rx.poll_over(cx),
+            None => Poll::Pending,
+        }
+    }
+
     /// Whether another message for the client can be taken.
     pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.push_first(cx).is_pending() {

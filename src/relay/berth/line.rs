@@ -41,6 +41,10 @@ impl FrameStream for Hears {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
         lock(&self.0).poll_heard(cx)
     }
+
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        lock(&self.0).poll_over(cx)
+    }
 }
 
 impl FrameSink for Says {

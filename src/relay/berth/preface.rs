@@ -53,6 +53,10 @@ impl FrameStream for Reread {
         }
     }
 
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        self.rest.poll_over(cx)
+    }
+
     fn ended_on_purpose(&self) -> bool {
         self.rest.ended_on_purpose()
     }

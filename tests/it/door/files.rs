@@ -3,9 +3,11 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::process::geteuid;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::support::link::run as block_on;
 use crate::support::program::{Outcome, Program, run_in};
@@ -115,6 +117,57 @@ fn others_tokens_are_kept_as_digests() {
         ] {
             assert_eq!(token(state, bad).await.code, Some(64), "{bad:?}");
         }
+    });
+}
+
+#[test]
+fn a_token_may_be_written_where_nobody_else_reads_it() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let file = dir.path().join("alice.token");
+        let out = ["new", "alice", "--out", file.to_str().unwrap()];
+        let made = token(&state, &out).await;
+        assert_eq!((made.code, &*made.stdout), (Some(0), ""), "{}", made.stderr);
+        assert_eq!(mode(&file), 0o600);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("acpr_") && text.ends_with('\n'), "{text}");
+        // Not over another, and then no token is made either.
+        let bob = ["new", "bob", "--out", file.to_str().unwrap()];
+        assert_ne!(token(&state, &bob).await.code, Some(0));
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        let list = token(&state, &["list"]).await.stdout;
+        assert!(list.contains("alice") && !list.contains("bob"), "{list}");
+        // A token that is not made leaves no file.
+        let again = dir.path().join("again.token");
+        let twice = ["new", "alice", "--out", again.to_str().unwrap()];
+        assert_ne!(token(&state, &twice).await.code, Some(0));
+        assert!(!again.exists());
+    });
+}
+
+#[test]
+fn a_file_of_tokens_that_is_opened_to_others_is_told() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(token(dir.path(), &["new", "alice"]).await.code, Some(0));
+        let args = ["serve", "--log", "info", "--", "cat"];
+        let mut relay = Program::start_in(dir.path(), &args);
+        relay.address().await;
+        // It has looked once when it sees a change; what is changed before that is no change.
+        let mut names = 0..;
+        loop {
+            let name = format!("bob-{}", names.next().unwrap());
+            assert_eq!(token(dir.path(), &["new", &name]).await.code, Some(0));
+            let seen = timeout(Duration::from_secs(3), relay.complaint()).await;
+            if seen.is_ok_and(|line| line.unwrap().contains("read again")) {
+                break;
+            }
+        }
+        set_mode(&dir.path().join("tokens"), 0o644);
+        let said = relay.complaint().await.unwrap();
+        assert!(said.contains("as they were before"), "{said}");
+        assert!(said.contains("mode 0644"), "{said}");
     });
 }
 

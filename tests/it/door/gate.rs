@@ -175,6 +175,19 @@ fn what_is_no_longer_good_lets_nobody_stay() {
     assert_eq!(enter(1, 0), Err(Denial::Wrong));
     assert!(gate.still_admits(&enter(3, 0).unwrap(), at(0)));
     assert!(gate.still_admits(&own, at(0)));
+    // Nor is the user's own what it was before, while the kernel still says whose a program is.
+    let mine = Claim {
+        user: Some(ME),
+        ..NOTHING
+    };
+    let user = super::gate::gate(Admission::User, ME, 5);
+    let user = user.judge(&mine, at(0)).unwrap();
+    assert_eq!(own, user);
+    for exchanged in [Some(&token(8)), None] {
+        gate.set_keys(Keys::new(exchanged, Keyring::default(), None));
+        assert!(!gate.still_admits(&own, at(0)));
+        assert!(gate.still_admits(&user, at(0)));
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! (see `secrets`).
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -299,6 +300,7 @@ async fn what_stands_on_the_command_line_is_not_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let bearer = folder.path().join("bearer");
     fs::write(&bearer, format!("{}\n", aviary.secret())).unwrap();
+    fs::set_permissions(&bearer, fs::Permissions::from_mode(0o600)).unwrap();
     let bearer = bearer.to_str().unwrap();
     for scheme in ["ws", "http", "tcp"] {
         let to = format!("{scheme}://user:{password}@127.0.0.1:1/acp?token={token}");

@@ -176,7 +176,7 @@ async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
     bridge.process.exit(Exit::Signal(9));
     bridge.agent.end().await;
     let rest = bridge.client.hear_all().await;
-    assert_eq!(codes(&rest[..1]), [(json!(1), -32051)]);
+    assert_eq!(codes(&rest), [(json!(1), -32054)]);
     assert_eq!(bridge.end().await.cause, Cause::Stopped);
 }
 
@@ -265,7 +265,7 @@ async fn a_relay_that_is_forced_to_stop_waits_for_nobody() {
         assert_eq!(end.exit, Some(Exit::Signal(9)));
         if !full {
             let heard = bridge.client.hear_all().await;
-            assert_eq!(codes(&heard[..1]), [(json!(1), -32051)]);
+            assert_eq!(codes(&heard), [(json!(1), -32054)]);
         }
     }
 }

@@ -1,0 +1,105 @@
+//! A client understands an agent's call by the name that its own dialect has for it. No such name
+//! passes a border, whichever dialect it is and however deep in its stack the name stands.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use acp_relay::border::{Border, Disk, Map, Rules};
+use acp_relay::core::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::dialect::Library;
+use acp_relay::wire::{Frame, Limits, Side};
+use serde_json::{Value, json};
+
+/// A disk with nothing on it.
+#[derive(Debug)]
+struct Empty;
+
+impl Disk for Empty {
+    fn resolve(&self, _: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    fn exists(&self, _: &Path) -> bool {
+        false
+    }
+}
+
+/// How many messages a client of that dialect hears when a guarded agent calls that method.
+fn passes(library: &Arc<Library>, dialect: &str, method: &str) -> usize {
+    let limits = Limits::default();
+    let choice = Choice::Named(dialect.to_owned());
+    let speech = Speech::new(library, &choice, &Choice::Canonical).unwrap();
+    let manners = Manners {
+        client_half_close: true,
+        agent_half_close: true,
+        agent_is_child: false,
+        agent_is_played: false,
+        announce_exit: false,
+    };
+    let rules = Rules {
+        guarded: true,
+        ..Rules::default()
+    };
+    let border = Border::new(rules, Map::default(), Box::new(Empty));
+    let mut core =
+        Core::new(Arc::new(limits.clone()), manners, speech).with_border(Some(Box::new(border)));
+    let mut out = Outbox::new(&limits);
+    let params = json!({ "sessionId": "s", "path": "/etc/x", "content": "" });
+    for call in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }),
+        json!({ "jsonrpc": "2.0", "method": method, "params": params }),
+    ] {
+        let frame = Frame::from(call.to_string());
+        core.handle_frame(Side::Agent, frame, Instant::now(), &mut out);
+    }
+    std::iter::from_fn(|| out.pop(Side::Client)).count()
+}
+
+/// The names that a table has for calls of an agent and canonical does not.
+fn renamed(table: &Value) -> Vec<&str> {
+    let rules = table["rules"].as_array().into_iter().flatten();
+    let agents = rules.filter(|rule| rule["on"]["from"] == "agent");
+    let names = agents.map(|rule| &rule["on"]["method"]);
+    let other = names.filter(|names| names["dialect"] != names["canonical"]);
+    other
+        .filter_map(|names| names["dialect"].as_str())
+        .collect()
+}
+
+#[test]
+fn no_name_of_the_clients_own_passes_a_border() {
+    let mut library = Library::builtin().unwrap();
+    let table = |name: &str, extends: &str, dialect: &str, canonical: &str| {
+        let on =
+            json!({ "from": "agent", "method": { "dialect": dialect, "canonical": canonical } });
+        let rule = json!({ "id": "r", "why": "w", "lossy": "maybe", "on": on, "examples": [{}] });
+        json!({ "format": 1, "dialect": name, "title": "T", "extends": [extends], "rules": [rule] })
+    };
+    // Its client says `get` for what the table below it calls `readTextFile`.
+    let upper = table("upper", "zed-legacy-0.0.9", "get", "readTextFile");
+    let lower = table("lower", "loose-v1", "_own/put", "fs/write_text_file");
+    for one in [&upper, &lower] {
+        library.add("own.json", &one.to_string()).unwrap();
+    }
+    let library = Arc::new(library);
+    for (dialect, method) in [
+        ("upper", "get"),
+        ("upper", "readTextFile"),
+        ("upper", "writeTextFile"),
+        ("lower", "_own/put"),
+    ] {
+        assert_eq!(passes(&library, dialect, method), 0, "{dialect} {method}");
+    }
+    assert_eq!(passes(&library, "lower", "_own/get"), 2, "it is nobody's");
+    let mut seen = 0;
+    for (file, text) in Library::builtin_files() {
+        let table: Value = serde_json::from_str(text).unwrap();
+        let dialect = table["dialect"].as_str().unwrap();
+        for method in renamed(&table) {
+            assert_eq!(passes(&library, dialect, method), 0, "{file} {method}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 18, "only {seen} names were found");
+}
