@@ -234,6 +234,9 @@ impl Core {
         }
         if !self.ending.is_stopped() {
             self.ending.cause = Some(Cause::Stopped);
+            if self.ending.step == Step::Finishing {
+                self.ending.deadline = Some(now + self.limits.drain);
+            }
             self.ending
                 .advance(Step::Draining, Some(now + self.limits.drain));
             self.settle(now, out);
@@ -259,8 +262,8 @@ impl Core {
         }
         match ending.step {
             Step::None | Step::Over => ending.deadline = None,
-            Step::Draining => self.close_agent(Farewell::Shutdown, now, out),
-            Step::Finishing => self.close_agent(Farewell::Done, now, out),
+            Step::Finishing if !ending.is_stopped() => self.close_agent(Farewell::Done, now, out),
+            Step::Draining | Step::Finishing => self.close_agent(Farewell::Shutdown, now, out),
             Step::Closed if self.manners.agent_is_child => {
                 self.ending.advance(Step::Terminated, Some(now + grace));
                 self.ending.signalled = self.ending.dismissed;
@@ -298,9 +301,12 @@ impl Core {
         }
     }
 
-    /// An agent that still owes an answer to somebody who listens gets more time with each word.
+    /// An agent that still owes an answer to somebody who listens gets more time with each word,
+    /// unless the relay was told to stop: one that talks on would keep it for ever.
     pub(super) fn heard_agent(&mut self, now: Instant) {
-        if matches!(self.ending.step, Step::Finishing | Step::Closed) && self.owes_answers() {
+        let may_go_on =
+            matches!(self.ending.step, Step::Finishing | Step::Closed) && !self.ending.is_stopped();
+        if may_go_on && self.owes_answers() {
             self.ending.deadline = Some(now + self.limits.stop_grace);
         }
     }
