@@ -108,6 +108,7 @@ pub(super) async fn carry(
                 return End {
                     cause: Cause::Stopped,
                     exit: None,
+                    lost: false,
                     forbidden: false,
                     counts,
                 };

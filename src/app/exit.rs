@@ -71,7 +71,7 @@ pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
             ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
         }
         (None, Cause::Expelled(_)) => ExitCode::from(PROTOCOL),
-        (None, Cause::AgentLeft) if end.counts.note("answered_for_peer") > 0 => {
+        (None, Cause::AgentLeft) if end.lost || end.counts.note("answered_for_peer") > 0 => {
             ExitCode::from(UNAVAILABLE)
         }
         (None, _) => ExitCode::SUCCESS,

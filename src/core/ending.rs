@@ -40,6 +40,8 @@ pub(super) struct Ending {
     pub(super) cause: Option<Cause>,
     /// What became of an agent that was expelled or lost, for those who wait for its answers.
     pub(super) blame: Option<String>,
+    /// Whether that was before anybody asked for its end.
+    pub(super) lost: bool,
     /// The relay was told to stop, and has ended its stream to the agent for that.
     pub(super) dismissed: bool,
     /// It has also sent the agent a signal, which its exit may be the answer to.
@@ -81,6 +83,7 @@ impl Default for Ending {
             deadline: None,
             cause: None,
             blame: None,
+            lost: false,
             dismissed: false,
             signalled: false,
             exit: None,
@@ -142,9 +145,16 @@ impl Core {
         self.ending.deadline
     }
 
+    /// Whether the agent's link broke off, or was broken off, before anybody asked for its end.
+    #[must_use]
+    pub fn has_lost_agent(&self) -> bool {
+        self.ending.lost
+    }
+
     /// `side` has ended its stream; `how` says it for a person.
     pub fn handle_eof(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
-        out.note(Note::Ended { side, how });
+        let lost = side == Side::Agent && self.ending.lost;
+        out.note(Note::Ended { side, how, lost });
         self.ending.speaks[side as usize] = false;
         match side {
             Side::Client => {
@@ -179,6 +189,7 @@ impl Core {
             }
             Side::Agent => {
                 if !self.manners.agent_is_child {
+                    self.ending.lost = !self.is_ending();
                     self.ending.blame.get_or_insert_with(|| how.clone());
                 }
                 self.handle_eof(side, how, now, out);
@@ -192,7 +203,10 @@ impl Core {
         if !self.ending.hears(side) {
             return;
         }
-        out.note(Note::Ended { side, how });
+        let is_network = side == Side::Agent && !self.manners.agent_is_child;
+        self.ending.lost |= is_network && !self.is_ending();
+        let lost = is_network && self.ending.lost;
+        out.note(Note::Ended { side, how, lost });
         match side {
             Side::Client => {
                 self.ending.speaks[Side::Client as usize] = false;
@@ -283,9 +297,11 @@ impl Core {
         if !self.ending.speaks[side as usize] {
             return;
         }
+        self.ending.lost |= side == Side::Agent && !self.is_ending();
         out.note(Note::Ended {
             side,
             how: blame.clone(),
+            lost: side == Side::Agent && self.ending.lost,
         });
         self.ending.speaks[side as usize] = false;
         match side {

@@ -80,6 +80,8 @@ pub enum Note {
         side: Side,
         /// What happened, for a person.
         how: String,
+        /// Whether that was the end of an agent which nobody has asked for.
+        lost: bool,
     },
     /// The agent's process has ended.
     AgentExited {
@@ -283,7 +285,7 @@ impl fmt::Display for Note {
             Self::Adjusted { from, method, what } => {
                 write!(f, "changed {method} of the {from}: {what}")
             }
-            Self::Ended { side, how } => write!(f, "the {side} {how}"),
+            Self::Ended { side, how, .. } => write!(f, "the {side} {how}"),
             Self::AgentExited { exit } => write!(f, "the agent ended with {exit}"),
             Self::Stopping { signal } => {
                 write!(f, "the agent did not end by itself; sending {signal}")

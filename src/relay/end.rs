@@ -11,6 +11,8 @@ pub struct End {
     pub cause: Cause,
     /// How the agent's process ended, when that is known.
     pub exit: Option<Exit>,
+    /// Whether the agent's link broke off before anybody asked for its end.
+    pub lost: bool,
     /// Whether the agent's server did not let us in.
     pub forbidden: bool,
     /// What passed.

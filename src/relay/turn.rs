@@ -378,6 +378,7 @@ impl Conversation {
         gone.then(|| End {
             cause,
             exit: self.core.exit(),
+            lost: self.core.has_lost_agent(),
             forbidden: self.forbidden,
             counts: self.taps.counts().clone(),
         })

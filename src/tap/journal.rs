@@ -61,7 +61,7 @@ const fn is_detail(note: &Note) -> bool {
 /// What goes as it should.
 const fn is_expected(note: &Note) -> bool {
     match note {
-        Note::Ended { .. }
+        Note::Ended { lost: false, .. }
         | Note::AgentExited { .. }
         | Note::Complaint { .. }
         | Note::RestoredId { .. }

@@ -414,7 +414,7 @@ fn event(note: &Note) -> What {
             event: "signal".to_owned(),
             what: (*signal).to_owned(),
         },
-        Note::Ended { side, how } => What::Link {
+        Note::Ended { side, how, .. } => What::Link {
             side: *side,
             event: "end".to_owned(),
             what: how.clone(),

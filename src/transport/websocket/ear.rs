@@ -10,6 +10,9 @@
 //! It is what the official SDKs send when a program closes its connection (TypeScript and Rust no
 //! code, Python and acpremote 1000), where over HTTP they send DELETE. A page that is reloaded says
 //! 1001, a process that is killed nothing.
+//!
+//! **A server's other codes are said to whoever waits.** They are all that tells an editor why its
+//! agent has gone: 4401 of a relay, 1011 of a server that failed.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,12 +22,12 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::assembly::{Assembly, Heard, Kind};
-use super::frame::{Broken, Role};
+use super::frame::{Broken, Role, UNAUTHORIZED};
 use super::voice::Voice;
 use crate::transport::stream::Intake;
-use crate::transport::{FrameStream, LinkError};
+use crate::transport::{FrameStream, LinkError, failure};
 use crate::wire::framing::{Cut, too_long};
-use crate::wire::{Flaw, Frame, Limits};
+use crate::wire::{Flaw, Frame, Limits, printable};
 
 /// Binary messages that are passed over before the link is closed with 1003.
 const BINARIES: u32 = 10;
@@ -48,6 +51,8 @@ pub(super) struct Shared<R, W> {
 /// The reading side of the socket.
 #[derive(Debug)]
 pub(super) struct Hearing<R> {
+    /// Which side we are.
+    role: Role,
     intake: Intake<R>,
     assembly: Assembly,
     pub(super) state: State,
@@ -152,6 +157,7 @@ impl<R> Hearing<R> {
     pub(super) fn new(io: R, begun: BytesMut, role: Role, max: usize) -> Self {
         Self {
             intake: Intake::new(io, begun),
+            role,
             assembly: Assembly::new(role, max),
             state: State::Open,
             purpose: false,
@@ -241,6 +247,11 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
                     lock(voice).close(&payload[..payload.len().min(2)]);
                     self.answer(voice, cx);
                     self.end(State::Ended);
+                    if self.role == Role::Client
+                        && let Some(fault) = complaint(&payload)
+                    {
+                        return Poll::Ready(Some(Err(fault)));
+                    }
                     continue;
                 }
                 Err(broken) => return Poll::Ready(Some(Err(self.accuse(broken, voice, cx)))),
@@ -256,7 +267,8 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
                 Ok(Err(broken)) => return Poll::Ready(Some(Err(self.accuse(broken, voice, cx)))),
                 Err(source) => {
                     self.end(State::Ended);
-                    if !is_gone(&source) {
+                    // A server does not go without a word unless something has happened to it.
+                    if self.role == Role::Client || !is_gone(&source) {
                         let context = "reading from the peer";
                         return Poll::Ready(Some(Err(LinkError::Io { context, source })));
                     }
@@ -320,6 +332,25 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
 /// Whether a close frame says that its sender is done.
 fn is_farewell(payload: &[u8]) -> bool {
     payload.is_empty() || payload.starts_with(&1000_u16.to_be_bytes())
+}
+
+/// What is wrong, when a server's close frame says that something is: a code that is neither that
+/// of an orderly end nor of a server that is stopped (RFC 6455, 7.4.1).
+fn complaint(payload: &[u8]) -> Option<LinkError> {
+    let (code, why) = payload.split_first_chunk()?;
+    let code = u16::from_be_bytes(*code);
+    if matches!(code, 1000 | 1001) {
+        return None;
+    }
+    let colon = if why.is_empty() { "" } else { ": " };
+    let said = format!("its server closed with {code}{colon}{}", printable(why));
+    Some(if code == UNAUTHORIZED {
+        LinkError::Forbidden(format!("{said}. {}", failure::CHECK_TOKEN))
+    } else {
+        let source = io::Error::other(said);
+        let context = "reading from the peer";
+        LinkError::Io { context, source }
+    })
 }
 
 /// Whether the peer has gone without a word.

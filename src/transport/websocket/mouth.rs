@@ -16,7 +16,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::assembly::Kind;
 use super::ear::{Shared, State, lock};
-use super::frame::{Header, LONGEST_HEADER, Mask, Opcode, Role};
+use super::frame::{Header, LONGEST_HEADER, Mask, Opcode, Role, UNAUTHORIZED};
 use super::masks::Masks;
 use crate::transport::stream::{BOUND, LARGE, Pile};
 use crate::transport::{Farewell, FrameSink, LinkError};
@@ -279,7 +279,7 @@ const fn farewell(why: Farewell) -> (u16, &'static str) {
         Farewell::PeerFailed => (1011, "the other side failed"),
         // 4000 to 4999 are free for applications (RFC 6455, 7.4.2).
         Farewell::Replaced => (4409, "the client came back over another connection"),
-        Farewell::Unauthorized => (4401, "what let you in is no longer good"),
+        Farewell::Unauthorized => (UNAUTHORIZED, "what let you in is no longer good"),
         Farewell::Shutdown => (1001, "the relay is going away"),
         Farewell::Violation => (1008, "protocol violation"),
     }
