@@ -9,13 +9,19 @@
 //! was replaced. A secret that an agent says in pieces, in several messages, has no shape in any of
 //! them and stays.
 
+mod escapes;
+mod headers;
+mod level;
 mod memory;
 mod names;
 mod nested;
 mod pattern;
+mod random;
 mod redactor;
 mod rule;
+mod runs;
 mod shapes;
+mod urls;
 mod walk;
 mod words;
 

@@ -8,9 +8,9 @@
 //! sixteen places or more together, and has to stop wherever any of the words might begin. With
 //! all of them in one it stopped so often that code took twice as long as prose. Keys of makers
 //! mostly have a dash near their beginning, and credentials in URLs an `@`: a search for those bytes
-//! finds both. What is left is in two groups, each small enough for the quick kind of search, and
-//! of the values' no word is shorter than four letters. So there is room for more words at the same
-//! price.
+//! finds both. What is left is in two groups, each small enough for the quick kind of search (no
+//! more than 32 words), and of the values' no word is shorter than four letters. So there is room
+//! for more words at the same price.
 //!
 //! *What was searched need not be searched again.* Whether there is a word at a place depends on
 //! the bytes of the word alone. So where a text begins with bytes that are known to have no whole
@@ -23,8 +23,10 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind, packed};
 
+use super::urls::ends_host;
+
 /// Keys and tokens that begin like this: the beginning, and the fewest characters in all.
-const DASHED: [(&str, usize); 31] = [
+const DASHED: [(&str, usize); 45] = [
     ("sk-", 20),
     // Stripe's.
     ("sk_live_", 20),
@@ -60,16 +62,48 @@ const DASHED: [(&str, usize); 31] = [
     ("xapp-", 20),
     ("npm_", 30),
     ("hf_", 30),
+    // DigitalOcean's.
+    ("dop_v1_", 40),
+    ("doo_v1_", 40),
+    ("dor_v1_", 40),
+    // Grafana's.
+    ("glsa_", 30),
+    ("glc_", 30),
+    // Linear's.
+    ("lin_api_", 30),
+    ("lin_oauth_", 30),
+    // Sentry's.
+    ("sntrys_", 40),
+    ("sntryu_", 40),
+    // Docker's.
+    ("dckr_pat_", 30),
+    ("dckr_oat_", 30),
+    // Replicate's, age's and Tailscale's.
+    ("r8_", 40),
+    ("AGE-SECRET-KEY-", 60),
+    ("tskey-", 25),
 ];
 
-/// As above, without a dash: Google's and AWS's.
-const PLAIN: [(&str, usize); 4] = [("AIza", 35), ("ya29.", 20), ("AKIA", 20), ("ASIA", 20)];
+/// As above, without a dash: Google's, AWS's, and Vault's.
+const PLAIN: [(&str, usize); 6] = [
+    ("AIza", 35),
+    ("ya29.", 20),
+    ("AKIA", 20),
+    ("ASIA", 20),
+    ("hvs.", 28),
+    ("hvb.", 28),
+];
 
-/// How all JWTs begin.
-const JWT: (&str, usize) = ("eyJ", 30);
+/// As above, too short to be looked for among values: how all JWTs begin, and SendGrid's.
+const SHORT: [(&str, usize); 2] = [("eyJ", 30), ("SG.", 50)];
 
-/// What is said before credentials in headers.
-const SCHEMES: [&str; 2] = ["earer ", "asic "];
+/// What is said before credentials in headers, and the first letter of a blank.
+const SCHEMES: [&str; 7] = [
+    "earer ", "EARER ", "asic ", "earer\t", "earer\\", "asic\t", "asic\\",
+];
+
+/// How names of signatures end in the queries of URLs.
+const SIGNATURES: [&str; 2] = ["sig=", "ure="];
 
 /// How some of the keys above, and PEM, begin in base64.
 const PACKED: [&str; 11] = [
@@ -80,7 +114,7 @@ const PACKED: [&str; 11] = [
 const PEM: [&str; 1] = ["-BEGIN"];
 
 /// Parts of words in the names of secrets, as they are spelled in names.
-const TELLING: [&str; 12] = [
+const TELLING: [&str; 15] = [
     "key",
     "Key",
     "KEY",
@@ -90,21 +124,36 @@ const TELLING: [&str; 12] = [
     "ECRET",
     "assw",
     "ASSW",
+    "assW",
     "redential",
     "REDENTIAL",
     "assphrase",
+    "ASSPHRASE",
+    "assPhrase",
+];
+
+/// Parts of the names of headers whose text is that of credentials.
+const HEADERS: [(&str, Word); 4] = [
+    ("uthoriz", Word::Authorization),
+    ("UTHORIZ", Word::Authorization),
+    ("ookie", Word::Cookie),
+    ("OOKIE", Word::Cookie),
 ];
 
 /// Words that call for a look at the places of a message.
-const PLACES: [&str; 8] = [
+const PLACES: [&str; 11] = [
     // `environment`, too.
     "\"env",
     "\"headers",
+    "\"pwd",
+    "\"PWD",
+    "\"Pwd",
+    // The WebSocket's header.
+    "et-prot",
+    "et-Prot",
+    "ET-PROT",
+    "etProt",
     "uthentic",
-    "uthoriz",
-    "UTHORIZ",
-    "ookie",
-    "OOKIE",
     // An ASCII character in disguise.
     "\\u00",
 ];
@@ -117,6 +166,12 @@ pub(super) enum Word {
     /// Of a key or token in base64.
     Packed,
     Scheme,
+    /// Of the header's name.
+    Authorization,
+    /// That ends a header's name.
+    Cookie,
+    /// Before a signature in a URL.
+    Signature,
     Telling,
     Place,
     Pem,
@@ -150,10 +205,11 @@ enum Engine {
 
 impl Words {
     pub(super) fn new() -> Self {
-        let plain = PLAIN.map(|(word, _)| word);
+        let (plain, short) = (PLAIN.map(|(word, _)| word), SHORT.map(|(word, _)| word));
+        let headers = HEADERS.map(|(word, _)| word);
         Self {
-            names: Search::of(&[&TELLING[..], &PLACES, &[JWT.0]].concat()),
-            values: Search::of(&[&plain[..], &SCHEMES, &PACKED, &PEM].concat()),
+            names: Search::of(&[&TELLING[..], &PLACES, &headers, &short].concat()),
+            values: Search::of(&[&plain[..], &SCHEMES, &SIGNATURES, &PACKED, &PEM].concat()),
         }
     }
 
@@ -165,17 +221,24 @@ impl Words {
         known: usize,
         mut is_it: impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
-        let name = |at: usize| match at {
-            at if at < TELLING.len() => Word::Telling,
-            at if at < TELLING.len() + PLACES.len() => Word::Place,
-            _ => Word::Beginning(JWT.1),
+        let name = |at: usize| {
+            let places = TELLING.len() + PLACES.len();
+            let headers = places + HEADERS.len();
+            match at {
+                at if at < TELLING.len() => Word::Telling,
+                at if at < places => Word::Place,
+                at if at < headers => HEADERS[at - places].1,
+                at => Word::Beginning(SHORT[at - headers].1),
+            }
         };
         let value = |at: usize| {
             let schemes = PLAIN.len() + SCHEMES.len();
+            let signatures = schemes + SIGNATURES.len();
             match at {
                 at if at < PLAIN.len() => Word::Beginning(PLAIN[at].1),
                 at if at < schemes => Word::Scheme,
-                at if at < schemes + PACKED.len() => Word::Packed,
+                at if at < signatures => Word::Signature,
+                at if at < signatures + PACKED.len() => Word::Packed,
                 _ => Word::Pem,
             }
         };
@@ -274,9 +337,9 @@ fn ends_host_at(text: &[u8], from: usize) -> usize {
 }
 
 /// Which of the words have a byte as the third last, the second last, or the last, a bit each.
-static LAST: [[u32; 256]; 3] = [last(3), last(2), last(1)];
+static LAST: [[u64; 256]; 3] = [last(3), last(2), last(1)];
 
-const fn last(back: usize) -> [u32; 256] {
+const fn last(back: usize) -> [u64; 256] {
     let mut words = [0; 256];
     let mut at = 0;
     while at < DASHED.len() {
@@ -285,12 +348,4 @@ const fn last(back: usize) -> [u32; 256] {
         at += 1;
     }
     words
-}
-
-/// Whether the user and the host of a URL have ended before this.
-pub(super) fn ends_host(byte: &u8) -> bool {
-    matches!(
-        byte,
-        b'/' | b'?' | b'#' | b' ' | b'\t' | b'\n' | b'"' | b'\\' | b'\'' | b'<' | b'>'
-    )
 }
