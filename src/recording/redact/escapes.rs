@@ -20,7 +20,7 @@ pub(super) fn begins_word(text: &[u8], at: usize) -> bool {
         .into_iter()
         .find_map(|(sign, digits)| {
             let start = at.checked_sub(sign.len() + digits)?;
-            code(&text[start..at], sign)
+            escape(&text[start..at], sign, digits)
         });
     if let Some(code) = escaped {
         // Some escape letters, too.
@@ -39,7 +39,8 @@ pub(super) fn behind_gap(text: &[u8], from: usize) -> usize {
     while at < from + GAP {
         let rest = &text[at..];
         at += match rest {
-            [b'\\', b'u', ..] if unit(rest).is_some_and(separates) => 6,
+            [b'\\', ..] if escape(rest, b"\\u", 4).is_some_and(separates) => 6,
+            [b'%', ..] if escape(rest, b"%", 2).is_some_and(separates) => 3,
             [b'\\', b't', ..] => 2,
             // A line that ends in a name has no secret on the next one, but behind a colon.
             [b'\\', b'n' | b'r', ..] if from < at => 2,
@@ -58,14 +59,9 @@ pub(super) fn behind_gap(text: &[u8], from: usize) -> usize {
     at
 }
 
-/// What the escape says that a text begins with, when it is such as `\uff1a`.
-fn unit(text: &[u8]) -> Option<u32> {
-    code(text.get(..6)?, b"\\u")
-}
-
-/// What the hexadecimal digits behind `sign` say.
-fn code(escape: &[u8], sign: &[u8]) -> Option<u32> {
-    let digits = escape.strip_prefix(sign)?;
+/// What the escape says that a text begins with, of a sign and so many hexadecimal digits.
+fn escape(text: &[u8], sign: &[u8], digits: usize) -> Option<u32> {
+    let digits = text.strip_prefix(sign)?.get(..digits)?;
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     digits
         .iter()

@@ -84,78 +84,87 @@ const DASHED: [(&str, usize); 45] = [
     ("tskey-", 25),
 ];
 
-/// As above, without a dash: Google's, AWS's, and Vault's.
-const PLAIN: [(&str, usize); 6] = [
-    ("AIza", 35),
-    ("ya29.", 20),
-    ("AKIA", 20),
-    ("ASIA", 20),
-    ("hvs.", 28),
-    ("hvb.", 28),
-];
-
-/// As above, too short to be looked for among values: how all JWTs begin, and SendGrid's.
-const SHORT: [(&str, usize); 2] = [("eyJ", 30), ("SG.", 50)];
-
-/// What is said before credentials in headers, and the first letter of a blank.
-const SCHEMES: [&str; 7] = [
-    "earer ", "EARER ", "asic ", "earer\t", "earer\\", "asic\t", "asic\\",
-];
-
-/// How names of signatures end in the queries of URLs.
-const SIGNATURES: [&str; 2] = ["sig=", "ure="];
-
-/// How some of the keys above, and PEM, begin in base64.
-const PACKED: [&str; 11] = [
-    "c2st", "Z2hw", "Z2hv", "Z2hz", "Z2l0aHVi", "Z2xwYXQt", "QUl6", "eG94", "QUtJ", "LS0tLS1C",
-    "ZXlK",
-];
-
-const PEM: [&str; 1] = ["-BEGIN"];
-
-/// Parts of words in the names of secrets, as they are spelled in names.
-const TELLING: [&str; 15] = [
-    "key",
-    "Key",
-    "KEY",
-    "oken",
-    "OKEN",
-    "ecret",
-    "ECRET",
-    "assw",
-    "ASSW",
-    "assW",
-    "redential",
-    "REDENTIAL",
-    "assphrase",
-    "ASSPHRASE",
-    "assPhrase",
-];
-
-/// Parts of the names of headers whose text is that of credentials.
-const HEADERS: [(&str, Word); 4] = [
-    ("uthoriz", Word::Authorization),
-    ("UTHORIZ", Word::Authorization),
+/// Parts of the names of secrets, words that call for a look at the places of a message, and
+/// beginnings that are too short to be looked for among [`VALUES`].
+///
+/// The search has eight baskets, and a word goes into that of its number, unless one that begins
+/// alike is in another. It stops in vain where the beginnings in one basket could be mixed, so the
+/// order matters: this one and that of the values were found by trying, and stop seldom.
+const NAMES: [(&str, Word); 32] = [
+    ("ET-PROT", Word::Place),
+    ("assPhrase", Word::Telling),
+    ("ecret", Word::Telling),
     ("ookie", Word::Cookie),
+    ("redential", Word::Telling),
+    ("etProt", Word::Place),
+    ("ASSW", Word::Telling),
+    ("uthentic", Word::Place),
+    ("Key", Word::Telling),
+    ("assw", Word::Telling),
+    ("ECRET", Word::Telling),
+    ("oken", Word::Telling),
+    ("OKEN", Word::Telling),
+    ("\"Pwd", Word::Place),
+    ("ASSPHRASE", Word::Telling),
+    // An ASCII character in disguise.
+    ("\\u00", Word::Place),
+    // How all JWTs begin.
+    ("eyJ", Word::Beginning(30)),
+    // SendGrid's keys.
+    ("SG.", Word::Beginning(50)),
+    // The WebSocket's header.
+    ("et-prot", Word::Place),
+    ("KEY", Word::Telling),
+    ("et-Prot", Word::Place),
+    ("UTHORIZ", Word::Authorization),
+    // `environment`, too.
+    ("\"env", Word::Place),
+    ("assW", Word::Telling),
+    ("assphrase", Word::Telling),
+    ("key", Word::Telling),
+    ("uthoriz", Word::Authorization),
+    ("\"headers", Word::Place),
+    ("\"PWD", Word::Place),
+    ("REDENTIAL", Word::Telling),
     ("OOKIE", Word::Cookie),
+    ("\"pwd", Word::Place),
 ];
 
-/// Words that call for a look at the places of a message.
-const PLACES: [&str; 11] = [
-    // `environment`, too.
-    "\"env",
-    "\"headers",
-    "\"pwd",
-    "\"PWD",
-    "\"Pwd",
-    // The WebSocket's header.
-    "et-prot",
-    "et-Prot",
-    "ET-PROT",
-    "etProt",
-    "uthentic",
-    // An ASCII character in disguise.
-    "\\u00",
+/// Beginnings of keys and tokens, be they in base64, and words that they follow.
+const VALUES: [(&str, Word); 27] = [
+    // How some keys begin in base64.
+    ("eG94", Word::Packed),
+    // Vault's keys.
+    ("hvs.", Word::Beginning(28)),
+    ("Z2l0aHVi", Word::Packed),
+    ("Z2hw", Word::Packed),
+    ("ASIA", Word::Beginning(20)),
+    ("earer\\", Word::Scheme),
+    ("QUtJ", Word::Packed),
+    // What is said before credentials, and the first letter of a blank.
+    ("earer ", Word::Scheme),
+    // Google's keys.
+    ("ya29.", Word::Beginning(20)),
+    ("Z2hz", Word::Packed),
+    ("ZXlK", Word::Packed),
+    ("earer\t", Word::Scheme),
+    ("AIza", Word::Beginning(35)),
+    ("Z2xwYXQt", Word::Packed),
+    ("LS0tLS1C", Word::Packed),
+    ("asic ", Word::Scheme),
+    ("ure=", Word::Signature),
+    ("Z2hv", Word::Packed),
+    ("QUl6", Word::Packed),
+    ("EARER ", Word::Scheme),
+    // AWS's keys.
+    ("AKIA", Word::Beginning(20)),
+    ("asic\\", Word::Scheme),
+    ("c2st", Word::Packed),
+    ("asic\t", Word::Scheme),
+    // Signatures in URLs.
+    ("sig=", Word::Signature),
+    ("hvb.", Word::Beginning(28)),
+    ("-BEGIN", Word::Pem),
 ];
 
 /// A word that was found.
@@ -205,11 +214,9 @@ enum Engine {
 
 impl Words {
     pub(super) fn new() -> Self {
-        let (plain, short) = (PLAIN.map(|(word, _)| word), SHORT.map(|(word, _)| word));
-        let headers = HEADERS.map(|(word, _)| word);
         Self {
-            names: Search::of(&[&TELLING[..], &PLACES, &headers, &short].concat()),
-            values: Search::of(&[&plain[..], &SCHEMES, &SIGNATURES, &PACKED, &PEM].concat()),
+            names: Search::of(&NAMES.map(|(word, _)| word)),
+            values: Search::of(&VALUES.map(|(word, _)| word)),
         }
     }
 
@@ -221,30 +228,9 @@ impl Words {
         known: usize,
         mut is_it: impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
-        let name = |at: usize| {
-            let places = TELLING.len() + PLACES.len();
-            let headers = places + HEADERS.len();
-            match at {
-                at if at < TELLING.len() => Word::Telling,
-                at if at < places => Word::Place,
-                at if at < headers => HEADERS[at - places].1,
-                at => Word::Beginning(SHORT[at - headers].1),
-            }
-        };
-        let value = |at: usize| {
-            let schemes = PLAIN.len() + SCHEMES.len();
-            let signatures = schemes + SIGNATURES.len();
-            match at {
-                at if at < PLAIN.len() => Word::Beginning(PLAIN[at].1),
-                at if at < schemes => Word::Scheme,
-                at if at < signatures => Word::Signature,
-                at if at < signatures + PACKED.len() => Word::Packed,
-                _ => Word::Pem,
-            }
-        };
         let (names, values) = (&self.names, &self.values);
-        names.each(text, known, |at, place| is_it(place, name(at)))
-            || values.each(text, known, |at, place| is_it(place, value(at)))
+        names.each(text, known, |at, place| is_it(place, NAMES[at].1))
+            || values.each(text, known, |at, place| is_it(place, VALUES[at].1))
             || marked(text, known, &mut is_it)
     }
 }
