@@ -2,7 +2,7 @@
 //!
 //! A recording is evidence that is passed around, and conversations are full of keys. So secrets
 //! are replaced when a line is written, by a keyed hash that lets equal ones be seen as equal;
-//! what is forwarded is not touched. Two kinds of rule find them: by place ([`walk`]: environment
+//! what is forwarded is not touched. Two kinds of rule find them: by place ([`places`]: environment
 //! variables, headers, what is said to authenticate, the user's own pointers) and by shape
 //! ([`shapes`]: keys of known makers, tokens, PEM, random text after a telling name). All else
 //! keeps its bytes, but the rest of a string that is JSON itself, which is spelled anew around what
@@ -16,6 +16,7 @@ mod memory;
 mod names;
 mod nested;
 mod pattern;
+mod places;
 mod random;
 mod redactor;
 mod rule;

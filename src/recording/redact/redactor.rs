@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::memory::Memory;
 use super::names::is_secret_method;
 use super::pattern::Pattern;
+use super::places::is_plain;
 use super::rule::{Hits, Rule};
 use super::shapes::Shapes;
 use super::walk;
@@ -165,7 +166,7 @@ impl Redactor {
     /// that is not the protocol's.
     #[must_use]
     pub fn method<'a>(&self, method: &'a str) -> Cow<'a, str> {
-        if self.mode == Mode::Structure && !walk::is_plain(method.as_bytes()) {
+        if self.mode == Mode::Structure && !is_plain(method.as_bytes()) {
             return Cow::Owned(self.outline(method.as_bytes()));
         }
         self.remark(method)
