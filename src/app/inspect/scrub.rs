@@ -2,12 +2,15 @@
 //!
 //! All segments become one file. What was replaced before stays replaced.
 
+use std::ffi::OsString;
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use ring::rand::{SecureRandom, SystemRandom};
+use rustix::io::Errno;
 use serde_json::json;
 
 use super::command::{recording, unreadable};
@@ -17,7 +20,7 @@ use crate::app::several::each_once;
 use crate::app::{cli, exit};
 use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::write::{self, Stamp};
-use crate::recording::{Body, Entry, Event, Found, Message, PLAIN, Recording, What};
+use crate::recording::{Body, Entry, Event, Found, Message, PLAIN, Recording, Redaction, What};
 use crate::tap::recorder::create;
 use crate::wire::{Limits, is_json};
 
@@ -45,6 +48,8 @@ struct Copied {
     events: u64,
     /// Messages of which something was left out, now or before.
     redacted: u64,
+    /// What its header says about that.
+    redaction: Redaction,
 }
 
 /// Runs the subcommand.
@@ -85,16 +90,27 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
         .fill(&mut key)
         .map_err(|_| cli::fail(exit::SYSTEM, &"the system has no random numbers"))?;
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
-    let file = create(&to)
-        .map_err(|error| cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", to.display())))?;
-    match scrub(&recording, &redactor, BufWriter::new(file)) {
+    let refused =
+        |error: io::Error| cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", to.display()));
+    // Half a copy would look like a whole one.
+    let part = part(&to).map_err(refused)?;
+    let file = create(&part).map_err(refused)?;
+    let copied = scrub(&recording, &redactor, BufWriter::new(file));
+    let done = match copied {
+        Ok(copied) => put(&part, &to).map(|()| copied).map_err(refused),
+        Err(error) => Err(unreadable(from, &error)),
+    };
+    if done.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    match done {
         Ok(copied) if args.json => {
             let said = json!({
                 "file": to,
                 "events": copied.events,
                 "redacted": copied.redacted,
-                "mode": redactor.describe().mode,
-                "rules": redactor.describe().rules,
+                "mode": copied.redaction.mode,
+                "rules": copied.redaction.rules,
             });
             let printed = print(&said.to_string(), exit::SUCCESS);
             if printed == ExitCode::SUCCESS {
@@ -104,7 +120,45 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
             }
         }
         Ok(_) => Ok(()),
-        Err(error) => Err(unreadable(from, &error)),
+        Err(code) => Err(code),
+    }
+}
+
+/// Where a copy is written until it is whole: beside its place, which has to be free.
+fn part(to: &Path) -> io::Result<PathBuf> {
+    is_free(to)?;
+    let mut name = OsString::from(".");
+    name.push(to.file_name().unwrap_or_default());
+    name.push(format!(".{}.part", std::process::id()));
+    Ok(to.with_file_name(name))
+}
+
+/// Puts a whole copy in its place.
+fn put(part: &Path, to: &Path) -> io::Result<()> {
+    is_free(to)?;
+    fs::rename(part, to)
+}
+
+fn is_free(to: &Path) -> io::Result<()> {
+    match to.symlink_metadata() {
+        Ok(_) => Err(Errno::EXIST.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a copy says about what was left out: also that which was before.
+fn told(before: &Redaction, redactor: &Redactor) -> Redaction {
+    let now = redactor.describe();
+    match (redactor.mode(), Mode::of(&before.mode)) {
+        // Nothing more was left out.
+        (Mode::Full, _) if !before.mode.is_empty() => before.clone(),
+        (mode, Some(was)) if mode >= was => now,
+        (_, None) if before.mode.is_empty() => now,
+        _ => Redaction {
+            mode: before.mode.clone(),
+            ..now
+        },
     }
 }
 
@@ -117,7 +171,8 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
         let mut line = Vec::new();
         match found {
             Found::Header(mut header) if first => {
-                header.redaction = redactor.describe();
+                header.redaction = told(&header.redaction, redactor);
+                copied.redaction = header.redaction.clone();
                 for peer in [&mut header.client, &mut header.agent] {
                     peer.name = redactor.remark(&peer.name).into_owned();
                 }
@@ -197,7 +252,7 @@ fn clean(event: Event, redactor: &Redactor, ended: String) -> What {
 pub(super) fn clean_message(mut message: Message, redactor: &Redactor) -> Message {
     let method = message.method.clone().unwrap_or_default();
     let (body, places) = match &message.body {
-        Body::Absent(_) => return message,
+        Body::Absent(_) => (message.body.clone(), Vec::new()),
         Body::Json(bytes) | Body::Text(bytes) if is_json(bytes, &Limits::default()) => {
             match redactor.json(bytes, Some(method.as_bytes())) {
                 Some(clean) => (text_body(clean.text), clean.places),
@@ -213,13 +268,14 @@ pub(super) fn clean_message(mut message: Message, redactor: &Redactor) -> Messag
     if redactor.mode() == Mode::Structure {
         message.session = None;
     }
-    if redactor.mode() != Mode::Full {
-        for text in [&mut message.id, &mut message.session]
-            .into_iter()
-            .flatten()
-        {
-            *text = redactor.remark(text).into_owned();
-        }
+    for text in [&mut message.id, &mut message.session]
+        .into_iter()
+        .flatten()
+    {
+        *text = redactor.remark(text).into_owned();
+    }
+    if let Some(method) = &mut message.method {
+        *method = redactor.method(method).into_owned();
     }
     for place in places {
         if !message.redacted.contains(&place) {

@@ -2,20 +2,27 @@
 //!
 //! A recording is evidence that is passed around, and conversations are full of keys. So secrets
 //! are replaced when a line is written, by a keyed hash that lets equal ones be seen as equal;
-//! what is forwarded is not touched. Two kinds of rule find them: by place ([`walk`]: environment
+//! what is forwarded is not touched. Two kinds of rule find them: by place ([`places`]: environment
 //! variables, headers, what is said to authenticate, the user's own pointers) and by shape
 //! ([`shapes`]: keys of known makers, tokens, PEM, random text after a telling name). All else
 //! keeps its bytes, but the rest of a string that is JSON itself, which is spelled anew around what
 //! was replaced. A secret that an agent says in pieces, in several messages, has no shape in any of
 //! them and stays.
 
+mod escapes;
+mod headers;
+mod level;
 mod memory;
 mod names;
 mod nested;
 mod pattern;
+mod places;
+mod random;
 mod redactor;
 mod rule;
+mod runs;
 mod shapes;
+mod urls;
 mod walk;
 mod words;
 

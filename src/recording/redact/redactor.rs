@@ -9,16 +9,17 @@ use std::ops::Range;
 use super::memory::Memory;
 use super::names::is_secret_method;
 use super::pattern::Pattern;
+use super::places::is_plain;
 use super::rule::{Hits, Rule};
 use super::shapes::Shapes;
 use super::walk;
 use crate::recording::Redaction;
 
 /// The built-in rules' name and version.
-pub const RULES: &str = "default@3";
+pub const RULES: &str = "default@4";
 
-/// How much is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How much is kept; what comes later keeps less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// Everything, secrets included.
     Full,
@@ -51,6 +52,14 @@ pub struct Redacted {
 }
 
 impl Mode {
+    const ALL: [Self; 4] = [Self::Full, Self::Default, Self::Structure, Self::Meta];
+
+    /// The one of that name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+
     /// The word for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -151,6 +160,16 @@ impl Redactor {
         }
         let replaced = self.replace(text.as_bytes(), &found);
         Cow::Owned(String::from_utf8_lossy(&replaced).into_owned())
+    }
+
+    /// A method as it stands in a body without its secrets, and in mode `structure` without a text
+    /// that is not the protocol's.
+    #[must_use]
+    pub fn method<'a>(&self, method: &'a str) -> Cow<'a, str> {
+        if self.mode == Mode::Structure && !is_plain(method.as_bytes()) {
+            return Cow::Owned(self.outline(method.as_bytes()));
+        }
+        self.remark(method)
     }
 
     /// Why [`Redactor::text`] and [`Redactor::remark`] keep something out.

@@ -36,6 +36,13 @@ impl Rule {
 }
 
 impl Hits {
+    /// That one, once.
+    pub(super) fn of_one(rule: Rule) -> Self {
+        let mut hits = Self::default();
+        hits.hit(rule);
+        hits
+    }
+
     /// How often that one.
     #[must_use]
     pub const fn of(&self, rule: Rule) -> u64 {

@@ -8,9 +8,9 @@
 //! sixteen places or more together, and has to stop wherever any of the words might begin. With
 //! all of them in one it stopped so often that code took twice as long as prose. Keys of makers
 //! mostly have a dash near their beginning, and credentials in URLs an `@`: a search for those bytes
-//! finds both. What is left is in two groups, each small enough for the quick kind of search, and
-//! of the values' no word is shorter than four letters. So there is room for more words at the same
-//! price.
+//! finds both. What is left is in two groups, each small enough for the quick kind of search (no
+//! more than 32 words), and of the values' no word is shorter than four letters. So there is room
+//! for more words at the same price.
 //!
 //! *What was searched need not be searched again.* Whether there is a word at a place depends on
 //! the bytes of the word alone. So where a text begins with bytes that are known to have no whole
@@ -23,8 +23,10 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind, packed};
 
+use super::urls::ends_host;
+
 /// Keys and tokens that begin like this: the beginning, and the fewest characters in all.
-const DASHED: [(&str, usize); 31] = [
+const DASHED: [(&str, usize); 45] = [
     ("sk-", 20),
     // Stripe's.
     ("sk_live_", 20),
@@ -60,53 +62,109 @@ const DASHED: [(&str, usize); 31] = [
     ("xapp-", 20),
     ("npm_", 30),
     ("hf_", 30),
+    // DigitalOcean's.
+    ("dop_v1_", 40),
+    ("doo_v1_", 40),
+    ("dor_v1_", 40),
+    // Grafana's.
+    ("glsa_", 30),
+    ("glc_", 30),
+    // Linear's.
+    ("lin_api_", 30),
+    ("lin_oauth_", 30),
+    // Sentry's.
+    ("sntrys_", 40),
+    ("sntryu_", 40),
+    // Docker's.
+    ("dckr_pat_", 30),
+    ("dckr_oat_", 30),
+    // Replicate's, age's and Tailscale's.
+    ("r8_", 40),
+    ("AGE-SECRET-KEY-", 60),
+    ("tskey-", 25),
 ];
 
-/// As above, without a dash: Google's and AWS's.
-const PLAIN: [(&str, usize); 4] = [("AIza", 35), ("ya29.", 20), ("AKIA", 20), ("ASIA", 20)];
-
-/// How all JWTs begin.
-const JWT: (&str, usize) = ("eyJ", 30);
-
-/// What is said before credentials in headers.
-const SCHEMES: [&str; 2] = ["earer ", "asic "];
-
-/// How some of the keys above, and PEM, begin in base64.
-const PACKED: [&str; 11] = [
-    "c2st", "Z2hw", "Z2hv", "Z2hz", "Z2l0aHVi", "Z2xwYXQt", "QUl6", "eG94", "QUtJ", "LS0tLS1C",
-    "ZXlK",
-];
-
-const PEM: [&str; 1] = ["-BEGIN"];
-
-/// Parts of words in the names of secrets, as they are spelled in names.
-const TELLING: [&str; 12] = [
-    "key",
-    "Key",
-    "KEY",
-    "oken",
-    "OKEN",
-    "ecret",
-    "ECRET",
-    "assw",
-    "ASSW",
-    "redential",
-    "REDENTIAL",
-    "assphrase",
-];
-
-/// Words that call for a look at the places of a message.
-const PLACES: [&str; 8] = [
-    // `environment`, too.
-    "\"env",
-    "\"headers",
-    "uthentic",
-    "uthoriz",
-    "UTHORIZ",
-    "ookie",
-    "OOKIE",
+/// Parts of the names of secrets, words that call for a look at the places of a message, and
+/// beginnings that are too short to be looked for among [`VALUES`].
+///
+/// The search has eight baskets, and a word goes into that of its number, unless one that begins
+/// alike is in another. It stops in vain where the beginnings in one basket could be mixed, so the
+/// order matters: this one and that of the values were found by trying, and stop seldom.
+const NAMES: [(&str, Word); 32] = [
+    ("ET-PROT", Word::Place),
+    ("assPhrase", Word::Telling),
+    ("ecret", Word::Telling),
+    ("ookie", Word::Cookie),
+    ("redential", Word::Telling),
+    ("etProt", Word::Place),
+    ("ASSW", Word::Telling),
+    ("uthentic", Word::Place),
+    ("Key", Word::Telling),
+    ("assw", Word::Telling),
+    ("ECRET", Word::Telling),
+    ("oken", Word::Telling),
+    ("OKEN", Word::Telling),
+    ("\"Pwd", Word::Place),
+    ("ASSPHRASE", Word::Telling),
     // An ASCII character in disguise.
-    "\\u00",
+    ("\\u00", Word::Place),
+    // How all JWTs begin.
+    ("eyJ", Word::Beginning(30)),
+    // SendGrid's keys.
+    ("SG.", Word::Beginning(50)),
+    // The WebSocket's header.
+    ("et-prot", Word::Place),
+    ("KEY", Word::Telling),
+    ("et-Prot", Word::Place),
+    ("UTHORIZ", Word::Authorization),
+    // `environment`, too.
+    ("\"env", Word::Place),
+    ("assW", Word::Telling),
+    ("assphrase", Word::Telling),
+    ("key", Word::Telling),
+    ("uthoriz", Word::Authorization),
+    ("\"headers", Word::Place),
+    ("\"PWD", Word::Place),
+    ("REDENTIAL", Word::Telling),
+    ("OOKIE", Word::Cookie),
+    ("\"pwd", Word::Place),
+];
+
+/// Beginnings of keys and tokens, be they in base64, and words that they follow.
+const VALUES: [(&str, Word); 27] = [
+    // How some keys begin in base64.
+    ("eG94", Word::Packed),
+    // Vault's keys.
+    ("hvs.", Word::Beginning(28)),
+    ("Z2l0aHVi", Word::Packed),
+    ("Z2hw", Word::Packed),
+    ("ASIA", Word::Beginning(20)),
+    ("earer\\", Word::Scheme),
+    ("QUtJ", Word::Packed),
+    // What is said before credentials, and the first letter of a blank.
+    ("earer ", Word::Scheme),
+    // Google's keys.
+    ("ya29.", Word::Beginning(20)),
+    ("Z2hz", Word::Packed),
+    ("ZXlK", Word::Packed),
+    ("earer\t", Word::Scheme),
+    ("AIza", Word::Beginning(35)),
+    ("Z2xwYXQt", Word::Packed),
+    ("LS0tLS1C", Word::Packed),
+    ("asic ", Word::Scheme),
+    ("ure=", Word::Signature),
+    ("Z2hv", Word::Packed),
+    ("QUl6", Word::Packed),
+    ("EARER ", Word::Scheme),
+    // AWS's keys.
+    ("AKIA", Word::Beginning(20)),
+    ("asic\\", Word::Scheme),
+    ("c2st", Word::Packed),
+    ("asic\t", Word::Scheme),
+    // Signatures in URLs.
+    ("sig=", Word::Signature),
+    ("hvb.", Word::Beginning(28)),
+    ("-BEGIN", Word::Pem),
 ];
 
 /// A word that was found.
@@ -117,6 +175,12 @@ pub(super) enum Word {
     /// Of a key or token in base64.
     Packed,
     Scheme,
+    /// Of the header's name.
+    Authorization,
+    /// That ends a header's name.
+    Cookie,
+    /// Before a signature in a URL.
+    Signature,
     Telling,
     Place,
     Pem,
@@ -150,10 +214,9 @@ enum Engine {
 
 impl Words {
     pub(super) fn new() -> Self {
-        let plain = PLAIN.map(|(word, _)| word);
         Self {
-            names: Search::of(&[&TELLING[..], &PLACES, &[JWT.0]].concat()),
-            values: Search::of(&[&plain[..], &SCHEMES, &PACKED, &PEM].concat()),
+            names: Search::of(&NAMES.map(|(word, _)| word)),
+            values: Search::of(&VALUES.map(|(word, _)| word)),
         }
     }
 
@@ -165,23 +228,9 @@ impl Words {
         known: usize,
         mut is_it: impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
-        let name = |at: usize| match at {
-            at if at < TELLING.len() => Word::Telling,
-            at if at < TELLING.len() + PLACES.len() => Word::Place,
-            _ => Word::Beginning(JWT.1),
-        };
-        let value = |at: usize| {
-            let schemes = PLAIN.len() + SCHEMES.len();
-            match at {
-                at if at < PLAIN.len() => Word::Beginning(PLAIN[at].1),
-                at if at < schemes => Word::Scheme,
-                at if at < schemes + PACKED.len() => Word::Packed,
-                _ => Word::Pem,
-            }
-        };
         let (names, values) = (&self.names, &self.values);
-        names.each(text, known, |at, place| is_it(place, name(at)))
-            || values.each(text, known, |at, place| is_it(place, value(at)))
+        names.each(text, known, |at, place| is_it(place, NAMES[at].1))
+            || values.each(text, known, |at, place| is_it(place, VALUES[at].1))
             || marked(text, known, &mut is_it)
     }
 }
@@ -274,9 +323,9 @@ fn ends_host_at(text: &[u8], from: usize) -> usize {
 }
 
 /// Which of the words have a byte as the third last, the second last, or the last, a bit each.
-static LAST: [[u32; 256]; 3] = [last(3), last(2), last(1)];
+static LAST: [[u64; 256]; 3] = [last(3), last(2), last(1)];
 
-const fn last(back: usize) -> [u32; 256] {
+const fn last(back: usize) -> [u64; 256] {
     let mut words = [0; 256];
     let mut at = 0;
     while at < DASHED.len() {
@@ -285,12 +334,4 @@ const fn last(back: usize) -> [u32; 256] {
         at += 1;
     }
     words
-}
-
-/// Whether the user and the host of a URL have ended before this.
-pub(super) fn ends_host(byte: &u8) -> bool {
-    matches!(
-        byte,
-        b'/' | b'?' | b'#' | b' ' | b'\t' | b'\n' | b'"' | b'\\' | b'\'' | b'<' | b'>'
-    )
 }

@@ -7,6 +7,7 @@ mod follow;
 mod forms;
 mod lint;
 mod reports;
+mod scrub;
 mod several;
 
 use std::path::{Path, PathBuf};

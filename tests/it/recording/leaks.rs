@@ -18,7 +18,7 @@ const FORMS: [&str; 8] = [
 ];
 
 /// Each kind of secret, with `@` for its random part.
-const SHAPES: [&str; 30] = [
+const SHAPES: [&str; 44] = [
     "sk-@",
     "sk-ant-api03-@",
     "sk-proj-@",
@@ -49,6 +49,20 @@ const SHAPES: [&str; 30] = [
     "https://user:@@example.com/x",
     "https://example.com/?access_token=@&x=1",
     "-----BEGIN OPENSSH PRIVATE KEY-----\n@\n@\n-----END OPENSSH PRIVATE KEY-----",
+    "密钥：sk-@",
+    "‘Bearer @’",
+    "SG.@.@",
+    "dop_v1_@@",
+    "hvs.@",
+    "glsa_@",
+    "sntrys_@",
+    "r8_@",
+    "tskey-auth-@",
+    "Cookie: session=@",
+    "Authorization: @",
+    "Bearer\t@",
+    "GPG_PASSPHRASE=@",
+    "https://example.com/x?X-Amz-Signature=@",
 ];
 
 /// Makes secrets, and knows them all.

@@ -8,7 +8,7 @@ use serde_json::json;
 const KEY: &str = "abcdefgh0123456789abcdefgh";
 
 /// What stands before a key that makes it a secret, and what has to stand behind it.
-const SHAPES: [(&str, &str); 23] = [
+const SHAPES: [(&str, &str); 39] = [
     ("sk-", ""),
     ("github_pat_", ""),
     ("sk_live_", ""),
@@ -35,6 +35,22 @@ const SHAPES: [(&str, &str); 23] = [
     ("{\"apiKey\": \"", "\"}"),
     ("Cookie-Secret: ", ""),
     ("\u{1b}[31msk-", "\u{1b}[0m"),
+    ("密钥：sk-", ""),
+    ("“ghp_", "”"),
+    ("🔑Bearer ", ""),
+    ("api_key：", ""),
+    ("hvs.", ""),
+    ("SG.", "abcdefgh.abcdefgh0123456789"),
+    ("tskey-auth-", ""),
+    ("GPG_PASSPHRASE=", ""),
+    ("Cookie: a=b; session=", "; path=/"),
+    ("Authorization: ", ""),
+    ("Bearer\t", ""),
+    ("see https://x/?sig=", "&x=1"),
+    ("see https://x/?X-Amz-Signature=", ""),
+    ("postgres://u:p'", "@host/db"),
+    ("postgres://u:#", "@host/db"),
+    ("PGPASSWORD=", ""),
 ];
 
 fn redactors() -> [Redactor; 2] {
@@ -46,8 +62,26 @@ fn update(text: &str) -> String {
         .to_string()
 }
 
-/// The same is found in each of a stream of messages; in how many something is.
+/// As encoders spell it that write nothing but ASCII.
+fn in_ascii(message: &str) -> String {
+    let spelled = message.chars().map(|letter| match letter.is_ascii() {
+        true => letter.to_string(),
+        false => {
+            let units = letter.encode_utf16(&mut [0; 2]).to_vec();
+            units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
+        }
+    });
+    spelled.collect()
+}
+
+/// The same is found in each of a stream of messages, also when they are spelled in ASCII; in how
+/// many something is, at least.
 fn same(redactor: &Redactor, messages: &[String]) -> usize {
+    let ascii: Vec<String> = messages.iter().map(|message| in_ascii(message)).collect();
+    same_as_spelled(redactor, messages).min(same_as_spelled(redactor, &ascii))
+}
+
+fn same_as_spelled(redactor: &Redactor, messages: &[String]) -> usize {
     let mut memory = Memory::default();
     let found = messages.iter().filter(|message| {
         let text = message.as_bytes();
@@ -92,6 +126,9 @@ fn a_place_across_the_border_of_what_is_known_is_found() {
         "Authorization",
         "set-cookie",
         "password",
+        "passWord",
+        "PASSPHRASE",
+        "Sec-WebSocket-Protocol",
     ];
     for (name, redactor) in names.iter().flat_map(|name| [(name, 0), (name, 1)]) {
         for cut in 0..=name.len() {
@@ -110,7 +147,7 @@ fn part() -> impl Strategy<Value = String> {
         }),
         1 => shape.prop_map(|(before, behind)| format!("{before}{KEY}{behind}")),
         1 => Just(KEY.to_owned()),
-        1 => prop::sample::select(&["@", "://", "key", "\"", "-", "_", "\\u0073", ";base64,", "m"][..])
+        1 => prop::sample::select(&["@", "://", "key", "\"", "-", "_", "\\u0073", ";base64,", "m", "'", "#", "?sig=", "“"][..])
             .prop_map(str::to_owned),
         3 => "[a-zA-Z0-9 .,:=\n\"é-]{0,40}",
     ]

@@ -10,4 +10,5 @@ mod recorder;
 mod secrets;
 mod stage;
 mod tools;
+mod vectors;
 mod verify;

@@ -441,6 +441,14 @@ fn a_text_of_nothing_but_words_is_looked_at_once() {
         "://a",
         "Basic ",
         "eyJ.",
+        "Cookie: a=",
+        "cookie=",
+        "Authorization: ",
+        "authorization=",
+        "?sig=",
+        "&sig=signature=",
+        "://u:'@",
+        "\\uff1ask-",
     ] {
         let text = word.repeat((256 << 10) / word.len());
         let message = json!({"env": 1, "text": text}).to_string();

@@ -1,0 +1,90 @@
+//! How JSON, and others that escape, spell what stands before and behind a secret.
+//!
+//! The search goes over texts as they are spelled. Not here: what is a secret (see `shapes`).
+
+/// Characters that may stand between a telling name and its secret.
+const BETWEEN: &[u8] = b" \t=:\"'`\\>";
+
+/// Most characters between a name and its secret: quotes, twice escaped, and a colon.
+const GAP: usize = 12;
+
+/// Whether no word goes on at `at`; the letters of an escape such as `\n` or `\u201c` are none, nor
+/// is the last one of a terminal's, such as `[31m`.
+pub(super) fn begins_word(text: &[u8], at: usize) -> bool {
+    let back = |by: usize| at.checked_sub(by).map(|at| text[at]);
+    if back(1).is_none_or(|byte| !byte.is_ascii_alphanumeric()) || back(2) == Some(b'\\') {
+        return true;
+    }
+    // Those of JSON, of programs and of URLs.
+    let escaped = [(&b"\\u"[..], 4), (b"\\x", 2), (b"%", 2)]
+        .into_iter()
+        .find_map(|(sign, digits)| {
+            let start = at.checked_sub(sign.len() + digits)?;
+            escape(&text[start..at], sign, digits)
+        });
+    if let Some(code) = escaped {
+        // Some escape letters, too.
+        return !u8::try_from(code).is_ok_and(|byte| byte.is_ascii_alphanumeric());
+    }
+    let before = text[..at].strip_suffix(b"m").unwrap_or_default();
+    let colours = |byte: &&u8| byte.is_ascii_digit() || **byte == b';';
+    let count = before.iter().rev().take_while(colours).count();
+    before[..before.len() - count].ends_with(b"[")
+}
+
+/// Where the secret would begin that is named by what ends at `from`: behind colons, quotes and
+/// blanks, those of other scripts included.
+pub(super) fn behind_gap(text: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while at < from + GAP {
+        let rest = &text[at..];
+        at += match rest {
+            [b'\\', ..] if escape(rest, b"\\u", 4).is_some_and(separates) => 6,
+            [b'%', ..] if escape(rest, b"%", 2).is_some_and(separates) => 3,
+            [b'\\', b't', ..] => 2,
+            // A line that ends in a name has no secret on the next one, but behind a colon.
+            [b'\\', b'n' | b'r', ..] if from < at => 2,
+            [b'\n' | b'\r', ..] if from < at => 1,
+            // The letter is no part of what follows.
+            [b'\\', letter, ..] if letter.is_ascii_alphanumeric() => break,
+            [byte, ..] if BETWEEN.contains(byte) => 1,
+            // All that is meant here takes three bytes, but « and ».
+            [0xc2, ..] | [0xe2..=0xef, ..] => match first(rest) {
+                Some(sign) if separates(sign.into()) => sign.len_utf8(),
+                _ => break,
+            },
+            _ => break,
+        };
+    }
+    at
+}
+
+/// What the escape says that a text begins with, of a sign and so many hexadecimal digits.
+fn escape(text: &[u8], sign: &[u8], digits: usize) -> Option<u32> {
+    let digits = text.strip_prefix(sign)?.get(..digits)?;
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    digits
+        .iter()
+        .try_fold(0, |code, byte| Some(code << 4 | digit(byte)?))
+}
+
+/// The character that a text begins with.
+fn first(text: &[u8]) -> Option<char> {
+    let head = &text[..text.len().min(3)];
+    let valid = match std::str::from_utf8(head) {
+        Ok(head) => head,
+        Err(error) => std::str::from_utf8(&head[..error.valid_up_to()]).ok()?,
+    };
+    valid.chars().next()
+}
+
+/// Whether it is a colon, a quote or a blank.
+fn separates(code: u32) -> bool {
+    match u8::try_from(code) {
+        Ok(byte) if byte.is_ascii() => BETWEEN.contains(&byte),
+        // Blanks, « and »; general, Chinese and wide signs.
+        _ => {
+            matches!(code, 0xa0 | 0xab | 0xbb | 0x2000..=0x206f | 0x3000..=0x303f | 0xff01..=0xff0f | 0xff1a..=0xff20)
+        }
+    }
+}

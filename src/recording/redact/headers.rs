@@ -1,0 +1,101 @@
+//! Credentials in the text of headers: in `Authorization`, behind a scheme, in cookies.
+//!
+//! Not here: headers that are members or elements of JSON (see `walk`).
+
+use std::ops::Range;
+
+use super::escapes::{begins_word, behind_gap};
+use super::random::{LONG, is_random, reads_as_words};
+use super::runs::Runs;
+
+/// Fewest characters of what follows a scheme, and of cookies.
+const FEWEST: usize = 8;
+
+/// Most characters of a scheme.
+const SCHEME: usize = 32;
+
+/// What follows a scheme such as `earer `.
+pub(super) fn behind_scheme(
+    text: &[u8],
+    runs: &mut Runs<'_>,
+    at: Range<usize>,
+) -> Option<Range<usize>> {
+    let own = runs.from(behind_blanks(text, at.end - 1));
+    // `Bearer`, `bearer` and `BEARER`.
+    let start = at.start.checked_sub(1)?;
+    let named = matches!(text[start], b'B' | b'b') && begins_word(text, start);
+    // `a basic understanding` is none, but behind the header's name all are.
+    let header = memchr::memmem::find(&text[start.saturating_sub(24)..start], b"uthorization");
+    let is_one = header.is_some() || !reads_as_words(cut(text, &own));
+    let apart = own.start >= at.end;
+    (apart && own.len() >= FEWEST && named && is_one).then_some(own)
+}
+
+/// What follows the header's name, of which `uthoriz` ends at `from`, when it is random: that of
+/// other schemes, or without one.
+pub(super) fn authorization(text: &[u8], runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
+    let tail = text.get(from..from + 5)?;
+    if !tail.eq_ignore_ascii_case(b"ation") {
+        return None;
+    }
+    let start = behind_gap(text, from + 5);
+    let first = runs.from(start);
+    let is_one = |own: &Range<usize>| {
+        let own = cut(text, own);
+        is_random(own) && !reads_as_words(own)
+    };
+    if start == from + 5 || first.is_empty() {
+        return None;
+    }
+    if first.len() <= SCHEME {
+        let next = behind_blanks(text, first.end);
+        if next > first.end
+            && let second = runs.from(next)
+            && is_one(&second)
+        {
+            return Some(second);
+        }
+    }
+    let scheme = [&b"AWS4-"[..], b"SCRAM-"];
+    let is_scheme = scheme
+        .iter()
+        .any(|scheme| text[start..].starts_with(scheme));
+    (!is_scheme && is_one(&first)).then_some(first)
+}
+
+/// The values of a header of cookies whose name ends at `from`, and where the header ends.
+pub(super) fn cookies(text: &[u8], from: usize) -> Option<(Option<Range<usize>>, usize)> {
+    let start = behind_gap(text, from);
+    let named = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
+    let name = text[start..].iter().take(64).take_while(named).count();
+    if start == from || name == 0 || text.get(start + name) != Some(&b'=') {
+        return None;
+    }
+    let own = start + name + 1;
+    let ends = |byte: &u8| *byte < b' ' || !byte.is_ascii() || b"\"'\\`<>".contains(byte);
+    let length = text[own..].iter().position(ends);
+    let end = length.map_or(text.len(), |length| own + length);
+    let values = &text[own..end];
+    let is_one = values.len() >= FEWEST && !reads_as_words(&values[..values.len().min(LONG)]);
+    Some((is_one.then_some(own..end), end))
+}
+
+/// Where blanks end, be they escaped.
+fn behind_blanks(text: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while at < from + 8 {
+        at += match &text[at..] {
+            [b' ' | b'\t', ..] => 1,
+            [b'\\', b't', ..] => 2,
+            // In JSON in JSON.
+            [b'\\', b'\\', ..] => 1,
+            _ => break,
+        };
+    }
+    at
+}
+
+/// What of it is judged.
+fn cut<'a>(text: &'a [u8], own: &Range<usize>) -> &'a [u8] {
+    &text[own.start..own.end.min(own.start + LONG)]
+}

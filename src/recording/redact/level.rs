@@ -1,0 +1,54 @@
+//! A container that a walk through a message has entered.
+//!
+//! Not here: walking (see `walk`).
+
+use std::ops::Range;
+
+use super::names::is_telling;
+
+/// An open container.
+#[derive(Default)]
+pub(super) struct Level {
+    pub(super) is_object: bool,
+    /// All in it is secret.
+    pub(super) secret: bool,
+    /// That is so because of the name of the member it is, such as `api-key`, and nothing else.
+    pub(super) named: bool,
+    /// That is so because the user said so.
+    pub(super) pointed: bool,
+    /// What is random in it is secret, for it is in `credentials` or the like.
+    pub(super) group: bool,
+    /// The member at hand.
+    pub(super) name: String,
+    /// The element at hand.
+    pub(super) index: usize,
+    /// The element before was an option of a command that takes a secret.
+    pub(super) option: bool,
+    /// Of `{"name": …, "value": …}`: the name, if it tells.
+    pub(super) telling: Option<String>,
+    /// All texts and numbers of its `value`, with their places: to be replaced if the name tells.
+    pub(super) values: Vec<(Range<usize>, String)>,
+    /// The number of the level whose `value` it is in.
+    pub(super) pair: Option<usize>,
+}
+
+impl Level {
+    /// Whether the name of the member at hand is that of a secret.
+    pub(super) fn tells(&self) -> bool {
+        self.group || (self.is_object && is_telling(&self.name))
+    }
+
+    /// Whether the member at hand is that one.
+    pub(super) fn is_at(&self, member: &str) -> bool {
+        self.is_object && self.name == member
+    }
+
+    /// The step of a JSON Pointer to what is at hand.
+    pub(super) fn step(&self) -> String {
+        if self.is_object {
+            self.name.clone()
+        } else {
+            self.index.to_string()
+        }
+    }
+}

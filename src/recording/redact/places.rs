@@ -1,0 +1,169 @@
+//! Which places in a message are secret, and which are the protocol's own.
+//!
+//! Not here: names that tell (see `names`), what is done with what is found (see `walk`).
+
+use std::ops::Range;
+
+use super::level::Level;
+use super::names::{counts, is_folder, is_group, is_secret_member, is_secret_method, is_telling};
+use super::random::is_random;
+use super::rule::Rule;
+use super::walk::Walk;
+use crate::recording::tokens::{Token, Tokens};
+
+/// Members whose text is the protocol's own, when it is short and plain: kept in mode `structure`.
+const PROTOCOL: [&str; 11] = [
+    "jsonrpc",
+    "method",
+    "sessionUpdate",
+    "type",
+    "kind",
+    "status",
+    "stopReason",
+    "outcome",
+    "role",
+    "priority",
+    "mimeType",
+];
+
+/// The types of a JSON Schema.
+const SCHEMA: [&str; 7] = [
+    "array", "boolean", "integer", "null", "number", "object", "string",
+];
+
+/// Fewest digits of a number that a telling name beside it makes a secret.
+const DIGITS: usize = 6;
+
+impl Walk<'_> {
+    /// Whether a method of the message, or of one of a batch, is a secret one. Of two methods,
+    /// nobody knows which one counts.
+    pub(super) fn says_so(&self) -> bool {
+        let says = |word: &[u8]| memchr::memmem::find(self.text, word).is_some();
+        if !says(b"uthenticate") && !says(b"\\u00") {
+            return false;
+        }
+        let mut tokens = Tokens::new(self.text);
+        let mut named = false;
+        while let Some(token) = tokens.next() {
+            match token {
+                _ if tokens.depth() != self.top => {}
+                Token::Key(at) => named = self.decoded(&at) == "method",
+                Token::String(at) if named && is_secret_method(self.decoded(&at).as_bytes()) => {
+                    return true;
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Whether a text in a secret's place says what it is about and is not it: the method of
+    /// `authenticate`, a word of a JSON Schema, who wants the key.
+    pub(super) fn describes(&self, inner: &[u8]) -> bool {
+        let Some(level) = self.levels.last().filter(|level| level.is_object) else {
+            return false;
+        };
+        if self.is_pointed_at() || self.levels.iter().any(|level| level.pointed) {
+            return false;
+        }
+        match level.name.as_str() {
+            "methodId" => self.authenticates && self.levels.len() == self.top + 1,
+            "type" => SCHEMA.iter().any(|word| word.as_bytes() == inner),
+            "provider" | "kind" | "title" | "label" | "description" => level.named,
+            _ => false,
+        }
+    }
+
+    /// Whether what stands here is secret whatever it looks like.
+    pub(super) fn is_secret_place(&self) -> bool {
+        let Some(level) = self.levels.last() else {
+            return false;
+        };
+        level.secret
+            || level.option
+            || (level.is_object && is_secret_member(&level.name))
+            || self.is_pointed_at()
+    }
+
+    /// Why what stands here is secret, when it is whatever it looks like.
+    pub(super) fn rule_of_place(&self) -> Rule {
+        match self.is_pointed_at() || self.levels.iter().any(|level| level.pointed) {
+            true => Rule::Pointer,
+            false => Rule::Place,
+        }
+    }
+
+    /// Whether the container that begins here is secret as a whole, and why.
+    pub(super) fn enter(&self) -> Level {
+        let Some(level) = self.levels.last() else {
+            return Level::default();
+        };
+        let name = if level.is_object {
+            level.name.as_str()
+        } else {
+            ""
+        };
+        let place = match name {
+            "env" | "headers" | "environment" => true,
+            "params" | "result" => self.authenticates && self.levels.len() == self.top,
+            _ => false,
+        };
+        let (named, pointed) = (is_secret_member(name), self.is_pointed_at());
+        Level {
+            secret: level.secret || place || named || pointed,
+            named: !place && !pointed && (named && !level.secret || level.named),
+            pointed,
+            group: level.group || is_group(name),
+            pair: match level.is_at("value") {
+                true => Some(self.levels.len() - 1),
+                false => level.pair,
+            },
+            ..Level::default()
+        }
+    }
+
+    pub(super) fn is_pointed_at(&self) -> bool {
+        let patterns = &self.redactor.patterns;
+        if patterns.is_empty() {
+            return false;
+        }
+        let steps: Vec<String> = self.levels.iter().map(Level::step).collect();
+        patterns
+            .iter()
+            .any(|pattern| pattern.is_at(steps.iter().map(String::as_str)))
+    }
+
+    /// Whether a text is part of the protocol, or needed to follow it.
+    pub(super) fn is_protocol(&self, at: &Range<usize>) -> bool {
+        let inner = &self.text[at.start + 1..at.end - 1];
+        let known = self.levels.last().is_some_and(|level| {
+            level.is_object
+                && (PROTOCOL.contains(&level.name.as_str())
+                    || (self.levels.len() == self.top && level.name == "id"))
+        });
+        known && is_plain(inner)
+    }
+
+    /// `--api-key`, before its value.
+    pub(super) fn is_option(&self, at: &Range<usize>) -> bool {
+        let inner = &self.text[at.start + 1..at.end - 1];
+        inner.starts_with(b"-")
+            && !inner.contains(&b'=')
+            && self.levels.last().is_some_and(|level| !level.is_object)
+            && std::str::from_utf8(inner).is_ok_and(is_telling)
+    }
+}
+
+/// Whether a text may be one of the protocol's own.
+pub(super) fn is_plain(text: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/.-".contains(byte);
+    text.len() <= 48 && text.iter().all(plain) && !is_random(text)
+}
+
+/// Whether a text, with its quotes, or a number is what a telling name beside it names.
+pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
+    match whole.strip_prefix(b"\"") {
+        Some(inner) => !is_folder(name, inner),
+        None => whole.len() >= DIGITS && !counts(name),
+    }
+}

@@ -1,0 +1,68 @@
+//! Whether a text is random, or made of words.
+//!
+//! Not here: where that matters (see `shapes`, `walk`).
+
+/// Fewest characters of a secret that only its name and its randomness show.
+const RANDOM: usize = 16;
+
+/// Of something longer than this, so much is judged.
+pub(super) const LONG: usize = 256;
+
+/// Whether a whole text, under a telling name, is more than a word or a number.
+pub(super) fn is_random(text: &[u8]) -> bool {
+    if text.len() < RANDOM {
+        return false;
+    }
+    let mut counts = [0_u32; 256];
+    for byte in text {
+        counts[usize::from(*byte)] += 1;
+    }
+    let total = text.len() as f64;
+    let entropy: f64 = counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(|count| f64::from(*count) / total)
+        .map(|part| -part * part.log2())
+        .sum();
+    let digits = text.iter().any(u8::is_ascii_digit);
+    let letters = text.iter().any(u8::is_ascii_alphabetic);
+    let mixed = text.iter().any(u8::is_ascii_lowercase) && text.iter().any(u8::is_ascii_uppercase);
+    entropy > 3.0 && letters && (digits || (mixed && entropy > 3.5))
+}
+
+/// Whether a text is made of words, as names, paths and calls are, and as keys are not: parts of
+/// letters, the last ones with a digit or two, or short numbers, and not too short on the whole.
+pub(super) fn reads_as_words(text: &[u8]) -> bool {
+    let (mut parts, mut letters, mut at) = (0_usize, 0_usize, 0);
+    while at < text.len() {
+        let count =
+            |from: usize, is: fn(&u8) -> bool| text[from..].iter().take_while(|b| is(b)).count();
+        let (capitals, digits) = (
+            count(at, u8::is_ascii_uppercase),
+            count(at, u8::is_ascii_digit),
+        );
+        let small = count(at + capitals, u8::is_ascii_lowercase);
+        if capitals + small > 0 {
+            // `HTTPServer` is two words, `Server` is one.
+            parts += 1 + usize::from(capitals > 1 && small > 0);
+            letters += capitals + small;
+            at += capitals + small;
+            let digits = count(at, u8::is_ascii_digit);
+            let goes_on = text.get(at + digits).is_some_and(u8::is_ascii_lowercase);
+            if digits > 2 || (digits > 0 && goes_on) {
+                return false;
+            }
+            at += digits;
+        } else if digits > 0 {
+            let goes_on = text.get(at + digits).is_some_and(u8::is_ascii_alphabetic);
+            if digits > 4 || goes_on {
+                return false;
+            }
+            at += digits;
+        } else {
+            at += 1;
+        }
+    }
+    // A word of thirty letters is none.
+    parts > 0 && letters >= 3 * parts && letters <= 20 * parts
+}

@@ -1,0 +1,74 @@
+//! Secrets in URLs: users and passwords, and signatures that let whoever has the URL in.
+//!
+//! Not here: tokens and keys in queries, which have a telling name like those elsewhere (see
+//! `shapes`).
+
+use std::ops::Range;
+
+use super::random::{LONG, is_random, reads_as_words};
+use super::runs::Runs;
+
+/// Whether the user and the host of a URL have ended before this, at the latest.
+pub(super) fn ends_host(byte: &u8) -> bool {
+    matches!(
+        byte,
+        b'/' | b'?' | b' ' | b'\t' | b'\n' | b'"' | b'\\' | b'<' | b'>'
+    )
+}
+
+/// The user, with a password or instead of one, of a URL whose scheme ends at `start`.
+pub(super) fn user(text: &[u8], start: usize) -> Option<Range<usize>> {
+    let rest = &text[start..];
+    let host = &rest[..rest.iter().position(ends_host).unwrap_or(rest.len())];
+    // A quote or a fragment ends it, too, but both are found in passwords.
+    let quoted = host.iter().position(|byte| b"'#".contains(byte));
+    let within = |end: usize| memchr::memrchr(b'@', &host[..end]);
+    let user = match quoted.map(|quoted| (quoted, within(quoted))) {
+        None => within(host.len())?,
+        Some((_, Some(user))) => user,
+        Some((quoted, None)) if goes_on(&host[..quoted]) => within(host.len())?,
+        Some(_) => return None,
+    };
+    // `git@host`, but a name alone may be a token.
+    let known = user < 16 && host[..user].iter().all(u8::is_ascii_lowercase);
+    (user > 0 && !known).then_some(start..start + user)
+}
+
+/// Whether a password has begun there: behind a host stands a port, or nothing.
+fn goes_on(host: &[u8]) -> bool {
+    memchr::memchr(b':', host).is_some_and(|colon| colon > 0 && !is_port(&host[colon + 1..]))
+}
+
+fn is_port(text: &[u8]) -> bool {
+    !text.is_empty() && text.len() <= 5 && text.iter().all(u8::is_ascii_digit)
+}
+
+/// The signature behind `sig=`, or a name that ends in `ure=`, in the query of a URL.
+pub(super) fn signature(
+    text: &[u8],
+    runs: &mut Runs<'_>,
+    at: Range<usize>,
+) -> Option<Range<usize>> {
+    let named = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    let name = &text[..at.end - 1];
+    let length = name.iter().rev().take(32).take_while(named).count();
+    let (before, name) = name.split_at(name.len() - length);
+    // As some spell the ampersand.
+    let (before, name) = match name.strip_prefix(b"u0026") {
+        Some(name) if before.ends_with(b"\\") => (&b"&"[..], name),
+        _ => (before, name),
+    };
+    let ends = name
+        .len()
+        .checked_sub("signature".len())
+        .map(|from| &name[from..]);
+    let signs = name.eq_ignore_ascii_case(b"sig")
+        || ends.is_some_and(|ends| ends.eq_ignore_ascii_case(b"signature"));
+    let queried = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
+    if !signs || !queried {
+        return None;
+    }
+    let own = runs.from(at.end);
+    let judged = &text[own.start..own.end.min(own.start + LONG)];
+    (is_random(judged) && !reads_as_words(judged)).then_some(own)
+}

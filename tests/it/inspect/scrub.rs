@@ -1,0 +1,145 @@
+//! Copies with today's rules: nothing of a secret in any member of a line, no half copies, and a
+//! header that says all that was left out.
+
+use std::fs;
+use std::path::Path;
+
+use acp_relay::recording::write::{self, Stamp};
+use acp_relay::recording::{Body, Header, Message, MessageKind, VERSION, What};
+use acp_relay::wire::Side;
+use serde_json::Value;
+
+use super::answer;
+
+const KEY: &str = "sk-abcdefgh0123456789abcdefgh";
+
+/// A recording in which a secret is a method.
+fn recording(folder: &Path, body: Body) -> String {
+    let header = Header {
+        version: VERSION,
+        id: "00".repeat(16),
+        first: 1,
+        ..Header::default()
+    };
+    let message = Message {
+        hop: Side::Client,
+        to: Side::Agent,
+        id: Some("1".to_owned()),
+        method: Some(format!("_log/{KEY}")),
+        session: None,
+        kind: Some(MessageKind::Request),
+        answers: None,
+        of: None,
+        rules: Vec::new(),
+        patch: None,
+        redacted: Vec::new(),
+        body,
+    };
+    let mut lines = Vec::new();
+    write::header(&mut lines, &header);
+    let stamp = Stamp { n: 1, t: 1, w: 1 };
+    write::event(&mut lines, stamp, &What::Message(Box::new(message)));
+    let file = folder.join("x.acpr");
+    fs::write(&file, lines).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn body() -> Body {
+    let text =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"_log/{KEY}","params":{{"t":"said"}}}}"#);
+    Body::Json(text.into())
+}
+
+fn header(file: &Path) -> Value {
+    let text = fs::read_to_string(file).unwrap();
+    serde_json::from_str(text.lines().next().unwrap()).unwrap()
+}
+
+#[test]
+fn a_secret_in_a_method_is_in_no_member_of_the_copy() {
+    for body in [body(), Body::Absent(97)] {
+        for mode in ["default", "structure", "meta"] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = recording(folder.path(), body.clone());
+            let copy = folder.path().join("copy.acpr");
+            answer(
+                &["scrub", "--redact", mode, &file, copy.to_str().unwrap()],
+                0,
+            );
+            let text = fs::read_to_string(&copy).unwrap();
+            assert!(text.contains("\"me\":"), "{text}");
+            assert!(!text.contains(KEY), "{mode}: {text}");
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Body::Json(message) = body() else {
+        unreachable!()
+    };
+    let message = String::from_utf8(message.to_vec()).unwrap();
+    let talk = format!("{{\"dir\":\"c2a\",\"ts\":0,\"msg\":{message}}}\n");
+    let file = super::recording(folder.path(), "imported", &talk);
+    let text = fs::read_to_string(file).unwrap();
+    assert!(!text.contains(KEY), "{text}");
+}
+
+#[test]
+fn a_copy_is_whole_or_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = recording(folder.path(), body());
+    let whole = fs::read_to_string(&file).unwrap();
+    let copy = folder.path().join("copy.acpr");
+    let copy = copy.to_str().unwrap();
+    fs::write(&file, whole.replace("said", "sald")).unwrap();
+    answer(&["scrub", &file, copy], 66);
+    let names = fs::read_dir(folder.path()).unwrap();
+    assert_eq!(names.count(), 1, "something of the copy is left");
+    fs::write(&file, &whole).unwrap();
+    answer(&["scrub", &file, copy], 0);
+    let names = fs::read_dir(folder.path()).unwrap();
+    assert_eq!(names.count(), 2, "something but the copy is there");
+    let before = fs::read(copy).unwrap();
+    answer(&["scrub", &file, copy], 73);
+    assert_eq!(fs::read(copy).unwrap(), before);
+}
+
+#[test]
+fn what_was_left_out_before_is_still_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = recording(folder.path(), body());
+    let scrub = |mode: &str, from: &str, name: &str| {
+        let to = folder.path().join(name);
+        let args = [
+            "scrub",
+            "--json",
+            "--redact",
+            mode,
+            from,
+            to.to_str().unwrap(),
+        ];
+        let said: Value = serde_json::from_str(&answer(&args, 0)).unwrap();
+        let told = header(&to)["redact"].clone();
+        assert_eq!(
+            (&said["mode"], &said["rules"]),
+            (&told["mode"], &told["rules"])
+        );
+        (to.to_str().unwrap().to_owned(), told)
+    };
+    let (outlines, told) = scrub("structure", &file, "outlines.acpr");
+    assert_eq!(told["mode"], "structure");
+    let rules = told["rules"].clone();
+    assert_ne!(rules, "none");
+    let (_, full) = scrub("full", &outlines, "full.acpr");
+    assert_eq!(full, told);
+    let (_, less) = scrub("default", &outlines, "less.acpr");
+    assert_eq!(
+        (&less["mode"], &less["rules"]),
+        (&"structure".into(), &rules)
+    );
+    let (_, more) = scrub("meta", &outlines, "more.acpr");
+    assert_eq!(more["mode"], "meta");
+    let (_, own) = scrub("full", &file, "own.acpr");
+    assert_eq!(
+        (&own["mode"], &own["rules"]),
+        (&"full".into(), &"none".into())
+    );
+}

@@ -1,0 +1,89 @@
+//! Secrets and what only looks like one: `tests/vectors/secrets/*.jsonl`.
+//!
+//! Each line is a message or another text. `K3Y` and `WEAK` in it stand for a key and a password,
+//! which must not be there afterwards, nor what `secret` names; what `stays` names must be. A line
+//! that is `kept` has nothing to be found and keeps its bytes.
+
+use std::fs;
+use std::path::Path;
+
+use acp_relay::recording::redact::{Mode, Redactor};
+use acp_relay::wire::{Limits, is_json};
+use serde_json::Value;
+
+/// What the words in capitals stand for.
+const MEANT: [(&str, &str); 2] = [
+    ("K3Y", "abcdefgh0123456789abcdefgh"),
+    ("WEAK", "hunter2swordfish"),
+];
+
+#[test]
+fn each_vector_is_found_or_kept() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/secrets");
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
+    let (mut count, mut faults) = (0, Vec::new());
+    for file in files {
+        let kind = file.file_stem().unwrap().to_str().unwrap();
+        for line in fs::read_to_string(&file).unwrap().lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            count += 1;
+            if let Err(fault) = judge(&redactor, &row) {
+                faults.push(format!("{kind}: {}: {fault}", row["name"]));
+            }
+        }
+    }
+    assert!(count > 150, "only {count} vectors were found");
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+fn judge(redactor: &Redactor, row: &Value) -> Result<(), String> {
+    let (message, text) = (row["message"].as_str(), row["text"].as_str());
+    let template = message.or(text).unwrap();
+    let given = MEANT
+        .iter()
+        .fold(template.to_owned(), |text, (word, meant)| {
+            text.replace(word, meant)
+        });
+    let clean = match message {
+        Some(_) if !is_json(given.as_bytes(), &Limits::default()) => {
+            return Err("is no JSON".to_owned());
+        }
+        Some(_) => redactor
+            .json(given.as_bytes(), None)
+            .map(|clean| clean.text),
+        None => redactor.text(given.as_bytes()),
+    };
+    let Some(clean) = clean.map(|clean| String::from_utf8(clean).unwrap()) else {
+        return match row["kept"].as_bool() {
+            Some(true) => Ok(()),
+            _ => Err(format!("nothing found in {given}")),
+        };
+    };
+    if row["kept"] == true {
+        return Err(format!("found something: {clean}"));
+    }
+    let secrets = MEANT
+        .iter()
+        .filter(|(_, meant)| given.contains(meant))
+        .map(|(_, meant)| *meant)
+        .chain(row["secret"].as_str());
+    for secret in secrets {
+        if clean.contains(secret) {
+            return Err(format!("{secret} is still in {clean}"));
+        }
+    }
+    if let Some(stays) = row["stays"].as_str()
+        && !clean.contains(stays)
+    {
+        return Err(format!("{stays} is not in {clean}"));
+    }
+    if message.is_some() && !is_json(clean.as_bytes(), &Limits::default()) {
+        return Err(format!("is no JSON any more: {clean}"));
+    }
+    Ok(())
+}
