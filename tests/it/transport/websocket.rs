@@ -11,12 +11,12 @@ use acp_relay::wire::framing::Cut;
 use acp_relay::wire::{Fault, Frame, Id, Limits, Role as WhichHalf};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::protocol::frame::Frame as Part;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
-use tokio_tungstenite::{WebSocketStream, client_async};
+use tokio_tungstenite::{WebSocketStream, accept_async, client_async};
 
 use crate::support::link::{
     accept, close, flush, heard, listen, next, run, say, setup, setup_with,
@@ -289,6 +289,57 @@ fn a_close_without_a_code_or_with_1000_is_on_purpose() {
 }
 
 #[test]
+fn a_server_that_goes_is_told_of_by_what_it_said() {
+    let closed = |code, why: &'static str| {
+        Some(Some(CloseFrame {
+            code: CloseCode::from(code),
+            reason: Utf8Bytes::from_static(why),
+        }))
+    };
+    let cases = [
+        (Some(None), ""),
+        (closed(1000, "bye"), ""),
+        (closed(1001, "going"), ""),
+        (closed(1011, "oops\u{1b}[2J"), "1011: oops\\u{1b}[2J"),
+        (closed(1013, ""), "1013"),
+        (
+            closed(4401, "no longer"),
+            "4401: no longer. Check the token",
+        ),
+        // It goes without a word.
+        (None, "reading from the peer"),
+    ];
+    for (close, told) in cases {
+        run(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let to = format!("ws://{}/acp", listener.local_addr().unwrap());
+            let to: Endpoint = to.parse().unwrap();
+            let setup = setup();
+            let serve = async {
+                let (stream, _) = listener.accept().await.unwrap();
+                accept_async(stream).await.unwrap()
+            };
+            let (link, mut server) = tokio::join!(registry::connect(&to, &setup), serve);
+            let mut link = link.unwrap();
+            match close {
+                Some(frame) => server.close(frame).await.unwrap(),
+                None => drop(server),
+            }
+            match next(&mut *link.rx).await {
+                None => assert_eq!(told, ""),
+                Some(Err(fault)) => {
+                    let said = fault.to_string();
+                    assert!(!told.is_empty() && said.contains(told), "{told}: {said}");
+                    let forbidden = matches!(fault, LinkError::Forbidden(_));
+                    assert_eq!(forbidden, told.starts_with("4401"), "{said}");
+                }
+                Some(Ok(cut)) => panic!("{cut:?}"),
+            }
+        });
+    }
+}
+
+#[test]
 fn a_peer_that_never_answers_our_close_is_left() {
     // Virtual time: the two seconds pass at once when nothing else can happen.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -487,7 +538,7 @@ fn a_server_that_answers_wrong_is_not_spoken_to() {
     ];
     for (answer, word) in cases {
         run(async {
-            let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let port = socket.local_addr().unwrap().port();
             let to: Endpoint = format!("ws://127.0.0.1:{port}").parse().unwrap();
             let setup = setup();
