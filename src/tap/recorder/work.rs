@@ -184,7 +184,7 @@ impl Work {
         for mark in self.segments.marks() {
             let first = self.scribe.last() + 1;
             let t = self.elapsed();
-            self.scribe.event(t, &What::Mark(mark));
+            self.scribe.happened(t, What::Mark(mark), None);
             self.put(first);
         }
     }
