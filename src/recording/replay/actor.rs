@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::borrowed::Borrowed;
 use super::ids::{id_of, with_id};
-use super::names::Names;
+use super::names::{Names, Noun};
 use super::normal::matches;
 use super::order::{Order, PATIENCE};
 use super::plan::Part;
@@ -314,7 +314,7 @@ impl Actor {
             count += 1;
             live = format!("{recorded}~{count}");
         }
-        self.names.word(recorded.to_owned(), live);
+        self.names.word(Noun::Session, recorded.to_owned(), live);
     }
 
     /// Arms the faults that strike after event `n`.
@@ -426,6 +426,7 @@ impl Actor {
         let script = Arc::clone(&self.script);
         let mut answers = script.steps.iter().enumerate();
         if let Some((at_step, recorded)) = answers.find(|(_, one)| one.answers == Some(step)) {
+            self.names.bind(&recorded.body, body);
             if recorded.kind() != Some(at.kind)
                 || !matches(
                     Match::Strict,
@@ -439,7 +440,6 @@ impl Actor {
                     recorded.method, recorded.n
                 ));
             }
-            self.names.bind(&recorded.body, body);
             let n = recorded.n;
             self.order.heard(at_step);
             self.strike(n);

@@ -114,6 +114,27 @@ fn what_was_not_recorded_is_an_error_that_says_so() {
 }
 
 #[test]
+fn a_terminal_of_another_name_is_no_other_answer() {
+    let talk = r#"
+> {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}
+< {"jsonrpc":"2.0","id":0,"method":"terminal/create","params":{"sessionId":"s","command":"ls"}}
+> {"jsonrpc":"2.0","id":0,"result":{"terminalId":"1"}}
+< {"jsonrpc":"2.0","id":5,"method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"1"}}
+> {"jsonrpc":"2.0","id":5,"result":{"exitCode":0}}
+< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","toolCallId":"1"}}
+"#;
+    let mut house = House::of(talk, Rules::default());
+    house.ask(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}"#);
+    let asked = house.ask(r#"{"jsonrpc":"2.0","id":0,"result":{"terminalId":"term-77"}}"#);
+    assert!(asked[0].contains(r#""terminalId":"term-77""#), "{asked:?}");
+    assert_eq!(house.actor.remark(), None);
+    let done = house.ask(r#"{"jsonrpc":"2.0","id":5,"result":{"exitCode":1}}"#);
+    assert!(done[0].contains(r#""toolCallId":"1""#), "{done:?}");
+    let remark = house.actor.remark().unwrap();
+    assert!(remark.contains("otherwise than in event 5"), "{remark}");
+}
+
+#[test]
 fn the_nearest_may_be_played_again_under_other_names() {
     let mut house = house(|rules| rules.unmatched = Unmatched::Nearest);
     house.ask(NEW);
