@@ -179,7 +179,7 @@ impl Actor {
                 let next = self.running.iter().filter_map(due).map(|(_, at)| at);
                 let next = next.min();
                 return match next {
-                    None if self.closed && !self.borrowed.is_used() => Cue::Close,
+                    None if self.closed && !self.borrowed.owes() => Cue::Close,
                     next => Cue::Wait(next),
                 };
             };

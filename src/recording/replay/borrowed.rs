@@ -20,7 +20,6 @@ const INTRODUCTION: &[u8] = b"\"replay-introduction\"";
 pub(super) struct Borrowed {
     /// The client's `initialize`, until it was passed on.
     introduction: Option<Frame>,
-    used: bool,
     /// Requests of the client that it has.
     open: HashSet<IdBuf>,
     /// Its requests to the client: the id the client knows, and its own.
@@ -36,9 +35,9 @@ impl Borrowed {
         self.to_client.len() + self.to_agent.len()
     }
 
-    /// Whether it was asked anything.
-    pub(super) const fn is_used(&self) -> bool {
-        self.used
+    /// Whether it has still something to answer.
+    pub(super) fn owes(&self) -> bool {
+        !self.open.is_empty()
     }
 
     pub(super) fn for_client(&mut self) -> Option<Frame> {
@@ -73,7 +72,6 @@ impl Borrowed {
             let introduction = with_id(&introduction, Id::String(INTRODUCTION));
             self.to_agent.push_back(introduction);
         }
-        self.used = true;
         if at.kind == Kind::Request {
             self.open.insert(at.id(frame).to_owned());
         }
