@@ -221,6 +221,17 @@ not json
     }
     for (text, why) in [
         ("", "nothing in it"),
+        (
+            "root:x:0:0\n[package]\n\n",
+            "no message in it; expected bare messages",
+        ),
+        ("\u{7f}ELF\u{2}{\"dir\":\"c2a\",", "no message in it"),
+        ("{\"name\":\"acp\"}", "no message in it"),
+        ("[{\"name\":\"acp\"},7]", "no message in it"),
+        (
+            "{\"dir\":\"c2a\",\"msg\":{\"id\":1,\"method\":\"x\"}}\n{\"dir\":\"up\",\"msg\":{}}\n",
+            "line 2: \"up\" is no direction",
+        ),
         (r#"{"log":{"entries":[]}}"#, "_webSocketMessages"),
         (r#"{"version":9,"session":{},"messages":[]}"#, "version 9"),
     ] {
@@ -235,6 +246,41 @@ not json
         );
         assert!(!to.exists());
     }
+}
+
+#[test]
+fn an_array_of_messages_is_read_and_what_is_no_message_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#,
+    ];
+    let whole: Value = serde_json::from_str(&format!("[{}]", lines.join(","))).unwrap();
+    let pretty = serde_json::to_string_pretty(&whole).unwrap();
+    for (name, text, count) in [
+        ("one", whole.to_string(), 2),
+        ("pretty", pretty, 2),
+        ("alone", serde_json::to_string_pretty(&whole[0]).unwrap(), 1),
+    ] {
+        let file = recording(folder.path(), name, &text);
+        let back = answer(&["export", &file, "--to", "ndjson"], 0);
+        let same = |(line, own): (&str, &Value)| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            line == *own
+        };
+        let all = whole.as_array().unwrap();
+        assert_eq!(back.lines().count(), count, "{back}");
+        assert!(back.lines().zip(all).all(same), "{back}");
+    }
+    let from = folder.path().join("odd.jsonl");
+    fs::write(&from, format!("{}\nhello\n\n{{}}\n", lines.join("\n"))).unwrap();
+    let from = from.to_str().unwrap();
+    let to = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let said = answer(&["import", from, &to("odd.acpr")], 0);
+    assert!(said.contains("2 of them are no messages"), "{said}");
+    let said = answer(&["import", "--json", from, &to("json.acpr")], 0);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["odd"], 2);
 }
 
 #[test]
