@@ -249,6 +249,47 @@ not json
 }
 
 #[test]
+fn a_form_leaves_out_what_it_has_no_place_for_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"dir":"a2c","ts":0,"raw":"booting…"}
+{"dir":"a2c","ts":0,"raw":"{\"id\":1,"}
+{"dir":"a2c","ts":0,"raw":"[{\"id\":1,\n\"method\":\"x\"}]"}
+{"dir":"a2c","ts":0,"msg":{"method":"x"}}
+"#;
+    let file = recording(folder.path(), "x", text);
+    let output = inspect(&["export", &file, "--to", "ndjson"]);
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        lines,
+        "[{\"id\":1, \"method\":\"x\"}]\n{\"method\":\"x\"}\n"
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    let wanted = "2 messages were left out: this form has no place for them";
+    assert!(said.contains(wanted), "{said}");
+    assert_eq!(
+        answer(&["export", &file, "--to", "capture"], 0)
+            .lines()
+            .count(),
+        4
+    );
+    let bare = folder.path().join("bare.acpr");
+    let bare = bare.to_str().unwrap();
+    answer(&["scrub", &file, bare, "--redact", "meta"], 0);
+    let output = inspect(&["export", bare, "--to", "ndjson"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        said,
+        "acp-relay: 4 messages were left out: their bodies were not recorded\n"
+    );
+    let output = inspect(&["export", bare, "--to", "md", "--json"]);
+    let said: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(
+        (&said["left_out"], &said["bodiless"]),
+        (&0.into(), &4.into())
+    );
+}
+
+#[test]
 fn an_array_of_messages_is_read_and_what_is_no_message_counted() {
     let folder = tempfile::tempdir().unwrap();
     let lines = [
