@@ -5,7 +5,10 @@
 //! step first. Not here: which step belongs to which scene (see `plan`), which scene a request is
 //! for (see `repertoire`), a live agent behind it (see `borrowed`).
 
-use std::collections::{HashMap, VecDeque};
+mod cancels;
+mod odd;
+
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +37,8 @@ pub struct Actor {
     running: Vec<Run>,
     /// Requests that the client has to answer: the id it knows, and the step.
     asked: HashMap<IdBuf, usize>,
+    /// Steps of the client that are no messages, and that it has taken.
+    odd: HashSet<usize>,
     order: Order,
     names: Names,
     borrowed: Borrowed,
@@ -91,6 +96,7 @@ impl Actor {
             rules,
             running: Vec::new(),
             asked: HashMap::new(),
+            odd: HashSet::new(),
             names: Names::default(),
             borrowed: Borrowed::default(),
             urgent: VecDeque::new(),
@@ -123,10 +129,10 @@ impl Actor {
     /// The client says something.
     pub fn hear(&mut self, frame: &Frame, now: Duration) {
         self.order.last = now;
-        let Shape::One(at) = scan(frame, &Limits::default()) else {
-            self.remarks
-                .push_back("heard what is no message".to_owned());
-            return;
+        let at = match scan(frame, &Limits::default()) {
+            Shape::One(at) => at,
+            Shape::Batch => return self.heard_odd(frame, None, now),
+            Shape::Bad(flaw) => return self.heard_odd(frame, Some(&flaw), now),
         };
         let body = at.body(frame).and_then(tree).unwrap_or_default();
         match at.kind {
@@ -444,54 +450,6 @@ impl Actor {
             self.order.heard(at_step);
             self.strike(n);
         }
-        for run in &mut self.running {
-            if let Some(at) = run.open.iter().position(|open| open.1 == id) {
-                run.open.remove(at);
-                run.since = now;
-            }
-        }
-    }
-
-    /// The run of a turn in the session that a `session/cancel` is about.
-    fn cancelled_turn(&self, body: &Value) -> Option<usize> {
-        let session = body.get("sessionId")?.as_str()?;
-        let recorded = self.names.recorded(session).unwrap_or(session);
-        self.running.iter().rposition(|run| {
-            let cause = self.repertoire.cause(run.scene);
-            !run.answered && cause.is_some_and(|step| step.session.as_deref() == Some(recorded))
-        })
-    }
-
-    /// The run of the request that a `$/cancel_request` is about.
-    fn cancelled_request(&self, body: &Value) -> Option<usize> {
-        let id = body.get("requestId")?.to_string();
-        let mut running = self.running.iter();
-        running.position(|run| !run.answered && run.id.as_id().json() == id.as_bytes())
-    }
-
-    /// Goes on behind the recorded cancel; where there is none, the turn ends here.
-    fn cancel(&mut self, index: usize, now: Duration) {
-        let run = &mut self.running[index];
-        let parts = &self.repertoire.parts(run.scene);
-        let recorded = parts[run.at..]
-            .iter()
-            .position(|part| matches!(part, Part::Cancelled(_)));
-        if let Some(ahead) = recorded {
-            run.at += ahead + 1;
-            let step = parts[run.at - 1].step();
-            self.order.heard(step);
-            (run.since, run.after) = (now, Some(step));
-            self.strike(self.script.steps[step].n);
-            return;
-        }
-        let run = self.running.remove(index);
-        for (_, id) in &run.open {
-            self.asked.remove(id);
-        }
-        self.urgent.push_back(if run.method == "session/prompt" {
-            reply::cancelled_turn(run.id.as_id())
-        } else {
-            reply::cancelled_request(run.id.as_id())
-        });
+        self.release(&id, now);
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::ids::with_id;
 use crate::recording::surrogates::tree;
 use crate::wire::reply::{self, Reason};
-use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Shape, scan};
+use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Role, Shape, scan};
 
 /// The id of the `initialize` that introduces the client.
 const INTRODUCTION: &[u8] = b"\"replay-introduction\"";
@@ -101,8 +101,16 @@ impl Borrowed {
 
     /// The live agent says something.
     pub(super) fn hear(&mut self, frame: &Frame) {
-        let Shape::One(at) = scan(frame, &Limits::default()) else {
-            return;
+        let at = match scan(frame, &Limits::default()) {
+            Shape::One(at) => at,
+            Shape::Bad(flaw) if flaw.role == Some(Role::Answer) && self.open.remove(&flaw.id) => {
+                // The client would wait for ever.
+                let reason = Reason::of_fault(&flaw.fault);
+                self.to_client
+                    .push_back(reply::error(flaw.id.as_id(), &reason));
+                return;
+            }
+            _ => return,
         };
         let id = at.id(frame).to_owned();
         match at.kind {
