@@ -197,6 +197,32 @@ fn text_of_others_is_only_text_elsewhere() {
     );
 }
 
+/// Nobody is shown what stands for half of an emoji inside of the program.
+#[test]
+fn half_of_an_emoji_is_shown_as_it_is_spelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"dir":"c2a","ts":0,"msg":{"id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi \ud83d x"}]}}}
+{"dir":"a2c","ts":0.1,"msg":{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"say \ud83d end"}}}}}
+"#;
+    let file = recording(folder.path(), "x", text);
+    let other = recording(folder.path(), "y", &text.replace("end", "END"));
+    for (args, code, says) in [
+        (vec!["show", &file], 0, r"say \ud83d end"),
+        (vec!["diff", &file, &other], 1, r"say \ud83d END"),
+        (vec!["diff", "--json", &file, &other], 1, r"say \\ud83d END"),
+        (vec!["export", &file, "--to", "md"], 0, r"hi \ud83d x"),
+        (
+            vec!["export", &file, "--to", "mermaid"],
+            0,
+            "hi #92;ud83d x",
+        ),
+    ] {
+        let said = answer(&args, code);
+        assert!(said.contains(says), "{args:?}: {said}");
+        assert!(!said.contains('\u{10f03d}'), "{args:?}: {said}");
+    }
+}
+
 #[test]
 fn forms_are_told_apart_or_refused() {
     let folder = tempfile::tempdir().unwrap();
