@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::stage::TALK;
 use crate::support::bridge::within;
-use crate::support::link::{close, heard, next, say, setup};
+use crate::support::link::{PATIENCE, close, heard, next, say, setup};
 
 /// The conversation as a capture, a second a line.
 pub(super) fn capture(dir: &tempfile::TempDir) -> PathBuf {
@@ -140,6 +140,8 @@ async fn the_link_ends_with_the_client_whatever_the_live_agent_owes() {
         let answer = within(heard(&mut *link.rx)).await;
         assert!(format!("{answer:?}").contains(says), "{behind}: {answer:?}");
         within(close(&mut *link.tx, Farewell::Done)).await.unwrap();
-        while within(next(&mut *link.rx)).await.is_some() {}
+        let rest = async { while next(&mut *link.rx).await.is_some() {} };
+        let ended = tokio::time::timeout(PATIENCE, rest).await;
+        assert!(ended.is_ok(), "{behind}: it does not end");
     }
 }
