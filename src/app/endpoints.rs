@@ -94,7 +94,9 @@ pub(super) fn agent(
     match endpoint {
         Some(endpoint) => check_agent(&endpoint).map(|()| endpoint),
         None if command.is_empty() => {
-            let subcommand = otherwise.split(' ').next().unwrap_or_default();
+            let words = otherwise.split(' ');
+            let words = words.filter(|word| !["--agent", "ENDPOINT"].contains(word));
+            let subcommand = words.collect::<Vec<_>>().join(" ");
             Err(format!(
                 "there is no agent. Name its command, `acp-relay {subcommand} -- COMMAND ARGS…`, \
                  or where it listens, `acp-relay {otherwise}`"

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use ring::rand::{SecureRandom, SystemRandom};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::margin::Margin;
@@ -24,6 +25,10 @@ use crate::wire::Side;
 
 /// How long a conversation that is over waits for its last lines to be written.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long an agent has to end by itself when its conversation cannot be recorded any more. What is
+/// said meanwhile is not recorded, so it is short.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// What is recorded, and how.
 #[derive(Clone, Debug, Args)]
@@ -211,7 +216,7 @@ impl Studio {
             forced: stop.forced.child_token(),
         };
         let (tell, end) = oneshot::channel();
-        let cut = self.strict.then(|| own.clone());
+        let cut = self.strict.then(|| (own.clone(), Handle::current()));
         let place = Folder::new(&self.folder, &id, began);
         let plan = Plan {
             place: Box::new(place.map_err(|error| error.to_string())?),
@@ -221,12 +226,16 @@ impl Studio {
             tables: Some(tongues.tables().to_owned()),
             policy: self.policy,
             on_error: self.keep == Keep::OnError,
+            strict: self.strict,
             redactor: Arc::clone(&self.redactor),
             tally,
             on_failure: Box::new(move || {
-                if let Some(stop) = cut {
+                if let Some((stop, runtime)) = cut {
                     stop.asked.cancel();
-                    stop.forced.cancel();
+                    runtime.spawn(async move {
+                        tokio::time::sleep(GRACE).await;
+                        stop.forced.cancel();
+                    });
                 }
             }),
             on_end: Box::new(move |outcome| {

@@ -87,6 +87,8 @@ pub struct Place {
 pub struct Lines<R> {
     reader: R,
     number: u64,
+    /// Reading has failed, which is said once.
+    failed: bool,
 }
 
 /// The words for the two directions, in the ways in which captures spell them.
@@ -119,7 +121,11 @@ pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 impl<R: BufRead> Lines<R> {
     /// The lines of what is read there.
     pub const fn new(reader: R) -> Self {
-        Self { reader, number: 0 }
+        Self {
+            reader,
+            number: 0,
+            failed: false,
+        }
     }
 
     /// The next line without its end and whether it was cut, or `None` at the end of the file.
@@ -146,10 +152,16 @@ impl<R: BufRead> Iterator for Lines<R> {
     type Item = io::Result<Line>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
         let (bytes, cut) = loop {
             let (bytes, cut) = match self.raw().transpose()? {
                 Ok(line) => line,
-                Err(error) => return Some(Err(error)),
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
             };
             match recorded(&bytes) {
                 None => break (bytes, cut),

@@ -97,7 +97,8 @@ impl Recording {
         Ok(found.into_iter().find(same).unwrap_or(alone))
     }
 
-    /// The lines of all segments, each with the number of its segment's file.
+    /// The lines of all segments, each with the number of its segment's file. Of one that cannot be
+    /// read on, an error is said once, and then the next is read.
     pub fn entries(&self) -> impl Iterator<Item = io::Result<(usize, Entry)>> + '_ {
         let files = self.segments.iter().enumerate();
         files.flat_map(|(at, path)| {

@@ -60,7 +60,7 @@ pub use lines::Lines;
 pub use parse::{Fault, Found, line};
 pub use read::{Entry, Reader};
 pub use sealed::{Sealed, pack};
-pub use surrogates::{join, lone, spelled, tree, unspelled};
+pub use surrogates::{join, lone, parted, parted_json, spelled, tree, unspelled};
 pub use tokens::members;
 pub use verify::{Finding, Report, verify, verify_segment};
 pub use view::{InOrder, Scene, View};

@@ -18,7 +18,7 @@ const CHUNK: usize = 256 << 10;
 const LONGEST: usize = 512 << 20;
 
 /// Reads the lines of a segment. At the end of the file the iterator says `None`, and may be asked
-/// again when the file has grown.
+/// again when the file has grown. An error is said once, and nothing after it.
 #[derive(Debug)]
 pub struct Reader<R> {
     from: R,
@@ -29,6 +29,8 @@ pub struct Reader<R> {
     at: u64,
     /// A line is being skipped to its end: it was too long, or the reader began inside of it.
     skipping: bool,
+    /// Reading has failed, and would again: so that nobody asks for ever.
+    failed: bool,
 }
 
 /// One line.
@@ -51,6 +53,7 @@ impl<R: Read> Reader<R> {
             searched: 0,
             at: 0,
             skipping: false,
+            failed: false,
         }
     }
 
@@ -139,6 +142,7 @@ impl<R: Read + Seek> Reader<R> {
         self.searched = 0;
         self.at = from;
         self.skipping = offset > 0;
+        self.failed = false;
         Ok(())
     }
 }
@@ -147,9 +151,15 @@ impl<R: Read> Iterator for Reader<R> {
     type Item = io::Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
         let line = match self.line() {
             Ok(line) => line?,
-            Err(error) => return Some(Err(error)),
+            Err(error) => {
+                self.failed = true;
+                return Some(Err(error));
+            }
         };
         let at = self.at;
         Some(Ok(match line {

@@ -6,6 +6,8 @@
 //! become what they were. Captures spell what is no message as a string, in which the bytes that
 //! are no UTF-8 are halves, too; those are bytes again. Not here: messages, which nobody changes.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// The private character of the half U+D800; the other 2047 follow it.
@@ -96,6 +98,32 @@ pub fn join(text: &str) -> String {
     joined
 }
 
+/// Text to be shown, in which a half is spelled `\\ud83d` and not by a private character.
+#[must_use]
+pub fn parted(text: &str) -> Cow<'_, str> {
+    spell(text, "\\u")
+}
+
+/// The same of a text of JSON, which stays such as all readers take.
+#[must_use]
+pub fn parted_json(json: &str) -> Cow<'_, str> {
+    spell(json, "\\\\u")
+}
+
+fn spell<'a>(text: &'a str, escape: &str) -> Cow<'a, str> {
+    if !text.chars().any(|character| half_of(character).is_some()) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match half_of(character) {
+            Some(half) => out += &format!("{escape}{half:04x}"),
+            None => out.push(character),
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// The half that a private character stands for.
 fn half_of(character: char) -> Option<u32> {
     let at = u32::from(character).checked_sub(FIRST)?;
@@ -147,6 +175,17 @@ fn escape(json: &[u8], at: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_half_is_shown_as_it_is_spelled() {
+        let tree = tree(br#"{"a":"say \ud83d end"}"#).unwrap();
+        let text = tree["a"].as_str().unwrap();
+        assert_eq!(parted(text), r"say \ud83d end");
+        let shown = tree.to_string();
+        assert_eq!(parted_json(&shown), r#"{"a":"say \\ud83d end"}"#);
+        assert!(serde_json::from_str::<Value>(&parted_json(&shown)).is_ok());
+        assert_eq!(parted("plain 😀"), "plain 😀");
+    }
 
     #[test]
     fn halves_are_read_and_meet_again() {

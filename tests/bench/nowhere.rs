@@ -35,6 +35,7 @@ pub(super) fn recorder(desk: &Arc<Desk>, mode: Mode) -> (Recorder, Receiver<Outc
         tables: None,
         policy: Policy::Lossless,
         on_error: false,
+        strict: false,
         redactor: Arc::new(Redactor::new(mode, Vec::new(), [7; 32])),
         tally: Arc::default(),
         on_failure: Box::new(|| {}),

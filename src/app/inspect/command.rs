@@ -95,7 +95,8 @@ pub(super) fn segments_of(path: &Path) -> Result<Recording, ExitCode> {
     found.map_err(|error| unreadable(path, &error))
 }
 
-fn misfitting(path: &Path, misfit: &Misfit) -> ExitCode {
+/// Says why a file cannot be read as a recording.
+pub(super) fn misfitting(path: &Path, misfit: &Misfit) -> ExitCode {
     match misfit {
         Misfit::Unreadable(error) => unreadable(path, error),
         misfit => cli::fail(exit::NO_INPUT, &format!("{}: {misfit}", path.display())),

@@ -16,7 +16,7 @@ use super::units::excerpt;
 use crate::app::console::Output;
 use crate::app::exit;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
-use crate::recording::{MessageKind, Scene};
+use crate::recording::{MessageKind, Scene, parted_json};
 
 /// What `inspect diff` is asked for.
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Diff) -> ExitCode {
     for difference in &found {
         if args.json {
             let line = as_json(difference, &left, &right).to_string();
-            output.line(line.as_bytes());
+            output.line(parted_json(&line).as_bytes());
         } else {
             as_text(difference, &left, &right, paint, &mut output);
         }

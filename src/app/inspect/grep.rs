@@ -17,7 +17,7 @@ use super::units::{excerpt, place};
 use crate::app::console::Output;
 use crate::app::several::Sources;
 use crate::app::{cli, exit};
-use crate::recording::{Body, Event, What};
+use crate::recording::{Body, Event, What, parted_json};
 
 /// What `inspect grep` is asked for.
 #[derive(Debug, Args)]
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Grep) -> ExitCode {
         let name = selection.file.display().to_string();
         let done = find(&selection, &pattern, &mut |hit| {
             if args.json {
-                output.line(hit.json(&name).to_string().as_bytes());
+                output.line(parted_json(&hit.json(&name).to_string()).as_bytes());
             } else {
                 if hits == 0 {
                     round.head(&selection, paint, &mut output);

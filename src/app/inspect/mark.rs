@@ -4,7 +4,7 @@
 //! One that is over, or was torn, is added to: nothing in it is changed.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek as _, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 
 use super::command::{recording, unreadable};
 use crate::app::console::print;
+use crate::app::record::random;
 use crate::app::{cli, exit};
+use crate::recording::redact::{Mode, Redactor};
 use crate::recording::write::{self, Stamp};
 use crate::recording::{Found, PACKED, Reader, What};
 use crate::tap::recorder::wishes;
@@ -83,10 +85,12 @@ fn wish(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(format!("{}\n", text.replace(['\n', '\r'], " ")).as_bytes())
 }
 
-/// Adds a mark to a recording that nobody writes.
+/// Adds a mark to a recording that nobody writes. One that was ended is ended again behind it.
 fn resume(mut file: File, text: &str) -> io::Result<u64> {
     let mut reader = Reader::new(&file);
     let mut last = Stamp::default();
+    let mut mode = Mode::default();
+    let mut ended = None;
     for entry in reader.by_ref() {
         match entry?.found {
             Found::Event(event) => {
@@ -94,28 +98,65 @@ fn resume(mut file: File, text: &str) -> io::Result<u64> {
                     n: event.n,
                     t: event.t,
                     w: event.w,
+                };
+                match event.what {
+                    What::End {
+                        rotated: false,
+                        why,
+                        ..
+                    } => ended = Some(why),
+                    What::Resume | What::Mark(_) => {}
+                    _ => ended = None,
                 }
             }
             Found::Header(header) => {
-                last.n = header.first - 1;
+                last.n = header.first.saturating_sub(1);
                 last.w = header.began;
+                mode = mode_of(&header.redaction.mode);
             }
             Found::Broken(_) => {}
         }
     }
-    let torn = reader.torn() > 0;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
     let mut out = Vec::new();
-    if torn {
+    if reader.torn() > 0 {
         out.push(b'\n');
+        // What was lost may have been anything.
+        ended = None;
     }
-    for what in [What::Resume, What::Mark(text.to_owned())] {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    // The recording's own clock has stopped.
+    last.w = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
+    for what in [What::Resume, What::Mark(clean(mode, text)?)] {
         last.n += 1;
-        // The recording's own clock has stopped.
-        last.w = now;
         write::event(&mut out, last, &what);
     }
+    let marked = last.n;
+    if let Some(why) = ended {
+        let mut digest = blake3::Hasher::new();
+        file.rewind()?;
+        io::copy(&mut file, &mut digest)?;
+        let end = What::End {
+            rotated: false,
+            why,
+            digest: digest.update(&out).finalize().to_hex().to_string(),
+        };
+        last.n += 1;
+        write::event(&mut out, last, &end);
+    }
     file.write_all(&out)?;
-    Ok(last.n)
+    Ok(marked)
+}
+
+/// The mode of that name; of another one, that which keeps secrets out.
+fn mode_of(name: &str) -> Mode {
+    let modes = [Mode::Full, Mode::Structure, Mode::Meta];
+    let named = |mode: &Mode| mode.name() == name;
+    modes.into_iter().find(named).unwrap_or_default()
+}
+
+/// The text as the recording's mode lets it in.
+fn clean(mode: Mode, text: &str) -> io::Result<String> {
+    let key = random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+    let redactor = Redactor::new(mode, Vec::new(), key);
+    Ok(redactor.remark(text).into_owned())
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::recording::parted;
 use crate::wire::printable;
 
 /// Longest text that stands in a line.
@@ -38,6 +39,7 @@ pub(super) fn size(bytes: u64) -> String {
 pub(super) fn excerpt(text: &[u8]) -> String {
     let cut = text.len().min(4 * SHOWN);
     let whole = printable(&text[..cut]);
+    let whole = parted(&whole);
     let mut shown: String = whole.chars().take(SHOWN).collect();
     if cut < text.len() || shown.len() < whole.len() {
         // Writing to a string does not fail.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
-use super::command::{segments_of, unreadable};
+use super::command::{misfitting, segments_of, unreadable};
 use super::retell::{Desk, Retold, retell};
 use crate::app::console::Output;
 use crate::app::dialect::Tables;
 use crate::app::exit;
 use crate::app::several::each_once;
-use crate::recording::verify;
+use crate::recording::{Misfit, verify};
 use crate::wire::printable;
 
 /// What `inspect verify` is asked for.
@@ -51,6 +51,12 @@ pub(super) fn run(args: &Verify) -> ExitCode {
                 continue;
             }
         };
+        // A recording may be damaged wherever it likes; what never was one has no damage.
+        if let Err(misfit @ (Misfit::Foreign | Misfit::Newer(_))) = recording.check() {
+            let code = misfitting(path, &misfit);
+            failed.get_or_insert(code);
+            continue;
+        }
         let mut report = verify(&recording);
         // What is damaged is told; what it would have become is nobody's to say.
         let retold = match report.findings.is_empty() {

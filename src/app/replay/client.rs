@@ -15,6 +15,7 @@ use crate::app::discretion::clean;
 use crate::app::junit::{self, Suite};
 use crate::app::several::each_once;
 use crate::app::{exit, household};
+use crate::recording::parted_json;
 use crate::transport::Endpoint;
 
 /// Shown below `--help`.
@@ -109,7 +110,7 @@ fn one(
     };
     suites.push(report::suite(&name, &outcome));
     if args.json {
-        output.line(clean(&report::json(&name, &outcome).to_string()).as_bytes());
+        output.line(clean(&parted_json(&report::json(&name, &outcome).to_string())).as_bytes());
     } else {
         for line in report::lines(&name, &outcome) {
             output.line(clean(&line).as_bytes());

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::play::Outcome;
 use crate::app::junit::{Case, Suite, Verdict};
+use crate::recording::parted;
 use crate::recording::replay::Difference;
 use crate::wire::printable;
 
@@ -129,7 +130,7 @@ pub(super) fn heading(difference: &Difference) -> String {
         difference.kind,
         difference.what
     );
-    printable(line.as_bytes())
+    printable(parted(&line).as_bytes())
 }
 
 /// What was changed, a line each.
@@ -147,7 +148,7 @@ pub(super) fn changes(difference: &Difference) -> Vec<String> {
                 "add" => format!("{path} is new: {}", cut(&change["value"])),
                 _ => format!("{path} is now {}", cut(&change["value"])),
             };
-            printable(what.as_bytes())
+            printable(parted(&what).as_bytes())
         })
         .collect();
     if all.len() > CHANGES {

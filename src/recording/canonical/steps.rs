@@ -56,8 +56,19 @@ pub struct Steps {
     /// Requests by event, of either edge, as they are called in the scene.
     asked: HashMap<u64, Asked>,
     counts: HashMap<(Side, Option<String>), u64>,
-    /// The run of chunks that is going on in a lane: its step, the chunks' kind and message.
-    runs: HashMap<(Side, Option<String>), (usize, String, Value)>,
+    /// The run of chunks that is going on in a lane.
+    runs: HashMap<(Side, Option<String>), Run>,
+}
+
+/// Chunks that are one text.
+#[derive(Clone, Debug)]
+struct Run {
+    /// The step.
+    at: usize,
+    /// What they have in common: their kind, their message, and their content but for the text.
+    kind: String,
+    message: Value,
+    content: Value,
 }
 
 /// A request in the scene.
@@ -140,8 +151,8 @@ impl Steps {
     /// All steps so far.
     #[must_use]
     pub fn done(mut self) -> Vec<Step> {
-        for (at, ..) in self.runs.values() {
-            settle(&mut self.steps[*at]);
+        for run in self.runs.values() {
+            settle(&mut self.steps[run.at]);
         }
         self.steps
     }
@@ -222,28 +233,45 @@ impl Steps {
             && kind.ends_with("_chunk")
         {
             let message = &update["messageId"];
-            if let Some((at, same, whose)) = self.runs.get(&lane)
-                && same == kind
-                && whose == message
+            let content = textless(&update["content"]);
+            if let Some(run) = self.runs.get(&lane)
+                && run.kind == kind
+                && run.message == *message
+                && run.content == content
             {
-                let run = &mut self.steps[*at];
+                let run = &mut self.steps[run.at];
                 run.frames += 1;
                 if let Some(Value::String(all)) = run.body.pointer_mut("/update/content/text") {
                     all.push_str(text);
                 }
                 return;
             }
-            let run = (self.steps.len(), kind.to_owned(), message.clone());
-            if let Some((before, ..)) = self.runs.insert(lane, run) {
-                settle(&mut self.steps[before]);
+            let run = Run {
+                at: self.steps.len(),
+                kind: kind.to_owned(),
+                message: message.clone(),
+                content,
+            };
+            if let Some(before) = self.runs.insert(lane, run) {
+                settle(&mut self.steps[before.at]);
             }
         } else if kind.is_some_and(|kind| ASIDE.contains(&kind)) {
             step.aside = true;
-        } else if let Some((at, ..)) = self.runs.remove(&lane) {
-            settle(&mut self.steps[at]);
+        } else if let Some(run) = self.runs.remove(&lane) {
+            settle(&mut self.steps[run.at]);
         }
         self.steps.push(step);
     }
+}
+
+/// What a content is besides its text, such as its type. What `_meta` has may be of one chunk.
+fn textless(content: &Value) -> Value {
+    let Value::Object(members) = content else {
+        return Value::Null;
+    };
+    let mut members = members.clone();
+    members.retain(|name, _| name != "text" && name != "_meta");
+    Value::Object(members)
 }
 
 /// Ends a run of chunks: characters that were cut in two are whole again.

@@ -23,6 +23,10 @@ pub struct Linter {
     blurred: bool,
     /// Events are missing, so that answers may be.
     gaps: bool,
+    /// The number of the segment that is looked at.
+    segment: Option<u64>,
+    /// Another segment follows this one, and is not there (yet).
+    cut: bool,
     findings: Vec<Finding>,
 }
 
@@ -43,13 +47,27 @@ impl Linter {
             sessions: Sessions::default(),
             blurred: false,
             gaps: false,
+            segment: None,
+            cut: false,
             findings: Vec::new(),
         }
     }
 
-    /// Takes a header in.
+    /// Takes a header in. What was said before a beginning that is not here, or in a segment that is
+    /// not, is taken to have been in order.
     pub fn begin(&mut self, header: &Header) {
         self.blurred |= header.redaction.mode == "structure";
+        self.cut = false;
+        let before = self.segment.replace(header.segment);
+        let follows = match before {
+            None => header.first <= 1,
+            Some(before) => header.segment == before.saturating_add(1),
+        };
+        if !follows {
+            self.gaps = true;
+            self.requests = Requests::default();
+            self.sessions.begin_late();
+        }
     }
 
     /// Takes an event in; what was found about it now.
@@ -63,6 +81,7 @@ impl Linter {
                 self.gaps = true;
                 self.find(&MISSING_EVENTS, event, None, format!("{events} events"));
             }
+            What::End { rotated, .. } => self.cut = *rotated,
             _ => {}
         }
         &self.findings[before..]
@@ -81,6 +100,8 @@ impl Linter {
     #[must_use]
     pub fn rest(&self) -> Vec<Finding> {
         let open = self.requests.unanswered().into_iter();
+        // Those of a segment whose next one is missing may be answered there.
+        let open = open.filter(|_| !self.cut);
         open.map(|asked| Finding {
             rule: &UNANSWERED,
             n: asked.n,

@@ -26,6 +26,8 @@ pub(super) struct Sessions {
     /// Open prompts by id, with their session.
     prompts: HashMap<String, String>,
     permissions: HashMap<String, Permission>,
+    /// There is a past that is not known.
+    late: bool,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +45,8 @@ struct Session {
     loaded: bool,
     /// That the agent works when it should not was said.
     strays: bool,
+    /// Its beginning is not known.
+    late: bool,
 }
 
 #[derive(Debug)]
@@ -53,6 +57,15 @@ struct Permission {
 }
 
 impl Sessions {
+    /// What was said before now is not known.
+    pub(super) fn begin_late(&mut self) {
+        self.late = true;
+        for session in self.sessions.values_mut() {
+            // Turns may have begun and ended meanwhile.
+            (session.late, session.turns, session.open) = (true, 0, 0);
+        }
+    }
+
     /// What is wrong with a message, whose tree is `tree`.
     pub(super) fn see(&mut self, message: &Message, tree: &Value) -> Vec<Fault> {
         let mut found = Vec::new();
@@ -81,7 +94,7 @@ impl Sessions {
         params: &Value,
         found: &mut Vec<Fault>,
     ) {
-        if !self.initialized && !["initialize", "authenticate"].contains(&method) {
+        if !self.initialized && !self.late && !["initialize", "authenticate"].contains(&method) {
             found.push((&NOT_INITIALIZED, format!("{method} comes too early")));
         }
         let path = match method {
@@ -116,7 +129,7 @@ impl Sessions {
             }
             (Side::Client, "session/prompt") => {
                 let known = self.session(session);
-                if !known.known {
+                if !known.known && !known.late {
                     found.push((&UNKNOWN_SESSION, session.to_owned()));
                 }
                 if known.open > 0 {
@@ -156,7 +169,7 @@ impl Sessions {
             .as_str()
             .unwrap_or_default();
         let known = self.session(session);
-        if !known.tools.contains_key(tool) {
+        if !known.tools.contains_key(tool) && !known.late {
             found.push((&PERMISSION_UNKNOWN_TOOL, tool.to_owned()));
         }
         let cancelled = known.cancelled;
@@ -188,7 +201,11 @@ impl Sessions {
     fn update(&mut self, session: &str, update: &Value, opening: bool, found: &mut Vec<Fault>) {
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
         let known = self.session(session);
-        if !known.known && known.loading == 0 && !std::mem::replace(&mut known.early, true) {
+        if !known.known
+            && !known.late
+            && known.loading == 0
+            && !std::mem::replace(&mut known.early, true)
+        {
             let rule = if opening {
                 &EARLY_UPDATE
             } else {
@@ -201,6 +218,7 @@ impl Sessions {
         if works
             && known.open == 0
             && known.loading == 0
+            && (known.loaded || known.turns > 0 || !known.late)
             && !std::mem::replace(&mut known.strays, true)
         {
             let rule = match (known.loaded, known.turns) {
@@ -221,7 +239,9 @@ impl Sessions {
             "tool_call_update" => match known.tools.get_mut(tool) {
                 Some(state) => *state |= over,
                 None => {
-                    found.push((&UNKNOWN_TOOL, tool.to_owned()));
+                    if !known.late {
+                        found.push((&UNKNOWN_TOOL, tool.to_owned()));
+                    }
                     known.tools.insert(tool.to_owned(), over);
                 }
             },
@@ -262,9 +282,12 @@ impl Sessions {
                 known.loaded = true;
                 known.strays = false;
             }
+            let is_new = loaded.is_none();
             let session = body["sessionId"].as_str().map(str::to_owned).or(loaded);
             if let Some(session) = session.filter(|_| well) {
-                self.session(&session).known = true;
+                let known = self.session(&session);
+                known.known = true;
+                known.late &= !is_new;
             }
         }
         let Some(session) = self.prompts.remove(id) else {
@@ -292,7 +315,13 @@ impl Sessions {
     }
 
     fn session(&mut self, id: &str) -> &mut Session {
-        self.sessions.entry(id.to_owned()).or_default()
+        let late = self.late;
+        self.sessions
+            .entry(id.to_owned())
+            .or_insert_with(|| Session {
+                late,
+                ..Session::default()
+            })
     }
 }
 

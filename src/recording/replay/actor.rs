@@ -5,7 +5,10 @@
 //! step first. Not here: which step belongs to which scene (see `plan`), which scene a request is
 //! for (see `repertoire`), a live agent behind it (see `borrowed`).
 
-use std::collections::{HashMap, VecDeque};
+mod cancels;
+mod odd;
+
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +16,7 @@ use serde_json::Value;
 
 use super::borrowed::Borrowed;
 use super::ids::{id_of, with_id};
-use super::names::Names;
+use super::names::{Names, Noun};
 use super::normal::matches;
 use super::order::{Order, PATIENCE};
 use super::plan::Part;
@@ -34,6 +37,8 @@ pub struct Actor {
     running: Vec<Run>,
     /// Requests that the client has to answer: the id it knows, and the step.
     asked: HashMap<IdBuf, usize>,
+    /// Steps of the client that are no messages, and that it has taken.
+    odd: HashSet<usize>,
     order: Order,
     names: Names,
     borrowed: Borrowed,
@@ -91,6 +96,7 @@ impl Actor {
             rules,
             running: Vec::new(),
             asked: HashMap::new(),
+            odd: HashSet::new(),
             names: Names::default(),
             borrowed: Borrowed::default(),
             urgent: VecDeque::new(),
@@ -123,10 +129,10 @@ impl Actor {
     /// The client says something.
     pub fn hear(&mut self, frame: &Frame, now: Duration) {
         self.order.last = now;
-        let Shape::One(at) = scan(frame, &Limits::default()) else {
-            self.remarks
-                .push_back("heard what is no message".to_owned());
-            return;
+        let at = match scan(frame, &Limits::default()) {
+            Shape::One(at) => at,
+            Shape::Batch => return self.heard_odd(frame, None, now),
+            Shape::Bad(flaw) => return self.heard_odd(frame, Some(&flaw), now),
         };
         let body = at.body(frame).and_then(tree).unwrap_or_default();
         match at.kind {
@@ -179,7 +185,7 @@ impl Actor {
                 let next = self.running.iter().filter_map(due).map(|(_, at)| at);
                 let next = next.min();
                 return match next {
-                    None if self.closed && !self.borrowed.is_used() => Cue::Close,
+                    None if self.closed && !self.borrowed.owes() => Cue::Close,
                     next => Cue::Wait(next),
                 };
             };
@@ -314,7 +320,7 @@ impl Actor {
             count += 1;
             live = format!("{recorded}~{count}");
         }
-        self.names.word(recorded.to_owned(), live);
+        self.names.word(Noun::Session, recorded.to_owned(), live);
     }
 
     /// Arms the faults that strike after event `n`.
@@ -426,6 +432,7 @@ impl Actor {
         let script = Arc::clone(&self.script);
         let mut answers = script.steps.iter().enumerate();
         if let Some((at_step, recorded)) = answers.find(|(_, one)| one.answers == Some(step)) {
+            self.names.bind(&recorded.body, body);
             if recorded.kind() != Some(at.kind)
                 || !matches(
                     Match::Strict,
@@ -439,59 +446,10 @@ impl Actor {
                     recorded.method, recorded.n
                 ));
             }
-            self.names.bind(&recorded.body, body);
             let n = recorded.n;
             self.order.heard(at_step);
             self.strike(n);
         }
-        for run in &mut self.running {
-            if let Some(at) = run.open.iter().position(|open| open.1 == id) {
-                run.open.remove(at);
-                run.since = now;
-            }
-        }
-    }
-
-    /// The run of a turn in the session that a `session/cancel` is about.
-    fn cancelled_turn(&self, body: &Value) -> Option<usize> {
-        let session = body.get("sessionId")?.as_str()?;
-        let recorded = self.names.recorded(session).unwrap_or(session);
-        self.running.iter().rposition(|run| {
-            let cause = self.repertoire.cause(run.scene);
-            !run.answered && cause.is_some_and(|step| step.session.as_deref() == Some(recorded))
-        })
-    }
-
-    /// The run of the request that a `$/cancel_request` is about.
-    fn cancelled_request(&self, body: &Value) -> Option<usize> {
-        let id = body.get("requestId")?.to_string();
-        let mut running = self.running.iter();
-        running.position(|run| !run.answered && run.id.as_id().json() == id.as_bytes())
-    }
-
-    /// Goes on behind the recorded cancel; where there is none, the turn ends here.
-    fn cancel(&mut self, index: usize, now: Duration) {
-        let run = &mut self.running[index];
-        let parts = &self.repertoire.parts(run.scene);
-        let recorded = parts[run.at..]
-            .iter()
-            .position(|part| matches!(part, Part::Cancelled(_)));
-        if let Some(ahead) = recorded {
-            run.at += ahead + 1;
-            let step = parts[run.at - 1].step();
-            self.order.heard(step);
-            (run.since, run.after) = (now, Some(step));
-            self.strike(self.script.steps[step].n);
-            return;
-        }
-        let run = self.running.remove(index);
-        for (_, id) in &run.open {
-            self.asked.remove(id);
-        }
-        self.urgent.push_back(if run.method == "session/prompt" {
-            reply::cancelled_turn(run.id.as_id())
-        } else {
-            reply::cancelled_request(run.id.as_id())
-        });
+        self.release(&id, now);
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::ids::with_id;
 use crate::recording::surrogates::tree;
 use crate::wire::reply::{self, Reason};
-use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Shape, scan};
+use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Role, Shape, scan};
 
 /// The id of the `initialize` that introduces the client.
 const INTRODUCTION: &[u8] = b"\"replay-introduction\"";
@@ -20,7 +20,6 @@ const INTRODUCTION: &[u8] = b"\"replay-introduction\"";
 pub(super) struct Borrowed {
     /// The client's `initialize`, until it was passed on.
     introduction: Option<Frame>,
-    used: bool,
     /// Requests of the client that it has.
     open: HashSet<IdBuf>,
     /// Its requests to the client: the id the client knows, and its own.
@@ -36,9 +35,9 @@ impl Borrowed {
         self.to_client.len() + self.to_agent.len()
     }
 
-    /// Whether it was asked anything.
-    pub(super) const fn is_used(&self) -> bool {
-        self.used
+    /// Whether it has still something to answer.
+    pub(super) fn owes(&self) -> bool {
+        !self.open.is_empty()
     }
 
     pub(super) fn for_client(&mut self) -> Option<Frame> {
@@ -73,7 +72,6 @@ impl Borrowed {
             let introduction = with_id(&introduction, Id::String(INTRODUCTION));
             self.to_agent.push_back(introduction);
         }
-        self.used = true;
         if at.kind == Kind::Request {
             self.open.insert(at.id(frame).to_owned());
         }
@@ -103,8 +101,16 @@ impl Borrowed {
 
     /// The live agent says something.
     pub(super) fn hear(&mut self, frame: &Frame) {
-        let Shape::One(at) = scan(frame, &Limits::default()) else {
-            return;
+        let at = match scan(frame, &Limits::default()) {
+            Shape::One(at) => at,
+            Shape::Bad(flaw) if flaw.role == Some(Role::Answer) && self.open.remove(&flaw.id) => {
+                // The client would wait for ever.
+                let reason = Reason::of_fault(&flaw.fault);
+                self.to_client
+                    .push_back(reply::error(flaw.id.as_id(), &reason));
+                return;
+            }
+            _ => return,
         };
         let id = at.id(frame).to_owned();
         match at.kind {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ids::with_id;
-use super::names::Names;
+use super::names::{Names, Noun};
 use super::normal::matches;
 use super::permit::{Choice, choose};
 use super::rules::Match;
@@ -375,7 +375,7 @@ impl Driver {
         if asked.method == "session/request_permission" {
             match choose(&asked.body, &step.body, &self.live.steps[live].body) {
                 Choice::AsRecorded => {}
-                Choice::Instead { recorded, live } => names.word(recorded, live),
+                Choice::Instead { recorded, live } => names.word(Noun::Choice, recorded, live),
                 Choice::None => {
                     let what = "not recorded: no option is like the one that was chosen";
                     let reason = Reason::new(reply::NOT_RECORDED, what);

@@ -15,6 +15,7 @@ mod names;
 mod normal;
 mod order;
 mod permit;
+mod places;
 mod plan;
 mod read;
 mod repertoire;

@@ -1,32 +1,67 @@
-//! Which name of the live conversation stands for which recorded one: sessions, terminals, the
-//! working directory.
+//! Which name of the live conversation stands for which recorded one: sessions, terminals, options,
+//! the working directory.
 //!
 //! Names are replaced in the text of a message, so that all its other bytes stay as they were
-//! recorded. Not here: ids of requests, which stand in the envelope.
+//! recorded; all at once, so that none is replaced by what another was replaced by. Not here: ids of
+//! requests, which stand in the envelope, and where a name stands in a text (see `places`).
+
+use std::cmp::Reverse;
+use std::ops::Range;
 
 use serde_json::Value;
 
+use super::places::{folders, strings};
 use crate::wire::Frame;
 
-/// Members whose value names something for the rest of the conversation.
-const NAMING: [&str; 2] = ["sessionId", "terminalId"];
+/// Ids of sessions from this length on are replaced wherever they are a whole string. A shorter one
+/// may stand there by chance.
+const UNMISTAKABLE: usize = 16;
+
+/// What has a name that is another in each conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Noun {
+    Session,
+    Terminal,
+    Choice,
+}
 
 /// Pairs of names. The latest pair counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     /// Whole strings: recorded, live.
-    words: Vec<(String, String)>,
+    words: Vec<(Noun, String, String)>,
     /// Directories: recorded, live.
     folders: Vec<(String, String)>,
+}
+
+impl Noun {
+    /// What a member of this name holds the name of, if it is one of these.
+    fn of(member: &[u8]) -> Option<Self> {
+        let letters = member.iter().filter(|byte| **byte != b'_');
+        let letters: Vec<u8> = letters.map(u8::to_ascii_lowercase).collect();
+        match letters.as_slice() {
+            b"terminalid" => Some(Self::Terminal),
+            b"optionid" => Some(Self::Choice),
+            letters => letters.ends_with(b"sessionid").then_some(Self::Session),
+        }
+    }
+
+    /// Whether `word`, the name of such a thing, is replaced as a whole string in `member`.
+    fn is_meant(self, word: &str, member: Option<&[u8]>) -> bool {
+        match member.and_then(Self::of) {
+            Some(noun) => noun == self,
+            None => self == Self::Session && word.len() >= UNMISTAKABLE,
+        }
+    }
 }
 
 impl Names {
     /// Takes the names that two bodies give to the same things.
     pub(super) fn bind(&mut self, recorded: &Value, live: &Value) {
         let text = |body: &Value, name| body.get(name)?.as_str().map(str::to_owned);
-        for name in NAMING {
+        for (noun, name) in [(Noun::Session, "sessionId"), (Noun::Terminal, "terminalId")] {
             if let (Some(recorded), Some(live)) = (text(recorded, name), text(live, name)) {
-                self.word(recorded, live);
+                self.word(noun, recorded, live);
             }
         }
         if let (Some(recorded), Some(live)) = (text(recorded, "cwd"), text(live, "cwd")) {
@@ -35,9 +70,10 @@ impl Names {
     }
 
     /// `live` stands for `recorded` from now on.
-    pub(super) fn word(&mut self, recorded: String, live: String) {
-        self.words.retain(|pair| pair.1 != live);
-        self.words.push((recorded, live));
+    pub(super) fn word(&mut self, noun: Noun, recorded: String, live: String) {
+        self.words
+            .retain(|(known, _, taken)| *known != noun || *taken != live);
+        self.words.push((noun, recorded, live));
     }
 
     /// The same for a directory.
@@ -48,110 +84,228 @@ impl Names {
         }
     }
 
-    /// Whether a live name is taken.
+    /// Whether a live session has this name.
     pub(super) fn knows(&self, live: &str) -> bool {
-        self.words.iter().any(|pair| pair.1 == live)
+        self.recorded(live).is_some()
     }
 
-    /// The recorded name that a live one stands for, if it has one.
+    /// The recorded session that a live one stands for, if there is one.
     pub(super) fn recorded(&self, live: &str) -> Option<&str> {
-        let pair = self.words.iter().rev().find(|pair| pair.1 == live)?;
-        Some(&pair.0)
-    }
-
-    /// The live name for a recorded one.
-    pub(super) fn live<'a>(&'a self, recorded: &'a str) -> &'a str {
-        let pair = self.words.iter().rev().find(|pair| pair.0 == recorded);
-        pair.map_or(recorded, |pair| &pair.1)
+        let mut words = self.words.iter().rev();
+        let pair = words.find(|(noun, _, known)| *noun == Noun::Session && known == live)?;
+        Some(&pair.1)
     }
 
     /// A recorded message with the live names.
     pub(super) fn said(&self, frame: &Frame) -> Frame {
-        let mut text: Option<Vec<u8>> = None;
-        let mut seen: Vec<&str> = Vec::new();
-        for (recorded, _) in self.words.iter().rev() {
-            let live = self.live(recorded);
-            if live == recorded || seen.contains(&recorded.as_str()) {
-                continue;
+        let text = frame.as_bytes();
+        let mut edits = Vec::new();
+        let words = self.words.iter().rev();
+        let words: Vec<_> = words.map(|(noun, from, to)| (*noun, from, to)).collect();
+        let spelled: Vec<_> = words.iter().map(|(_, from, _)| json(from)).collect();
+        if spelled.iter().any(|word| contains(text, word.as_bytes())) {
+            for (place, member) in strings(text) {
+                let found = words.iter().zip(&spelled).find(|((noun, from, _), word)| {
+                    word.as_bytes() == &text[place.clone()] && noun.is_meant(from, member)
+                });
+                if let Some(((_, _, to), _)) = found {
+                    edits.push((place, json(to)));
+                }
             }
-            seen.push(recorded);
-            let (from, to) = (Value::from(recorded.as_str()), Value::from(live));
-            let now = text.as_deref().unwrap_or_else(|| frame.as_bytes());
-            let changed = replace(
-                now,
-                from.to_string().as_bytes(),
-                to.to_string().as_bytes(),
-                |_| true,
-            );
-            text = changed.or(text);
         }
-        for (recorded, live) in self.folders.iter().filter(|pair| pair.0 != pair.1) {
-            let inner = |text: &str| Value::from(text).to_string().trim_matches('"').to_owned();
-            let now = text.as_deref().unwrap_or_else(|| frame.as_bytes());
-            let changed = replace(
-                now,
-                inner(recorded).as_bytes(),
-                inner(live).as_bytes(),
-                ends_name,
-            );
-            text = changed.or(text);
-        }
-        text.map_or_else(|| frame.clone(), Frame::from)
+        let pairs = self.folders.iter();
+        let inner = |text: &str| json(text).trim_matches('"').to_owned();
+        let pairs = pairs.map(|(from, to)| (inner(from), inner(to)));
+        edits.extend(moved(text, pairs));
+        edit(text, edits).map_or_else(|| frame.clone(), Frame::from)
     }
 
     /// A live body with the recorded names.
     pub(super) fn heard(&self, body: &Value) -> Value {
+        self.heard_in(None, body)
+    }
+
+    fn heard_in(&self, member: Option<&[u8]>, body: &Value) -> Value {
         match body {
-            Value::String(text) => Value::String(self.heard_text(text)),
+            Value::String(text) => Value::String(self.heard_text(member, text)),
             Value::Array(all) => all.iter().map(|one| self.heard(one)).collect(),
             Value::Object(members) => {
-                let members = members.iter();
-                let members = members.map(|(name, value)| (name.clone(), self.heard(value)));
+                let members = members.iter().map(|(name, value)| {
+                    let value = self.heard_in(Some(name.as_bytes()), value);
+                    (name.clone(), value)
+                });
                 Value::Object(members.collect())
             }
             other => other.clone(),
         }
     }
 
-    fn heard_text(&self, text: &str) -> String {
-        if let Some(recorded) = self.recorded(text) {
-            return recorded.to_owned();
+    fn heard_text(&self, member: Option<&[u8]>, text: &str) -> String {
+        let mut words = self.words.iter().rev();
+        let word = words.find(|(noun, _, live)| live == text && noun.is_meant(live, member));
+        if let Some((_, recorded, _)) = word {
+            return recorded.clone();
         }
-        let mut text = text.to_owned();
-        for (recorded, live) in self.folders.iter().filter(|pair| pair.0 != pair.1) {
-            let changed = replace(
-                text.as_bytes(),
-                live.as_bytes(),
-                recorded.as_bytes(),
-                ends_name,
-            );
-            if let Some(changed) = changed.and_then(|bytes| String::from_utf8(bytes).ok()) {
-                text = changed;
-            }
-        }
-        text
+        let pairs = self.folders.iter().rev();
+        let pairs = pairs.map(|(recorded, live)| (live.clone(), recorded.clone()));
+        edit(text.as_bytes(), moved(text.as_bytes(), pairs))
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .unwrap_or_else(|| text.to_owned())
     }
 }
 
-/// Whether a directory's name ends before `next`.
-fn ends_name(next: Option<u8>) -> bool {
-    !next.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+/// What becomes of the directories in a text, by pairs of what they are called and will be.
+fn moved(
+    text: &[u8],
+    pairs: impl Iterator<Item = (String, String)>,
+) -> Vec<(Range<usize>, String)> {
+    pairs
+        .flat_map(|(from, to)| {
+            let places = folders(text, from.as_bytes());
+            let edits = places.map(|place| (place, to.clone()));
+            edits.collect::<Vec<_>>()
+        })
+        .collect()
 }
 
-/// The text with `to` for each `from` that is followed by what `ends` it; `None` if there is none.
-fn replace(text: &[u8], from: &[u8], to: &[u8], ends: fn(Option<u8>) -> bool) -> Option<Vec<u8>> {
+/// The text after `edits`, of which the longest counts where several begin, and the first where they
+/// overlap; `None` if it stays as it is.
+fn edit(text: &[u8], mut edits: Vec<(Range<usize>, String)>) -> Option<Vec<u8>> {
+    edits.sort_by_key(|(place, _)| (place.start, Reverse(place.end)));
     let mut out = Vec::new();
     let mut done = 0;
-    for at in memchr::memmem::find_iter(text, from) {
-        let end = at + from.len();
-        if at >= done && ends(text.get(end).copied()) {
-            out.extend_from_slice(&text[done..at]);
-            out.extend_from_slice(to);
-            done = end;
+    for (place, to) in edits {
+        if place.start >= done {
+            out.extend_from_slice(&text[done..place.start]);
+            out.extend_from_slice(to.as_bytes());
+            done = place.end;
         }
     }
-    (done > 0).then(|| {
-        out.extend_from_slice(&text[done..]);
-        out
-    })
+    out.extend_from_slice(&text[done..]);
+    (out != text).then_some(out)
+}
+
+/// A text as JSON spells it.
+fn json(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    memchr::memmem::find(text, word).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        let mut names = Names::default();
+        let long = "01a1fa06-4498-7e61-8d6f-dc7ac1dcec67";
+        for (noun, recorded, live) in [
+            (Noun::Terminal, "1", "term-77"),
+            (Noun::Session, "2", "s"),
+            (Noun::Session, long, "live"),
+            (Noun::Choice, "3", "yes"),
+        ] {
+            names.word(noun, recorded.to_owned(), live.to_owned());
+        }
+        for (recorded, live) in [("/src", "/home/me"), ("/aa", "/bb"), ("/bb", "/cc")] {
+            names.folder(recorded.to_owned(), live.to_owned());
+        }
+        // One within the other keeps its own name.
+        names.folder("/src/deep".to_owned(), "/src/deep".to_owned());
+        names
+    }
+
+    #[test]
+    fn a_name_is_replaced_where_it_is_one() {
+        for (recorded, live) in [
+            (
+                r#"{"terminalId":"1","text":"1"}"#,
+                r#"{"terminalId":"term-77","text":"1"}"#,
+            ),
+            (r#"{"terminal_id" : "1"}"#, r#"{"terminal_id" : "term-77"}"#),
+            (
+                r#"{"toolCallId":"1","1":["1"]}"#,
+                r#"{"toolCallId":"1","1":["1"]}"#,
+            ),
+            (
+                r#"{"sessionId":"2","a":"2"}"#,
+                r#"{"sessionId":"s","a":"2"}"#,
+            ),
+            (
+                r#"{"optionId":"3","a":"3"}"#,
+                r#"{"optionId":"yes","a":"3"}"#,
+            ),
+            (
+                r#"{"sessionId":"1","terminalId":"2"}"#,
+                r#"{"sessionId":"1","terminalId":"2"}"#,
+            ),
+            (
+                r#"{"a":"01a1fa06-4498-7e61-8d6f-dc7ac1dcec67"}"#,
+                r#"{"a":"live"}"#,
+            ),
+            (
+                r#"["{\"terminalId\":\"1\"}"]"#,
+                r#"["{\"terminalId\":\"1\"}"]"#,
+            ),
+        ] {
+            let said = names().said(&Frame::from(recorded.to_owned()));
+            assert_eq!(String::from_utf8_lossy(said.as_bytes()), live);
+        }
+        let heard = |text: &str| {
+            names()
+                .heard(&serde_json::from_str(text).unwrap())
+                .to_string()
+        };
+        assert_eq!(
+            heard(r#"{"terminalId":"term-77","text":"term-77"}"#),
+            r#"{"terminalId":"1","text":"term-77"}"#
+        );
+        assert_eq!(
+            heard(r#"{"sessionId":"s","text":"s"}"#),
+            r#"{"sessionId":"2","text":"s"}"#
+        );
+    }
+
+    #[test]
+    fn a_directory_is_moved_where_it_is_one_and_once() {
+        for (recorded, live) in [
+            ("/src", "/home/me"),
+            (
+                "in /src/a, \\\"/src\\\"\\n/src: (/src)",
+                "in /home/me/a, \\\"/home/me\\\"\\n/home/me: (/home/me)",
+            ),
+            (
+                "file:///src/a PATH=/src:/src",
+                "file:///home/me/a PATH=/home/me:/home/me",
+            ),
+            (
+                "/usr/src/linux /src2 ./src ~/src ${HOME}/src",
+                "/usr/src/linux /src2 ./src ~/src ${HOME}/src",
+            ),
+            (
+                "https://x.example/src/a a//src",
+                "https://x.example/src/a a//src",
+            ),
+            ("/aa/x and /bb/y", "/bb/x and /cc/y"),
+            ("/src/deep/x", "/src/deep/x"),
+            (
+                "\\u0041/src \\\\n/src \\t/src",
+                "\\u0041/src \\\\n/src \\t/home/me",
+            ),
+        ] {
+            let said = names().said(&Frame::from(format!("\"{recorded}\"")));
+            assert_eq!(
+                String::from_utf8_lossy(said.as_bytes()),
+                format!("\"{live}\"")
+            );
+        }
+        let heard = |text: &str| names().heard(&Value::from(text));
+        assert_eq!(heard("/bb/x and /cc/y"), "/aa/x and /bb/y");
+        assert_eq!(
+            heard("/usr/home/me and /home/me\n/home/me/a"),
+            "/usr/home/me and /src\n/src/a"
+        );
+    }
 }

@@ -151,7 +151,8 @@ impl Scribe {
         self.event(t, &What::Passed(passed));
     }
 
-    fn happened(&mut self, t: u64, what: What, cause: Option<u64>) {
+    /// Adds what has happened, without the secrets in it.
+    pub(super) fn happened(&mut self, t: u64, what: What, cause: Option<u64>) {
         let what = match what {
             What::Stderr(body) => What::Stderr(self.stderr(&body)),
             What::Note { name, text, .. } => {

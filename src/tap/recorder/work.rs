@@ -39,6 +39,8 @@ pub struct Plan {
     pub policy: Policy,
     /// Only keep it when something goes wrong.
     pub on_error: bool,
+    /// The conversation ends when it cannot be recorded any more, which `on_failure` sees to.
+    pub strict: bool,
     /// What is kept out.
     pub redactor: Arc<Redactor>,
     /// Where it is counted.
@@ -70,6 +72,7 @@ pub(super) struct Work {
     spare: Batch,
     looked: Instant,
     failed: Option<String>,
+    strict: bool,
     on_failure: Option<Box<dyn FnOnce() + Send>>,
     on_end: Box<dyn FnOnce(Outcome) + Send>,
 }
@@ -107,6 +110,7 @@ impl Work {
             spare: Batch::default(),
             looked: began,
             failed: None,
+            strict: plan.strict,
             on_failure: Some(plan.on_failure),
             on_end: plan.on_end,
         })
@@ -184,7 +188,7 @@ impl Work {
         for mark in self.segments.marks() {
             let first = self.scribe.last() + 1;
             let t = self.elapsed();
-            self.scribe.event(t, &What::Mark(mark));
+            self.scribe.happened(t, What::Mark(mark), None);
             self.put(first);
         }
     }
@@ -236,7 +240,7 @@ impl Work {
                     self.tally.wrote(self.scribe.out.len(), events, took);
                     self.tally.kept_out(hits);
                 }
-                Err(error) => self.failed = Some(failure(&self.segments, &error)),
+                Err(error) => self.fail(&error),
             }
         }
         self.scribe.out.clear();
@@ -247,8 +251,21 @@ impl Work {
         if let Err(error) = done
             && self.failed.is_none()
         {
-            self.failed = Some(failure(&self.segments, &error));
+            self.fail(&error);
         }
+    }
+
+    /// Says it once, loudly.
+    fn fail(&mut self, error: &io::Error) {
+        let what = format!("{}: {error}", self.segments.name());
+        if self.strict {
+            tracing::error!("the recording stops here, and ends the conversation: {what}");
+        } else {
+            tracing::error!(
+                "the recording stops here, the conversation goes on unrecorded: {what}"
+            );
+        }
+        self.failed = Some(what);
     }
 
     fn elapsed(&self) -> u64 {
@@ -260,13 +277,6 @@ impl Work {
 fn wall() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0))
-}
-
-/// Says it once, loudly.
-fn failure(segments: &Segments, error: &io::Error) -> String {
-    let what = format!("{}: {error}", segments.name());
-    tracing::error!("the recording stops here, the conversation goes on unrecorded: {what}");
-    what
 }
 
 impl fmt::Debug for Work {

@@ -9,8 +9,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::super::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind};
 use crate::recording::replay::{Actor, Cue};
@@ -20,6 +21,9 @@ use crate::wire::framing::Cut;
 /// Messages of our own making that may wait to be read before no more are taken.
 const BACKLOG: usize = 256;
 
+/// How long the live agent may take to end after the client has, once it owes no answer.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// What the two halves share.
 struct Stage {
     actor: Actor,
@@ -28,6 +32,8 @@ struct Stage {
     began: Instant,
     ear: Option<Waker>,
     mouth: Option<Waker>,
+    /// The client has ended its stream, in this way.
+    farewell: Option<Farewell>,
 }
 
 type Shared = Arc<Mutex<Stage>>;
@@ -43,7 +49,13 @@ struct Ear {
 struct Live {
     rx: Box<dyn FrameStream>,
     tx: Box<dyn FrameSink>,
+    half_close: bool,
     waiting: VecDeque<Frame>,
+    /// Nothing more will be said to it, in this way.
+    closing: Option<Farewell>,
+    /// It has been told so.
+    closed: bool,
+    grace: Option<Pin<Box<Sleep>>>,
 }
 
 struct Mouth(Shared);
@@ -59,11 +71,20 @@ pub(super) fn open(name: String, kind: PeerKind, actor: Actor, live: Option<Link
         began: Instant::now(),
         ear: None,
         mouth: None,
+        farewell: None,
     }));
     let (live, hold) = match live {
-        Some(Link { rx, tx, hold, .. }) => {
-            let waiting = VecDeque::new();
-            (Some(Live { rx, tx, waiting }), Some(hold))
+        Some(link) => {
+            let live = Live {
+                rx: link.rx,
+                tx: link.tx,
+                half_close: link.peer.half_close,
+                waiting: VecDeque::new(),
+                closing: None,
+                closed: false,
+                grace: None,
+            };
+            (Some(live), Some(link.hold))
         }
         None => (None, None),
     };
@@ -96,7 +117,9 @@ impl FrameStream for Ear {
             if let Some(live) = &mut self.live
                 && !live.serve(cx, &mut stage.actor)
             {
-                tracing::warn!("the live agent behind the recording is gone");
+                if live.closing.is_none() {
+                    tracing::warn!("the live agent behind the recording is gone");
+                }
                 stage.actor.lose_live();
                 self.live = None;
             }
@@ -118,10 +141,27 @@ impl FrameStream for Ear {
                     None => stage.actor.lose_live(),
                 },
                 Cue::Close => {
+                    if let (Some(live), Some(farewell)) = (&mut self.live, stage.farewell) {
+                        if live.closing.is_none() {
+                            live.closing = Some(farewell);
+                            continue;
+                        }
+                        let grace = live.grace.get_or_insert_with(|| Box::pin(sleep(GRACE)));
+                        if grace.as_mut().poll(cx).is_pending() {
+                            return Poll::Pending;
+                        }
+                    }
                     self.over = true;
                     return Poll::Ready(None);
                 }
                 Cue::Wait(until) => {
+                    if let (Some(live), Some(farewell)) = (&mut self.live, stage.farewell)
+                        && live.half_close
+                        && live.closing.is_none()
+                    {
+                        live.closing = Some(farewell);
+                        continue;
+                    }
                     if stage.has_room()
                         && let Some(mouth) = stage.mouth.take()
                     {
@@ -156,8 +196,17 @@ impl Live {
                 return false;
             }
         }
-        if let Poll::Ready(Err(_)) = self.tx.poll_flush(cx) {
-            return false;
+        match self.tx.poll_flush(cx) {
+            Poll::Ready(Err(_)) => return false,
+            Poll::Ready(Ok(())) if self.waiting.is_empty() && !self.closed => {
+                if let Some(why) = self.closing {
+                    match self.tx.poll_close(cx, why) {
+                        Poll::Ready(Err(_)) => return false,
+                        closed => self.closed = closed.is_ready(),
+                    }
+                }
+            }
+            _ => {}
         }
         while actor.backlog() < BACKLOG {
             match self.rx.poll_next(cx) {
@@ -195,10 +244,8 @@ impl FrameSink for Mouth {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, _cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
-        let mut stage = lock(&self.0);
-        stage.actor.end();
-        stage.wake();
+    fn poll_close(&mut self, _cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
+        lock(&self.0).end(why);
         Poll::Ready(Ok(()))
     }
 }
@@ -206,6 +253,13 @@ impl FrameSink for Mouth {
 impl Stage {
     fn has_room(&self) -> bool {
         self.actor.backlog() + self.waiting < BACKLOG
+    }
+
+    /// The client ends its stream.
+    fn end(&mut self, why: Farewell) {
+        self.farewell.get_or_insert(why);
+        self.actor.end();
+        self.wake();
     }
 
     fn wake(&mut self) {
@@ -217,9 +271,7 @@ impl Stage {
 
 impl Drop for Mouth {
     fn drop(&mut self) {
-        let mut stage = lock(&self.0);
-        stage.actor.end();
-        stage.wake();
+        lock(&self.0).end(Farewell::Done);
     }
 }
 

@@ -39,6 +39,23 @@ const TOLD_ELSEWHERE: &str = r#"< {"id":"x","result":{"at":"/tmp/other/x","sessi
 const USAGE: &str = r#"< {"method":"session/update","params":{"sessionId":"b","update":{"sessionUpdate":"usage_update","used":1}}}"#;
 
 #[test]
+fn a_chunk_of_another_type_is_another_one() {
+    let (one, two) = (chunk("a", "Hel"), chunk("a", "lo"));
+    let both = [one.as_str(), two.as_str()];
+    for other in [
+        two.replace(r#""type":"text""#, r#""type":"audio""#),
+        two.replace(
+            r#""type":"text""#,
+            r#""type":"text","annotations":{"priority":1}"#,
+        ),
+    ] {
+        assert_eq!(differ(&both, &[&one, &other]).len(), 2, "{other}");
+    }
+    let beside = two.replace(r#""type":"text""#, r#""type":"text","_meta":{"seq":2}"#);
+    assert_eq!(differ(&both, &[&one, &beside]), []);
+}
+
+#[test]
 fn ids_folders_chunks_and_races_do_not_count() {
     let cases: [(Vec<String>, Vec<String>); 4] = [
         (

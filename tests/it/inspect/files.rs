@@ -63,6 +63,43 @@ fn what_is_no_recording_is_told_in_one_line() {
     }
 }
 
+/// `verify` tells damage, and of what never was a recording what all others tell.
+#[test]
+fn what_never_was_a_recording_is_no_damaged_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = import(folder.path(), &capture(CAPTURES[4]), "good");
+    let whole = fs::read(&good).unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("foreign.acpr"), "hello\nworld\n").unwrap();
+    fs::write(path("bytes.acpr"), [0xff; 300]).unwrap();
+    fs::write(path("newer.acpr"), newer(&whole)).unwrap();
+    for (name, says) in [
+        ("foreign.acpr", "inspect import"),
+        ("bytes.acpr", "inspect import"),
+        ("newer.acpr", "use a newer acp-relay"),
+        ("missing.acpr", "no such file"),
+    ] {
+        let output = inspect(&["verify", &path(name), &good]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(66), "{name}: {said}");
+        assert_eq!(said.lines().count(), 1, "{name}: {said}");
+        assert!(said.contains(says), "{name}: {said}");
+        // The other one is looked at all the same.
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            said.contains("intact") && said.lines().count() == 1,
+            "{said}"
+        );
+    }
+    // Damage at the very beginning is damage.
+    for change in [&b"x"[..], b"\n"] {
+        let damaged = [&whole[..20], change, &whole[20 + change.len()..]].concat();
+        fs::write(path("damaged.acpr"), damaged).unwrap();
+        let output = inspect(&["verify", &path("damaged.acpr")]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    }
+}
+
 /// The recording with a header of a later version, whose checksum is right.
 fn newer(whole: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(whole).unwrap();

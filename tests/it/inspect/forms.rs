@@ -197,6 +197,32 @@ fn text_of_others_is_only_text_elsewhere() {
     );
 }
 
+/// Nobody is shown what stands for half of an emoji inside of the program.
+#[test]
+fn half_of_an_emoji_is_shown_as_it_is_spelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"dir":"c2a","ts":0,"msg":{"id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi \ud83d x"}]}}}
+{"dir":"a2c","ts":0.1,"msg":{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"say \ud83d end"}}}}}
+"#;
+    let file = recording(folder.path(), "x", text);
+    let other = recording(folder.path(), "y", &text.replace("end", "END"));
+    for (args, code, says) in [
+        (vec!["show", &file], 0, r"say \ud83d end"),
+        (vec!["diff", &file, &other], 1, r"say \ud83d END"),
+        (vec!["diff", "--json", &file, &other], 1, r"say \\ud83d END"),
+        (vec!["export", &file, "--to", "md"], 0, r"hi \ud83d x"),
+        (
+            vec!["export", &file, "--to", "mermaid"],
+            0,
+            "hi #92;ud83d x",
+        ),
+    ] {
+        let said = answer(&args, code);
+        assert!(said.contains(says), "{args:?}: {said}");
+        assert!(!said.contains('\u{10f03d}'), "{args:?}: {said}");
+    }
+}
+
 #[test]
 fn forms_are_told_apart_or_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -221,6 +247,17 @@ not json
     }
     for (text, why) in [
         ("", "nothing in it"),
+        (
+            "root:x:0:0\n[package]\n\n",
+            "no message in it; expected bare messages",
+        ),
+        ("\u{7f}ELF\u{2}{\"dir\":\"c2a\",", "no message in it"),
+        ("{\"name\":\"acp\"}", "no message in it"),
+        ("[{\"name\":\"acp\"},7]", "no message in it"),
+        (
+            "{\"dir\":\"c2a\",\"msg\":{\"id\":1,\"method\":\"x\"}}\n{\"dir\":\"up\",\"msg\":{}}\n",
+            "line 2: \"up\" is no direction",
+        ),
         (r#"{"log":{"entries":[]}}"#, "_webSocketMessages"),
         (r#"{"version":9,"session":{},"messages":[]}"#, "version 9"),
     ] {
@@ -235,6 +272,82 @@ not json
         );
         assert!(!to.exists());
     }
+}
+
+#[test]
+fn a_form_leaves_out_what_it_has_no_place_for_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"dir":"a2c","ts":0,"raw":"booting…"}
+{"dir":"a2c","ts":0,"raw":"{\"id\":1,"}
+{"dir":"a2c","ts":0,"raw":"[{\"id\":1,\n\"method\":\"x\"}]"}
+{"dir":"a2c","ts":0,"msg":{"method":"x"}}
+"#;
+    let file = recording(folder.path(), "x", text);
+    let output = inspect(&["export", &file, "--to", "ndjson"]);
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        lines,
+        "[{\"id\":1, \"method\":\"x\"}]\n{\"method\":\"x\"}\n"
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    let wanted = "2 messages were left out: this form has no place for them";
+    assert!(said.contains(wanted), "{said}");
+    assert_eq!(
+        answer(&["export", &file, "--to", "capture"], 0)
+            .lines()
+            .count(),
+        4
+    );
+    let bare = folder.path().join("bare.acpr");
+    let bare = bare.to_str().unwrap();
+    answer(&["scrub", &file, bare, "--redact", "meta"], 0);
+    let output = inspect(&["export", bare, "--to", "ndjson"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        said,
+        "acp-relay: 4 messages were left out: their bodies were not recorded\n"
+    );
+    let output = inspect(&["export", bare, "--to", "md", "--json"]);
+    let said: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(
+        (&said["left_out"], &said["bodiless"]),
+        (&0.into(), &4.into())
+    );
+}
+
+#[test]
+fn an_array_of_messages_is_read_and_what_is_no_message_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#,
+    ];
+    let whole: Value = serde_json::from_str(&format!("[{}]", lines.join(","))).unwrap();
+    let pretty = serde_json::to_string_pretty(&whole).unwrap();
+    for (name, text, count) in [
+        ("one", whole.to_string(), 2),
+        ("pretty", pretty, 2),
+        ("alone", serde_json::to_string_pretty(&whole[0]).unwrap(), 1),
+    ] {
+        let file = recording(folder.path(), name, &text);
+        let back = answer(&["export", &file, "--to", "ndjson"], 0);
+        let same = |(line, own): (&str, &Value)| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            line == *own
+        };
+        let all = whole.as_array().unwrap();
+        assert_eq!(back.lines().count(), count, "{back}");
+        assert!(back.lines().zip(all).all(same), "{back}");
+    }
+    let from = folder.path().join("odd.jsonl");
+    fs::write(&from, format!("{}\nhello\n\n{{}}\n", lines.join("\n"))).unwrap();
+    let from = from.to_str().unwrap();
+    let to = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let said = answer(&["import", from, &to("odd.acpr")], 0);
+    assert!(said.contains("2 of them are no messages"), "{said}");
+    let said = answer(&["import", "--json", from, &to("json.acpr")], 0);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["odd"], 2);
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{answer, recording, vectors};
+use acp_relay::recording::lint::Linter;
+use acp_relay::recording::{Event, Header, What, open};
+
+use super::{CAPTURES, answer, capture, import, recording, vectors};
 
 #[test]
 fn each_fault_is_found_and_nothing_else() {
@@ -13,20 +16,10 @@ fn each_fault_is_found_and_nothing_else() {
     let cases = fs::read_to_string(vectors().join("inspect/lint.txt")).unwrap();
     let mut seen = BTreeSet::new();
     for (at, case) in cases.split("\n## ").enumerate().skip(1) {
-        let (title, text) = case.split_once('\n').unwrap();
+        let (title, _) = case.split_once('\n').unwrap();
         let (name, ids) = title.split_once(": ").unwrap();
         let wanted: Vec<&str> = ids.split_whitespace().filter(|id| *id != "none").collect();
-        let lines = text.lines().filter(|line| !line.is_empty());
-        let lines = lines.map(|line| {
-            let (dir, message) = line.split_once(' ').unwrap();
-            let dir = if dir == ">" { "c2a" } else { "a2c" };
-            let body = match message.strip_prefix('{') {
-                Some(rest) => format!(r#""msg":{{"jsonrpc":"2.0",{rest}"#),
-                None => format!(r#""raw":{}"#, Value::from(message)),
-            };
-            format!("{{\"dir\":\"{dir}\",\"ts\":0,{body}}}\n")
-        });
-        let file = recording(folder.path(), &format!("c{at}"), &lines.collect::<String>());
+        let file = recording(folder.path(), &format!("c{at}"), &told(case));
         let found = lint(&file, "", wanted.iter().any(|id| weight(id) == "error"));
         assert_eq!(found, wanted, "{name}");
         seen.extend(found);
@@ -48,6 +41,59 @@ fn each_fault_is_found_and_nothing_else() {
     }
 }
 
+/// Of each case and capture, all parts: from any event on, and up to any event.
+#[test]
+fn what_lies_before_the_beginning_or_after_the_end_is_no_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files: Vec<_> = CAPTURES
+        .map(|name| import(folder.path(), &capture(name), &name.replace('.', "-")))
+        .into();
+    let cases = fs::read_to_string(vectors().join("inspect/lint.txt")).unwrap();
+    for (at, case) in cases.split("\n## ").enumerate().skip(1) {
+        files.push(recording(folder.path(), &format!("c{at}"), &told(case)));
+    }
+    for file in &files {
+        let events: Vec<Event> = open(file.as_ref())
+            .unwrap()
+            .events()
+            .map(Result::unwrap)
+            .collect();
+        let whole = found(&events, false);
+        for at in (1..events.len()).step_by(1 + events.len() / 40) {
+            let late = found(&events[at..], false);
+            let early = found(&events[..at], true);
+            for part in [&late, &early] {
+                assert!(part.is_subset(&whole), "{file} at {at}: {part:?}");
+            }
+        }
+    }
+}
+
+/// What is found in a segment that may have others before it, and after it.
+fn found(events: &[Event], goes_on: bool) -> BTreeSet<(u64, &'static str)> {
+    let mut linter = Linter::default();
+    linter.begin(&Header {
+        first: events[0].n,
+        ..Header::default()
+    });
+    for event in events {
+        linter.see(event);
+    }
+    if goes_on {
+        let mut last = events[0].clone();
+        last.what = What::End {
+            rotated: true,
+            why: String::new(),
+            digest: String::new(),
+        };
+        linter.see(&last);
+    }
+    let findings = linter.end().into_iter();
+    findings
+        .map(|finding| (finding.n, finding.rule.id))
+        .collect()
+}
+
 #[test]
 fn a_filter_and_a_weight_decide_what_fails() {
     let folder = tempfile::tempdir().unwrap();
@@ -59,6 +105,21 @@ fn a_filter_and_a_weight_decide_what_fails() {
     assert_eq!(lint(&file, "", true), ["noise"]);
     assert_eq!(lint(&file, "not lint:noise", false), [""; 0]);
     assert_eq!(lint(&file, "lint:no* and from:agent", true), ["noise"]);
+}
+
+/// The lines of a case as a capture.
+fn told(case: &str) -> String {
+    let lines = case.lines().skip(1).filter(|line| !line.is_empty());
+    let lines = lines.map(|line| {
+        let (dir, message) = line.split_once(' ').unwrap();
+        let dir = if dir == ">" { "c2a" } else { "a2c" };
+        let body = match message.strip_prefix('{') {
+            Some(rest) => format!(r#""msg":{{"jsonrpc":"2.0",{rest}"#),
+            None => format!(r#""raw":{}"#, Value::from(message)),
+        };
+        format!("{{\"dir\":\"{dir}\",\"ts\":0,{body}}}\n")
+    });
+    lines.collect()
 }
 
 fn weight(id: &str) -> String {

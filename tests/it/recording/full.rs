@@ -7,7 +7,8 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 /// An agent that answers each line, and a client that says this many.
-const AGENT: &str = r#"while read -r line; do echo '{"method":"session/update"}'; done"#;
+const AGENT: &str = r#"while read -r line; do echo '{"method":"session/update"}'; done
+sleep 0.3; echo left in peace >&2"#;
 const LINES: usize = 300;
 
 /// With `options`, on such a disk.
@@ -51,4 +52,8 @@ fn a_strict_one_fails_with_it() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(73), "{said}");
     assert!(said.contains(r#"("unrecorded", 1)"#), "{said}");
+    // The log says what becomes of the conversation, and the agent has time to end.
+    assert!(said.contains("and ends the conversation"), "{said}");
+    assert!(!said.contains("goes on unrecorded"), "{said}");
+    assert!(said.contains("left in peace"), "{said}");
 }

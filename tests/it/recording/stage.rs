@@ -80,6 +80,7 @@ impl Scene {
             tables: None,
             policy: self.policy,
             on_error: self.on_error,
+            strict: false,
             redactor: Arc::new(Redactor::new(self.mode, self.patterns, [7; 32])),
             tally: Arc::clone(&tally),
             on_failure: Box::new(move || cry.send(()).unwrap()),

@@ -20,6 +20,9 @@ const INPUT: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"
 {"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s"}}
 "#;
 
+/// What somebody may well write into a mark.
+const SECRET: &str = "the key is sk-abcdefgh0123456789zyxwvu";
+
 async fn record(folder: &Path, more: &[&str]) -> Outcome {
     let folder = folder.to_str().unwrap();
     let mut args = vec!["connect", "--record", folder];
@@ -183,8 +186,10 @@ async fn a_mark_gets_into_a_recording_that_is_being_written() {
     let mut program = Program::start(&args);
     program.line().await.unwrap();
     let path = file(temporary.path());
-    let marked = inspect(&["mark", path.to_str().unwrap(), "now"]).await;
-    assert_eq!(marked.code, Some(0), "{}", marked.stderr);
+    for text in ["now", SECRET] {
+        let marked = inspect(&["mark", path.to_str().unwrap(), text]).await;
+        assert_eq!(marked.code, Some(0), "{}", marked.stderr);
+    }
     program.end();
     program.exit().await;
     let events = open(&path)
@@ -197,10 +202,41 @@ async fn a_mark_gets_into_a_recording_that_is_being_written() {
             .count(),
         1
     );
+    let kept = fs::read_to_string(&path).unwrap();
+    assert!(
+        kept.contains("the key is ") && !kept.contains("sk-abcdefgh"),
+        "{kept}"
+    );
     assert_eq!(
         inspect(&["verify", path.to_str().unwrap()]).await.code,
         Some(0)
     );
+}
+
+#[tokio::test]
+async fn a_recording_that_was_ended_is_so_after_a_mark_which_has_no_secrets() {
+    for (mode, is_kept) in [
+        ("default", false),
+        ("full", true),
+        ("structure", false),
+        ("meta", false),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        record(temporary.path(), &["--record-redact", mode]).await;
+        let path = file(temporary.path());
+        let name = path.to_str().unwrap();
+        for text in ["look here", SECRET] {
+            assert_eq!(inspect(&["mark", name, text]).await.code, Some(0));
+            let verified = inspect(&["verify", "--json", name]).await;
+            let report: Value = serde_json::from_str(&verified.stdout).unwrap();
+            assert_eq!(verified.code, Some(0), "{report}");
+            assert_eq!(report["ended"], true, "{report}");
+        }
+        let kept = fs::read_to_string(&path).unwrap();
+        assert!(kept.contains("look here") && kept.contains("the key is "));
+        let key = SECRET.rsplit(' ').next().unwrap();
+        assert_eq!(kept.contains(key), is_kept, "{mode}: {kept}");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::Cursor;
 
-use acp_relay::recording::{Reader, Recording, Sealed, pack, segments, verify, verify_segment};
+use acp_relay::recording::{
+    Reader, Recording, Sealed, capture, pack, segments, verify, verify_segment,
+};
 use acp_relay::wire::{Frame, Side};
 
 use super::stage::Scene;
@@ -210,4 +212,26 @@ fn segments_are_linked() {
     assert_eq!(ids(&found[0]), ["number"]);
     fs::remove_file(folder.path().join("r.000.acpr")).unwrap();
     assert_eq!(ids(&found[0])[0], "unreadable");
+}
+
+#[test]
+fn what_cannot_be_read_on_is_said_once_by_every_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.acpr.zst");
+    let mut packed = Vec::new();
+    pack(Cursor::new(recorded()), &mut packed, 3).unwrap();
+    let middle = packed.len() / 3;
+    packed[middle] ^= 1;
+    fs::write(&path, packed).unwrap();
+    let recording = Recording::of(&path).unwrap();
+    // Bounded, so that a reader that never ends fails and does not hang.
+    let errors = |failed: Vec<bool>| failed.into_iter().filter(|failed| *failed).count();
+    let entries = recording.entries().map(|entry| entry.is_err());
+    assert_eq!(errors(entries.take(1_000).collect()), 1);
+    let events = recording.events().map(|event| event.is_err());
+    assert_eq!(errors(events.take(1_000).collect()), 1);
+    let lines = capture::Lines::new(capture::open(&path).unwrap());
+    let lines = lines.map(|line| line.is_err());
+    assert_eq!(errors(lines.take(1_000).collect()), 1);
+    assert_eq!(verify(&recording).findings.last().unwrap().id, "unreadable");
 }

@@ -114,6 +114,66 @@ fn what_was_not_recorded_is_an_error_that_says_so() {
 }
 
 #[test]
+fn a_terminal_of_another_name_is_no_other_answer() {
+    let talk = r#"
+> {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}
+< {"jsonrpc":"2.0","id":0,"method":"terminal/create","params":{"sessionId":"s","command":"ls"}}
+> {"jsonrpc":"2.0","id":0,"result":{"terminalId":"1"}}
+< {"jsonrpc":"2.0","id":5,"method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"1"}}
+> {"jsonrpc":"2.0","id":5,"result":{"exitCode":0}}
+< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","toolCallId":"1"}}
+"#;
+    let mut house = House::of(talk, Rules::default());
+    house.ask(r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}"#);
+    let asked = house.ask(r#"{"jsonrpc":"2.0","id":0,"result":{"terminalId":"term-77"}}"#);
+    assert!(asked[0].contains(r#""terminalId":"term-77""#), "{asked:?}");
+    assert_eq!(house.actor.remark(), None);
+    let done = house.ask(r#"{"jsonrpc":"2.0","id":5,"result":{"exitCode":1}}"#);
+    assert!(done[0].contains(r#""toolCallId":"1""#), "{done:?}");
+    let remark = house.actor.remark().unwrap();
+    assert!(remark.contains("otherwise than in event 5"), "{remark}");
+}
+
+#[test]
+fn what_is_no_message_is_told_so_unless_it_was_recorded() {
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#;
+    let object = r#"{"jsonrpc":"2.0","id":{"a":1},"method":"initialize","params":{}}"#;
+    let long = format!(
+        r#"{{"jsonrpc":"2.0","id":"{}","method":"initialize"}}"#,
+        "x".repeat(300)
+    );
+    let all = [batch, object, &long, "garbage", "{}"];
+    let mut house = house(|_| {});
+    for line in all {
+        let heard = house.ask(line);
+        assert_eq!(heard.len(), 1, "{line}: {heard:?}");
+        let (code, _) = error_of(&heard[0]);
+        assert!([-32600, -32700].contains(&code), "{line}: {heard:?}");
+        assert_eq!(
+            house.actor.remark().as_deref(),
+            Some("heard what is no message")
+        );
+    }
+    // What it said in the recording has the answer that it had there, and once.
+    let recorded: String = all.iter().map(|line| format!("> {line}\n")).collect();
+    let talk = format!("{TALK}{recorded}< {{\"id\":null,\"error\":{{\"code\":1}}}}\n");
+    let mut house = House::of(&talk, Rules::default());
+    for line in all {
+        assert_eq!(house.ask(line), [""; 0], "{line}");
+    }
+    assert_eq!(house.ask("garbage").len(), 1);
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_is_not_waited_for_again() {
+    let mut house = house(|_| {});
+    house.ask(HI);
+    let rest = house.ask(r#"{"jsonrpc":"2.0","id":7,"result":{},"result":{}}"#);
+    assert!(rest[0].contains("tool_call"), "{rest:?}");
+    assert!(rest[1].contains("end_turn"), "{rest:?}");
+}
+
+#[test]
 fn the_nearest_may_be_played_again_under_other_names() {
     let mut house = house(|rules| rules.unmatched = Unmatched::Nearest);
     house.ask(NEW);
@@ -284,6 +344,15 @@ fn a_live_agent_has_what_was_not_recorded() {
         answer[0].starts_with("forwarded") && answer[0].contains(r#"\"id\":7"#),
         "{answer:?}"
     );
+    house.ask(
+        &HI.replace("s-old", "theirs")
+            .replace("\"id\":5", "\"id\":55"),
+    );
+    house
+        .actor
+        .hear_live(&r#"{"jsonrpc":"2.0","id":55,"result":{},"result":{}}"#.into());
+    let heard = house.listen();
+    assert!(heard[0].contains(r#""id":55,"error""#), "{heard:?}");
     house.actor.lose_live();
     let (code, _) = error_of(&house.listen()[0]);
     assert_eq!(code, -32050);

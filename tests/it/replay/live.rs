@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::stage::TALK;
 use crate::support::bridge::within;
-use crate::support::link::{close, heard, next, say, setup};
+use crate::support::link::{PATIENCE, close, heard, next, say, setup};
 
 /// The conversation as a capture, a second a line.
 pub(super) fn capture(dir: &tempfile::TempDir) -> PathBuf {
@@ -120,4 +120,28 @@ async fn what_cannot_be_played_is_told_before_a_client_comes() {
         panic!("nobody can connect from a recording");
     };
     assert!(error.to_string().contains("replay client"), "{error}");
+}
+
+/// Whether the live agent has answered, is gone, or still owes something and ends when it is left.
+#[tokio::test]
+async fn the_link_ends_with_the_client_whatever_the_live_agent_owes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = capture(&dir);
+    let path = path.display();
+    let fork = r#"{"jsonrpc":"2.0","id":9,"method":"session/fork","params":{}}"#;
+    for (behind, says) in [
+        (format!("replay:{path}"), "not recorded"),
+        ("exec:true".to_owned(), "is gone"),
+        ("exec:cat".to_owned(), "session/fork"),
+    ] {
+        let to = format!("replay:{path}?forward={behind}").parse().unwrap();
+        let mut link = registry::connect(&to, &setup()).await.unwrap();
+        within(say(&mut *link.tx, fork)).await.unwrap();
+        let answer = within(heard(&mut *link.rx)).await;
+        assert!(format!("{answer:?}").contains(says), "{behind}: {answer:?}");
+        within(close(&mut *link.tx, Farewell::Done)).await.unwrap();
+        let rest = async { while next(&mut *link.rx).await.is_some() {} };
+        let ended = tokio::time::timeout(PATIENCE, rest).await;
+        assert!(ended.is_ok(), "{behind}: it does not end");
+    }
 }

@@ -73,6 +73,22 @@ fn a_difference_is_said_to_people_programs_and_ci() {
         (&false.into(), &6.into())
     );
 
+    // Half of an emoji is shown as it is spelled, and as text that all readers of JSON take.
+    let half = changed(&file, "in /old/ws/a", "half \\ud83d of it");
+    for (more, spelled) in [
+        (
+            &["--junit", junit.to_str().unwrap()][..],
+            r"half \ud83d of it",
+        ),
+        (&["--json"], r"half \\ud83d of it"),
+    ] {
+        let told = against(&["replay", "client"], &file, &half, more).stdout;
+        assert!(told.contains(spelled), "{told}");
+        assert!(!told.contains('\u{10f03d}'), "{told}");
+    }
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains(r"half \ud83d of it"), "{xml}");
+
     let ignored = ["--ignore", "/params/update/content/text"];
     let same = against(&["replay", "client"], &file, &other, &ignored);
     assert_eq!(same.code, Some(0), "{same:?}");
@@ -189,7 +205,26 @@ fn what_makes_no_sense_is_refused_with_a_way_out() {
     let file = file.to_str().unwrap();
     let serve_it = format!("replay:{file}");
     for (args, code, why) in [
-        (vec!["replay", "client", file], 64, "there is no agent"),
+        (
+            vec!["replay", "client", file],
+            64,
+            "`acp-relay replay client FILE -- COMMAND ARGS…`",
+        ),
+        (
+            vec!["bisect", file],
+            64,
+            "`acp-relay bisect FILE -- COMMAND ARGS…`",
+        ),
+        (
+            vec!["connect"],
+            64,
+            "`acp-relay connect -- COMMAND ARGS…`, or where it listens, `acp-relay connect ENDPOINT`",
+        ),
+        (
+            vec!["serve"],
+            64,
+            "`acp-relay serve -- COMMAND ARGS…`, or where it listens, `acp-relay serve --agent ENDPOINT`",
+        ),
         (
             vec!["replay", "client", "/none", "--", "true"],
             66,

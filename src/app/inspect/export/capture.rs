@@ -3,9 +3,9 @@
 use super::{Form, Said};
 use crate::recording::spelled;
 use crate::recording::write::fits_line;
-use crate::wire::Side;
+use crate::wire::{Limits, Side, is_json};
 
-/// The messages alone.
+/// The messages alone, and what else is JSON.
 pub(super) struct Plain;
 
 /// `{"dir":"c2a","ts":0.1,"msg":{…}}`; what is no JSON as `"raw":"…"`.
@@ -13,16 +13,17 @@ pub(super) struct Captured;
 
 impl Form for Plain {
     fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
+        if said.kind().is_none() && !is_json(said.bytes, &Limits::default()) {
+            return false;
+        }
         if fits_line(said.bytes) {
             out.extend_from_slice(said.bytes);
-        } else if said.kind().is_some() {
+        } else {
             // Between tokens a line break is a space.
             out.extend(said.bytes.trim_ascii().iter().map(|byte| match byte {
                 b'\n' | b'\r' => b' ',
                 byte => *byte,
             }));
-        } else {
-            return false;
         }
         out.push(b'\n');
         true

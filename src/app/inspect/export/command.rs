@@ -38,7 +38,8 @@ pub(in crate::app::inspect) struct Export {
     /// From where it is looked at
     #[arg(long, value_enum, default_value_t)]
     at: At,
-    /// Say what was done as JSON, on stderr
+    /// Say what was done as JSON, on stderr: messages, left_out (the form has no place for them),
+    /// bodiless (their bodies were not recorded)
     #[arg(long)]
     json: bool,
 }
@@ -88,7 +89,7 @@ pub(in crate::app::inspect) fn run(args: &Export) -> ExitCode {
     let form = std::cell::RefCell::new(form(args.to));
     let out = std::cell::RefCell::new(Vec::new());
     let mut conversation = Conversation::default();
-    let (mut messages, mut left_out) = (0_u64, 0_u64);
+    let (mut messages, mut left_out, mut bodiless) = (0_u64, 0_u64, 0_u64);
     let mut failed = None;
     let done = chosen.each_told(
         |header| form.borrow_mut().begin(header, &mut out.borrow_mut()),
@@ -103,11 +104,11 @@ pub(in crate::app::inspect) fn run(args: &Export) -> ExitCode {
             match &event.what {
                 What::Message(message) => {
                     let said = Said::new(event, message, took);
-                    let written = said.is_some_and(|said| form.message(&said, &mut out));
-                    *(if written {
-                        &mut messages
-                    } else {
-                        &mut left_out
+                    let written = said.map(|said| form.message(&said, &mut out));
+                    *(match written {
+                        Some(true) => &mut messages,
+                        Some(false) => &mut left_out,
+                        None => &mut bodiless,
                     }) += 1;
                 }
                 _ => form.event(event, &mut out),
@@ -129,11 +130,17 @@ pub(in crate::app::inspect) fn run(args: &Export) -> ExitCode {
         return cli::fail(exit::SYSTEM, &format!("cannot write: {error}"));
     }
     if args.json {
-        remark(&json!({"messages": messages, "left_out": left_out}).to_string());
-    } else if left_out > 0 {
-        remark(&format!(
-            "acp-relay: {left_out} messages were left out: this form has no place for them"
-        ));
+        let done = json!({"messages": messages, "left_out": left_out, "bodiless": bodiless});
+        remark(&done.to_string());
+    } else {
+        for (count, why) in [
+            (left_out, "this form has no place for them"),
+            (bodiless, "their bodies were not recorded"),
+        ] {
+            if count > 0 {
+                remark(&format!("acp-relay: {count} messages were left out: {why}"));
+            }
+        }
     }
     match sink {
         Sink::Stdout(output) => output.done(exit::SUCCESS),

@@ -12,7 +12,7 @@ use super::{Form, Said};
 use crate::app::inspect::fold::{Folding, Run};
 use crate::app::inspect::units::took;
 use crate::recording::calendar;
-use crate::recording::{Event, Header, MessageKind, What, join, tree};
+use crate::recording::{Event, Header, MessageKind, What, join, parted, tree};
 use crate::wire::{Side, printable};
 
 #[derive(Default)]
@@ -188,7 +188,7 @@ fn paragraph(out: &mut Vec<u8>, text: &str) {
 fn quote(text: &str) -> String {
     let mut fenced = false;
     let lines = text.lines().map(|line| {
-        let plain = printable(line.replace('\t', "    ").as_bytes());
+        let plain = printable(parted(line).replace('\t', "    ").as_bytes());
         let fence = line.trim_start().starts_with("```");
         let shown = if fenced || fence {
             plain
@@ -208,7 +208,7 @@ fn quote(text: &str) -> String {
 /// A text within a line, in which nothing is Markdown.
 fn inline(text: &str) -> String {
     let mut out = String::new();
-    for character in printable(text.replace(['\n', '\r', '\t'], " ").as_bytes()).chars() {
+    for character in printable(parted(text).replace(['\n', '\r', '\t'], " ").as_bytes()).chars() {
         match character {
             '<' => out.push_str("&lt;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '!' | '|' => out.extend(['\\', character]),

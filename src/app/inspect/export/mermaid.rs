@@ -7,7 +7,7 @@ use super::{Form, Said};
 use crate::app::inspect::detail::detail;
 use crate::app::inspect::fold::{Folding, Run};
 use crate::app::inspect::units::took;
-use crate::recording::{Event, Header, MessageKind, What, tree};
+use crate::recording::{Event, Header, MessageKind, What, parted, tree};
 use crate::wire::Side;
 
 /// Longest text on an arrow.
@@ -95,7 +95,7 @@ fn more(said: &Said<'_>) -> String {
 /// A text that means nothing to Mermaid.
 fn label(text: &str) -> String {
     let mut out = String::new();
-    for (at, character) in text.chars().enumerate() {
+    for (at, character) in parted(text).chars().enumerate() {
         if at == SHOWN {
             out.push('…');
             break;

@@ -23,7 +23,7 @@ use crate::tap::recorder::create;
 #[derive(Debug, Args)]
 pub(in crate::app::inspect) struct Import {
     /// A trace of the official conductor (.jsons), an export of acp-devtools, a HAR file, a
-    /// capture ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages, one a line
+    /// capture ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages, one a line or in an array
     #[arg(value_name = "IN")]
     from: PathBuf,
     /// The recording, such as name.acpr, which must not be there yet
@@ -35,7 +35,7 @@ pub(in crate::app::inspect) struct Import {
     /// Keep out what is at this place in messages, too; `*` is any one step
     #[arg(long, value_name = "POINTER")]
     redact_pointer: Vec<Pattern>,
-    /// Say what was done as JSON
+    /// Say what was done as JSON: form, events, left_out, guessed, odd (what is no message)
     #[arg(long)]
     json: bool,
 }
@@ -74,8 +74,13 @@ pub(in crate::app::inspect) fn run(args: &Import) -> ExitCode {
     }
     let (form, left_out, guessed) = (capture.form, capture.left_out, capture.guessed);
     if args.json {
-        let done =
-            json!({"form": form, "events": events, "left_out": left_out, "guessed": guessed});
+        let done = json!({
+            "form": form,
+            "events": events,
+            "left_out": left_out,
+            "guessed": guessed,
+            "odd": capture.odd,
+        });
         return print(&done.to_string(), exit::SUCCESS);
     }
     let mut say = format!("{form}: {events} events");
@@ -84,6 +89,9 @@ pub(in crate::app::inspect) fn run(args: &Import) -> ExitCode {
     }
     if guessed > 0 {
         say += &format!("; of {guessed} messages the sender is a guess");
+    }
+    if capture.odd > 0 {
+        say += &format!("; {} of them are no messages", capture.odd);
     }
     print(&say, exit::SUCCESS)
 }

@@ -10,7 +10,7 @@ use super::trace;
 use crate::canon;
 use crate::recording::capture::{Holds, Lines};
 use crate::recording::members;
-use crate::wire::{Frame, Side};
+use crate::wire::{Frame, Limits, Shape, Side, is_json, printable, scan};
 
 /// What was captured.
 #[derive(Debug, Default)]
@@ -26,7 +26,17 @@ pub(super) struct Capture {
     pub(super) left_out: u64,
     /// Messages whose sender nothing tells.
     pub(super) guessed: u64,
+    /// What stands in a message's place and is none.
+    pub(super) odd: u64,
 }
+
+/// The form that says nothing but the messages.
+const BARE: &str = "bare messages";
+
+/// What is expected where there is no message.
+const NOTHING: &str = "there is no message in it; expected bare messages, one a line or in an \
+                       array, a capture ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR \
+                       file or an export of acp-devtools";
 
 /// A message at an edge.
 #[derive(Debug)]
@@ -42,6 +52,18 @@ pub(super) struct Item {
 
 /// Reads a capture of any form.
 pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
+    let mut capture = form(text)?;
+    let odd = capture.items.iter().filter(|item| !item.is_message());
+    capture.odd = odd.count() as u64;
+    // Who says who speaks may well have captured nothing but noise.
+    let is_bare = capture.items.is_empty() || capture.form == BARE;
+    if is_bare && capture.odd == capture.items.len() as u64 {
+        return Err(NOTHING.to_owned());
+    }
+    Ok(capture)
+}
+
+fn form(text: &[u8]) -> Result<Capture, String> {
     let first = text
         .split(|byte| *byte == b'\n')
         .find(|line| !line.trim_ascii().is_empty());
@@ -55,8 +77,26 @@ pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
         Some(whole) if has(whole, "messages") && has(whole, "session") => devtools(text),
         Some(whole) if has(whole, "log") => har(text),
         _ if has(first, "type") && has(first, "from") && has(first, "to") => trace::read(text),
-        _ => Ok(lines(text)),
+        Some(whole) if whole.starts_with(b"[") => array(whole),
+        Some(whole) => lines(&one_line(whole)),
+        None => lines(text),
     }
+}
+
+/// An array of what else would be a line each.
+fn array(text: &[u8]) -> Result<Capture, String> {
+    let items: Vec<&RawValue> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let all: Vec<_> = items
+        .iter()
+        .map(|item| one_line(item.get().as_bytes()))
+        .collect();
+    lines(&all.join(&b'\n'))
+}
+
+/// A JSON text without line breaks, which stand between its tokens alone.
+fn one_line(text: &[u8]) -> Vec<u8> {
+    let plain = |byte: &u8| if b"\r\n".contains(byte) { b' ' } else { *byte };
+    text.iter().map(plain).collect()
 }
 
 /// Seconds or parts of them, in microseconds.
@@ -141,7 +181,7 @@ fn har(text: &[u8]) -> Result<Capture, String> {
 }
 
 /// A capture with directions, or bare messages.
-fn lines(text: &[u8]) -> Capture {
+fn lines(text: &[u8]) -> Result<Capture, String> {
     let mut capture = Capture {
         form: "a capture",
         client: "a client".to_owned(),
@@ -155,9 +195,18 @@ fn lines(text: &[u8]) -> Capture {
         let Holds::Message { from, message, .. } = &line.holds else {
             continue;
         };
+        if from.is_none()
+            && let Some(word) = unknown_direction(&line.bytes)
+        {
+            return Err(format!(
+                "line {}: {} is no direction; expected \"c2a\" or \"a2c\", \"client\" or \"agent\"",
+                line.number,
+                printable(&word)
+            ));
+        }
         let verdict = conversation.hear(*from, message);
         if from.is_none() {
-            capture.form = "bare messages";
+            capture.form = BARE;
         }
         let sender = verdict.from.unwrap_or_else(|| {
             capture.guessed += 1;
@@ -175,7 +224,22 @@ fn lines(text: &[u8]) -> Capture {
         let item = Item::heard(last, sender.other(), bytes);
         capture.items.push(item);
     }
-    capture
+    Ok(capture)
+}
+
+/// What a line says for its direction that is a capture's but for that.
+fn unknown_direction(line: &[u8]) -> Option<Vec<u8>> {
+    if !is_json(line, &Limits::default()) {
+        return None;
+    }
+    let known: Vec<_> = members(line).collect();
+    let has = |name: &[u8]| known.iter().any(|(own, _)| *own == name);
+    if has(b"jsonrpc") || has(b"method") || !(has(b"msg") || has(b"raw")) {
+        return None;
+    }
+    let names: [&[u8]; 2] = [b"dir", b"side"];
+    let direction = known.iter().find(|(own, _)| names.contains(own));
+    direction.map(|(_, at)| line[at.clone()].to_vec())
 }
 
 impl Item {
@@ -188,6 +252,11 @@ impl Item {
             passed: true,
             bytes,
         }
+    }
+
+    fn is_message(&self) -> bool {
+        let shape = scan(&self.frame(), &Limits::default());
+        matches!(shape, Shape::One(_) | Shape::Batch)
     }
 
     pub(super) fn frame(&self) -> Frame {

@@ -1,0 +1,54 @@
+//! The client takes back what it has asked.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Actor;
+use crate::recording::replay::plan::Part;
+use crate::wire::reply;
+
+impl Actor {
+    /// The run of a turn in the session that a `session/cancel` is about.
+    pub(super) fn cancelled_turn(&self, body: &Value) -> Option<usize> {
+        let session = body.get("sessionId")?.as_str()?;
+        let recorded = self.names.recorded(session).unwrap_or(session);
+        self.running.iter().rposition(|run| {
+            let cause = self.repertoire.cause(run.scene);
+            !run.answered && cause.is_some_and(|step| step.session.as_deref() == Some(recorded))
+        })
+    }
+
+    /// The run of the request that a `$/cancel_request` is about.
+    pub(super) fn cancelled_request(&self, body: &Value) -> Option<usize> {
+        let id = body.get("requestId")?.to_string();
+        let mut running = self.running.iter();
+        running.position(|run| !run.answered && run.id.as_id().json() == id.as_bytes())
+    }
+
+    /// Goes on behind the recorded cancel; where there is none, the turn ends here.
+    pub(super) fn cancel(&mut self, index: usize, now: Duration) {
+        let run = &mut self.running[index];
+        let parts = &self.repertoire.parts(run.scene);
+        let recorded = parts[run.at..]
+            .iter()
+            .position(|part| matches!(part, Part::Cancelled(_)));
+        if let Some(ahead) = recorded {
+            run.at += ahead + 1;
+            let step = parts[run.at - 1].step();
+            self.order.heard(step);
+            (run.since, run.after) = (now, Some(step));
+            self.strike(self.script.steps[step].n);
+            return;
+        }
+        let run = self.running.remove(index);
+        for (_, id) in &run.open {
+            self.asked.remove(id);
+        }
+        self.urgent.push_back(if run.method == "session/prompt" {
+            reply::cancelled_turn(run.id.as_id())
+        } else {
+            reply::cancelled_request(run.id.as_id())
+        });
+    }
+}
