@@ -172,10 +172,7 @@ impl Exchange {
             }
         }
         match self.post(said, session.as_ref()).await {
-            Ok(answer) => {
-                answer::forget(answer).await;
-                ControlFlow::Continue(())
-            }
+            Ok(answer) => self.taken(said, answer).await,
             Err(Failure::Refused(refusal))
                 if session.is_some() && refusal.status == StatusCode::NOT_FOUND =>
             {
@@ -189,15 +186,53 @@ impl Exchange {
     /// loaded. Without it, the same message shows whether the connection is known.
     async fn say_without_session(&self, said: &Said, refusal: Refusal) -> ControlFlow<()> {
         match self.post(said, None).await {
-            Ok(answer) => {
-                answer::forget(answer).await;
-                ControlFlow::Continue(())
-            }
+            Ok(answer) => self.taken(said, answer).await,
             Err(Failure::Refused(again)) if !again.ends_the_link() => {
                 self.refuse(said, &refusal.reason())
             }
             Err(failure) => self.give_up(said, failure),
         }
+    }
+
+    /// A message was taken. By ACP nothing stands in the answer to the POST (202), and what the
+    /// request led to comes in a stream; servers that grew up with MCP answer right there.
+    async fn taken(&self, said: &Said, answer: Response<Incoming>) -> ControlFlow<()> {
+        let answers_here =
+            answer.status() != StatusCode::ACCEPTED && matches!(self.way, Way::Streamable { .. });
+        let Some(id) = said.asks().filter(|_| answers_here) else {
+            answer::forget(answer).await;
+            return ControlFlow::Continue(());
+        };
+        if is_of(answer.headers(), "text/event-stream") {
+            let what = "its server answers a POST with a stream of events of its own, which ACP's \
+                        Streamable HTTP does not have";
+            let mut reason = Reason::new(reply::PEER_LOST, what);
+            reason.source = Source::Agent;
+            reason.delivered = Delivered::Yes;
+            return self.refuse(said, &reason);
+        }
+        if !is_of(answer.headers(), "application/json") {
+            answer::forget(answer).await;
+            return ControlFlow::Continue(());
+        }
+        let max = self.site.limits.frame_from_network;
+        let failure = match timeout(STATUS, answer::whole(answer.into_body(), max)).await {
+            Ok(Ok(body)) => {
+                let body = Frame::new(body);
+                if !self.is_answer_to(&body, &id) {
+                    return ControlFlow::Continue(());
+                }
+                self.sessions().settle(&id);
+                let length = body.len();
+                return match self.heard.push(Ok(Cut::Frame(body)), length).await {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                };
+            }
+            Ok(Err(why)) => Failure::Silent(Silence::Lost(why)),
+            Err(_) => Failure::Late,
+        };
+        self.give_up(said, failure)
     }
 
     /// Posts until the server has taken it, or until trying again could do harm or no good.
@@ -305,6 +340,11 @@ impl Exchange {
             tracing::warn!(to = %self.to, "a message to the agent was lost: {why}");
         }
         ControlFlow::Continue(())
+    }
+
+    fn is_answer_to(&self, body: &Frame, id: &IdBuf) -> bool {
+        matches!(scan(body, &self.site.limits), Shape::One(at)
+            if matches!(at.kind, Kind::Result | Kind::Error) && at.id(body).to_owned() == *id)
     }
 
     fn is_error_for(&self, body: &Frame, id: &IdBuf) -> bool {

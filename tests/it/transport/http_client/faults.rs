@@ -99,6 +99,36 @@ fn the_servers_own_error_is_passed_on() {
 }
 
 #[test]
+fn what_is_answered_in_the_post_itself_is_heard() {
+    run(async {
+        let json = [("content-type", "application/json; charset=utf-8")];
+        let (mut server, mut link, _events) = begun().await;
+        let answer = r#"{"jsonrpc":"2.0","id":"n","result":{"sessionId":"s"}}"#;
+        say(&mut *link.tx, NEW).await.unwrap();
+        server.of(Method::POST).await.answer(200, &json, answer);
+        assert_eq!(heard(&mut *link.rx).await, answer.into());
+        // What is no answer to it says no more than that it was taken.
+        for odd in [
+            r#"{"ok":true}"#,
+            r#"{"jsonrpc":"2.0","id":"x","result":1}"#,
+            "",
+            "no",
+        ] {
+            say(&mut *link.tx, NEW).await.unwrap();
+            server.of(Method::POST).await.answer(200, &json, odd);
+        }
+        // A stream there is none that anybody listens to, and the client is told at once.
+        say(&mut *link.tx, NEW).await.unwrap();
+        let stream = [("content-type", "text/event-stream")];
+        let posted = server.of(Method::POST).await;
+        posted.answer(200, &stream, "data: {}\n\n");
+        let error = error(&mut link, "n").await;
+        assert_eq!(error["code"], -32050);
+        assert_eq!(error["data"]["relay"]["delivered"], "yes");
+    });
+}
+
+#[test]
 fn some_refusals_end_the_link() {
     for (status, words) in [
         (401, "401 Unauthorized: because"),
