@@ -49,20 +49,25 @@ pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, Fault> {
         },
     };
     let mut kept = args.out.as_deref().map(create).transpose()?;
-    let changed = store.change(|ring| ring.add(key));
-    if let Some((path, file)) = &mut kept {
-        let written = match &changed {
-            Ok(Ok(())) => writeln!(file, "{}", token.reveal()),
-            // There is no such token.
-            _ => fs::remove_file(*path),
-        };
-        written.map_err(|fault| unwritable(path, &fault))?;
+    let added = store.change(|ring| ring.add(key));
+    if let (Some((path, _)), Err(_) | Ok(Err(_))) = (&kept, &added) {
+        // There is no such token.
+        let _ = fs::remove_file(*path);
     }
-    Ok(match changed? {
-        Ok(()) if kept.is_some() => ExitCode::from(exit::SUCCESS),
-        Ok(()) => console::print(token.reveal(), exit::SUCCESS),
-        Err(fault) => cli::fail(exit::USAGE, &fault),
-    })
+    if let Err(fault) = added? {
+        return Ok(cli::fail(exit::USAGE, &fault));
+    }
+    let shown = match &mut kept {
+        Some((path, file)) => writeln!(file, "{}", token.reveal())
+            .map(|()| ExitCode::from(exit::SUCCESS))
+            .map_err(|fault| unwritable(path, &fault)),
+        None => Ok(console::print(token.reveal(), exit::SUCCESS)),
+    };
+    if !matches!(shown, Ok(ExitCode::SUCCESS)) {
+        // Nobody has seen it, and its name would be taken.
+        let _ = store.change(|ring| Ok(ring.remove(&args.name)))?;
+    }
+    shown
 }
 
 /// Makes a file that nobody else can read.

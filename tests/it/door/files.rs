@@ -1,6 +1,6 @@
 //! Tokens as files: made once, kept as digests, and refused when others could have read them.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::support::link::run as block_on;
-use crate::support::program::{Outcome, Program, run_in};
+use crate::support::program::{Outcome, Program, command, run_in};
 
 async fn token(state: &Path, args: &[&str]) -> Outcome {
     run_in(state, &[&["token"], args].concat()).await
@@ -143,6 +143,13 @@ fn a_token_may_be_written_where_nobody_else_reads_it() {
         let twice = ["new", "alice", "--out", again.to_str().unwrap()];
         assert_ne!(token(&state, &twice).await.code, Some(0));
         assert!(!again.exists());
+        // Nor does one that nobody has seen take a name.
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut carl = command(&["token", "new", "carl"]);
+        carl.env("ACP_RELAY_STATE_DIR", &state).stdout(full);
+        assert_eq!(carl.status().await.unwrap().code(), Some(71));
+        let list = token(&state, &["list"]).await.stdout;
+        assert!(!list.contains("carl"), "{list}");
     });
 }
 
