@@ -86,24 +86,20 @@ impl Roots {
         let target = self
             .leads_to(path)
             .ok_or("the path leads through a link to nowhere")?;
-        let own = self
-            .sessions
-            .get(session)
-            .into_iter()
-            .flatten()
-            .map(Path::new);
-        let mut roots = own.chain(self.common.iter().map(PathBuf::as_path));
-        let holds = |root: &Path| {
-            root.is_absolute()
-                && self
-                    .disk
-                    .resolve(root)
-                    .is_some_and(|root| target.starts_with(root))
-        };
-        if roots.any(holds) {
+        let own = self.sessions.get(session).into_iter().flatten();
+        let own = own.filter_map(|root| self.resolve(Path::new(root)));
+        // Editors that are started nowhere in particular have their sessions at `/`, and no one
+        // means the whole disk by that.
+        let own = own.filter(|root| root.parent().is_some());
+        let common = self.common.iter().filter_map(|root| self.resolve(root));
+        if own.chain(common).any(|root| target.starts_with(root)) {
             return Ok(());
         }
         Err("the path leads out of the session's folders".to_owned())
+    }
+
+    fn resolve(&self, root: &Path) -> Option<PathBuf> {
+        root.is_absolute().then(|| self.disk.resolve(root))?
     }
 
     /// Where a path leads; what does not exist yet stands below what does.
