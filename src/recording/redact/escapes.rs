@@ -10,8 +10,13 @@ const GAP: usize = 12;
 
 /// Whether no word goes on at `at`; the letters of an escape such as `\n` or `\u201c` are none, nor
 /// is the last one of a terminal's, such as `[31m`.
-pub(super) fn begins_word(text: &[u8], at: usize) -> bool {
+pub(in crate::recording) fn begins_word(text: &[u8], at: usize) -> bool {
     let back = |by: usize| at.checked_sub(by).map(|at| text[at]);
+    if back(1) == Some(b'\\') {
+        // The `n` of a line break that is escaped; a backslash that is, is none.
+        let slashes = text[..at].iter().rev().take_while(|byte| **byte == b'\\');
+        return slashes.count() % 2 == 0;
+    }
     if back(1).is_none_or(|byte| !byte.is_ascii_alphanumeric()) || back(2) == Some(b'\\') {
         return true;
     }
@@ -57,6 +62,35 @@ pub(super) fn behind_gap(text: &[u8], from: usize) -> usize {
         };
     }
     at
+}
+
+/// A string of JSON with the sign for what is no character in the place of each half of a
+/// surrogate pair.
+pub(super) fn without_halves(string: &[u8]) -> Vec<u8> {
+    let unit = |text: &[u8]| escape(text, b"\\u", 4);
+    let mut whole = Vec::with_capacity(string.len());
+    let mut at = 0;
+    while at < string.len() {
+        let rest = &string[at..];
+        let length = match (unit(rest), rest) {
+            (Some(0xd800..=0xdbff), _)
+                if unit(&rest[6..]).is_some_and(|low| matches!(low, 0xdc00..=0xdfff)) =>
+            {
+                12
+            }
+            (Some(0xd800..=0xdfff), _) => {
+                whole.extend_from_slice(b"\\ufffd");
+                at += 6;
+                continue;
+            }
+            (Some(_), _) => 6,
+            (None, [b'\\', _, ..]) => 2,
+            _ => memchr::memchr(b'\\', &rest[1..]).map_or(rest.len(), |next| next + 1),
+        };
+        whole.extend_from_slice(&rest[..length]);
+        at += length;
+    }
+    whole
 }
 
 /// What the escape says that a text begins with, of a sign and so many hexadecimal digits.

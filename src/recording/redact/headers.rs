@@ -75,8 +75,20 @@ pub(super) fn cookies(text: &[u8], from: usize) -> Option<(Option<Range<usize>>,
     let ends = |byte: &u8| *byte < b' ' || !byte.is_ascii() || b"\"'\\`<>".contains(byte);
     let length = text[own..].iter().position(ends);
     let end = length.map_or(text.len(), |length| own + length);
-    let values = &text[own..end];
-    let is_one = values.len() >= FEWEST && !reads_as_words(&values[..values.len().min(LONG)]);
+    let is_secret =
+        |value: &[u8]| value.len() >= FEWEST && !reads_as_words(&value[..value.len().min(LONG)]);
+    let mut values = text[own..end].split(|byte| *byte == b';');
+    // What a cookie is for, and for how long, is no secret (RFC 6265, 4.1).
+    let others = |pair: &[u8]| {
+        let pair = pair.trim_ascii_start();
+        let equals = memchr::memchr(b'=', pair);
+        equals.is_some_and(|at| {
+            let of_all = [&b"max-age"[..], b"expires", b"path", b"domain", b"samesite"];
+            let name = pair[..at].to_ascii_lowercase();
+            !of_all.contains(&&name[..]) && is_secret(&pair[at + 1..])
+        })
+    };
+    let is_one = values.next().is_some_and(is_secret) || values.any(others);
     Some((is_one.then_some(own..end), end))
 }
 

@@ -26,6 +26,7 @@ mod urls;
 mod walk;
 mod words;
 
+pub(super) use escapes::begins_word;
 pub use memory::Memory;
 pub use pattern::Pattern;
 pub use redactor::{Mode, RULES, Redactor};

@@ -157,10 +157,16 @@ impl<'a> Look<'a> {
         let own = self.runs.from(start);
         let judged = &text[start..own.end.min(start + LONG)];
         // What people think up is made of words, too, or short, and what is called is no secret.
+        let before = &text[..at.start];
         let chosen = text[at].to_ascii_lowercase().starts_with(b"ass");
+        if chosen && !before.ends_with(b"p") && !before.ends_with(b"P") {
+            // As in `ClassWriter`.
+            return None;
+        }
+        let given = chosen && (is_assigned(&text[name..start]) || is_option(before));
         let is_one = match reads_as_words(judged) {
             true => chosen && is_random(judged),
-            false => is_random(judged) || (chosen && is_chosen(judged)),
+            false => is_random(judged) || (given && is_chosen(judged)),
         };
         (is_one && text.get(own.end) != Some(&b'(')).then_some(own)
     }
@@ -224,6 +230,22 @@ fn unpacked(run: &[u8]) -> Option<Vec<u8>> {
 fn is_chosen(text: &[u8]) -> bool {
     let digits = text.iter().any(u8::is_ascii_digit);
     text.len() >= CHOSEN && digits && text.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// Whether a colon or an equals sign stands between a name and what follows it.
+fn is_assigned(gap: &[u8]) -> bool {
+    let wide = [&b"uff1a"[..], "：".as_bytes()];
+    memchr::memchr2(b':', b'=', gap).is_some()
+        || wide
+            .iter()
+            .any(|colon| memchr::memmem::find(gap, colon).is_some())
+}
+
+/// Whether a name is that of an option, such as `--db-password`.
+fn is_option(before: &[u8]) -> bool {
+    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    let name = before.iter().rev().take(24).take_while(part).count();
+    before[before.len() - name..].starts_with(b"--")
 }
 
 /// Whether a name that goes on at `from` is that of a member of JSON, be it JSON in a string.

@@ -3,8 +3,10 @@
 //! Only values are replaced, each in its quotes; all around them keeps its bytes. Not here: what
 //! secrets look like (see `shapes`), which places are secret (see `places`).
 
+use std::collections::HashSet;
 use std::ops::Range;
 
+use super::escapes::without_halves;
 use super::level::Level;
 use super::names::{is_folder, is_telling};
 use super::nested;
@@ -14,6 +16,7 @@ use super::random::{is_random, reads_as_words};
 use super::redactor::{Mode, Redacted, Redactor};
 use super::rule::{Hits, Rule};
 use crate::recording::tokens::{Token, Tokens};
+use crate::wire::{Limits, is_json};
 
 /// What is replaced.
 struct Found {
@@ -32,6 +35,8 @@ pub(super) struct Walk<'a> {
     /// How far `text` is in `out`.
     done: usize,
     places: Vec<String>,
+    /// The same, to be looked up in.
+    seen: HashSet<String>,
     /// Replaced as a whole, whatever was found in them, for they turned out to stand beside a name
     /// that tells.
     late: Vec<(Range<usize>, String)>,
@@ -62,6 +67,7 @@ pub(super) fn walk_in(
         out: Vec::new(),
         done: 0,
         places: Vec::new(),
+        seen: HashSet::new(),
         late: Vec::new(),
         authenticates,
         top: 1 + usize::from(text.trim_ascii_start().starts_with(b"[")),
@@ -161,7 +167,7 @@ impl Walk<'_> {
         self.out.extend_from_slice(&self.text[self.done..at.start]);
         self.out.extend_from_slice(with);
         self.done = at.end;
-        if !self.places.contains(&place) {
+        if self.seen.insert(place.clone()) {
             self.places.push(place);
         }
     }
@@ -244,9 +250,12 @@ impl Walk<'_> {
 
     /// The string without the secrets of the JSON that it is, if it is any.
     fn nested(&self, at: &Range<usize>) -> Option<(Vec<u8>, Hits)> {
-        nested::may_be(&self.text[at.clone()])
-            .then(|| nested::clean(self.redactor, &self.decoded(at), self.depth))
-            .flatten()
+        if !nested::may_be(&self.text[at.clone()]) {
+            return None;
+        }
+        let (text, whole) = self.text_of(at);
+        let (clean, hits) = nested::clean(self.redactor, &text, self.depth)?;
+        Some((if whole { clean } else { self.marked(at) }, hits))
     }
 
     /// The string with its secrets of a known shape replaced.
@@ -254,22 +263,30 @@ impl Walk<'_> {
         let whole = &self.text[at.clone()];
         // In disguise, or in part: `\u0073k-…`.
         if memchr::memmem::find(whole, b"\\u00").is_some() {
-            let plain = self.decoded(at).into_bytes();
-            let found = self.redactor.shapes.find(&plain);
+            let (plain, exact) = self.text_of(at);
+            let found = self.redactor.shapes.find(plain.as_bytes());
             if !found.is_empty() {
-                let clean = self.redactor.replace(&plain, &found);
-                // The rest is spelled anew. What was no text could not be decoded either.
-                let clean = serde_json::to_vec(&String::from_utf8_lossy(&clean));
-                return Some(clean.unwrap_or_else(|_| self.marked(at)));
+                // The rest is spelled anew, where it can be.
+                let clean = self.redactor.replace(plain.as_bytes(), &found);
+                let clean = String::from_utf8(clean).ok().filter(|_| exact);
+                let clean = clean.and_then(|clean| serde_json::to_vec(&clean).ok());
+                return Some(clean.unwrap_or_else(|| self.marked(at)));
             }
         }
         let found = self.redactor.shapes.find(whole);
         if found.is_empty() {
             return None;
         }
-        let inside = |secret: Range<usize>| secret.start..secret.end.min(whole.len() - 1);
+        let inside = |secret: Range<usize>| {
+            // What begins in the middle of an escape leaves that whole.
+            let slashes = whole[..secret.start].iter().rev();
+            let slashes = slashes.take_while(|byte| **byte == b'\\').count();
+            secret.start + slashes % 2..secret.end.min(whole.len() - 1)
+        };
         let found: Vec<_> = found.into_iter().map(inside).collect();
-        Some(self.redactor.replace(whole, &found))
+        let clean = self.redactor.replace(whole, &found);
+        let is_string = is_json(&clean, &Limits::default());
+        Some(if is_string { clean } else { self.marked(at) })
     }
 
     /// What stands for a string or a number.
@@ -291,14 +308,22 @@ impl Walk<'_> {
 
     /// The text of the string at `at`.
     pub(super) fn decoded(&self, at: &Range<usize>) -> String {
+        self.text_of(at).0
+    }
+
+    /// The same, and whether that is all of it: halves of surrogate pairs are no text.
+    fn text_of(&self, at: &Range<usize>) -> (String, bool) {
         let whole = &self.text[at.clone()];
         let inner = whole.get(1..whole.len() - 1).unwrap_or_default();
-        if memchr::memchr(b'\\', inner).is_some()
-            && let Ok(text) = serde_json::from_slice(whole)
-        {
-            return text;
+        if memchr::memchr(b'\\', inner).is_none() {
+            return (String::from_utf8_lossy(inner).into_owned(), true);
         }
-        String::from_utf8_lossy(inner).into_owned()
+        if let Ok(text) = serde_json::from_slice(whole) {
+            return (text, true);
+        }
+        let text = serde_json::from_slice(&without_halves(whole));
+        let text = text.unwrap_or_else(|_| String::from_utf8_lossy(inner).into_owned());
+        (text, false)
     }
 
     /// The JSON Pointer of what is at hand; or of a member there whose name is the secret.
