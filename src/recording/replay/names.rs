@@ -289,6 +289,10 @@ mod tests {
                 "https://x.example/src/a a//src",
             ),
             ("/aa/x and /bb/y", "/bb/x and /cc/y"),
+            (
+                "\\u001b[32m/src/a \\u003e/src -I/src/inc x-I/src",
+                "\\u001b[32m/home/me/a \\u003e/home/me -I/home/me/inc x-I/src",
+            ),
             ("/src/deep/x", "/src/deep/x"),
             (
                 "\\u0041/src \\\\n/src \\t/src",

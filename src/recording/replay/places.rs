@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use crate::recording::redact::begins_word;
+
 /// The strings in a JSON text that are values, with their quotes; each with the name of the member
 /// that it is the value of, as it is spelled there.
 pub(super) fn strings(text: &[u8]) -> impl Iterator<Item = (Range<usize>, Option<&[u8]>)> {
@@ -70,7 +72,11 @@ fn begins_name(before: &[u8]) -> bool {
         }
         // `file:///src`.
         b'/' => rest.ends_with(b":/"),
-        byte => !byte.is_ascii_alphanumeric() && !b"_-.~})*%".contains(byte),
+        // `-I/src`.
+        b'I' | b'L' if rest.ends_with(b"-") => begins_name(&rest[..rest.len() - 1]),
+        // The end of an escape, of JSON or of a terminal's colours.
+        byte if byte.is_ascii_alphanumeric() => begins_word(before, before.len()),
+        byte => !b"_-.~})*%".contains(byte),
     }
 }
 
