@@ -189,7 +189,7 @@ impl Core {
             }
             Side::Agent => {
                 if !self.manners.agent_is_child {
-                    self.ending.lost = !self.is_ending();
+                    self.ending.lost |= !self.is_ending();
                     self.ending.blame.get_or_insert_with(|| how.clone());
                 }
                 self.handle_eof(side, how, now, out);
@@ -248,7 +248,7 @@ impl Core {
         }
         if !self.ending.is_stopped() {
             self.ending.cause = Some(Cause::Stopped);
-            if self.ending.step == Step::Finishing {
+            if matches!(self.ending.step, Step::Finishing | Step::Closed) && self.owes_answers() {
                 self.ending.deadline = Some(now + self.limits.drain);
             }
             self.ending
@@ -279,6 +279,7 @@ impl Core {
             Step::Finishing if !ending.is_stopped() => self.close_agent(Farewell::Done, now, out),
             Step::Draining | Step::Finishing => self.close_agent(Farewell::Shutdown, now, out),
             Step::Closed if self.manners.agent_is_child => {
+                self.ending.dismissed |= self.ending.is_stopped() && self.ending.exit.is_none();
                 self.ending.advance(Step::Terminated, Some(now + grace));
                 self.ending.signalled = self.ending.dismissed;
                 out.note(Note::Stopping { signal: "SIGTERM" });
@@ -334,6 +335,11 @@ impl Core {
                 self.close_agent(Farewell::Shutdown, now, out)
             }
             Step::Finishing if !self.owes_answers() => self.close_agent(Farewell::Done, now, out),
+            // What was given to its turns is not for an agent that has nothing more to say.
+            Step::Closed if self.ending.is_stopped() && !self.owes_answers() => {
+                let soon = now + self.limits.stop_grace;
+                self.ending.deadline = self.ending.deadline.map(|at| at.min(soon));
+            }
             _ => {}
         }
     }

@@ -126,10 +126,11 @@ impl Core {
             Some(blame) if self.manners.agent_is_child => {
                 excuse::agent_stopped(blame, ending.exit, stderr_tail, delivered)
             }
-            Some(blame) => excuse::agent_lost(&format!(": it {blame}"), delivered),
-            None if self.manners.agent_is_child || ending.exit.is_some() => {
+            // Its relay has said so before it went.
+            _ if self.manners.agent_is_child || ending.exit.is_some() => {
                 excuse::agent_exited(ending.exit, stderr_tail, delivered)
             }
+            Some(blame) => excuse::agent_lost(&format!(": it {blame}"), delivered),
             None => excuse::agent_lost("", delivered),
         }
     }
