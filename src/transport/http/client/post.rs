@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::answer::{self, Refusal};
 use super::exchange::{Exchange, Way, opened};
 use super::queue::Queue;
-use super::sessions::Session;
+use super::sessions::{self, Session};
 use super::site::{Silence, is_of};
 use super::stream;
 use crate::transport::http::names::CONNECTION;
@@ -184,7 +184,11 @@ impl Exchange {
 
     /// A 404 may be about the session: the official Python server knows none that is only being
     /// loaded. Without it, the same message shows whether the connection is known.
-    async fn say_without_session(&self, said: &Said, refusal: Refusal) -> ControlFlow<()> {
+    async fn say_without_session(
+        self: &Arc<Self>,
+        said: &Said,
+        refusal: Refusal,
+    ) -> ControlFlow<()> {
         match self.post(said, None).await {
             Ok(answer) => self.taken(said, answer).await,
             Err(Failure::Refused(again)) if !again.ends_the_link() => {
@@ -196,7 +200,7 @@ impl Exchange {
 
     /// A message was taken. By ACP nothing stands in the answer to the POST (202), and what the
     /// request led to comes in a stream; servers that grew up with MCP answer right there.
-    async fn taken(&self, said: &Said, answer: Response<Incoming>) -> ControlFlow<()> {
+    async fn taken(self: &Arc<Self>, said: &Said, answer: Response<Incoming>) -> ControlFlow<()> {
         let answers_here =
             answer.status() != StatusCode::ACCEPTED && matches!(self.way, Way::Streamable { .. });
         let Some(id) = said.asks().filter(|_| answers_here) else {
@@ -219,10 +223,16 @@ impl Exchange {
         let failure = match timeout(STATUS, answer::whole(answer.into_body(), max)).await {
             Ok(Ok(body)) => {
                 let body = Frame::new(body);
-                if !self.is_answer_to(&body, &id) {
+                let Some(at) = self.answer_to(&id, &body) else {
                     return ControlFlow::Continue(());
-                }
+                };
                 self.sessions().settle(&id);
+                let new = sessions::named(&body, &at).filter(|_| at.kind == Kind::Result);
+                if let Some(session) = new
+                    && self.attend(&session).is_none()
+                {
+                    tracing::warn!(to = %self.to, "too many sessions for one connection");
+                }
                 let length = body.len();
                 return match self.heard.push(Ok(Cut::Frame(body)), length).await {
                     true => ControlFlow::Continue(()),
@@ -289,7 +299,8 @@ impl Exchange {
             }
             Failure::Refused(refusal) => {
                 if let Some(id) = &asks
-                    && self.is_error_for(&refusal.body, id)
+                    && let Some(at) = self.answer_to(id, &refusal.body)
+                    && at.kind == Kind::Error
                 {
                     self.sessions().settle(id);
                     let length = refusal.body.len();
@@ -342,13 +353,12 @@ impl Exchange {
         ControlFlow::Continue(())
     }
 
-    fn is_answer_to(&self, body: &Frame, id: &IdBuf) -> bool {
-        matches!(scan(body, &self.site.limits), Shape::One(at)
-            if matches!(at.kind, Kind::Result | Kind::Error) && at.id(body).to_owned() == *id)
-    }
-
-    fn is_error_for(&self, body: &Frame, id: &IdBuf) -> bool {
-        matches!(scan(body, &self.site.limits), Shape::One(at)
-            if at.kind == Kind::Error && at.id(body).to_owned() == *id)
+    /// What `body` is, if it answers the request.
+    fn answer_to(&self, id: &IdBuf, body: &Frame) -> Option<Envelope> {
+        let Shape::One(at) = scan(body, &self.site.limits) else {
+            return None;
+        };
+        let answers = matches!(at.kind, Kind::Result | Kind::Error);
+        (answers && at.id(body).to_owned() == *id).then_some(at)
     }
 }

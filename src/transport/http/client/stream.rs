@@ -68,6 +68,8 @@ pub(super) enum Opened {
     Absent(Refusal),
     /// Nothing on this link can succeed any more.
     Over(String),
+    /// We are not let in.
+    Barred(Refusal),
     /// It may be had later.
     Later(String, Option<Duration>),
 }
@@ -145,6 +147,11 @@ impl Stream {
                     self.forget();
                     return Err(words);
                 }
+                Opened::Barred(refusal) => {
+                    let words = refusal.words.clone();
+                    self.exchange.turned_away(refusal);
+                    return Err(words);
+                }
                 Opened::Over(why) => {
                     self.exchange.refused(why.clone());
                     return Err(why);
@@ -188,7 +195,7 @@ impl Stream {
         }
         let refusal = Refusal::read(answer).await;
         match refusal.status.as_u16() {
-            401 | 403 => Opened::Over(refusal.words),
+            401 | 403 => Opened::Barred(refusal),
             408 | 429 | 500 | 502..=504 => Opened::Later(refusal.words, refusal.retry_after),
             // Older servers have one stream for all, and each refuses another in its own way.
             _ if self.session.is_some() => Opened::Absent(refusal),

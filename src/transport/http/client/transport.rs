@@ -12,7 +12,7 @@ use super::exchange::{Exchange, Way};
 use super::link::link;
 use super::site::{Places, Site};
 use super::stream::{Opened, Stream};
-use crate::transport::{Endpoint, Link, Manner, OpenError, OpenErrorKind, Setup, Web};
+use crate::transport::{Endpoint, Link, Manner, OpenError, OpenErrorKind, Setup, Web, failure};
 
 /// Opens a link to an agent behind HTTP.
 pub(in crate::transport::http) async fn connect(
@@ -59,6 +59,10 @@ async fn elephant(to: &Endpoint, web: &Web, setup: &Setup) -> Result<Link, OpenE
     };
     let mut body = match stream.open().await {
         Opened::Open(body) => body,
+        Opened::Barred(refusal) => {
+            return Err(OpenError::new(OpenErrorKind::Forbidden, to, refusal.words)
+                .with_remedy(failure::CHECK_TOKEN));
+        }
         Opened::Absent(refusal) => return Err(failed(refusal.words)),
         Opened::Over(why) | Opened::Later(why, _) => return Err(failed(why)),
     };

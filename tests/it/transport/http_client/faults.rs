@@ -107,6 +107,10 @@ fn what_is_answered_in_the_post_itself_is_heard() {
         say(&mut *link.tx, NEW).await.unwrap();
         server.of(Method::POST).await.answer(200, &json, answer);
         assert_eq!(heard(&mut *link.rx).await, answer.into());
+        // Its session has a stream from now on, if the server has one.
+        let asked = server.of(Method::GET).await;
+        assert_eq!(asked.header("acp-session-id"), Some("s"));
+        asked.answer(405, &[], "");
         // What is no answer to it says no more than that it was taken.
         for odd in [
             r#"{"ok":true}"#,
