@@ -71,8 +71,9 @@ fn filter(level: &str) -> Result<EnvFilter, String> {
     let fault = |what: &str| format!("{level}: {what}. Use error, warn, info, debug or trace");
     // A word that is no level would be read as the name of a part of the program, and all others
     // be silenced.
-    let is_level = |word: &str| word.is_empty() || word.parse::<LevelFilter>().is_ok();
-    let words: Vec<&str> = level.split(',').map(str::trim).collect();
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let words = level.split(',').map(str::trim);
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     if let Some(word) = words
         .iter()
         .find(|word| !word.contains(['=', '[']) && !is_level(word))

@@ -78,7 +78,9 @@ impl Listening {
             }
         }
         if let Some((error, wanted)) = failed {
-            let ours = before.iter().find(|open| open.address.shares_port(&wanted));
+            let in_use = error.kind == OpenErrorKind::Unavailable;
+            let shares = |open: &&Open| in_use && open.address.shares_port(&wanted);
+            let ours = before.iter().find(shares);
             let error = match ours {
                 Some(open) => occupied(&wanted, &open.address),
                 None => error,

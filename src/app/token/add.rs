@@ -11,8 +11,9 @@ use clap::Args;
 
 use super::command::read_name;
 use super::{Store, store, time};
+use crate::app::console::Output;
 use crate::app::state::Fault;
-use crate::app::{cli, console, exit};
+use crate::app::{cli, exit};
 use crate::guard::{Agents, Grant, Key, KeyId, read_agents};
 
 /// What `new` is asked for.
@@ -57,17 +58,15 @@ pub(super) fn run(args: &New, store: &Store) -> Result<ExitCode, Fault> {
     if let Err(fault) = added? {
         return Ok(cli::fail(exit::USAGE, &fault));
     }
-    let shown = match &mut kept {
-        Some((path, file)) => writeln!(file, "{}", token.reveal())
-            .map(|()| ExitCode::from(exit::SUCCESS))
-            .map_err(|fault| unwritable(path, &fault)),
-        None => Ok(console::print(token.reveal(), exit::SUCCESS)),
+    let (shown, code) = match &mut kept {
+        Some((path, file)) => write(path, file, token.reveal()),
+        None => print(token.reveal()),
     };
-    if !matches!(shown, Ok(ExitCode::SUCCESS)) {
+    if !shown {
         // Nobody has seen it, and its name would be taken.
         let _ = store.change(|ring| Ok(ring.remove(&args.name)))?;
     }
-    shown
+    Ok(code)
 }
 
 /// Makes a file that nobody else can read.
@@ -76,6 +75,28 @@ fn create(path: &Path) -> Result<(&Path, File), Fault> {
     open.write(true).create_new(true).mode(0o600);
     let file = open.open(path).map_err(|fault| unwritable(path, &fault))?;
     Ok((path, file))
+}
+
+/// Whether it was written, and how the program ends.
+fn write(path: &Path, file: &mut File, token: &str) -> (bool, ExitCode) {
+    match writeln!(file, "{token}") {
+        Ok(()) => (true, ExitCode::from(exit::SUCCESS)),
+        Err(fault) => {
+            let _ = fs::remove_file(path);
+            (
+                false,
+                cli::fail(exit::CANNOT_CREATE, &unwritable(path, &fault)),
+            )
+        }
+    }
+}
+
+/// The same of stdout. A reader that has gone has not seen it.
+fn print(token: &str) -> (bool, ExitCode) {
+    let mut output = Output::new();
+    output.line(token.as_bytes());
+    output.flush();
+    (output.is_open(), output.done(exit::SUCCESS))
 }
 
 fn unwritable(path: &Path, fault: &io::Error) -> Fault {
