@@ -324,6 +324,7 @@ check("many rows: the end, the middle, and a jump far away", conversation("many.
   await page.locator("#filter").fill('"question 2000"');
   await page.waitForFunction(() => /^1 of/.test(document.getElementById("count").textContent));
   await row(page, "question 2000").click();
+  await page.locator(".row.selected", { hasText: "question 2000" }).waitFor();
   await page.keyboard.press("p");
   await page.locator(".row.selected", { hasText: "end_turn" }).waitFor();
   await row(page, "question 2000").waitFor();
