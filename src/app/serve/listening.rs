@@ -144,7 +144,7 @@ impl Listening {
 fn occupied(wanted: &Endpoint, by: &Endpoint) -> OpenError {
     let what = format!("this relay listens there itself, at {by}");
     OpenError::new(OpenErrorKind::Unavailable, wanted, what).with_remedy(
-        "Another path, scheme or TLS at the same port counts from the next start on; \
+        "Another path or scheme at the same port counts from the next start on; \
          choose another port to have it now",
     )
 }
