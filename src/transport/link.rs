@@ -42,6 +42,19 @@ pub struct Peer {
     pub wish: Option<Arc<str>>,
 }
 
+impl Peer {
+    /// A program that is nothing to this one, and that nobody knows more of.
+    pub(super) const fn remote(name: String, half_close: bool) -> Self {
+        Self {
+            name,
+            half_close,
+            kind: PeerKind::Remote,
+            principal: None,
+            wish: None,
+        }
+    }
+}
+
 /// How a peer is related to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerKind {

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::{
     Arrival, BoxFuture, Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError, Worker,
 };
-use super::{Listener, OpenError, OpenErrorKind, Peer, PeerKind, Setup, Transport};
+use super::{Listener, OpenError, OpenErrorKind, Peer, Setup, Transport};
 use crate::wire::framing::Cut;
 use crate::wire::{Fault, Flaw, Frame, IdBuf, Limits};
 
@@ -65,13 +65,7 @@ struct Mouth {
 pub fn pair(limits: &Limits) -> (Link, Link) {
     let (there, back) = (Shared::default(), Shared::default());
     let end = |rx: &Shared, tx: &Shared, name: &str| Link {
-        peer: Peer {
-            name: format!("memory:{name}"),
-            half_close: true,
-            kind: PeerKind::Remote,
-            principal: None,
-            wish: None,
-        },
+        peer: Peer::remote(format!("memory:{name}"), true),
         rx: Box::new(Ear {
             lane: rx.clone(),
             max: limits.frame_from_network,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{Reader, Writer};
-use crate::transport::{Link, Peer, PeerKind, Setup};
+use crate::transport::{Link, Peer, Setup};
 use crate::wire::framing::Framing;
 
 /// Makes the two halves of a link. `max` is the longest message the peer may send, in bytes.
@@ -34,13 +34,7 @@ where
     let max = setup.limits.frame_from_network;
     let (rx, tx) = halves(reader, writer, max, setup);
     Link {
-        peer: Peer {
-            name,
-            half_close: true,
-            kind: PeerKind::Remote,
-            principal: None,
-            wish: None,
-        },
+        peer: Peer::remote(name, true),
         rx: Box::new(rx),
         tx: Box::new(tx),
         hold: Box::new(()),

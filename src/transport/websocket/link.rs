@@ -11,7 +11,7 @@ use super::ear::{Ear, Hearing, Shared};
 use super::frame::Role;
 use super::mouth::Mouth;
 use super::voice::Voice;
-use crate::transport::{Link, Peer, PeerKind, Setup};
+use crate::transport::{Link, Peer, Setup};
 use crate::wire::Limits;
 
 /// Makes the two halves of an open WebSocket. `begun` is what was read behind the handshake.
@@ -49,13 +49,7 @@ where
 {
     let (rx, tx) = halves(reader, writer, begun, role, &setup.limits);
     Link {
-        peer: Peer {
-            name,
-            half_close: false,
-            kind: PeerKind::Remote,
-            principal: None,
-            wish: None,
-        },
+        peer: Peer::remote(name, false),
         rx: Box::new(rx),
         tx: Box::new(tx),
         hold: Box::new(()),

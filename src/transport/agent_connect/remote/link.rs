@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::Agent;
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
 use crate::wire::framing::Cut;
 use crate::wire::{Farewell, Frame};
 
@@ -31,13 +31,7 @@ pub(super) fn open(name: String, agent: impl FnOnce(mpsc::Sender<Frame>) -> Arc<
     let agent = agent(tx);
     let over = agent.over.clone();
     Link {
-        peer: Peer {
-            name,
-            half_close: true,
-            kind: PeerKind::Remote,
-            principal: None,
-            wish: None,
-        },
+        peer: Peer::remote(name, true),
         rx: Box::new(Ear { said, over }),
         tx: Box::new(Mouth(Some(agent))),
         hold: Box::new(()),

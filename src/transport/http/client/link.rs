@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOw
 use super::exchange::Exchange;
 use super::post::{Said, post_all};
 use super::queue::Queue;
-use crate::transport::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind};
+use crate::transport::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer};
 use crate::wire::Frame;
 use crate::wire::framing::Cut;
 
@@ -60,13 +60,7 @@ pub(super) fn link(exchange: Arc<Exchange>) -> Link {
         drop(see_off);
     });
     Link {
-        peer: Peer {
-            name: exchange.to.to_string(),
-            half_close: false,
-            kind: PeerKind::Remote,
-            principal: None,
-            wish: None,
-        },
+        peer: Peer::remote(exchange.to.to_string(), false),
         hold: Box::new(Life {
             _over: exchange.over.clone().drop_guard(),
         }),
