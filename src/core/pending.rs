@@ -108,13 +108,14 @@ impl Pending {
     /// Takes the request that `id` answers.
     pub(super) fn answer(&mut self, id: Id<'_>) -> Option<Answered> {
         let id = id.to_owned();
-        if let Some(ask) = self.open.remove(&id) {
+        if let Some((asked, ask)) = self.open.remove_entry(&id) {
             self.fragile -= usize::from(is_fragile(id.as_id()));
+            let otherwise = asked.as_id().json() != id.as_id().json();
             return Some(Answered {
                 method: ask.method,
                 topic: ask.topic,
                 asked: ask.asked,
-                spelled: None,
+                spelled: otherwise.then_some(asked),
             });
         }
         if self.fragile == 0 {

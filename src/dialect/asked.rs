@@ -13,7 +13,7 @@ use super::permission::Offered;
 use super::pointer::Place;
 use super::translate::Translator;
 use super::tree::Node;
-use crate::wire::{Envelope, Frame, IdBuf, Limits, Shape, scan};
+use crate::wire::{Envelope, Frame, Id, IdBuf, Limits, Shape, scan};
 
 /// Takes a request back; it names the request in its params.
 const CANCEL_REQUEST: &str = "$/cancel_request";
@@ -118,11 +118,11 @@ impl Requests {
         }
     }
 
-    /// The id that was put in the place of `id`, given as JSON, while the request is open.
-    pub(super) fn replaced(&self, id: &[u8]) -> Option<&IdBuf> {
+    /// The id that was put in the place of `id`, while the request is open.
+    pub(super) fn replaced(&self, id: Id<'_>) -> Option<&IdBuf> {
         let known = |asked: &Asked| {
             let own = asked.asker_id.as_ref();
-            own.is_some_and(|own| own.as_id().json() == id)
+            own.is_some_and(|own| own.as_id() == id)
         };
         let mut open = self.open.iter();
         open.find_map(|(own, asked)| known(asked).then_some(own))
@@ -149,7 +149,7 @@ impl Translator {
                 .look(&place)
                 .map(|look| look.json().into_owned());
             let named = named.unwrap_or_default();
-            let own = match self.requests(far).replaced(&named) {
+            let own = match self.requests(far).replaced(Id::of_json(&named)) {
                 Some(own) => own.as_id().json().to_vec(),
                 None if fits(&named) => named,
                 None => {

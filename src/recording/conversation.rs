@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::event::{Event, Message, MessageKind, What};
 use super::view::View;
-use crate::wire::Side;
+use crate::wire::{Id, IdBuf, Side};
 
 /// The requests of a conversation, in the order they were seen.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Conversation {
     by_number: HashMap<u64, usize>,
     /// Open requests by edge, asker and id, for recordings whose answers do not name theirs. Of
     /// several with one id, the last is answered first: a peer that notices refuses that one.
-    open: HashMap<(Side, Side, String), SmallVec<[usize; 1]>>,
+    open: HashMap<(Side, Side, IdBuf), SmallVec<[usize; 1]>>,
 }
 
 /// A request and its answer.
@@ -123,7 +123,7 @@ impl Conversation {
         let asker = message.to.other();
         let id = message.id.clone().unwrap_or_default();
         self.by_number.insert(event.n, index);
-        let known = self.open.entry((message.hop, asker, id.clone()));
+        let known = self.open.entry((message.hop, asker, id_of(&id)));
         known.or_default().push(index);
         self.exchanges.push(Exchange {
             n: event.n,
@@ -144,12 +144,12 @@ impl Conversation {
             Some(n) => {
                 let index = *self.by_number.get(&n)?;
                 let asked = &self.exchanges[index];
-                let key = (asked.hop, asked.asker, asked.id.clone());
+                let key = (asked.hop, asked.asker, id_of(&asked.id));
                 self.close(key, |open| open == index);
                 index
             }
             None => {
-                let id = message.id.clone()?;
+                let id = id_of(message.id.as_deref()?);
                 let key = |hop| (hop, message.to, id.clone());
                 let here = self.close(key(message.hop), |_| true);
                 here.or_else(|| self.close(key(message.hop.other()), |_| true))?
@@ -166,7 +166,7 @@ impl Conversation {
         // What a translated request was made of has it, too, and may have no event for it.
         if let Some(origin) = self.origin(index) {
             let asked = &self.exchanges[origin];
-            self.close((asked.hop, asked.asker, asked.id.clone()), |open| {
+            self.close((asked.hop, asked.asker, id_of(&asked.id)), |open| {
                 open == origin
             });
             self.exchanges[origin].answer.get_or_insert(answer);
@@ -183,7 +183,7 @@ impl Conversation {
     }
 
     /// Takes the last open request of a key that is one of those.
-    fn close(&mut self, key: (Side, Side, String), is: impl Fn(usize) -> bool) -> Option<usize> {
+    fn close(&mut self, key: (Side, Side, IdBuf), is: impl Fn(usize) -> bool) -> Option<usize> {
         let Entry::Occupied(mut open) = self.open.entry(key) else {
             return None;
         };
@@ -194,4 +194,8 @@ impl Conversation {
         }
         Some(last)
     }
+}
+
+fn id_of(spelled: &str) -> IdBuf {
+    Id::of_json(spelled.as_bytes()).to_owned()
 }

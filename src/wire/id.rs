@@ -1,15 +1,19 @@
 //! The id of a request, exactly as its sender spelled it.
 //!
 //! JSON-RPC lets an id be absent, null, a number or a string, and all four mean something else.
-//! Numbers are kept as text: `1`, `1.0` and `9007199254740993` must come back as they were sent.
-//! Not here: which requests are in flight (see `core::pending`).
+//! All are kept as text: `1`, `1.0`, `9007199254740993` and `"\u00e9"` must come back as they were
+//! sent. But two strings are the same id when they say the same, however they are spelled: agents on
+//! the Python SDK answer `"é"` as `"\u00e9"`. Not here: which requests are in flight (see
+//! `core::pending`).
 
+use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use smallvec::SmallVec;
 
 /// An id inside a frame. Numbers and strings are the raw JSON text, quotes included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub enum Id<'a> {
     /// There is no `id` member.
     Absent,
@@ -22,7 +26,7 @@ pub enum Id<'a> {
 }
 
 /// An id that outlives its frame. Up to 40 bytes (a quoted UUID) need no allocation.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub enum IdBuf {
     /// There is no `id` member.
     Absent,
@@ -32,6 +36,19 @@ pub enum IdBuf {
     Number(SmallVec<[u8; 40]>),
     /// A string, as spelled, with its quotes.
     String(SmallVec<[u8; 40]>),
+}
+
+impl<'a> Id<'a> {
+    /// The id that a JSON value is, such as the `requestId` of a message about a request; null, when
+    /// it is neither a string nor a number.
+    #[must_use]
+    pub fn of_json(text: &'a [u8]) -> Self {
+        match text.first() {
+            Some(b'"') => Self::String(text),
+            Some(b'-' | b'0'..=b'9') => Self::Number(text),
+            _ => Self::Null,
+        }
+    }
 }
 
 impl Id<'_> {
@@ -52,6 +69,20 @@ impl Id<'_> {
         match self {
             Self::Absent | Self::Null => b"null",
             Self::Number(text) | Self::String(text) => text,
+        }
+    }
+
+    /// The same id in the one spelling that all its spellings share: a string without an escape
+    /// that it can do without. Numbers, and strings with half a surrogate pair, as they are spelled.
+    #[must_use]
+    pub fn plain(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::String(text) if memchr::memchr(b'\\', text).is_some() => {
+                serde_json::from_slice::<String>(text)
+                    .and_then(|said| serde_json::to_vec(&said))
+                    .map_or(Cow::Borrowed(*text), Cow::Owned)
+            }
+            _ => Cow::Borrowed(self.json()),
         }
     }
 
@@ -78,6 +109,40 @@ impl IdBuf {
             Self::Number(text) => Id::Number(text),
             Self::String(text) => Id::String(text),
         }
+    }
+}
+
+impl PartialEq for Id<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Absent, Self::Absent) | (Self::Null, Self::Null) => true,
+            (Self::Number(one), Self::Number(other)) => one == other,
+            (Self::String(_), Self::String(_)) => self.plain() == other.plain(),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Id<'_> {}
+
+impl Hash for Id<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        self.plain().hash(state);
+    }
+}
+
+impl PartialEq for IdBuf {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_id() == other.as_id()
+    }
+}
+
+impl Eq for IdBuf {}
+
+impl Hash for IdBuf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_id().hash(state);
     }
 }
 

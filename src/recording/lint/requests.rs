@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::recording::{Event, Message, MessageKind};
-use crate::wire::Side;
+use crate::wire::{Id, IdBuf, Side};
 
 /// A request that waits for its answer.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub(super) struct Asked {
 /// The requests of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    open: HashMap<(Side, String), Asked>,
+    open: HashMap<(Side, IdBuf), Asked>,
     /// Ids of requests that have their answer.
-    done: HashSet<(Side, String)>,
+    done: HashSet<(Side, IdBuf)>,
 }
 
 impl Requests {
@@ -32,9 +32,11 @@ impl Requests {
             Some(MessageKind::Result | MessageKind::Error) => message.to,
             _ => return false,
         };
-        let Some(id) = message.id.clone().filter(|id| id != "null") else {
+        let id = message.id.as_deref().unwrap_or("null");
+        let id = Id::of_json(id.as_bytes()).to_owned();
+        if id == IdBuf::Null {
             return false;
-        };
+        }
         let key = (asker, id);
         if message.kind != Some(MessageKind::Request) {
             if self.open.remove(&key).is_none() {

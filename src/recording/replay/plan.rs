@@ -5,7 +5,7 @@
 //! to what the client said last. Not here: when a scene is played (see `actor`).
 
 use super::script::Script;
-use crate::wire::Side;
+use crate::wire::{Id, Side};
 
 /// What was said because of one message of the client; the first scene is because of none.
 #[derive(Clone, Debug, Default)]
@@ -116,6 +116,6 @@ fn cancelled(script: &Script, at: usize, open: &[usize], scenes: &[Scene]) -> Op
     let mut open = open.iter().copied();
     open.find(|scene| {
         let cause = scenes[*scene].cause.map(|cause| &script.steps[cause]);
-        cause.is_some_and(|cause| cause.id() == id.as_bytes())
+        cause.is_some_and(|cause| Id::of_json(cause.id()) == Id::of_json(id.as_bytes()))
     })
 }

@@ -32,11 +32,7 @@ pub(super) fn with_our_id<'a>(
     let Some(place) = member_place(body, "requestId") else {
         return frame;
     };
-    let spelled = &body[place.clone()];
-    let id = match spelled.first() {
-        Some(b'"') => IdBuf::String(spelled.into()),
-        _ => IdBuf::Number(spelled.into()),
-    };
+    let id = Id::of_json(&body[place.clone()]).to_owned();
     let Some(ours) = ours(&id) else {
         return frame;
     };

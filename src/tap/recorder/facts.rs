@@ -30,7 +30,7 @@ pub(super) struct Ledger {
 /// Requests by their ids, those of one id in the order they were asked.
 type Requests = HashMap<Key, SmallVec<[Asked; 1]>>;
 
-/// An id as it is spelled.
+/// An id in its plain spelling.
 type Key = SmallVec<[u8; 24]>;
 
 /// Where an answer was met.
@@ -91,7 +91,7 @@ impl Ledger {
         if open.len() >= BOUND {
             open.clear();
         }
-        let key = Key::from_slice(id.json());
+        let key = Key::from_slice(&id.plain());
         let same = open.entry(key.clone()).or_default();
         // Of those that were answered, the last may still be said here.
         if same.len() > 1 {
@@ -125,7 +125,7 @@ impl Ledger {
         let here = &mut self.open[hop as usize][asker as usize];
         let heard = match met {
             Met::Heard(n) => n,
-            Met::Said(of) => return take(here, id.json(), |same| said(same, of)),
+            Met::Said(of) => return take(here, &id.plain(), |same| said(same, of)),
         };
         if let Some(key) = alike(here, id) {
             let asked = take(here, &key, |same| same.iter().rposition(Asked::is_open))?;
@@ -249,9 +249,9 @@ fn take(
 /// doubles spells some otherwise. Two that are alike cannot be told apart.
 fn alike(open: &Requests, id: Id<'_>) -> Option<Key> {
     let is_open = |same: &[Asked]| same.iter().any(Asked::is_open);
-    let key = id.json();
-    match open.get(key) {
-        Some(same) if is_open(same) => return Some(Key::from_slice(key)),
+    let key = id.plain();
+    match open.get(&*key) {
+        Some(same) if is_open(same) => return Some(Key::from_slice(&key)),
         None if matches!(id, Id::Number(_)) => {}
         _ => return None,
     }

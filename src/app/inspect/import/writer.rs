@@ -9,7 +9,7 @@ use crate::app::inspect::scrub::clean_message;
 use crate::recording::redact::Redactor;
 use crate::recording::write::{self, Stamp, fits_line};
 use crate::recording::{Body, Header, Message, MessageKind, Passed, Peer, VERSION, What, members};
-use crate::wire::{Envelope, IdAt, Kind, Limits, Shape, Side, scan};
+use crate::wire::{Envelope, IdAt, IdBuf, Kind, Limits, Shape, Side, scan};
 
 /// A request, until it is answered.
 struct Asked {
@@ -24,7 +24,7 @@ struct Writer<'a> {
     stamp: Stamp,
     began: u64,
     /// By asker and id.
-    open: HashMap<(Side, String), Vec<Asked>>,
+    open: HashMap<(Side, IdBuf), Vec<Asked>>,
     /// Frames that were handed over and not yet said to be.
     passed: Option<Passed>,
 }
@@ -140,7 +140,7 @@ impl Writer<'_> {
         }
         message.session = session(&envelope, bytes);
         let from = item.to.other();
-        let key = |asker: Side| (asker, message.id.clone().unwrap_or_default());
+        let key = |asker: Side| (asker, envelope.id(&frame).to_owned());
         match envelope.kind {
             Kind::Request | Kind::Notification => {
                 message.method = Some(envelope.method(&frame).into_owned());

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Actor;
 use crate::recording::replay::plan::Part;
-use crate::wire::reply;
+use crate::wire::{Id, reply};
 
 impl Actor {
     /// The run of a turn in the session that a `session/cancel` is about.
@@ -23,7 +23,7 @@ impl Actor {
     pub(super) fn cancelled_request(&self, body: &Value) -> Option<usize> {
         let id = body.get("requestId")?.to_string();
         let mut running = self.running.iter();
-        running.position(|run| !run.answered && run.id.as_id().json() == id.as_bytes())
+        running.position(|run| !run.answered && run.id.as_id() == Id::of_json(id.as_bytes()))
     }
 
     /// Goes on behind the recorded cancel; where there is none, the turn ends here.
