@@ -271,10 +271,11 @@ impl Translator {
                 Some(told(layer, rule)),
                 &*original.method,
             );
-            if name == "result" && way == Way::Write && self.program.sessions {
+            if name == "result" && way == Way::Write && self.program.watch.any() {
                 let body = Node::raw(&value.0);
+                let (watch, method) = (self.program.watch, &original.method);
                 self.sessions
-                    .see(self.peer, Kind::Result, &original.method, None, &body);
+                    .see(watch, self.peer, Kind::Result, method, None, &body);
             }
         } else if stays {
             let why = format!("{} does not exist there", original.method);

@@ -240,12 +240,12 @@ impl Translator {
             None => memchr::memchr(b'\\', raw).is_some(),
         };
         if lets_in {
-            if !self.program.sessions {
+            if !self.program.watch.any() {
                 self.busy[way as usize] = stem;
             }
             return false;
         }
-        if self.program.sessions {
+        if self.program.watch.any() {
             if raw == b"session/update" {
                 self.sessions.touch(&message::body(frame, at));
             }
