@@ -36,6 +36,7 @@ mod emit;
 mod gate;
 mod guard;
 mod guess;
+mod habit;
 mod judge;
 mod law;
 mod library;

@@ -24,6 +24,8 @@ pub struct Outcome {
     pub method: String,
     /// What a person should be able to learn about it.
     pub notes: Vec<Note>,
+    /// Whether more than the message itself had a say.
+    pub(super) depends: bool,
     /// Where the parts of the one frame that goes on lie, if that is known.
     pub(crate) known: Option<Envelope>,
 }

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::action::{Kept, Legacy};
 use super::asked::{Asked, Purpose, Requests, fits};
+use super::habit::{Habit, Seal};
 use super::look::Look;
 use super::memory::Memory;
 use super::message::{self, Message};
@@ -35,6 +36,8 @@ pub struct Translator {
     pub(super) minted: u32,
     pub(super) legacy: Legacy,
     pub(super) kept: Kept,
+    /// What was made, by way, of notifications that begin alike.
+    habits: [Option<Habit>; 2],
     /// The stems, by way, of notifications with which nothing is done.
     idle: [u64; 2],
     /// And of those with which something was done; there may be others that begin so.
@@ -55,6 +58,7 @@ impl Translator {
             minted: 0,
             legacy: Legacy::default(),
             kept: Kept::default(),
+            habits: [None, None],
             idle: [0; 2],
             busy: [0; 2],
         }
@@ -64,6 +68,7 @@ impl Translator {
     /// slots belong to the tables that named them and begin anew.
     pub fn turn_to(&mut self, program: Arc<Program>) {
         self.program = program;
+        self.habits = [None, None];
         self.idle = [0; 2];
         self.busy = [0; 2];
         self.memory = Memory::default();
@@ -171,9 +176,17 @@ impl Translator {
         let strips = way == Way::Write && self.program.strips() && at.jsonrpc;
         match at.kind {
             Kind::Notification => {
+                if let Some(made) = self.again(way, frame, at) {
+                    return made;
+                }
                 if !self.leaves(way, frame, at) {
-                    let message = Message::take(frame, at, &at.method(frame));
+                    let seal = Seal::of(frame, at);
+                    let message = Message::sealed(frame, at, &at.method(frame), seal.as_ref());
                     self.run(way, message, Asked::default(), &mut out);
+                    let habit = seal.and_then(|seal| Habit::of(frame, at, &seal, &out));
+                    if habit.is_some() && self.program.memory.is_empty() {
+                        self.habits[way as usize] = habit;
+                    }
                 }
             }
             Kind::Request => {
@@ -215,6 +228,22 @@ impl Translator {
         out
     }
 
+    /// What comes of a notification, if that is known from one that was like it.
+    fn again(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Option<Outcome> {
+        let made = self.habits[way as usize].as_ref()?.again(frame, at)?;
+        if self.program.watch.any() {
+            let (frame, at) = match (way, &made.pass, &made.known) {
+                (Way::Read, Pass::Frames(frames), Some(known)) => (&frames[0], known),
+                _ => (frame, at),
+            };
+            let (watch, from, method) = (self.program.watch, self.from(way), at.method(frame));
+            let body = message::body(frame, at);
+            self.sessions
+                .see(watch, from, at.kind, &method, None, &body);
+        }
+        Some(made)
+    }
+
     /// Whether nothing is done with a notification but to remember that its session is alive. Now
     /// and then it says no when that is so: then nothing comes of looking closer.
     fn leaves(&mut self, way: Way, frame: &Frame, at: &Envelope) -> bool {
@@ -222,7 +251,7 @@ impl Translator {
         if stem != 0 && stem == self.busy[way as usize] {
             return false;
         }
-        if stem != 0 && stem == self.idle[way as usize] && ends_in_stem(at) {
+        if stem == self.idle[way as usize] && at.ends_in_stem() {
             return true;
         }
         let from = self.from(way);
@@ -250,8 +279,7 @@ impl Translator {
                 self.sessions.touch(&message::body(frame, at));
             }
         } else if !self.program.strips()
-            && stem != 0
-            && ends_in_stem(at)
+            && at.ends_in_stem()
             && gate.is_none_or(|gate| gate.is_shut_by(frame, at))
         {
             self.idle[way as usize] = stem;
@@ -439,13 +467,6 @@ impl Translator {
         let reason = reply::Reason::new(reply::UNTRANSLATABLE, why.to_owned());
         out.back.push(reply::error(id.as_id(), &reason));
     }
-}
-
-/// Whether all members that rules look at first have their names in what a message has in common
-/// with others.
-fn ends_in_stem(at: &Envelope) -> bool {
-    let outline = at.outline.as_ref();
-    outline.is_some_and(|outline| outline.marks() == at.stem.marks)
 }
 
 /// The body of a message, to be looked at.
