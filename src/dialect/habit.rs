@@ -8,12 +8,19 @@
 
 use std::cell::Cell;
 
+use smallvec::SmallVec;
+
+use super::message;
+use super::name::Name;
 use super::outcome::{Outcome, Pass};
+use super::program::Fired;
+use super::table::Way;
 use super::text::Type;
+use super::translate::Translator;
 use crate::wire::{Envelope, Frame, Kind, Span};
 
-/// What stands behind the value is remembered up to so many bytes.
-const BEHIND: usize = 256;
+/// Most bytes besides the value, of what came and of what was made.
+const MOST: usize = 4096;
 
 /// The last member near a message's surface, sealed: what stands before it others share.
 #[derive(Debug)]
@@ -31,14 +38,17 @@ pub struct Seal<'a> {
 pub(super) struct Habit {
     /// What they begin with.
     stem: u64,
+    /// What the value is.
     kind: Type,
     /// What they end with, behind the value.
-    behind: Box<[u8]>,
-    made: Outcome,
-    /// Where the parts of what was made lie.
+    end: Box<[u8]>,
+    /// What was made, before the value and behind it.
+    parts: [Box<[u8]>; 2],
+    /// Where the parts of what was made lie, and the value among them.
     at: Envelope,
-    /// Where the value lies in it.
     place: Span,
+    fired: SmallVec<[Fired; 1]>,
+    method: Name,
 }
 
 impl<'a> Seal<'a> {
@@ -104,51 +114,67 @@ impl Habit {
         let (Pass::Frames(frames), Some(known)) = (&made.pass, made.known) else {
             return None;
         };
-        let ([_], Some(place)) = (&frames[..], seal.place()) else {
+        let ([told], Some(place)) = (&frames[..], seal.place()) else {
             return None;
         };
-        let behind = &frame.as_bytes()[seal.span.end as usize..];
         let alone = made.back.is_empty() && made.notes.is_empty() && !made.depends;
-        if !alone || known.kind != Kind::Notification || behind.len() > BEHIND {
+        let value = place.len() as usize;
+        let small = frame.len().max(told.len()) - value <= MOST;
+        if !alone || !small || known.kind != Kind::Notification {
             return None;
         }
+        let told = told.as_bytes();
+        let behind = |text: &[u8], value: Span| text[value.end as usize..].into();
         Some(Self {
             stem: at.stem.number,
             kind: seal.kind(),
-            behind: behind.into(),
-            made: made.clone(),
+            end: behind(frame.as_bytes(), seal.span),
+            parts: [told[..place.start as usize].into(), behind(told, place)],
             at: known,
             place,
+            fired: made.fired.clone(),
+            method: made.method.clone(),
         })
     }
 
-    /// The same of another message, if it differs in that value alone.
+    /// What comes of another message, if it differs in that value alone.
     pub(super) fn again(&self, frame: &Frame, at: &Envelope) -> Option<Outcome> {
         if at.stem.number != self.stem || !at.ends_in_stem() {
             return None;
         }
         let text = frame.as_bytes();
-        let value = at.outline.as_ref()?.last()?.value;
-        if text[value.end as usize..] != *self.behind || Type::of(value.of(text)) != self.kind {
+        let span = at.outline.as_ref()?.last()?.value;
+        let value = span.of(text);
+        if text[span.end as usize..] != *self.end || Type::of(value) != self.kind {
             return None;
         }
-        let Pass::Frames(frames) = &self.made.pass else {
-            return None;
-        };
-        let told = frames[0].as_bytes();
-        let parts = [
-            &told[..self.place.start as usize],
-            value.of(text),
-            &told[self.place.end as usize..],
-        ];
-        let frame = Frame::from(parts.concat());
+        let [before, behind] = &self.parts;
+        let frame = Frame::from([before, value, behind].concat());
         u32::try_from(frame.len()).ok()?;
         Some(Outcome {
             pass: Pass::Frames(vec![frame]),
-            known: Some(self.at.stretched(self.place, value.len())),
-            fired: self.made.fired.clone(),
-            method: self.made.method.clone(),
+            known: Some(self.at.stretched(self.place, span.len())),
+            fired: self.fired.clone(),
+            method: self.method.clone(),
             ..Outcome::default()
         })
+    }
+}
+
+impl Translator {
+    /// What comes of a notification, if that is known from one that was like it.
+    pub(super) fn again(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Option<Outcome> {
+        let made = self.habits[way as usize].as_ref()?.again(frame, at)?;
+        if self.program.watch.any() {
+            let (frame, at) = match (way, &made.pass, &made.known) {
+                (Way::Read, Pass::Frames(frames), Some(known)) => (&frames[0], known),
+                _ => (frame, at),
+            };
+            let (watch, from, method) = (self.program.watch, self.from(way), Name::of(frame, at));
+            let body = message::body(frame, at);
+            self.sessions
+                .see(watch, from, at.kind, &method, None, &body);
+        }
+        Some(made)
     }
 }

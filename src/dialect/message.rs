@@ -34,7 +34,7 @@ pub(super) struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// Takes a frame apart. Answers are given the method they answer.
-    pub(super) fn take(frame: &'a Frame, at: &'a Envelope, method: &str) -> Self {
+    pub(super) fn take(frame: &'a Frame, at: &'a Envelope, method: Name) -> Self {
         Self::sealed(frame, at, method, None)
     }
 
@@ -42,13 +42,13 @@ impl<'a> Message<'a> {
     pub(super) fn sealed(
         frame: &'a Frame,
         at: &'a Envelope,
-        method: &str,
+        method: Name,
         seal: Option<&'a Seal<'a>>,
     ) -> Self {
         Self {
             kind: at.kind,
             id: at.id(frame).to_owned(),
-            method: method.into(),
+            method,
             body: match body(frame, at) {
                 Node::Sketch(sketch) => Node::Sketch(sketch.sealed(seal)),
                 body => body,

@@ -44,6 +44,7 @@ pub struct Program {
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) table: Arc<Table>,
+    pub(super) name: Arc<str>,
     routes: Cells<ByMethod<Route>>,
 }
 
@@ -60,9 +61,9 @@ struct Route {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fired {
     /// Its table.
-    pub dialect: String,
+    pub dialect: Arc<str>,
     /// Its id.
-    pub rule: String,
+    pub rule: Arc<str>,
 }
 
 impl fmt::Display for Fired {
@@ -215,6 +216,7 @@ impl Layer {
             ByMethod::from(methods.into_iter().map(route).collect::<HashMap<_, _>>())
         };
         Self {
+            name: table.name.as_str().into(),
             table,
             routes: each_cell(routes, by_method),
         }

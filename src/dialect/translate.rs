@@ -37,7 +37,7 @@ pub struct Translator {
     pub(super) legacy: Legacy,
     pub(super) kept: Kept,
     /// What was made, by way, of notifications that begin alike.
-    habits: [Option<Habit>; 2],
+    pub(super) habits: [Option<Habit>; 2],
     /// The stems, by way, of notifications with which nothing is done.
     idle: [u64; 2],
     /// And of those with which something was done; there may be others that begin so.
@@ -181,7 +181,7 @@ impl Translator {
                 }
                 if !self.leaves(way, frame, at) {
                     let seal = Seal::of(frame, at);
-                    let message = Message::sealed(frame, at, &at.method(frame), seal.as_ref());
+                    let message = Message::sealed(frame, at, Name::of(frame, at), seal.as_ref());
                     self.run(way, message, Asked::default(), &mut out);
                     let habit = seal.and_then(|seal| Habit::of(frame, at, &seal, &out));
                     if habit.is_some() && self.program.memory.is_empty() {
@@ -190,14 +190,14 @@ impl Translator {
                 }
             }
             Kind::Request => {
-                let method = at.method(frame);
+                let method = Name::of(frame, at);
                 let looked_at = strips
-                    || method == PERMISSION
+                    || *method == *PERMISSION
                     || self.program.remembers()
                     || self.program.int_ids()
                     || self.lets_in(way, at.kind, &method, body);
                 if looked_at {
-                    let message = Message::take(frame, at, &method);
+                    let message = Message::take(frame, at, method);
                     self.run(way, message, Asked::default(), &mut out);
                 } else {
                     let id = at.id(frame).to_owned();
@@ -220,28 +220,12 @@ impl Translator {
                         Way::Read => asked.dialect.clone(),
                         Way::Write => asked.canonical.clone(),
                     };
-                    let message = Message::take(frame, at, &method);
+                    let message = Message::take(frame, at, method);
                     self.answered(way, message, asked, &mut out);
                 }
             }
         }
         out
-    }
-
-    /// What comes of a notification, if that is known from one that was like it.
-    fn again(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Option<Outcome> {
-        let made = self.habits[way as usize].as_ref()?.again(frame, at)?;
-        if self.program.watch.any() {
-            let (frame, at) = match (way, &made.pass, &made.known) {
-                (Way::Read, Pass::Frames(frames), Some(known)) => (&frames[0], known),
-                _ => (frame, at),
-            };
-            let (watch, from, method) = (self.program.watch, self.from(way), at.method(frame));
-            let body = message::body(frame, at);
-            self.sessions
-                .see(watch, from, at.kind, &method, None, &body);
-        }
-        Some(made)
     }
 
     /// Whether nothing is done with a notification but to remember that its session is alive. Now
@@ -269,9 +253,7 @@ impl Translator {
             None => memchr::memchr(b'\\', raw).is_some(),
         };
         if lets_in {
-            if !self.program.watch.any() {
-                self.busy[way as usize] = stem;
-            }
+            self.busy[way as usize] = stem;
             return false;
         }
         if self.program.watch.any() {

@@ -107,12 +107,15 @@ const VALUES: [&str; 15] = [
     "{}",
 ];
 
-/// Messages that differ in their last value alone.
+/// Messages that differ in their last value, and few of them behind it.
 fn likes() -> impl Strategy<Value = Vec<String>> {
-    let values = proptest::collection::vec(0..VALUES.len(), 2..24);
+    let values = proptest::collection::vec((0..VALUES.len(), 0..4 * END.len()), 2..24);
     let parts = (0..BEGIN.len(), 0..LAST.len(), 0..END.len(), values);
     parts.prop_map(|(begin, last, end, values)| {
-        let text = |value| [BEGIN[begin], LAST[last], VALUES[value], END[end]].concat();
+        let text = |(value, other)| {
+            let end = END.get(other).unwrap_or(&END[end]);
+            [BEGIN[begin], LAST[last], VALUES[value], end].concat()
+        };
         values.into_iter().map(text).collect()
     })
 }
