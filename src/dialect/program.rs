@@ -12,7 +12,6 @@ use std::sync::Arc;
 use super::asked::Asked;
 use super::by_method::ByMethod;
 use super::gate::{Demands, Gate};
-use super::look::Look;
 use super::message::Message;
 use super::sessions::Watch;
 use super::table::{
@@ -45,16 +44,7 @@ pub struct Program {
 pub(super) struct Layer {
     pub(super) table: Arc<Table>,
     pub(super) name: Arc<str>,
-    routes: Cells<ByMethod<Route>>,
-}
-
-/// What a table has for the messages of one kind and method.
-#[derive(Debug)]
-struct Route {
-    /// Its rules, by their place in the table.
-    rules: Vec<usize>,
-    /// What a message has to show before one of them may be for it.
-    gate: Gate,
+    routes: Cells<ByMethod<Vec<usize>>>,
 }
 
 /// A rule that was applied.
@@ -189,7 +179,7 @@ impl Program {
 impl Layer {
     /// Takes in one table, and what its rules ask of messages.
     fn new(table: Arc<Table>, demands: &mut Routes<Demands>) -> Self {
-        let mut routes: Routes<(Vec<usize>, Demands)> = Routes::default();
+        let mut routes: Routes<Vec<usize>> = Routes::default();
         for (at, rule) in table.rules.iter().enumerate() {
             for way in [Way::Read, Way::Write] {
                 let Some(name) = rule.on.what.names().before(way) else {
@@ -201,36 +191,24 @@ impl Layer {
                 for kind in kinds(rule, way).iter().copied() {
                     let side = rule.on.from;
                     let list = &mut routes[way as usize][side as usize][kind as usize];
-                    let (rules, own) = list.entry(name.into()).or_default();
-                    rules.push(at);
-                    own.add_rule(rule, &table.shapes, way);
+                    list.entry(name.into()).or_default().push(at);
                     demand(demands, way, side, kind, name).add_rule(rule, &table.shapes, way);
                 }
             }
         }
-        let route = |(name, (rules, own)): (_, (_, Demands))| {
-            let gate = own.gate();
-            (name, Route { rules, gate })
-        };
-        let by_method = |methods: HashMap<_, _>| {
-            ByMethod::from(methods.into_iter().map(route).collect::<HashMap<_, _>>())
-        };
         Self {
             name: table.name.as_str().into(),
             table,
-            routes: each_cell(routes, by_method),
+            routes: each_cell(routes, ByMethod::from),
         }
     }
 
-    /// Whether any rule may be for a message.
+    /// Whether any rule is for such a message.
     pub(super) fn meets(&self, way: Way, from: Side, message: &Message<'_>, asked: &Asked) -> bool {
         let routes = &self.routes[way as usize][from as usize][message.kind as usize];
         !routes.is_empty()
             && match message.kind {
-                Kind::Request | Kind::Notification => {
-                    let route = routes.get(message.method.as_bytes());
-                    route.is_some_and(|route| route.gate.lets_in(Look::Node(&message.body)))
-                }
+                Kind::Request | Kind::Notification => routes.has(message.method.as_bytes()),
                 Kind::Result | Kind::Error => {
                     routes.has(asked.dialect.as_bytes())
                         || routes.has(asked.canonical.as_bytes())
@@ -250,8 +228,7 @@ impl Layer {
         let routes = &self.routes[way as usize][from as usize][kind as usize];
         let all = (kind == Kind::Error).then(|| routes.get(b"*")).flatten();
         let found = routes.get(method.as_bytes()).into_iter().chain(all);
-        let all = found.flat_map(|route| &route.rules);
-        all.map(|at| &self.table.rules[*at])
+        found.flatten().map(|at| &self.table.rules[*at])
     }
 }
 
