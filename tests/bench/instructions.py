@@ -36,6 +36,7 @@ CASES = {
     "stdio auto asked": ("stdio", [], "asked", 50, 450),
     "stdio canonical tool": ("stdio", CANONICAL, "tool", 1000, 5000),
     "stdio elephant tool": ("stdio", CANONICAL[:2] + ["--agent-dialect", "elephant"], "tool", 1000, 5000),
+    "stdio elephant calls": ("stdio", CANONICAL[:2] + ["--agent-dialect", "elephant"], "calls", 1000, 5000),
     "stdio draft chunk": ("stdio", CANONICAL[:2] + ["--agent-dialect", "draft-v0.0.17"], "draft", 1000, 5000),
     "stdio acpex chunk": ("stdio", CANONICAL[:2] + ["--agent-dialect", "acpex"], "acpex", 1000, 5000),
     "stdio recorded 100": ("stdio", CANONICAL + ["--record", "{FOLDER}"], "100", 1000, 9000),
@@ -69,6 +70,8 @@ def update(what, number):
         return UPDATE % '{"text":"abcdefg"}'
     if what == "tool":
         return UPDATE % TOOL % (CODE * 14)
+    if what == "calls":
+        return UPDATE % TOOL.replace('"t"', '"%010d"' % (number * 7919)) % (CODE * 14)
     chunk, size = {"draft": (DRAFT, 1024), "acpex": (ACPEX, 1024)}.get(what) or (CHUNK, int(what))
     return UPDATE % chunk % ("word " * ((size - len(UPDATE % chunk)) // 5))
 
