@@ -62,7 +62,7 @@ impl Repairs {
     fn why(&self, dialect: &str, rule: &str) -> String {
         let table = self.library.table(dialect).ok();
         let rules = table.into_iter().flat_map(|table| &table.rules);
-        let found = rules.into_iter().find(|known| known.id == rule);
+        let found = rules.into_iter().find(|known| *known.id == *rule);
         found.map_or_else(String::new, |rule| rule.why.clone())
     }
 }

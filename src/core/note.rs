@@ -5,7 +5,9 @@
 
 use std::fmt;
 
-use crate::dialect::{Fired, Happened};
+use smallvec::SmallVec;
+
+use crate::dialect::{Fired, Happened, Name};
 use crate::wire::{Exit, Flaw, IdBuf, Side};
 
 /// Something worth counting.
@@ -102,9 +104,9 @@ pub enum Note {
         /// The side whose dialect it is about.
         side: Side,
         /// The message's method, or that of the request it answers.
-        method: String,
+        method: Name,
         /// The rules, in the order in which they worked.
-        rules: Vec<Fired>,
+        rules: SmallVec<[Fired; 1]>,
     },
     /// A translator left something out, answered, held, repaired or could not place something, or
     /// met what no table names.

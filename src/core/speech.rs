@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::dialect::{self, Library, Outcome, Pass, Program, Translator, Unknown, recognise};
+use crate::dialect::{self, Library, Outcome, Program, Translator, Unknown, recognise};
 use crate::wire::{Envelope, Frame, IdBuf, Kind, Side};
 
 /// The table of tolerant reading, which every peer gets that is not known better.
@@ -166,10 +166,7 @@ impl Speech {
     pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
         match &mut self.voices[side as usize].translator {
             Some(translator) => translator.read(frame, at),
-            None => Outcome {
-                pass: Pass::Same,
-                ..Outcome::default()
-            },
+            None => Outcome::default(),
         }
     }
 
@@ -177,10 +174,7 @@ impl Speech {
     pub fn write(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
         match &mut self.voices[side as usize].translator {
             Some(translator) => translator.write(frame, at),
-            None => Outcome {
-                pass: Pass::Same,
-                ..Outcome::default()
-            },
+            None => Outcome::default(),
         }
     }
 

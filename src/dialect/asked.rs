@@ -143,7 +143,7 @@ impl Translator {
             let Shape::One(at) = scan(&frame, &Limits::default()) else {
                 continue;
             };
-            let mut message = Message::take(&frame, &at, CANCEL_REQUEST);
+            let mut message = Message::take(&frame, &at, CANCEL_REQUEST.into());
             let named = message
                 .body
                 .look(&place)

@@ -5,6 +5,7 @@
 //! keeps its bytes. Not here: what is changed, and why (see `border`).
 
 use super::message::{self, Message};
+use super::name::Name;
 use super::text;
 use super::tree::Node;
 use crate::wire::{Envelope, Frame};
@@ -77,7 +78,7 @@ impl<'a> Body<'a> {
     /// The message with this body. Answers are given the method they answer.
     #[must_use]
     pub fn into_frame(self, frame: &Frame, at: &Envelope) -> Frame {
-        let mut message = Message::take(frame, at, &at.method(frame));
+        let mut message = Message::take(frame, at, Name::of(frame, at));
         message.body = self.0;
         message.frame(at.jsonrpc)
     }

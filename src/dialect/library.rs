@@ -203,7 +203,7 @@ impl Library {
                     faults.0.push(Fault {
                         file: file.to_owned(),
                         line: super::table::line_of(text, &example.at),
-                        rule: Some(rule.id.clone()),
+                        rule: Some(rule.id.to_string()),
                         pointer: example.at.clone(),
                         what: format!(
                             "the example does not hold {}: {}",

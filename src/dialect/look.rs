@@ -5,10 +5,11 @@
 
 use std::borrow::Cow;
 
+use super::habit::Seal;
 use super::pointer::Place;
 use super::text::{self, Type};
 use super::tree::{Member, Node};
-use crate::wire::{Envelope, Frame, Outline, Outlined};
+use crate::wire::{Envelope, Frame, Outline, Outlined, Span};
 
 /// A value that is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -22,11 +23,13 @@ pub(super) enum Look<'t, 'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Sketch<'a> {
     frame: &'a [u8],
-    /// All of it.
-    text: &'a [u8],
+    /// Where it lies.
+    span: Span,
     outline: &'a Outline,
     /// The member of the body that it is; `None` when it is the body itself.
     member: Option<Outlined>,
+    /// A member of the message that nobody should have looked at.
+    seal: Option<&'a Seal<'a>>,
 }
 
 impl<'a> Sketch<'a> {
@@ -34,23 +37,47 @@ impl<'a> Sketch<'a> {
     pub(super) fn of(frame: &'a Frame, at: &'a Envelope) -> Option<Self> {
         Some(Self {
             frame: frame.as_bytes(),
-            text: at.body(frame)?,
+            span: at.body?,
             outline: at.outline.as_ref()?,
             member: None,
+            seal: None,
         })
     }
 
-    /// The object's text.
-    pub(super) fn text(&self) -> &'a [u8] {
-        self.text
+    /// The same, with a member sealed.
+    pub(super) fn sealed(self, seal: Option<&'a Seal<'a>>) -> Self {
+        Self { seal, ..self }
     }
 
-    /// Writes it, and takes its members down; `false` when they find no place.
-    pub(super) fn write(&self, out: &mut Vec<u8>, outline: &mut Outline) -> bool {
+    /// The object's text, to be looked at.
+    pub(super) fn text(&self) -> &'a [u8] {
+        if let Some((seal, _)) = self.seal_within() {
+            seal.opened();
+        }
+        self.span.of(self.frame)
+    }
+
+    /// Writes it.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        if let Some((seal, at)) = self.seal_within() {
+            seal.is_written(out.len() + at);
+        }
+        out.extend_from_slice(self.span.of(self.frame));
+    }
+
+    /// The same, and takes its members down; `false` when they find no place.
+    pub(super) fn write_member(&self, out: &mut Vec<u8>, outline: &mut Outline) -> bool {
         let to = out.len();
-        out.extend_from_slice(self.text);
+        self.write(out);
         self.member
             .is_some_and(|member| outline.copy(self.outline, member, to))
+    }
+
+    /// The sealed member, if it lies within, and where.
+    fn seal_within(&self) -> Option<(&'a Seal<'a>, usize)> {
+        let seal = self.seal?;
+        let at = seal.span.start.checked_sub(self.span.start)?;
+        (seal.span.end <= self.span.end).then_some((seal, at as usize))
     }
 
     /// The member of that name. The last one counts, as it does for most readers.
@@ -62,13 +89,13 @@ impl<'a> Sketch<'a> {
         match self.member {
             Some(own) => {
                 let found = self.outline.members_of(own).rfind(called)?;
-                Some(Look::Raw(found.value.of(self.frame)))
+                Some(Look::Raw(self.value(found)))
             }
             None => {
                 let found = self.outline.last_member(name, self.frame)?;
                 Some(match self.part(found) {
-                    Ok(sketch) => Look::Sketch(sketch),
-                    Err(text) => Look::Raw(text),
+                    Node::Sketch(sketch) => Look::Sketch(sketch),
+                    _ => Look::Raw(self.value(found)),
                 })
             }
         }
@@ -77,38 +104,52 @@ impl<'a> Sketch<'a> {
     /// The member of a member of the body, where most rules look. It is no element of an array.
     fn grandchild(&self, outer: &str, inner: &str) -> Option<&'a [u8]> {
         let found = self.outline.last_inner(outer, inner, self.frame)?;
-        Some(found.value.of(self.frame))
+        Some(self.value(found))
+    }
+
+    /// The value of a member, to be looked at.
+    fn value(&self, member: Outlined) -> &'a [u8] {
+        match self.seal.filter(|seal| seal.span == member.value) {
+            Some(seal) => seal.opened(),
+            None => member.value.of(self.frame),
+        }
     }
 
     /// All members, as those of an opened object.
     pub(super) fn members(self) -> Vec<Member<'a>> {
         let name = |member: &Outlined| Cow::Borrowed(member.name(self.frame));
-        let raw = |member: &Outlined| Node::raw(member.value.of(self.frame));
         let mut members = Vec::with_capacity(8);
         match self.member {
             Some(own) => {
                 let all = self.outline.members_of(own);
-                members.extend(all.map(|member| (name(&member), raw(&member))));
+                members.extend(all.map(|member| (name(&member), self.leaf(member))));
             }
-            None => members.extend(self.outline.members().map(|member| {
-                let value = self.part(member).map_or_else(Node::raw, Node::Sketch);
-                (name(&member), value)
-            })),
+            None => {
+                let all = self.outline.members();
+                members.extend(all.map(|member| (name(&member), self.part(member))));
+            }
         }
         members
     }
 
-    /// A member of the body: a sketch when it is an object, its text when it is not.
-    fn part(self, member: Outlined) -> Result<Self, &'a [u8]> {
-        let text = member.value.of(self.frame);
-        if Type::of(text) != Type::Object {
-            return Err(text);
+    /// A member of the body: a sketch when it is an object.
+    fn part(self, member: Outlined) -> Node<'a> {
+        match self.leaf(member) {
+            Node::Raw(text) if Type::of(&text) == Type::Object => Node::Sketch(Self {
+                span: member.value,
+                member: Some(member),
+                ..self
+            }),
+            leaf => leaf,
         }
-        Ok(Self {
-            text,
-            member: Some(member),
-            ..self
-        })
+    }
+
+    /// A member of which nothing further is known.
+    fn leaf(&self, member: Outlined) -> Node<'a> {
+        match self.seal.filter(|seal| seal.span == member.value) {
+            Some(seal) => Node::Sealed(seal),
+            None => Node::raw(member.value.of(self.frame)),
+        }
     }
 }
 
@@ -146,6 +187,7 @@ impl<'t, 'a> Look<'t, 'a> {
         match self {
             Self::Raw(text) => child(text, name).map(Self::Raw),
             Self::Node(Node::Raw(text)) => child(text, name).map(Self::Raw),
+            Self::Node(Node::Sealed(seal)) => child(seal.opened(), name).map(Self::Raw),
             Self::Sketch(sketch) => sketch.child(name),
             Self::Node(Node::Sketch(sketch)) => sketch.child(name),
             Self::Node(Node::Object(members)) => members

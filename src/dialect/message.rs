@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::habit::Seal;
 use super::look::{Look, Sketch};
 use super::name::Name;
 use super::text;
@@ -27,16 +28,31 @@ pub(super) struct Message<'a> {
     pub(super) changed: bool,
     /// How many bytes it may be about, written.
     size: usize,
+    /// A member that nobody should look at.
+    seal: Option<&'a Seal<'a>>,
 }
 
 impl<'a> Message<'a> {
     /// Takes a frame apart. Answers are given the method they answer.
-    pub(super) fn take(frame: &'a Frame, at: &'a Envelope, method: &str) -> Self {
+    pub(super) fn take(frame: &'a Frame, at: &'a Envelope, method: Name) -> Self {
+        Self::sealed(frame, at, method, None)
+    }
+
+    /// The same, with a member sealed.
+    pub(super) fn sealed(
+        frame: &'a Frame,
+        at: &'a Envelope,
+        method: Name,
+        seal: Option<&'a Seal<'a>>,
+    ) -> Self {
         Self {
             kind: at.kind,
             id: at.id(frame).to_owned(),
-            method: method.into(),
-            body: body(frame, at),
+            method,
+            body: match body(frame, at) {
+                Node::Sketch(sketch) => Node::Sketch(sketch.sealed(seal)),
+                body => body,
+            },
             extras: if at.strangers {
                 extras(frame)
             } else {
@@ -44,6 +60,7 @@ impl<'a> Message<'a> {
             },
             changed: false,
             size: frame.len(),
+            seal,
         }
     }
 
@@ -57,6 +74,7 @@ impl<'a> Message<'a> {
             extras: Vec::new(),
             changed: true,
             size: 0,
+            seal: None,
         }
     }
 
@@ -74,6 +92,9 @@ impl<'a> Message<'a> {
     /// Writes it, and tells where its parts lie if its body was opened: then nobody has to look for
     /// them.
     pub(super) fn told(&self, jsonrpc: bool) -> (Frame, Option<Envelope>) {
+        if let Some(seal) = self.seal {
+            seal.is_to_be_written();
+        }
         let mut out = Vec::with_capacity(self.size + 128);
         let (mut id, mut method, mut outline) = (IdAt::Absent, None, Outline::default());
         out.push(b'{');

@@ -19,7 +19,7 @@
 //! let outcome = agent.read(&frame, &at); // dialect → canonical; `write` is the way back
 //! let Pass::Frames(frames) = &outcome.pass else { panic!("a rule has changed it") };
 //! assert!(String::from_utf8_lossy(frames[0].as_bytes()).contains(r#""kind":"other""#));
-//! assert_eq!(outcome.fired[0].rule, "tool-updates");
+//! assert_eq!(&*outcome.fired[0].rule, "tool-updates");
 //! ```
 //!
 //! An [`Outcome`] lists what goes on ([`Pass::Same`] is the same bytes), what goes back to the
@@ -36,6 +36,7 @@ mod emit;
 mod gate;
 mod guard;
 mod guess;
+mod habit;
 mod judge;
 mod law;
 mod library;
@@ -68,6 +69,7 @@ pub use detect::{Recognised, recognise, speaker};
 pub use library::{Library, Unknown};
 pub use methods::is_known;
 pub(crate) use methods::{is_canonical, is_known_raw};
+pub use name::Name;
 pub use outcome::{Happened, Note, Outcome, Pass};
 pub use pointed::Blocked;
 pub use pointer::Place;

@@ -9,10 +9,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::methods;
+use crate::wire::{Envelope, Frame};
 
 /// A method's name.
 #[derive(Clone)]
-pub(super) enum Name {
+pub enum Name {
     /// One that the protocol has.
     Known(&'static str),
     /// Any other.
@@ -49,6 +50,17 @@ impl From<&str> for Name {
         match methods::canonical(text.as_bytes()) {
             Some(name) => Self::Known(name),
             None => Self::Other(text.into()),
+        }
+    }
+}
+
+impl Name {
+    /// The method of a message.
+    pub(super) fn of(frame: &Frame, at: &Envelope) -> Self {
+        // Hardly anybody spells a method with escapes.
+        match methods::canonical(at.raw_method(frame)) {
+            Some(name) => Self::Known(name),
+            None => (&*at.method(frame)).into(),
         }
     }
 }

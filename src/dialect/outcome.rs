@@ -3,8 +3,12 @@
 //! Not here: the translating (see `translate`).
 
 use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::message::Message;
+use super::name::Name;
 use super::program::{Fired, Layer};
 use super::table::Rule;
 use crate::wire::reply::{self, Reason};
@@ -18,12 +22,14 @@ pub struct Outcome {
     /// What goes back to the side the message came from, in order.
     pub back: Vec<Frame>,
     /// The rules that changed something, in order: the message, or what comes of it.
-    pub fired: Vec<Fired>,
+    pub fired: SmallVec<[Fired; 1]>,
     /// The method of the message, or of the request it answers, as the first of those rules met
     /// it; empty when there is none.
-    pub method: String,
+    pub method: Name,
     /// What a person should be able to learn about it.
     pub notes: Vec<Note>,
+    /// Whether more than the message itself had a say.
+    pub(super) depends: bool,
     /// Where the parts of the one frame that goes on lie, if that is known.
     pub(crate) known: Option<Envelope>,
 }
@@ -119,18 +125,17 @@ impl Outcome {
     }
 
     /// A rule has changed something about a message of that method.
-    pub(super) fn fire(&mut self, layer: &Layer, rule: &Rule, method: &str) {
-        let dialect = &layer.table.name;
-        let known = |fired: &Fired| fired.dialect == *dialect && fired.rule == rule.id;
+    pub(super) fn fire(&mut self, layer: &Layer, rule: &Rule, method: &Name) {
+        let known = |fired: &Fired| fired.dialect == layer.name && fired.rule == rule.id;
         if self.fired.iter().any(known) {
             return;
         }
         if self.fired.is_empty() {
-            self.method = method.to_owned();
+            self.method = method.clone();
         }
         self.fired.push(Fired {
-            dialect: dialect.clone(),
-            rule: rule.id.clone(),
+            dialect: Arc::clone(&layer.name),
+            rule: Arc::clone(&rule.id),
         });
     }
 

@@ -35,16 +35,15 @@ pub struct Program {
     /// Calls of the agent that have a name of their own in the dialect: by that, with what a
     /// client that speaks it takes them for.
     renamed: ByMethod<Box<str>>,
-    /// Whether sessions are followed.
-    pub(super) sessions: bool,
-    /// Whether it is remembered for which session a request is.
-    pub(super) requests: bool,
+    /// What has to be known of sessions.
+    pub(super) watch: Watch,
 }
 
 /// One table of the stack.
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) table: Arc<Table>,
+    pub(super) name: Arc<str>,
     routes: Cells<ByMethod<Vec<usize>>>,
 }
 
@@ -52,9 +51,9 @@ pub(super) struct Layer {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fired {
     /// Its table.
-    pub dialect: String,
+    pub dialect: Arc<str>,
     /// Its id.
-    pub rule: String,
+    pub rule: Arc<str>,
 }
 
 impl fmt::Display for Fired {
@@ -119,8 +118,7 @@ impl Program {
             gates: each_cell(demands, gates),
             memory,
             renamed: renamed.into(),
-            sessions: watch.any(),
-            requests: watch.requests(),
+            watch,
         }
     }
 
@@ -148,12 +146,12 @@ impl Program {
     /// Whether nothing is ever done with messages of that kind.
     pub(super) fn ignores(&self, way: Way, from: Side, kind: Kind) -> bool {
         let gates = &self.gates[way as usize][from as usize][kind as usize];
-        gates.is_empty() && !self.sessions && (way == Way::Read || !self.strips())
+        gates.is_empty() && !self.watch.any() && (way == Way::Read || !self.strips())
     }
 
     /// Whether anything of a conversation is remembered beyond requests in flight.
     pub(super) fn remembers(&self) -> bool {
-        self.sessions || !self.memory.is_empty()
+        self.watch.any() || !self.memory.is_empty()
     }
 
     /// Whether nothing is ever done: the dialect is canonical.
@@ -199,6 +197,7 @@ impl Layer {
             }
         }
         Self {
+            name: table.name.as_str().into(),
             table,
             routes: each_cell(routes, ByMethod::from),
         }

@@ -22,7 +22,7 @@ impl Translator {
             &message.method
         };
         if message.kind == Kind::Request {
-            let kept = self.program.remembers() || self.program.requests;
+            let kept = self.program.remembers() || self.program.watch.requests();
             if kept {
                 asked.session = message.session();
             }
@@ -35,10 +35,11 @@ impl Translator {
                 _ => {}
             }
         }
-        if self.program.sessions {
+        if self.program.watch.any() {
             let session = asked.session.as_deref();
+            let watch = self.program.watch;
             self.sessions
-                .see(from, message.kind, method, session, &message.body);
+                .see(watch, from, message.kind, method, session, &message.body);
         }
         if self.program.memory.is_empty() {
             return;

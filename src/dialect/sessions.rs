@@ -219,10 +219,11 @@ impl Sessions {
         newest.or_else(only).map(|session| session.id.as_str())
     }
 
-    /// Sees a canonical message. `asked` is the method that a result answers, with the session it
-    /// was asked for.
+    /// Sees a canonical message, of which what is watched is kept. `asked` is the method that a
+    /// result answers, with the session it was asked for.
     pub(super) fn see(
         &mut self,
+        watch: Watch,
         from: Side,
         kind: Kind,
         method: &str,
@@ -249,8 +250,9 @@ impl Sessions {
                 self.enter(id).cancelled = true;
             }
             (Side::Agent, Kind::Notification, "session/update") => {
+                let session = self.enter(id);
                 if let Some(update) = body.look_at("update") {
-                    self.enter(id).update(update);
+                    session.update(watch, update);
                 }
             }
             (
@@ -259,8 +261,10 @@ impl Sessions {
                 "session/new" | "session/load" | "session/resume" | "session/set_config_option",
             ) => {
                 let session = self.enter(id);
-                let options = body.look_at("configOptions").map(Look::json);
-                session.options(options.as_deref());
+                if watch.config {
+                    let options = body.look_at("configOptions").map(Look::json);
+                    session.options(options.as_deref());
+                }
             }
             _ => {}
         }
@@ -274,13 +278,16 @@ impl Session {
         }
     }
 
-    fn update(&mut self, update: Look<'_, '_>) {
+    fn update(&mut self, watch: Watch, update: Look<'_, '_>) {
+        if !(watch.calls || watch.said || watch.config) {
+            return;
+        }
         let field = |name| text_of(update, name);
         let Some(variant) = field("sessionUpdate") else {
             return;
         };
         match &*variant {
-            "tool_call" | "tool_call_update" => {
+            "tool_call" | "tool_call_update" if watch.calls => {
                 let Some(id) = field("toolCallId").filter(|id| id.len() <= FIELD) else {
                     return;
                 };
@@ -312,7 +319,7 @@ impl Session {
                     self.calls.pop_front();
                 }
             }
-            "agent_message_chunk" => {
+            "agent_message_chunk" if watch.said => {
                 let content = update.child("content");
                 let said = content.and_then(|content| text_of(content, "text"));
                 self.said.push_str(&said.unwrap_or_default());
@@ -324,7 +331,7 @@ impl Session {
                     self.said.drain(..cut);
                 }
             }
-            "config_option_update" => {
+            "config_option_update" if watch.config => {
                 let options = update.child("configOptions").map(Look::json);
                 self.options(options.as_deref());
             }

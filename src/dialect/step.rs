@@ -3,6 +3,8 @@
 //! At most one rule of a table is for a message: its guards say which. Not here: the stack of
 //! tables (see `translate`).
 
+use std::cell::Cell;
+
 use smallvec::{SmallVec, smallvec};
 
 use super::action;
@@ -115,6 +117,8 @@ impl Translator {
         next: &mut Vec<Message<'a>>,
         out: &mut Outcome,
     ) {
+        let acts = |case: &&Case| !case.actions.is_empty() || !case.emit.is_empty();
+        out.depends |= cases.iter().any(acts);
         let original = message.clone();
         let mut message = message;
         // What an upper table has changed is not this rule's doing.
@@ -184,7 +188,11 @@ impl Translator {
     ) -> Result<(), Trouble> {
         let session = self.session_of(message, asked);
         let this = &*self;
-        let recall = |recall: &Recall, key: Option<&str>| this.recall(recall, key, &session, asked);
+        let recalls = Cell::new(false);
+        let recall = |recall: &Recall, key: Option<&str>| {
+            recalls.set(true);
+            this.recall(recall, key, &session, asked)
+        };
         let mut rewriter = Rewriter {
             way,
             shapes: &layer.table.shapes,
@@ -196,6 +204,7 @@ impl Translator {
         };
         rewriter.apply(&mut message.body, cases)?;
         message.changed |= rewriter.changed;
+        out.depends |= recalls.get();
         for why in rewriter.dropped {
             out.note(Happened::Dropped, Some(told(layer, rule)), why);
         }
@@ -271,10 +280,11 @@ impl Translator {
                 Some(told(layer, rule)),
                 &*original.method,
             );
-            if name == "result" && way == Way::Write && self.program.sessions {
+            if name == "result" && way == Way::Write && self.program.watch.any() {
                 let body = Node::raw(&value.0);
+                let (watch, method) = (self.program.watch, &original.method);
                 self.sessions
-                    .see(self.peer, Kind::Result, &original.method, None, &body);
+                    .see(watch, self.peer, Kind::Result, method, None, &body);
             }
         } else if stays {
             let why = format!("{} does not exist there", original.method);

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::action::{Kept, Legacy};
 use super::asked::{Asked, Purpose, Requests, fits};
+use super::habit::{Habit, Seal};
 use super::look::Look;
 use super::memory::Memory;
 use super::message::{self, Message};
@@ -35,6 +36,8 @@ pub struct Translator {
     pub(super) minted: u32,
     pub(super) legacy: Legacy,
     pub(super) kept: Kept,
+    /// What was made, by way, of notifications that begin alike.
+    pub(super) habits: [Option<Habit>; 2],
     /// The stems, by way, of notifications with which nothing is done.
     idle: [u64; 2],
     /// And of those with which something was done; there may be others that begin so.
@@ -55,6 +58,7 @@ impl Translator {
             minted: 0,
             legacy: Legacy::default(),
             kept: Kept::default(),
+            habits: [None, None],
             idle: [0; 2],
             busy: [0; 2],
         }
@@ -64,6 +68,7 @@ impl Translator {
     /// slots belong to the tables that named them and begin anew.
     pub fn turn_to(&mut self, program: Arc<Program>) {
         self.program = program;
+        self.habits = [None, None];
         self.idle = [0; 2];
         self.busy = [0; 2];
         self.memory = Memory::default();
@@ -171,20 +176,28 @@ impl Translator {
         let strips = way == Way::Write && self.program.strips() && at.jsonrpc;
         match at.kind {
             Kind::Notification => {
+                if let Some(made) = self.again(way, frame, at) {
+                    return made;
+                }
                 if !self.leaves(way, frame, at) {
-                    let message = Message::take(frame, at, &at.method(frame));
+                    let seal = Seal::of(frame, at);
+                    let message = Message::sealed(frame, at, Name::of(frame, at), seal.as_ref());
                     self.run(way, message, Asked::default(), &mut out);
+                    let habit = seal.and_then(|seal| Habit::of(frame, at, &seal, &out));
+                    if habit.is_some() && self.program.memory.is_empty() {
+                        self.habits[way as usize] = habit;
+                    }
                 }
             }
             Kind::Request => {
-                let method = at.method(frame);
+                let method = Name::of(frame, at);
                 let looked_at = strips
-                    || method == PERMISSION
+                    || *method == *PERMISSION
                     || self.program.remembers()
                     || self.program.int_ids()
                     || self.lets_in(way, at.kind, &method, body);
                 if looked_at {
-                    let message = Message::take(frame, at, &method);
+                    let message = Message::take(frame, at, method);
                     self.run(way, message, Asked::default(), &mut out);
                 } else {
                     let id = at.id(frame).to_owned();
@@ -207,7 +220,7 @@ impl Translator {
                         Way::Read => asked.dialect.clone(),
                         Way::Write => asked.canonical.clone(),
                     };
-                    let message = Message::take(frame, at, &method);
+                    let message = Message::take(frame, at, method);
                     self.answered(way, message, asked, &mut out);
                 }
             }
@@ -222,7 +235,7 @@ impl Translator {
         if stem != 0 && stem == self.busy[way as usize] {
             return false;
         }
-        if stem != 0 && stem == self.idle[way as usize] && ends_in_stem(at) {
+        if stem == self.idle[way as usize] && at.ends_in_stem() {
             return true;
         }
         let from = self.from(way);
@@ -240,18 +253,15 @@ impl Translator {
             None => memchr::memchr(b'\\', raw).is_some(),
         };
         if lets_in {
-            if !self.program.sessions {
-                self.busy[way as usize] = stem;
-            }
+            self.busy[way as usize] = stem;
             return false;
         }
-        if self.program.sessions {
+        if self.program.watch.any() {
             if raw == b"session/update" {
                 self.sessions.touch(&message::body(frame, at));
             }
         } else if !self.program.strips()
-            && stem != 0
-            && ends_in_stem(at)
+            && at.ends_in_stem()
             && gate.is_none_or(|gate| gate.is_shut_by(frame, at))
         {
             self.idle[way as usize] = stem;
@@ -439,13 +449,6 @@ impl Translator {
         let reason = reply::Reason::new(reply::UNTRANSLATABLE, why.to_owned());
         out.back.push(reply::error(id.as_id(), &reason));
     }
-}
-
-/// Whether all members that rules look at first have their names in what a message has in common
-/// with others.
-fn ends_in_stem(at: &Envelope) -> bool {
-    let outline = at.outline.as_ref();
-    outline.is_some_and(|outline| outline.marks() == at.stem.marks)
 }
 
 /// The body of a message, to be looked at.

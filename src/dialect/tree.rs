@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::habit::Seal;
 use super::look::{Look, Sketch, index};
 use super::pointer::Place;
 use super::text::{self, Type};
@@ -19,6 +20,8 @@ pub enum Node<'a> {
     Raw(Cow<'a, [u8]>),
     /// The same, of an object whose members are known from the scan.
     Sketch(Sketch<'a>),
+    /// A value that nobody should have looked at.
+    Sealed(&'a Seal<'a>),
     /// An opened object: raw names without quotes, and values, in their order.
     Object(Vec<Member<'a>>),
     /// An opened array.
@@ -56,6 +59,7 @@ impl<'a> Node<'a> {
             Self::Absent => None,
             Self::Raw(text) => Some(Type::of(text)),
             Self::Sketch(_) | Self::Object(_) => Some(Type::Object),
+            Self::Sealed(seal) => Some(seal.kind()),
             Self::Array(_) => Some(Type::Array),
         }
     }
@@ -66,6 +70,7 @@ impl<'a> Node<'a> {
             Self::Raw(Cow::Borrowed(text)) => open(text, Cow::Borrowed),
             Self::Raw(Cow::Owned(text)) => open(text, |part| Cow::Owned(part.to_vec())),
             Self::Sketch(sketch) => Some(Self::Object(sketch.members())),
+            Self::Sealed(seal) => open(seal.opened(), Cow::Borrowed),
             _ => return,
         };
         if let Some(opened) = opened {
@@ -124,7 +129,7 @@ impl<'a> Node<'a> {
                 members[found].1.at(rest)
             }
             Self::Array(items) => items.get_mut(index(name)?)?.at(rest),
-            Self::Absent | Self::Raw(_) | Self::Sketch(_) => None,
+            Self::Absent | Self::Raw(_) | Self::Sketch(_) | Self::Sealed(_) => None,
         }
     }
 
@@ -157,7 +162,7 @@ impl<'a> Node<'a> {
                 }
                 Some(taken)
             }
-            Self::Absent | Self::Raw(_) | Self::Sketch(_) => None,
+            Self::Absent | Self::Raw(_) | Self::Sketch(_) | Self::Sealed(_) => None,
         }
     }
 
@@ -167,7 +172,7 @@ impl<'a> Node<'a> {
             Self::Absent => true,
             Self::Object(members) => members.is_empty(),
             Self::Array(items) => items.is_empty(),
-            Self::Raw(_) | Self::Sketch(_) => false,
+            Self::Raw(_) | Self::Sketch(_) | Self::Sealed(_) => false,
         }
     }
 
@@ -219,7 +224,7 @@ impl<'a> Node<'a> {
                     None => Err(0),
                 }
             }
-            Self::Absent | Self::Raw(_) | Self::Sketch(_) => Err(0),
+            Self::Absent | Self::Raw(_) | Self::Sketch(_) | Self::Sealed(_) => Err(0),
         }
     }
 
@@ -228,7 +233,8 @@ impl<'a> Node<'a> {
         match self {
             Self::Absent => out.extend_from_slice(b"null"),
             Self::Raw(text) => out.extend_from_slice(text),
-            Self::Sketch(sketch) => out.extend_from_slice(sketch.text()),
+            Self::Sketch(sketch) => sketch.write(out),
+            Self::Sealed(seal) => seal.write(out),
             Self::Object(members) => {
                 out.push(b'{');
                 let mut first = true;
@@ -275,6 +281,7 @@ impl<'a> Node<'a> {
         match self {
             Self::Raw(text) => return Cow::Borrowed(text),
             Self::Sketch(sketch) => return Cow::Borrowed(sketch.text()),
+            Self::Sealed(seal) => return Cow::Borrowed(seal.opened()),
             _ => {}
         }
         let mut out = Vec::new();
@@ -313,7 +320,7 @@ fn write_members(
         whole &= !name.contains(&b'\\');
         whole &= match value {
             Node::Object(members) if !inner => write_members(members, out, outline, true),
-            Node::Sketch(sketch) if !inner => sketch.write(out, outline),
+            Node::Sketch(sketch) if !inner => sketch.write_member(out, outline),
             value => {
                 value.write(out);
                 inner || value.kind() != Some(Type::Object)

@@ -124,7 +124,7 @@ impl Vector {
         }
         fields.insert("direction".into(), direction.into());
         fields.insert("dialect".into(), table.name.clone().into());
-        fields.insert("name".into(), rule.id.clone().into());
+        fields.insert("name".into(), (&*rule.id).into());
         let names = rule.on.what.names();
         let assumed = match &rule.on.what {
             Selector::Method(_) => None,

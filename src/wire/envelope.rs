@@ -95,6 +95,19 @@ impl Span {
         }
     }
 
+    /// How many bytes it covers.
+    pub(crate) const fn len(self) -> u32 {
+        self.end - self.start
+    }
+
+    /// The same in a text in which what was covered by `place` is `len` long.
+    pub(super) const fn stretched(self, place: Self, len: u32) -> Self {
+        Self {
+            start: stretched(self.start, place, len),
+            end: stretched(self.end, place, len),
+        }
+    }
+
     /// The bytes it covers.
     ///
     /// # Panics
@@ -150,6 +163,28 @@ impl Envelope {
         )
     }
 
+    /// Whether all members that are outlined have their names in the message's stem.
+    pub(crate) fn ends_in_stem(&self) -> bool {
+        let outline = self.outline.as_ref();
+        self.stem.number != 0 && outline.is_some_and(|outline| outline.marks() == self.stem.marks)
+    }
+
+    /// The same of a text in which a value, now at `place`, is `len` long.
+    pub(crate) fn stretched(&self, place: Span, len: u32) -> Self {
+        let moved = |span: Span| span.stretched(place, len);
+        Self {
+            id: match self.id {
+                IdAt::Number(span) => IdAt::Number(moved(span)),
+                IdAt::String(span) => IdAt::String(moved(span)),
+                none => none,
+            },
+            method: self.method.map(moved),
+            body: self.body.map(moved),
+            outline: self.outline.map(|outline| outline.stretched(place, len)),
+            ..*self
+        }
+    }
+
     /// The value of `params`, `result` or `error`, as spelled.
     #[must_use]
     pub fn body<'a>(&self, frame: &'a Frame) -> Option<&'a [u8]> {
@@ -167,6 +202,15 @@ impl IdAt {
             Self::Number(span) => Id::Number(span.of(text)),
             Self::String(span) => Id::String(span.of(text)),
         }
+    }
+}
+
+/// Where a byte is in a text in which what was covered by `place` is `len` long. It is not within.
+pub(super) const fn stretched(at: u32, place: Span, len: u32) -> u32 {
+    if at < place.end {
+        at
+    } else {
+        at - place.end + place.start + len
     }
 }
 

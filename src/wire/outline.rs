@@ -6,6 +6,7 @@
 //! names, is not outlined. Not here: what the members mean.
 
 use super::Span;
+use super::envelope::stretched;
 use super::json::{Ear, Place};
 use super::key::Key;
 
@@ -122,6 +123,21 @@ impl Outline {
         let rest = u32::from(self.inner) >> first;
         let last = usize::from(self.count).min(first + rest.trailing_ones() as usize);
         (first..last).map(|at| self.outlined(at))
+    }
+
+    /// The member whose name is the last.
+    pub(crate) fn last(&self) -> Option<Outlined> {
+        let at = usize::from(self.count).checked_sub(1)?;
+        Some(self.outlined(at))
+    }
+
+    /// The same of a text in which a value, now at `place`, is `len` long.
+    pub(super) fn stretched(mut self, place: Span, len: u32) -> Self {
+        for mark in &mut self.marks[..usize::from(self.count)] {
+            mark.name = stretched(mark.name, place, len);
+            mark.value = mark.value.stretched(place, len);
+        }
+        self
     }
 
     fn outlined(&self, at: usize) -> Outlined {

@@ -34,7 +34,11 @@ CASES = {
     "stdio auto 100": ("stdio", [], "100", 1000, 9000),
     "stdio auto 1024": ("stdio", [], "1024", 1000, 5000),
     "stdio auto asked": ("stdio", [], "asked", 50, 450),
+    "stdio canonical tool": ("stdio", CANONICAL, "tool", 1000, 5000),
     "stdio elephant tool": ("stdio", CANONICAL[:2] + ["--agent-dialect", "elephant"], "tool", 1000, 5000),
+    "stdio elephant calls": ("stdio", CANONICAL[:2] + ["--agent-dialect", "elephant"], "calls", 1000, 5000),
+    "stdio draft chunk": ("stdio", CANONICAL[:2] + ["--agent-dialect", "draft-v0.0.17"], "draft", 1000, 5000),
+    "stdio acpex chunk": ("stdio", CANONICAL[:2] + ["--agent-dialect", "acpex"], "acpex", 1000, 5000),
     "stdio recorded 100": ("stdio", CANONICAL + ["--record", "{FOLDER}"], "100", 1000, 9000),
     "stdio recorded 1024": ("stdio", CANONICAL + ["--record", "{FOLDER}"], "1024", 1000, 5000),
     "stdio recorded varied": ("stdio", CANONICAL + ["--record", "{FOLDER}"], "varied", 1000, 9000),
@@ -44,6 +48,9 @@ CASES = {
 }
 UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":%s}}'
 CHUNK = '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}'
+# What a chunk was before v1, and what it is in `acpex`.
+DRAFT = '{"sessionUpdate":"agentMessageChunk","content":{"type":"text","text":"%s"}}'
+ACPEX = '{"kind":"agent_message_chunk","content":{"role":"assistant","content":[{"type":"text","text":"%s"}]}}'
 # Its kind is in `elephant` and not in v1.
 TOOL = '{"sessionUpdate":"tool_call","toolCallId":"t","title":"Send","kind":"channel","rawOutput":"%s"}'
 CODE = r"    let value = table.get(\"name\").map(|found| found.len());\n"
@@ -63,7 +70,10 @@ def update(what, number):
         return UPDATE % '{"text":"abcdefg"}'
     if what == "tool":
         return UPDATE % TOOL % (CODE * 14)
-    return UPDATE % CHUNK % ("word " * ((int(what) - len(UPDATE % CHUNK)) // 5))
+    if what == "calls":
+        return UPDATE % TOOL.replace('"t"', '"%010d"' % (number * 7919)) % (CODE * 14)
+    chunk, size = {"draft": (DRAFT, 1024), "acpex": (ACPEX, 1024)}.get(what) or (CHUNK, int(what))
+    return UPDATE % chunk % ("word " * ((size - len(UPDATE % chunk)) // 5))
 
 
 def agent(what, count):
@@ -101,7 +111,7 @@ class Client:
             self.rest += more
 
 
-def converse(client, what, count):
+def converse(client, what, count, rewritten=False):
     """The whole conversation, checked."""
     if what == "asked":
         for number in range(count):
@@ -110,7 +120,7 @@ def converse(client, what, count):
         return
     for number in range(count):
         heard, wanted = client.take(), update(what, number).encode()
-        assert (heard == wanted) == (what != "tool"), heard
+        assert (heard == wanted) != rewritten, heard
 
 
 def dial(relay):
@@ -134,6 +144,7 @@ def dial(relay):
 def count(side, words, what, times):
     """Instructions of one run."""
     own = [sys.executable, __file__, "agent", what, str(times)]
+    rewritten = words[3:4] not in ([], ["canonical"])
     begins = ["connect"] if side == "stdio" else ["serve", "--listen", "ws://127.0.0.1:0"]
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "log"
@@ -146,7 +157,7 @@ def count(side, words, what, times):
         if side == "stdio":
             hear = relay.stdout.fileno()
             client = Client(lambda: os.read(hear, 1 << 20), lambda said: os.write(relay.stdin.fileno(), said), False)
-            converse(client, what, times)
+            converse(client, what, times, rewritten)
             relay.stdin.close()
         else:
             wire, client = dial(relay)

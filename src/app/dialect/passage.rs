@@ -125,7 +125,7 @@ impl Pair {
                 dialect: self.dialect(peer).to_owned(),
                 before: frame.clone(),
                 after,
-                fired,
+                fired: fired.into_vec(),
                 notes,
             },
         }

@@ -160,7 +160,7 @@ fn rule(id: &str) -> Value {
     let table = library
         .as_ref()
         .and_then(|library| library.table(dialect).ok());
-    let rule = table.and_then(|table| table.rules.iter().find(|known| known.id == rule));
+    let rule = table.and_then(|table| table.rules.iter().find(|known| *known.id == *rule));
     match (table, rule) {
         (Some(table), Some(rule)) => {
             json!({"why": rule.why, "lossy": rule.lossy, "dialect": table.title})

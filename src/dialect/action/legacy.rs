@@ -290,6 +290,7 @@ impl Translator {
         } else {
             self.legacy.has_session = true;
             self.sessions.see(
+                self.program.watch,
                 self.peer.other(),
                 Kind::Result,
                 "session/new",

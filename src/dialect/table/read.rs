@@ -257,7 +257,7 @@ impl Reading<'_> {
         };
         let selects = on.is_some();
         let rule = Rule {
-            id: self.need(at, "id"),
+            id: self.need(at, "id").into(),
             at: at.pointer.clone(),
             why: self.need(at, "why"),
             on: on.unwrap_or(nothing),

@@ -2,6 +2,8 @@
 //!
 //! Not here: how they are read from JSON (see `read`).
 
+use std::sync::Arc;
+
 use super::Action;
 use crate::wire::Side;
 
@@ -115,7 +117,7 @@ pub enum Kinds {
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// Its name, unique in the table.
-    pub id: String,
+    pub id: Arc<str>,
     /// Where it stands in the file.
     pub at: String,
     /// Why it is there, with its source.

@@ -192,7 +192,7 @@ fn find<'l>(library: &'l Library, name: &str) -> Option<&'l Rule> {
         .ok()?
         .rules
         .iter()
-        .find(|rule| rule.id == id)
+        .find(|rule| *rule.id == *id)
 }
 
 /// Whether a stated place is that place or one around it.

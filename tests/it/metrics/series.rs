@@ -313,13 +313,14 @@ fn what_is_rare_is_counted_too_and_stays_when_a_conversation_is_over() {
         ..
     } = counted;
     let rules = vec![Fired {
-        dialect: "legacy".to_owned(),
-        rule: "turn".to_owned(),
-    }];
+        dialect: "legacy".into(),
+        rule: "turn".into(),
+    }]
+    .into();
     for note in [
         Note::Translated {
             side: Side::Agent,
-            method: "session/prompt".to_owned(),
+            method: "session/prompt".into(),
             rules,
         },
         Note::Dialect {

@@ -81,11 +81,11 @@ fn a_turn_is_written_once_and_paired() {
 }
 
 fn translated(dialect: &str, rule: &str) -> Note {
-    let (dialect, rule) = (dialect.to_owned(), rule.to_owned());
+    let (dialect, rule) = (dialect.into(), rule.into());
     Note::Translated {
         side: Agent,
-        method: "session/prompt".to_owned(),
-        rules: vec![Fired { dialect, rule }],
+        method: "session/prompt".into(),
+        rules: vec![Fired { dialect, rule }].into(),
     }
 }
 
