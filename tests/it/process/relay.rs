@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use acp_relay::transport::process::{Child, answer_for_orphans, settle, spawn};
+use acp_relay::transport::process::{Child, answer_for_orphans, farewell, settle, spawn};
 use acp_relay::transport::{Hold as _, Launch};
 use acp_relay::wire::Limits;
 
@@ -122,6 +122,10 @@ fn role() {
                 let agent = agents[rest.parse::<usize>().unwrap()].as_mut().unwrap();
                 let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
                 agent.hold.poll_exit(&mut cx).is_ready().to_string()
+            }
+            "farewell" => {
+                farewell();
+                String::new()
             }
             "settle" => settle(DEADLINE).to_string(),
             "exit" => std::process::exit(0),
