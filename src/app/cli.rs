@@ -18,7 +18,7 @@ use super::border::BorderArgs;
 use super::common::Common;
 use super::door::DoorArgs;
 use super::{
-    agents, check, config, connect, demo, dialect, discretion, endpoints, examples, exit,
+    agents, check, config, connect, console, demo, dialect, discretion, endpoints, examples, exit,
     household, inspect, limits, listeners, memory, replay, serve, shell, status, stderr, telemetry,
     token, top,
 };
@@ -278,12 +278,12 @@ fn obey() -> ExitCode {
                 stderr::say(clean.trim_end());
                 return ExitCode::from(exit::USAGE);
             }
-            // It is said on stdout when it was asked for, and nobody is told when that is closed.
-            let _ = error.print();
+            let said = error.print();
+            // It is said on stdout when it was asked for.
             return if error.use_stderr() {
                 ExitCode::from(exit::USAGE)
             } else {
-                ExitCode::SUCCESS
+                console::printed(exit::SUCCESS, said)
             };
         }
     };

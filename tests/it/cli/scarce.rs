@@ -7,10 +7,10 @@ use std::process::{Command, Output, Stdio};
 
 const RELAY: &str = env!("CARGO_BIN_EXE_acp-relay");
 
-/// The relay with `words`, after `first` was said to the shell that starts it.
-fn run(first: &str, words: &[&str]) -> Output {
+/// The relay with `words`, as a shell runs it that is told `script`.
+fn run(script: &str, words: &[&str]) -> Output {
     Command::new("sh")
-        .args(["-c", &format!("{first}; exec \"$@\""), "sh", RELAY])
+        .args(["-c", script, "sh", RELAY])
         .args(words)
         .env(
             "ACP_RELAY_STATE_DIR",
@@ -35,7 +35,7 @@ fn too_few_files_are_an_error_and_no_panic() {
     ];
     for files in [5, 6, 7, 8, 10, 12, 16, 18, 20, 22, 24] {
         for words in subcommands {
-            let done = run(&format!("ulimit -n {files}"), words);
+            let done = run(&format!("ulimit -n {files}; exec \"$@\""), words);
             let said = String::from_utf8(done.stderr).unwrap();
             let case = format!("{files} {words:?}: {:?} {said}", done.status);
             // Nobody listens there, and so it goes wrong with enough, too.
@@ -47,4 +47,51 @@ fn too_few_files_are_an_error_and_no_panic() {
             assert!(files > 16 || (code == 71 && told), "{case}");
         }
     }
+}
+
+#[test]
+fn what_cannot_be_printed_is_a_failure_unless_nobody_reads() {
+    let recording = "tests/vectors/recordings/v1.000.acpr";
+    let subcommands: [&[&str]; 14] = [
+        &["--help"],
+        &["--version"],
+        &["help", "serve"],
+        &["demo"],
+        &["man"],
+        &["completions", "bash"],
+        &["agents", "list"],
+        &["config", "example"],
+        &["dialect", "list"],
+        &["dialect", "schema"],
+        &["check", recording],
+        &["inspect", "ls", recording],
+        &["inspect", "verify", recording],
+        &["inspect", "lint", recording],
+    ];
+    for words in subcommands {
+        let full = run("exec \"$@\" >/dev/full", words);
+        let said = String::from_utf8(full.stderr).unwrap();
+        let case = format!("{words:?}: {:?} {said}", full.status);
+        assert_eq!(full.status.code(), Some(71), "{case}");
+        assert_eq!(said.lines().count(), 1, "{case}");
+        assert!(said.starts_with("acp-relay: cannot print: "), "{case}");
+
+        // The shell prints the code after whoever would read has gone.
+        let left = run("{ \"$@\"; echo $? >&2; } | :", words);
+        let said = String::from_utf8(left.stderr).unwrap();
+        assert!(["0\n", "1\n"].contains(&&*said), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn an_editor_whose_file_is_full_has_not_left() {
+    let agent = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; cat >/dev/null"#;
+    let ask = r#"printf '{"jsonrpc":"2.0","id":1,"method":"initialize"}\n'"#;
+    let words = ["connect", "--", "sh", "-c", agent];
+    let full = run(&format!("{ask} | \"$@\" >/dev/full"), &words);
+    let said = String::from_utf8(full.stderr).unwrap();
+    assert_eq!(full.status.code(), Some(71), "{said}");
+    assert!(said.contains("cannot be passed on: "), "{said}");
+    let read = run(&format!("{ask} | \"$@\""), &words);
+    assert_eq!(read.status.code(), Some(0), "{read:?}");
 }
