@@ -288,8 +288,10 @@ fn obey() -> ExitCode {
         }
     };
     let (log, form) = (cli.log.as_deref(), cli.log_format);
-    if let Command::Serve(args) = cli.command {
+    if let Command::Serve(_) | Command::Connect(_) = &cli.command {
         memory::give_back();
+    }
+    if let Command::Serve(args) = cli.command {
         // Before anything is started that could inherit them.
         let sockets = match serve::sockets() {
             Ok(sockets) => sockets,
