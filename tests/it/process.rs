@@ -403,9 +403,8 @@ fn a_keeper_is_sent_home_when_nothing_is_left_and_not_before() {
     relay.tell("farewell");
     assert_eq!(relay.keeper().pid, keeper.pid, "an agent is left");
     relay.tell("drop 0");
-    assert_eq!(relay.tell("settle"), "true");
+    assert_eq!(relay.tell("farewell"), "true");
     assert!(tree.iter().all(Proc::is_reaped), "{tree:?}");
-    relay.tell("farewell");
     wait_until("the keeper is gone", || keeper.is_gone());
 
     // Whoever starts one all the same has another keeper.

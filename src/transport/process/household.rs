@@ -99,25 +99,20 @@ pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
 /// Waits until all that was dropped is gone; `false` when that takes longer than `patience`.
 /// Blocks: for the end of `main`, after the runtime.
 pub fn settle(patience: Duration) -> bool {
-    let house = house();
-    let (state, timeout) = house
-        .done
-        .wait_timeout_while(house.lock(), patience, |state| {
-            state.leaving().next().is_some() || state.sweeping || (state.adopts && state.stirred)
-        })
-        .unwrap_or_else(PoisonError::into_inner);
-    drop(state);
-    !timeout.timed_out()
+    house().settled(patience).is_some()
 }
 
-/// Says that no agent will be started any more: if nothing is left of those there were, the keeper
-/// need not look for it. For the end of `main`, after [`settle`].
-pub fn farewell() {
-    let mut state = house().lock();
+/// The same when no agent will be started any more: if nothing is left of those there were, the
+/// keeper need not look for it.
+pub fn farewell(patience: Duration) -> bool {
+    let Some(mut state) = house().settled(patience) else {
+        return false;
+    };
     // Of those who hide below others' children only the keeper knows, which has looked.
-    if state.agents.is_empty() && !state.others && !state.stirred {
+    if state.agents.is_empty() && !state.others {
         state.keeper.release();
     }
+    true
 }
 
 /// To be called before a child is started; dropped, when it could not be.
@@ -245,6 +240,19 @@ fn house() -> &'static House {
 impl House {
     fn lock(&self) -> MutexGuard<'_, Roll> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nothing is left to be done; `None` when that takes longer than `patience`.
+    fn settled(&self, patience: Duration) -> Option<MutexGuard<'_, Roll>> {
+        let (state, timeout) = self
+            .done
+            .wait_timeout_while(self.lock(), patience, |state| {
+                state.leaving().next().is_some()
+                    || state.sweeping
+                    || (state.adopts && state.stirred)
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        (!timeout.timed_out()).then_some(state)
     }
 
     /// Starts the thread. It has a runtime of its own, so that it hears of every SIGCHLD whichever
