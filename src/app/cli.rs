@@ -18,7 +18,7 @@ use super::border::BorderArgs;
 use super::common::Common;
 use super::door::DoorArgs;
 use super::{
-    agents, check, config, connect, demo, dialect, discretion, endpoints, examples, exit,
+    agents, check, config, connect, console, demo, dialect, discretion, endpoints, examples, exit,
     household, inspect, limits, listeners, memory, replay, serve, shell, status, stderr, telemetry,
     token, top,
 };
@@ -278,18 +278,20 @@ fn obey() -> ExitCode {
                 stderr::say(clean.trim_end());
                 return ExitCode::from(exit::USAGE);
             }
-            // It is said on stdout when it was asked for, and nobody is told when that is closed.
-            let _ = error.print();
+            let said = error.print();
+            // It is said on stdout when it was asked for.
             return if error.use_stderr() {
                 ExitCode::from(exit::USAGE)
             } else {
-                ExitCode::SUCCESS
+                console::printed(exit::SUCCESS, said)
             };
         }
     };
     let (log, form) = (cli.log.as_deref(), cli.log_format);
-    if let Command::Serve(args) = cli.command {
+    if let Command::Serve(_) | Command::Connect(_) = &cli.command {
         memory::give_back();
+    }
+    if let Command::Serve(args) = cli.command {
         // Before anything is started that could inherit them.
         let sockets = match serve::sockets() {
             Ok(sockets) => sockets,

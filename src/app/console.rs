@@ -72,12 +72,33 @@ impl Output {
     /// The exit code of a subcommand that is done, which is `code` unless printing failed.
     pub(super) fn done(mut self, code: u8) -> ExitCode {
         self.flush();
-        match &self.failed {
-            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                cli::fail(exit::SYSTEM, &format!("cannot print: {error}"))
-            }
-            _ => ExitCode::from(code),
+        let printed = self.failed.map_or(Ok(()), Err);
+        unless_lost(code, printed)
+    }
+}
+
+/// The exit code of a subcommand that has printed by other means than [`Output`].
+pub(super) fn printed(code: u8, done: io::Result<()>) -> ExitCode {
+    unless_lost(code, done.and_then(|()| io::stdout().flush()))
+}
+
+/// Shows a line to whoever is at the terminal, and may have left: that is no failure.
+///
+/// # Errors
+/// When it cannot be shown for another reason.
+pub(super) fn show(line: &str) -> io::Result<()> {
+    match writeln!(io::stdout(), "{line}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn unless_lost(code: u8, printed: io::Result<()>) -> ExitCode {
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            cli::fail(exit::SYSTEM, &format!("cannot print: {error}"))
         }
+        _ => ExitCode::from(code),
     }
 }
 

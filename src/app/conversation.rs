@@ -110,6 +110,7 @@ pub(super) async fn carry(
                     exit: None,
                     lost: false,
                     forbidden: false,
+                    unsaid: None,
                     counts,
                 };
             }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use super::cli;
 use super::common::Ground;
 use crate::core::Cause;
 use crate::relay::End;
@@ -50,7 +51,8 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
 
 /// The code for a conversation on our stdio, which `ground.stop` may have cut short: the agent's own
 /// where it is known (128 + n for a signal, as shells have it), otherwise whether the agent was
-/// lost. A conversation that had to be recorded and was not is a failure, however it went.
+/// lost. A stdout that takes nothing, though somebody has it open, is a failure, and so is a
+/// conversation that had to be recorded and was not, however it went.
 pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
     if ground.stop.forced.is_cancelled() {
         return ExitCode::from(STOPPED);
@@ -64,6 +66,12 @@ pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
     }
     if end.forbidden {
         return ExitCode::from(FORBIDDEN);
+    }
+    if let Some(why) = &end.unsaid {
+        return cli::fail(
+            SYSTEM,
+            &format!("what the agent says cannot be passed on: {why}"),
+        );
     }
     match (end.exit, &end.cause) {
         (Some(Exit::Code(code)), _) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),

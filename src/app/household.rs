@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::{cli, exit};
-use crate::transport::process::{answer_for_orphans, keeper, settle};
+use crate::transport::process::{answer_for_orphans, farewell, keeper};
 
 /// Time the remains of agents may take to go once the program is done. They have been killed by
 /// then; this is for the operating system.
@@ -31,7 +31,7 @@ pub(super) fn keep(main: impl FnOnce() -> ExitCode) -> ExitCode {
         );
     }
     let code = main();
-    if !settle(PATIENCE) {
+    if !farewell(PATIENCE) {
         tracing::warn!("some process of an agent has not gone yet");
     }
     code

@@ -6,9 +6,11 @@
 use std::env;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rustix::fs::StatVfsMountFlags;
 
 use super::state;
 use crate::transport::{Endpoint, Greeting, Pin, Setup, Web};
@@ -84,15 +86,18 @@ impl RemoteArgs {
     }
 }
 
-/// Reads a small file of secrets that an option names. What a link leads to is judged, and a pipe
-/// (`<(pass show far)`) is nobody else's.
+/// Reads a small file of secrets that an option names. What a link leads to is judged, but not what
+/// was handed down to us, and a pipe (`<(pass show far)`) is nobody else's.
 fn secrets(option: &str, path: &Path) -> Result<String, String> {
     let shown = path.display();
     let unreadable = |fault| format!("{option}: {shown} cannot be read ({fault})");
     let file = File::open(path).map_err(unreadable)?;
     let about = file.metadata().map_err(unreadable)?;
-    if about.is_file() {
-        // Containers have secrets mounted as they come.
+    let read_only = || {
+        let mount = rustix::fs::fstatvfs(&file);
+        mount.is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY))
+    };
+    if about.is_file() && !(is_handed_down(about.uid(), about.mode()) && read_only()) {
         let way_out = format!("; where that cannot be done, a pipe will do, <(cat {shown})");
         state::judge_secret(path, &about).map_err(|fault| format!("{option}: {fault}{way_out}"))?;
     }
@@ -102,6 +107,12 @@ fn secrets(option: &str, path: &Path) -> Result<String, String> {
         return Err(format!("{option}: {shown} is too long for a token"));
     }
     Ok(text)
+}
+
+/// Whether a file on a read-only mount is what containers have for secrets, for all in them to read:
+/// root's, and nobody else may write to it. Whoever is given it can neither change nor mend it.
+const fn is_handed_down(owner: u32, mode: u32) -> bool {
+    owner == 0 && mode & 0o022 == 0
 }
 
 /// Refuses options that nobody would see.
@@ -165,6 +176,20 @@ mod tests {
             fault.starts_with("--header-file: ") && !fault.contains("Api-Key k"),
             "{fault}"
         );
+    }
+
+    #[test]
+    fn what_is_mounted_for_all_in_a_container_is_taken_if_nobody_can_write_to_it() {
+        for (owner, mode, good) in [
+            (0, 0o100_444, true),
+            (0, 0o100_644, true),
+            (0, 0o100_440, true),
+            (0, 0o100_666, false),
+            (0, 0o100_464, false),
+            (1000, 0o100_444, false),
+        ] {
+            assert_eq!(is_handed_down(owner, mode), good, "{owner} {mode:o}");
+        }
     }
 
     #[test]

@@ -3,22 +3,55 @@
 //! Not here: what runs on it.
 
 use std::future::Future;
+use std::io;
 use std::process::ExitCode;
 
-use tokio::runtime::Builder;
+use rustix::process::{Resource, getrlimit};
+use tokio::runtime::{Builder, Runtime};
 
 use super::{cli, exit};
 
+/// Pairs of files that a process must be able to open besides those it has. The runtime panics
+/// without its own, and no conversation can do with less.
+const PAIRS: usize = 8;
+
 /// Runs `main` on the runtime that `builder` describes.
-pub(super) fn drive(mut builder: Builder, main: impl Future<Output = ExitCode>) -> ExitCode {
-    let runtime = match builder.enable_all().build() {
+pub(super) fn drive(builder: Builder, main: impl Future<Output = ExitCode>) -> ExitCode {
+    let runtime = match build(builder) {
         Ok(runtime) => runtime,
-        Err(error) => {
-            return cli::fail(exit::SYSTEM, &format!("cannot start the runtime: {error}"));
-        }
+        Err(code) => return code,
     };
     let code = runtime.block_on(main);
     // The thread that reads our stdin may be in the middle of a read that never returns.
     runtime.shutdown_background();
     code
+}
+
+/// The runtime that `builder` describes. What is wrong is said, and the exit code returned.
+pub(super) fn build(mut builder: Builder) -> Result<Runtime, ExitCode> {
+    let runtime = room().and_then(|()| builder.enable_all().build());
+    runtime.map_err(|error| {
+        let limit = getrlimit(Resource::Nofile).current;
+        let remedy = match limit.filter(|_| is_for_want_of_files(&error)) {
+            Some(limit) => format!(
+                ". This process may have {limit} files open, and needs more: raise `ulimit -n`"
+            ),
+            None => String::new(),
+        };
+        let what = format!("cannot start the runtime: {error}{remedy}");
+        cli::fail(exit::SYSTEM, &what)
+    })
+}
+
+/// Finds out whether as many files can be opened as are needed.
+fn room() -> io::Result<()> {
+    let mut held = Vec::with_capacity(PAIRS);
+    for _ in 0..PAIRS {
+        held.push(rustix::pipe::pipe()?);
+    }
+    Ok(())
+}
+
+fn is_for_want_of_files(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
 }

@@ -15,6 +15,8 @@ pub struct End {
     pub lost: bool,
     /// Whether the agent's server did not let us in.
     pub forbidden: bool,
+    /// Why the client could be told nothing more, if not because it had gone.
+    pub unsaid: Option<String>,
     /// What passed.
     pub counts: Counts,
 }

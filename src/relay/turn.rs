@@ -102,6 +102,7 @@ pub fn run(
         holds: [client.hold, agent.hold],
         exited: false,
         forbidden: false,
+        unsaid: None,
         alarm: Alarm::default(),
         linger: None,
         stops: [
@@ -137,6 +138,7 @@ struct Conversation {
     exited: bool,
     /// The agent's server did not let us in.
     forbidden: bool,
+    unsaid: Option<String>,
     alarm: Alarm,
     /// When to give up on a client that does not take what is left for it.
     linger: Option<Instant>,
@@ -275,6 +277,9 @@ impl Conversation {
             }
             Written::Failed(error) => {
                 let now = Instant::now().into_std();
+                if side == Side::Client && !error.is_departure() {
+                    self.unsaid = Some(error.to_string());
+                }
                 self.core.handle_deaf(
                     side,
                     format!("cannot be reached: {error}"),
@@ -380,6 +385,7 @@ impl Conversation {
             exit: self.core.exit(),
             lost: self.core.has_lost_agent(),
             forbidden: self.forbidden,
+            unsaid: self.unsaid.take(),
             counts: self.taps.counts().clone(),
         })
     }

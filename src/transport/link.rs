@@ -188,6 +188,19 @@ pub enum LinkError {
 }
 
 impl LinkError {
+    /// Whether it says no more than that the peer has gone.
+    #[must_use]
+    pub fn is_departure(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
+        let Self::Io { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            source.kind(),
+            BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected
+        )
+    }
+
     /// The flaw in what the peer sent, if that is what broke the link.
     #[must_use]
     pub fn into_flaw(self) -> Option<Box<Flaw>> {

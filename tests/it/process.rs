@@ -393,6 +393,29 @@ fn a_relay_that_ends_leaves_no_keeper() {
     wait_until("the keeper is gone", || keeper.is_gone());
 }
 
+#[test]
+fn a_keeper_is_sent_home_when_nothing_is_left_and_not_before() {
+    let mut relay = Relay::start();
+    let notes = Notes::new();
+    relay.spawn(&notes, TREE);
+    let tree = notes.wait_for(4);
+    let keeper = relay.keeper();
+    relay.tell("farewell");
+    assert_eq!(relay.keeper().pid, keeper.pid, "an agent is left");
+    relay.tell("drop 0");
+    assert_eq!(relay.tell("farewell"), "true");
+    assert!(tree.iter().all(Proc::is_reaped), "{tree:?}");
+    wait_until("the keeper is gone", || keeper.is_gone());
+
+    // Whoever starts one all the same has another keeper.
+    let notes = Notes::new();
+    relay.spawn(&notes, TREE);
+    let tree = notes.wait_for(4);
+    assert_ne!(relay.keeper().pid, keeper.pid);
+    relay.kill();
+    wait_until("the tree is gone", || tree.iter().all(Proc::is_gone));
+}
+
 fn start(argv: &[OsString]) -> Child {
     spawn(argv, &Launch::default(), &Limits::default()).unwrap()
 }

@@ -16,6 +16,7 @@
 mod account;
 mod around;
 mod ask;
+mod exposition;
 mod place;
 mod report;
 mod routes;

@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::exposition::Form;
 use super::report;
 use super::server::Shared;
 use crate::app::http::{Answer, Desk};
@@ -17,7 +18,6 @@ use crate::tap::metrics::Unwanted;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const INDEX: &str = "\
 /metrics   for Prometheus
@@ -50,12 +50,12 @@ impl Desk for Shared {
             answer.headers_mut().insert(ALLOW, allowed);
             return answer;
         }
-        self.at(path)
+        self.at(path, request.headers())
     }
 }
 
 impl Shared {
-    fn at(&self, path: &str) -> Answer {
+    fn at(&self, path: &str, headers: &HeaderMap) -> Answer {
         match path {
             "/" => say(StatusCode::OK, TEXT, INDEX),
             "/metrics" => {
@@ -63,7 +63,9 @@ impl Shared {
                 if self.asked.is_cancelled() {
                     self.ledger.drain(now);
                 }
-                say(StatusCode::OK, OPEN_METRICS, self.ledger.scrape(now))
+                let form = Form::wanted(headers);
+                let page = form.put(self.ledger.scrape(now));
+                say(StatusCode::OK, form.media_type(), page)
             }
             // An answer shows that the runtime runs.
             "/healthz" => say(StatusCode::OK, TEXT, "alive\n"),

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::future::poll_fn;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::task::Poll;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::talk::{Failure, Talk};
+use crate::app::console;
 use crate::transport::registry;
 use crate::transport::{Endpoint, Link, Setup, StopStep};
 
@@ -19,6 +19,11 @@ const PACE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const BEFORE: &str = "hello, reader\n";
+
+/// Nobody could have seen it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot print: {0}")]
+pub(super) struct Unshown(std::io::Error);
 
 /// A folder that goes away with its owner.
 struct Folder(PathBuf);
@@ -33,7 +38,7 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     let (serve, address) = start_serve(&program).await?;
     show(&format!(
         "editor ─ stdio ─▶ acp-relay connect ─ {address} ─▶ acp-relay serve ─ stdio ─▶ agent\n"
-    ));
+    ))?;
     let words = vec![program, "connect".into(), OsString::from(&address)];
     let mut talk = Talk::over(registry::connect(&Endpoint::Exec(words), &Setup::default()).await?);
 
@@ -50,7 +55,7 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
         "    ◀ {} {}",
         text(&about["agentInfo"]["name"]),
         text(&about["agentInfo"]["version"])
-    ));
+    ))?;
     let session = ask(
         &mut talk,
         &folder.0,
@@ -62,21 +67,21 @@ pub(super) async fn play(deny: bool) -> Result<(), Failure> {
     let prompt = json!([{ "type": "text", "text": "Make the greeting warmer." }]);
     let turn = json!({ "sessionId": session["sessionId"], "prompt": prompt });
     let done = ask(&mut talk, &folder.0, deny, "session/prompt", turn).await?;
-    show(&format!("    ◀ stop reason: {}", text(&done["stopReason"])));
+    show(&format!("    ◀ stop reason: {}", text(&done["stopReason"])))?;
 
     let exit = talk.leave().await?;
     let after = fs::read_to_string(&file)?;
     show(&format!(
         "\ngreeting.txt was   {BEFORE:?}\ngreeting.txt is    {after:?}"
-    ));
-    show(&format!("the connecting relay ended with {exit}"));
-    stop(serve).await;
+    ))?;
+    show(&format!("the connecting relay ended with {exit}"))?;
+    stop(serve).await?;
     if (after == BEFORE) != deny {
         return Err("the file is not what the turn should have left".into());
     }
     show(
         "\nYours now:  acp-relay serve -- YOUR-AGENT   and, as the editor's agent,   acp-relay connect ENDPOINT",
-    );
+    )?;
     Ok(())
 }
 
@@ -104,10 +109,10 @@ async fn start_serve(program: &OsString) -> Result<(Link, String), Failure> {
     }
 }
 
-async fn stop(mut serve: Link) {
+async fn stop(mut serve: Link) -> Result<(), Unshown> {
     serve.hold.signal(StopStep::Terminate);
     let exit = poll_fn(|cx| serve.hold.poll_exit(cx)).await;
-    show(&format!("the serving relay ended with {exit}"));
+    show(&format!("the serving relay ended with {exit}"))
 }
 
 /// Asks the agent, serving what it asks meanwhile.
@@ -118,7 +123,7 @@ async fn ask(
     method: &str,
     params: Value,
 ) -> Result<Value, Failure> {
-    show(&format!("▶ {method}"));
+    show(&format!("▶ {method}"))?;
     let id = talk.ask(method, params).await?;
     loop {
         let message = talk
@@ -129,7 +134,7 @@ async fn ask(
             message.get("method").and_then(Value::as_str),
             message.get("id"),
         ) {
-            (Some("session/update"), None) => show_update(&message["params"]["update"]),
+            (Some("session/update"), None) => show_update(&message["params"]["update"])?,
             (Some(method), Some(id)) => {
                 let result = serve_agent(folder, deny, method, &message["params"])?;
                 talk.answer(id, result).await?;
@@ -153,25 +158,25 @@ fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Resul
     }
     match method {
         "fs/read_text_file" => {
-            show(&format!("    ◀ {method}  {}", name(path)));
+            show(&format!("    ◀ {method}  {}", name(path)))?;
             Ok(json!({ "content": fs::read_to_string(path)? }))
         }
         "fs/write_text_file" => {
-            show(&format!("    ◀ {method}  {}", name(path)));
+            show(&format!("    ◀ {method}  {}", name(path)))?;
             fs::write(path, params["content"].as_str().unwrap_or_default())?;
             Ok(Value::Null)
         }
         "session/request_permission" => {
             let call = &params["toolCall"];
-            show(&format!("    ◀ {method}  {}?", text(&call["title"])));
+            show(&format!("    ◀ {method}  {}?", text(&call["title"])))?;
             show(&format!(
                 "        - {}",
                 text(&call["content"][0]["oldText"]).trim_end()
-            ));
+            ))?;
             show(&format!(
                 "        + {}",
                 text(&call["content"][0]["newText"]).trim_end()
-            ));
+            ))?;
             let kind = if deny { "reject_once" } else { "allow_once" };
             let options = params["options"]
                 .as_array()
@@ -180,14 +185,14 @@ fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Resul
                 .iter()
                 .find(|option| option["kind"] == kind)
                 .ok_or("no such option")?;
-            show(&format!("    ▶ {}", text(&chosen["name"])));
+            show(&format!("    ▶ {}", text(&chosen["name"])))?;
             Ok(json!({ "outcome": { "outcome": "selected", "optionId": chosen["optionId"] } }))
         }
         other => Err(format!("the agent asked for {other}").into()),
     }
 }
 
-fn show_update(update: &Value) {
+fn show_update(update: &Value) -> Result<(), Unshown> {
     match update["sessionUpdate"].as_str() {
         Some("plan") => {
             for entry in update["entries"].as_array().into_iter().flatten() {
@@ -195,20 +200,21 @@ fn show_update(update: &Value) {
                     "    ◀ plan: {} ({})",
                     text(&entry["content"]),
                     text(&entry["status"])
-                ));
+                ))?;
             }
         }
         Some("agent_message_chunk") => {
-            show(&format!("    ◀ “{}”", text(&update["content"]["text"])))
+            show(&format!("    ◀ “{}”", text(&update["content"]["text"])))?;
         }
-        Some(kind) => show(&format!("    ◀ {kind}: {}", text(&update["status"]))),
+        Some(kind) => show(&format!("    ◀ {kind}: {}", text(&update["status"])))?,
         None => {}
     }
+    Ok(())
 }
 
 /// Shows a line to the person at the terminal, who may have left; the demo goes on.
-fn show(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+fn show(line: &str) -> Result<(), Unshown> {
+    console::show(line).map_err(Unshown)
 }
 
 fn text(value: &Value) -> &str {

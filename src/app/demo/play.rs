@@ -56,6 +56,7 @@ async fn lead(deny: bool) -> ExitCode {
 fn outcome(end: Result<(), Failure>) -> ExitCode {
     match end {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<client::Unshown>() => cli::fail(exit::SYSTEM, &error),
         Err(error) => cli::fail(
             exit::UNAVAILABLE,
             &format!("the demo came to nothing: {error}"),

@@ -15,7 +15,7 @@ use clap::Args;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-use crate::app::{cli, endpoints, exit};
+use crate::app::{cli, endpoints, exit, runtime};
 use crate::recording::redact::Pattern;
 use crate::recording::replay::{
     Compared, Driver, Edge, Ignored, Move, Pace, Script, compare, duration,
@@ -105,10 +105,7 @@ impl Play {
 
     /// Plays `script` to `agent`.
     pub(super) fn run(&self, script: &Arc<Script>, agent: &Endpoint) -> Result<Outcome, ExitCode> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| {
-            cli::fail(exit::SYSTEM, &format!("cannot start the runtime: {error}"))
-        })?;
+        let runtime = runtime::build(Builder::new_current_thread())?;
         let pace = Pace {
             settle: self.settle,
             patience: self.patience,

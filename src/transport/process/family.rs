@@ -2,7 +2,7 @@
 //!
 //! A process group is not enough: agents leave daemons in sessions of their own, and whoever
 //! signals a bare number may hit a stranger that was given the number meanwhile. So on Linux
-//! relatives are found by walking the parent links in `/proc`, and a process is its number *and*
+//! relatives are found by the parent links in `/proc`, and a process is its number *and*
 //! its start time. Where there is no `/proc`, [`Census::take`] fails and callers are left with the
 //! group. Not here: when to signal whom (see `household` and `keeper`).
 
@@ -12,6 +12,8 @@ use std::io::{self, Read};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
+
+use super::walk;
 
 /// How often new children are looked for while their parents are being stopped. Each round can
 /// only find what was forked before the round before; three are rarely needed.
@@ -39,7 +41,7 @@ pub(super) struct Entry {
     pub(super) alive: bool,
 }
 
-/// All processes of the machine at about one moment.
+/// All processes of the machine at about one moment, or all below one.
 #[derive(Debug, Default)]
 pub(super) struct Census {
     entries: BTreeMap<u32, Entry>,
@@ -95,6 +97,18 @@ impl Census {
         Ok(Self { entries })
     }
 
+    /// Looks at `top` and all below it, and at every process where that cannot be had for less;
+    /// at every process, too, when there is no `top`.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be listed.
+    pub(super) fn within(top: Option<u32>) -> io::Result<Self> {
+        match top.and_then(walk::below) {
+            Some(entries) => Ok(Self { entries }),
+            None => Self::take(),
+        }
+    }
+
     /// The living among `roots`, their process groups, and all descendants of those.
     pub(super) fn below(&self, roots: impl IntoIterator<Item = Kin>) -> BTreeSet<Kin> {
         let mut todo: Vec<&Entry> = Vec::new();
@@ -142,18 +156,33 @@ impl Census {
     }
 }
 
-/// Kills `roots` and all below them, and says whom it hit.
+/// The children of `parent`, living and dead, but those in `known`.
+///
+/// # Errors
+/// When `/proc` cannot be listed.
+pub(super) fn children(parent: u32, known: &BTreeSet<u32>) -> io::Result<Vec<Entry>> {
+    let strange = |entry: &Entry| entry.parent == parent && !known.contains(&entry.who.pid);
+    if let Some(numbers) = walk::children(parent) {
+        let strangers = numbers.into_iter().filter(|pid| !known.contains(pid));
+        return Ok(strangers.filter_map(look_at).filter(strange).collect());
+    }
+    let census = Census::take()?;
+    Ok(census.children(parent).copied().filter(strange).collect())
+}
+
+/// Kills `roots` and all below them, and says whom it hit. All of them are below `top`, if there is
+/// one.
 ///
 /// They are stopped first, and looked for again until there is no new one: a stopped process
 /// neither forks nor, by ending, hands its children to another parent where they are not found.
 ///
 /// # Errors
 /// When `/proc` cannot be listed; what was found until then is killed all the same.
-pub(super) fn fell(roots: &[Kin]) -> io::Result<BTreeSet<Kin>> {
+pub(super) fn fell(roots: &[Kin], top: Option<u32>) -> io::Result<BTreeSet<Kin>> {
     let mut held: BTreeSet<Kin> = BTreeSet::new();
     let mut outcome = Ok(());
     for _ in 0..ROUNDS {
-        let census = match Census::take() {
+        let census = match Census::within(top) {
             Ok(census) => census,
             Err(error) => {
                 outcome = Err(error);
@@ -181,7 +210,7 @@ pub(super) fn number(pid: u32) -> Option<Pid> {
 }
 
 /// Reads about one process.
-fn look_at(pid: u32) -> Option<Entry> {
+pub(super) fn look_at(pid: u32) -> Option<Entry> {
     // One read gives all of it: at most 15 bytes of name and 51 numbers.
     let mut text = [0; 1536];
     let length = File::open(format!("/proc/{pid}/stat"))

@@ -14,6 +14,7 @@
 //! Not here: finding and signalling processes (see `family`), how they are marked (see `mark`),
 //! our own death (see `keeper`).
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::Child;
@@ -82,8 +83,8 @@ pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
     {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let me = std::process::id();
-        let has_children = |census: Census| census.children(me).any(|child| child.alive);
-        let others = me == 1 || Census::take().is_ok_and(has_children);
+        let children = || family::children(me, &BTreeSet::new());
+        let others = me == 1 || children().is_ok_and(|found| found.iter().any(|c| c.alive));
         let mut state = house().lock();
         state.adopts = true;
         state.me = Kin::of(me);
@@ -98,15 +99,20 @@ pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
 /// Waits until all that was dropped is gone; `false` when that takes longer than `patience`.
 /// Blocks: for the end of `main`, after the runtime.
 pub fn settle(patience: Duration) -> bool {
-    let house = house();
-    let (state, timeout) = house
-        .done
-        .wait_timeout_while(house.lock(), patience, |state| {
-            state.leaving().next().is_some() || state.sweeping || (state.adopts && state.stirred)
-        })
-        .unwrap_or_else(PoisonError::into_inner);
-    drop(state);
-    !timeout.timed_out()
+    house().settled(patience).is_some()
+}
+
+/// The same when no agent will be started any more: if nothing is left of those there were, the
+/// keeper need not look for it.
+pub fn farewell(patience: Duration) -> bool {
+    let Some(mut state) = house().settled(patience) else {
+        return false;
+    };
+    // Of those who hide below others' children only the keeper knows, which has looked.
+    if state.agents.is_empty() && !state.others {
+        state.keeper.release();
+    }
+    true
 }
 
 /// To be called before a child is started; dropped, when it could not be.
@@ -236,6 +242,19 @@ impl House {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until nothing is left to be done; `None` when that takes longer than `patience`.
+    fn settled(&self, patience: Duration) -> Option<MutexGuard<'_, Roll>> {
+        let (state, timeout) = self
+            .done
+            .wait_timeout_while(self.lock(), patience, |state| {
+                state.leaving().next().is_some()
+                    || state.sweeping
+                    || (state.adopts && state.stirred)
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        (!timeout.timed_out()).then_some(state)
+    }
+
     /// Starts the thread. It has a runtime of its own, so that it hears of every SIGCHLD whichever
     /// other runtimes come and go.
     fn start(&'static self) -> io::Result<()> {
@@ -326,7 +345,9 @@ impl House {
     fn carry_out(&self) -> bool {
         let mut terminate = Vec::new();
         let mut kill = Vec::new();
-        for agent in self.lock().agents.values_mut() {
+        let mut state = self.lock();
+        let top = state.top();
+        for agent in state.agents.values_mut() {
             match agent.order.take() {
                 Some(StopStep::Terminate) => terminate.push((agent.who, agent.reaped)),
                 Some(StopStep::Kill) => kill.push((agent.who, agent.reaped)),
@@ -334,12 +355,13 @@ impl House {
                 None => {}
             }
         }
+        drop(state);
         for &(who, reaped) in &terminate {
-            ask(who, reaped);
+            ask(who, reaped, top);
         }
         if !kill.is_empty() {
             let roots: Vec<Kin> = kill.iter().map(|&(who, _)| who).collect();
-            if let Err(error) = family::fell(&roots) {
+            if let Err(error) = family::fell(&roots, top) {
                 tracing::debug!(%error, "killing by process group only");
             }
             for &(who, reaped) in &kill {
@@ -358,12 +380,13 @@ impl House {
             .filter(|(_, agent)| gone(agent))
             .map(|(&ticket, agent)| (ticket, agent.who))
             .collect();
+        let top = state.top();
         drop(state);
         if dead.is_empty() {
             return false;
         }
         // Without `/proc` there is nothing more to find out.
-        let census = Census::take().unwrap_or_default();
+        let census = Census::within(top).unwrap_or_default();
         let mut state = self.lock();
         let mut gone = false;
         for (ticket, who) in dead {
@@ -383,12 +406,11 @@ impl House {
         let births = state.births;
         let listed = state.listed();
         drop(state);
-        let Ok(census) = Census::take() else {
+        let Ok(strangers) = family::children(std::process::id(), &listed) else {
             return false;
         };
         // Nobody but us reaps them, so their numbers stay theirs.
-        let found: Vec<(Kin, bool, Option<Mark>)> = (census.children(std::process::id()))
-            .filter(|child| !listed.contains(&child.who.pid))
+        let found: Vec<(Kin, bool, Option<Mark>)> = (strangers.into_iter())
             .map(|child| (child.who, child.alive, Mark::on(child.who.pid)))
             .collect();
         let mut state = self.lock();
@@ -414,11 +436,12 @@ impl House {
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
             }
         }
+        let top = state.top();
         drop(state);
         if orphans.is_empty() {
             return false;
         }
-        match family::fell(&orphans) {
+        match family::fell(&orphans, top) {
             Ok(felled) => {
                 tracing::debug!(count = felled.len(), "killed what agents left behind");
                 !felled.is_empty()
@@ -429,8 +452,8 @@ impl House {
 }
 
 /// Asks a tree to end. Each process is asked once: many take a second signal for impatience.
-fn ask(who: Kin, reaped: bool) {
-    let Ok(census) = Census::take() else {
+fn ask(who: Kin, reaped: bool, top: Option<u32>) {
+    let Ok(census) = Census::within(top) else {
         signal_group(who, reaped, Signal::TERM);
         return;
     };

@@ -11,7 +11,7 @@
 //! look escapes. It does not stop anybody before looking: stopped processes get SIGHUP when we
 //! vanish.
 //!
-//! Not here: our orderly end, in which it finds nothing to do (see `household`).
+//! Not here: our orderly end, from which it is sent home (see `household`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -44,6 +44,8 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_se
 /// Looking takes no more than one part in so many of the time, for a look costs what all processes of
 /// the machine cost, and each new agent asks for one.
 const SHARE: u32 = 50;
+/// The last line of a relay that has left nothing behind.
+const RELEASE: &str = "=\n";
 
 /// The relay's end.
 #[derive(Debug, Default)]
@@ -97,8 +99,10 @@ pub fn run() -> io::Result<()> {
         agents: BTreeMap::new(),
         seen: BTreeSet::new(),
     };
-    watch.until_the_relay_is_gone()?;
-    end(watch.left()?)
+    if watch.until_the_relay_is_gone()? {
+        end(watch.left()?)?;
+    }
+    Ok(())
 }
 
 impl Keeper {
@@ -154,6 +158,14 @@ impl Keeper {
         self.say('-', agent);
     }
 
+    /// Sends it home: there is nothing to be found.
+    pub(super) fn release(&mut self) {
+        if let Some(mut post) = self.post.take() {
+            // Told nothing, it looks in vain.
+            let _ = post.pipe.write_all(RELEASE.as_bytes());
+        }
+    }
+
     fn say(&mut self, what: char, Kin { pid, start }: Kin) {
         let Some(post) = &mut self.post else {
             return;
@@ -197,8 +209,8 @@ impl Post {
 }
 
 impl Watch {
-    /// Reads the pipe to its end, looking at the tree meanwhile.
-    fn until_the_relay_is_gone(&mut self) -> io::Result<()> {
+    /// Reads the pipe to its end, looking at the tree meanwhile; whether something may be left.
+    fn until_the_relay_is_gone(&mut self) -> io::Result<bool> {
         let stdin = io::stdin();
         let mut text = Vec::new();
         let mut buffer = [0; 4096];
@@ -228,13 +240,16 @@ impl Watch {
                 Err(errno) => return Err(errno.into()),
             }
             match rustix::io::read(stdin.as_fd(), &mut buffer) {
-                Ok(0) => return Ok(()),
+                Ok(0) => return Ok(true),
                 Ok(length) => text.extend_from_slice(&buffer[..length]),
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(errno.into()),
             }
             while let Some(end) = text.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = text.drain(..=end).collect();
+                if line == RELEASE.as_bytes() {
+                    return Ok(false);
+                }
                 if self.hear(&String::from_utf8_lossy(&line)) {
                     pause = LOOK.0;
                     next_look = (Instant::now() + pause).max(rests_until);
@@ -266,7 +281,7 @@ impl Watch {
     }
 
     fn look(&mut self) -> io::Result<()> {
-        self.seen = self.below_the_relay(&Census::take()?);
+        self.seen = self.below_the_relay(&Census::within(Some(self.relay.pid))?);
         Ok(())
     }
 
@@ -322,7 +337,7 @@ fn end(mut left: BTreeSet<Kin>) -> io::Result<()> {
     let told = Instant::now();
     while told.elapsed() < PATIENCE && !left.is_empty() {
         let roots: Vec<Kin> = left.iter().copied().collect();
-        left.extend(family::fell(&roots)?);
+        left.extend(family::fell(&roots, None)?);
         std::thread::sleep(PACE);
         left = Census::take()?.below(left);
     }

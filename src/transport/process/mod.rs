@@ -9,7 +9,8 @@
 //! - [`launch`] says where it starts and what it finds in its environment;
 //! - [`program`] looks for it before anything is started, to say what is wrong in words;
 //! - [`stderr`] reads what it complains about;
-//! - [`family`] finds its descendants, wherever they moved, and signals exactly those;
+//! - [`family`] finds its descendants, wherever they moved, and signals exactly those; [`walk`]
+//!   looks for them below us alone;
 //! - [`mark`] makes its descendants known, when they have lost their parents, too;
 //! - [`household`] is the thread that reaps agents, ends whole trees and reaps what we inherit from
 //!   them; [`roll`] is its list;
@@ -45,9 +46,10 @@ mod mark;
 mod program;
 mod roll;
 mod stderr;
+mod walk;
 
 pub use child::{Child, Process, spawn};
 pub(super) use exec::Exec;
-pub use household::{answer_for_orphans, settle};
+pub use household::{answer_for_orphans, farewell, settle};
 pub use launch::{ALLOCATOR, Launch};
 pub use program::find_program;

@@ -98,7 +98,9 @@ pub(super) fn refused(argv: &[OsString], source: &io::Error) -> OpenError {
         _ => (
             OpenErrorKind::System,
             format!("`{name}` could not be started ({source})"),
-            None,
+            (source.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())).then(|| {
+                "This process may not have so many files open: raise `ulimit -n`".to_owned()
+            }),
         ),
     };
     OpenError {

@@ -56,6 +56,11 @@ impl Roll {
         self.agents.values().filter(|agent| agent.leaving)
     }
 
+    /// Below whom all is that an agent ever started: ourselves, if no orphan passes us by.
+    pub(super) fn top(&self) -> Option<u32> {
+        self.adopts.then(std::process::id)
+    }
+
     /// The numbers of those children that are not orphans.
     pub(super) fn listed(&self) -> BTreeSet<u32> {
         let running = self.agents.values().filter(|agent| !agent.reaped);

@@ -63,7 +63,8 @@ impl<R> Intake<R> {
     /// Gives a large buffer back when nothing has come for a while. Called when there is nothing
     /// to read, so that the timer wakes us.
     pub(in crate::transport) fn rest(&mut self, cx: &mut Context<'_>) {
-        if self.memory.size() <= SMALL || !self.buffer.is_empty() {
+        let is_roomy = self.memory.size() > SMALL && self.buffer.is_empty();
+        if !is_roomy && !self.memory.has_large() {
             return;
         }
         let quiet = self.quiet.get_or_insert_with(|| Box::pin(sleep(KEPT)));
@@ -72,8 +73,12 @@ impl<R> Intake<R> {
             self.timing = true;
         }
         if quiet.as_mut().poll(cx).is_ready() {
-            self.done();
-            self.want = SMALL;
+            if is_roomy {
+                self.done();
+                self.want = SMALL;
+            } else {
+                self.memory.forget_large();
+            }
             self.timing = false;
         }
     }

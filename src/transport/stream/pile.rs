@@ -25,8 +25,11 @@ const SLICES: usize = 16;
 pub(in crate::transport) struct Pile {
     /// What goes out first.
     pieces: VecDeque<Bytes>,
-    /// Bytes in `pieces`.
+    /// Bytes in `pieces`, and those of the first that are written: its memory waits until all of it
+    /// is.
     in_pieces: usize,
+    /// Bytes of the first piece that are written.
+    struck: usize,
     /// What goes out after all pieces; small things are laid here.
     pub(in crate::transport) tail: BytesMut,
     /// The most that has lately gone out between two flushes, slowly forgotten.
@@ -35,7 +38,7 @@ pub(in crate::transport) struct Pile {
 }
 
 impl Pile {
-    /// Bytes that wait.
+    /// Bytes that wait, or lie in memory with others that do.
     pub(in crate::transport) fn waiting(&self) -> usize {
         self.in_pieces + self.tail.len()
     }
@@ -108,10 +111,11 @@ impl Pile {
             };
             let struck = count.min(first.len());
             first.advance(struck);
-            self.in_pieces -= struck;
+            self.struck += struck;
             count -= struck;
             if first.is_empty() {
                 self.pieces.pop_front();
+                self.in_pieces -= std::mem::take(&mut self.struck);
             }
         }
     }

@@ -8,6 +8,10 @@
 //! frames again. What waits holds at most a few times its own bytes and one buffer, and a stream
 //! of messages with nothing around them is never copied and needs no allocation.
 //!
+//! A message that is larger than any buffer has memory of its own, which would have to grow, and to
+//! be asked of the system, anew for each. So the memory of the last two is remembered: while one
+//! is being written, the next is read into the other. It goes as soon as small ones follow.
+//!
 //! Not here: how many bytes may wait (see `core::Outbox`).
 
 use bytes::{Bytes, BytesMut};
@@ -29,6 +33,8 @@ pub(in crate::transport) struct Thrift {
     /// the two take turns without a fresh allocation.
     spare: BytesMut,
     spare_size: usize,
+    /// The last large messages, for the memory they lie in.
+    large: [Bytes; 2],
 }
 
 impl Thrift {
@@ -51,18 +57,34 @@ impl Thrift {
         self.framed = 0;
         self.spare = BytesMut::new();
         self.spare_size = 0;
+        self.forget_large();
+    }
+
+    /// Whether memory of large messages is remembered.
+    pub(super) fn has_large(&self) -> bool {
+        !(self.large[0].is_empty() && self.large[1].is_empty())
+    }
+
+    /// Lets go of the memory of large messages.
+    pub(super) fn forget_large(&mut self) {
+        self.large = Default::default();
     }
 
     /// Makes room for `want` more bytes.
     pub(super) fn make_room(&mut self, buffer: &mut BytesMut, want: usize) {
         let full = 2 * self.framed >= self.size;
+        if (1..=ROOMY).contains(&self.framed) {
+            self.forget_large();
+        }
         // When every frame of the memory has been dropped, this takes it again, though the beginning
         // of a message that is carried over may take half of the room.
         if buffer.try_reclaim(want) || (self.size >= want && buffer.try_reclaim(want / 2)) {
             self.wasteful &= !full;
         } else if self.framed == 0 {
             // A message longer than the memory; it grows, where the allocator can without a copy.
-            buffer.reserve(want);
+            if !self.take_over(buffer, want) {
+                buffer.reserve(want);
+            }
             self.size = buffer.capacity();
         } else {
             self.wasteful = !full;
@@ -81,10 +103,38 @@ impl Thrift {
     /// Passes on a message that shares the buffer, with memory of its own if it is to be copied.
     pub(in crate::transport) fn share(&mut self, message: Bytes) -> Bytes {
         self.framed += message.len();
+        if message.len() > ROOMY {
+            self.large.swap(0, 1);
+            self.large[0] = message.clone();
+        }
         let small = 2 * message.len() < self.size;
         if small && (self.wasteful || self.size > ROOMY) {
             return Bytes::copy_from_slice(&message);
         }
         message
+    }
+
+    /// Has the large message in `buffer` go on in the memory of an earlier one, if everybody has let
+    /// go of that and it is larger.
+    fn take_over(&mut self, buffer: &mut BytesMut, want: usize) -> bool {
+        let needed = buffer.len() + want;
+        if needed <= ROOMY {
+            return false;
+        }
+        for slot in &mut self.large {
+            match std::mem::take(slot).try_into_mut() {
+                Ok(mut memory) if !memory.is_empty() => {
+                    memory.clear();
+                    if memory.try_reclaim(needed) {
+                        memory.extend_from_slice(buffer);
+                        *buffer = memory;
+                        return true;
+                    }
+                }
+                Ok(_) => {}
+                Err(busy) => *slot = busy,
+            }
+        }
+        false
     }
 }

@@ -120,6 +120,44 @@ mod tests {
         writer.pile.tail.capacity()
     }
 
+    /// A writer that takes so many bytes, and then none.
+    struct Sated(usize);
+
+    impl AsyncWrite for Sated {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let taken = bytes.len().min(self.0);
+            self.0 -= taken;
+            if taken == 0 {
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(taken))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn the_memory_of_a_large_message_is_not_forgotten_for_its_last_bytes() {
+        let large = Frame::from("x".repeat(1 << 20));
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        for (takes, ready) in [(1 << 20, false), ((1 << 20) + 1, true)] {
+            let mut writer = Writer::new(Sated(takes - 1), Spoken::new(None));
+            writer.start_send(large.clone()).expect("a pile takes all");
+            let is_ready = writer.poll_ready(&mut cx).is_ready();
+            assert_eq!(is_ready, ready, "{takes}");
+        }
+    }
+
     #[test]
     fn memory_goes_when_the_burst_is_over() {
         let mut writer = Writer::new(tokio::io::sink(), Spoken::new(None));

@@ -63,7 +63,8 @@ async fn counted(options: &[&str], folder: &str, calls: &[Value]) -> (Vec<Value>
         answered += usize::from(message["method"] == "_answered");
         heard.push(message);
     }
-    let answer = Relay::ask_at(admin, "GET", "/metrics", &[("Host", admin)]);
+    let headers = [("Host", admin), ("Accept", "application/openmetrics-text")];
+    let answer = Relay::ask_at(admin, "GET", "/metrics", &headers);
     (heard, Scrape::read(&answer.body))
 }
 

@@ -6,5 +6,6 @@ mod guards;
 mod http;
 mod refuses;
 mod returns;
+mod scarce;
 mod speaks;
 mod stops;

@@ -30,12 +30,6 @@ fn health_and_readiness_tell_of_a_drain() {
             .status,
         405
     );
-    assert!(
-        relay
-            .get("/metrics")
-            .head
-            .contains("application/openmetrics-text")
-    );
     relay.signal(Signal::TERM);
     while relay.get("/readyz").status == 200 {}
     assert_eq!(relay.get("/readyz").body, "draining\n");
@@ -47,6 +41,29 @@ fn health_and_readiness_tell_of_a_drain() {
     relay.wait();
     // The sign is down.
     assert_eq!(relay.command(&["status"]).status.code(), Some(69));
+}
+
+#[test]
+fn figures_are_told_in_the_form_that_is_asked_for() {
+    let relay = Relay::start(&[]);
+    let cases = include_str!("../../vectors/metrics/accept.txt");
+    let cases = cases.lines().filter(|line| !line.starts_with('#'));
+    for line in cases {
+        let (form, accept) = line.split_once(':').unwrap();
+        let accept = accept.trim();
+        let mut headers = vec![("Host", &*relay.admin)];
+        headers.extend((accept != "none").then_some(("Accept", accept)));
+        let answer = relay.ask("GET", "/metrics", &headers);
+        let (kind, counter) = match form {
+            "open" => ("application/openmetrics-text; version=1.0.0", "messages"),
+            _ => ("text/plain; version=0.0.4", "messages_total"),
+        };
+        let kind = format!("content-type: {kind}; charset=utf-8\r\n");
+        assert!(answer.head.contains(&kind), "{line}: {}", answer.head);
+        let counter = format!("\n# TYPE acp_relay_{counter} counter\n");
+        assert!(answer.body.contains(&counter), "{line}: {}", answer.body);
+        assert_eq!(answer.body.ends_with("# EOF\n"), form == "open", "{line}");
+    }
 }
 
 #[test]

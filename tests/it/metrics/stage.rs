@@ -242,7 +242,11 @@ impl Relay {
     }
 
     pub(crate) fn scrape(&self) -> Scrape {
-        Scrape::read(&self.get("/metrics").body)
+        let headers = [
+            ("Host", &*self.admin),
+            ("Accept", "application/openmetrics-text"),
+        ];
+        Scrape::read(&self.ask("GET", "/metrics", &headers).body)
     }
 
     /// Scrapes until a sample is there, for what happens after an answer.

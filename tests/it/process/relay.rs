@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use acp_relay::transport::process::{Child, answer_for_orphans, settle, spawn};
+use acp_relay::transport::process::{Child, answer_for_orphans, farewell, settle, spawn};
 use acp_relay::transport::{Hold as _, Launch};
 use acp_relay::wire::Limits;
 
@@ -123,6 +123,7 @@ fn role() {
                 let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
                 agent.hold.poll_exit(&mut cx).is_ready().to_string()
             }
+            "farewell" => farewell(DEADLINE).to_string(),
             "settle" => settle(DEADLINE).to_string(),
             "exit" => std::process::exit(0),
             _ => panic!("{line}"),

@@ -13,6 +13,7 @@ use hyper::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use tokio::time::timeout;
 
+use crate::transport::failure;
 use crate::wire::Frame;
 use crate::wire::reply::{self, Delivered, Reason, Source};
 
@@ -85,7 +86,21 @@ impl Refusal {
             500..=599 => (reply::PEER_LOST, Delivered::Unknown),
             _ => (reply::INVALID_REQUEST, Delivered::No),
         };
-        let mut reason = Reason::new(code, format!("the agent did not get it: {}", self.words));
+        self.told(code, delivered)
+    }
+
+    /// The same, of a refusal that ends the link.
+    pub(super) fn last_reason(&self) -> Reason {
+        self.told(reply::PEER_LOST, Delivered::No)
+    }
+
+    fn told(&self, code: i32, delivered: Delivered) -> Reason {
+        let hint = match self.status.as_u16() {
+            401 | 403 => format!(". {}", failure::CHECK_TOKEN),
+            _ => String::new(),
+        };
+        let what = format!("the agent did not get it: {}{hint}", self.words);
+        let mut reason = Reason::new(code, what);
         reason.source = Source::Agent;
         reason.delivered = delivered;
         reason.retryable = self.is_busy();

@@ -294,6 +294,11 @@ impl Exchange {
         let asks = said.asks();
         let reason = match failure {
             Failure::Refused(refusal) if refusal.ends_the_link() => {
+                // Of what else is open nobody knows how far it got. Of this we do.
+                if let Some(id) = &asks {
+                    self.sessions().settle(id);
+                    self.fail(id, &refusal.last_reason());
+                }
                 self.turned_away(refusal);
                 return ControlFlow::Break(());
             }

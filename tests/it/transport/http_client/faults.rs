@@ -144,6 +144,14 @@ fn some_refusals_end_the_link() {
             let (mut server, mut link, events) = begun().await;
             say(&mut *link.tx, NEW).await.unwrap();
             server.of(Method::POST).await.answer(status, &[], "because");
+            // What was refused has not been delivered; of all else nothing is known.
+            let error = error(&mut link, "n").await;
+            assert_eq!(error["code"], -32050, "{error}");
+            assert_eq!(error["data"]["relay"]["delivered"], "no", "{error}");
+            assert!(
+                error["message"].as_str().unwrap().contains(words),
+                "{error}"
+            );
             let fault = ended(&mut link).await;
             match status {
                 401 | 403 => assert!(matches!(fault, LinkError::Forbidden(_)), "{fault}"),
@@ -177,13 +185,16 @@ fn a_session_that_is_not_known_is_not_a_connection_that_is_not_known() {
             assert_eq!(asked.body, load);
             asked.answer(status, &[], "no connection");
             match status {
-                404 => assert!(ended(&mut link).await.to_string().contains(words)),
-                400 => {
+                400 | 404 => {
                     let error = error(&mut link, "l").await;
                     assert!(
                         error["message"].as_str().unwrap().contains(words),
                         "{error}"
                     );
+                    assert_eq!(error["data"]["relay"]["delivered"], "no", "{error}");
+                    if status == 404 {
+                        assert!(ended(&mut link).await.to_string().contains(words));
+                    }
                 }
                 _ => {
                     say(&mut *link.tx, NOTICE).await.unwrap();
@@ -301,6 +312,12 @@ fn what_does_not_speak_acp_is_found_out() {
             let mut link = server.link(&setup()).await;
             say(&mut *link.tx, INITIALIZE).await.unwrap();
             server.of(Method::POST).await.answer(status, headers, body);
+            if status == 404 {
+                let answer = heard(&mut *link.rx).await;
+                let answer: Value = serde_json::from_slice(answer.as_bytes()).unwrap();
+                let told = &answer["error"]["data"]["relay"]["delivered"];
+                assert_eq!(told, "no", "{answer}");
+            }
             let fault = ended(&mut link).await;
             assert!(fault.to_string().contains(words), "{fault}");
             server.quiet().await;

@@ -1,0 +1,97 @@
+//! The built program where the machine has too little of something: it says of what, and exits
+//! with a code that says so, too.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::process::{Command, Output, Stdio};
+
+const RELAY: &str = env!("CARGO_BIN_EXE_acp-relay");
+
+/// The relay with `words`, as a shell runs it that is told `script`.
+fn run(script: &str, words: &[&str]) -> Output {
+    Command::new("sh")
+        .args(["-c", script, "sh", RELAY])
+        .args(words)
+        .env(
+            "ACP_RELAY_STATE_DIR",
+            concat!(env!("CARGO_TARGET_TMPDIR"), "/scarce"),
+        )
+        .env_remove("ACP_RELAY_LOG")
+        .env_remove("ACP_RELAY_CONFIG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn too_few_files_are_an_error_and_no_panic() {
+    let subcommands: [&[&str]; 5] = [
+        &["connect", "--", "cat"],
+        &["connect", "wss://127.0.0.1:1/acp"],
+        &["serve", "--listen", "ws://127.0.0.1:0", "--", "/no/agent"],
+        &["demo"],
+        &["status"],
+    ];
+    for files in [5, 6, 7, 8, 10, 12, 16, 18, 20, 22, 24] {
+        for words in subcommands {
+            let done = run(&format!("ulimit -n {files}; exec \"$@\""), words);
+            let said = String::from_utf8(done.stderr).unwrap();
+            let case = format!("{files} {words:?}: {:?} {said}", done.status);
+            // Nobody listens there, and so it goes wrong with enough, too.
+            let code = done.status.code().unwrap_or(-1);
+            assert!([0, 69, 71].contains(&code), "{case}");
+            assert!(!said.contains("panicked"), "{case}");
+            assert!(code == 0 || said.contains("acp-relay: "), "{case}");
+            let told = said.contains("may have") && said.contains("ulimit -n");
+            assert!(files > 16 || (code == 71 && told), "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_printed_is_a_failure_unless_nobody_reads() {
+    let recording = "tests/vectors/recordings/v1.000.acpr";
+    let subcommands: [&[&str]; 14] = [
+        &["--help"],
+        &["--version"],
+        &["help", "serve"],
+        &["demo"],
+        &["man"],
+        &["completions", "bash"],
+        &["agents", "list"],
+        &["config", "example"],
+        &["dialect", "list"],
+        &["dialect", "schema"],
+        &["check", recording],
+        &["inspect", "ls", recording],
+        &["inspect", "verify", recording],
+        &["inspect", "lint", recording],
+    ];
+    for words in subcommands {
+        let full = run("exec \"$@\" >/dev/full", words);
+        let said = String::from_utf8(full.stderr).unwrap();
+        let case = format!("{words:?}: {:?} {said}", full.status);
+        assert_eq!(full.status.code(), Some(71), "{case}");
+        assert_eq!(said.lines().count(), 1, "{case}");
+        assert!(said.starts_with("acp-relay: cannot print: "), "{case}");
+
+        // The shell prints the code after whoever would read has gone.
+        let left = run("{ \"$@\"; echo $? >&2; } | :", words);
+        let said = String::from_utf8(left.stderr).unwrap();
+        assert!(["0\n", "1\n"].contains(&&*said), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn an_editor_whose_file_is_full_has_not_left() {
+    let agent = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; cat >/dev/null"#;
+    let ask = r#"printf '{"jsonrpc":"2.0","id":1,"method":"initialize"}\n'"#;
+    let words = ["connect", "--", "sh", "-c", agent];
+    let full = run(&format!("{ask} | \"$@\" >/dev/full"), &words);
+    let said = String::from_utf8(full.stderr).unwrap();
+    assert_eq!(full.status.code(), Some(71), "{said}");
+    assert!(said.contains("cannot be passed on: "), "{said}");
+    let read = run(&format!("{ask} | \"$@\""), &words);
+    assert_eq!(read.status.code(), Some(0), "{read:?}");
+}
