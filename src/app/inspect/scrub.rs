@@ -18,9 +18,11 @@ use crate::app::console::print;
 use crate::app::record::Redact;
 use crate::app::several::each_once;
 use crate::app::{cli, exit};
-use crate::recording::redact::{Mode, Pattern, Redactor};
+use crate::recording::redact::{Flow, Mode, Pattern, Redactor};
 use crate::recording::write::{self, Stamp};
-use crate::recording::{Body, Entry, Event, Found, Message, PLAIN, Recording, Redaction, What};
+use crate::recording::{
+    Body, Entry, Event, Found, Message, MessageKind, PLAIN, Recording, Redaction, What,
+};
 use crate::tap::recorder::create;
 use crate::wire::{Limits, is_json};
 
@@ -41,6 +43,9 @@ pub(super) struct Scrub {
     #[arg(long)]
     json: bool,
 }
+
+/// What is known of the messages that go one way at one edge, by edge; first what was heard there.
+pub(super) type Flows = [[Flow; 2]; 2];
 
 /// What a copy holds.
 #[derive(Debug, Default)]
@@ -166,6 +171,7 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
     let mut copied = Copied::default();
     let mut digest = blake3::Hasher::new();
     let mut first = true;
+    let mut flows = Flows::default();
     for entry in recording.entries() {
         let (_, Entry { at, found, .. }) = entry?;
         let mut line = Vec::new();
@@ -186,7 +192,7 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
                     w: event.w,
                 };
                 let ended = digest.finalize().to_hex().to_string();
-                let what = clean(*event, redactor, ended);
+                let what = clean(*event, redactor, &mut flows, ended);
                 write::event(&mut line, stamp, &what);
                 copied.events += 1;
                 let left_out = |message: &Message| !message.redacted.is_empty();
@@ -206,10 +212,10 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
     Ok(copied)
 }
 
-fn clean(event: Event, redactor: &Redactor, ended: String) -> What {
+fn clean(event: Event, redactor: &Redactor, flows: &mut Flows, ended: String) -> What {
     let say = |text: String| redactor.remark(&text).into_owned();
     match event.what {
-        What::Message(message) => What::Message(Box::new(clean_message(*message, redactor))),
+        What::Message(message) => What::Message(Box::new(clean_message(*message, redactor, flows))),
         What::Stderr(body) => What::Stderr(clean_text(body, redactor).0),
         What::Process { event, what } => What::Process {
             event,
@@ -249,12 +255,23 @@ fn clean(event: Event, redactor: &Redactor, ended: String) -> What {
     }
 }
 
-pub(super) fn clean_message(mut message: Message, redactor: &Redactor) -> Message {
+pub(super) fn clean_message(
+    mut message: Message,
+    redactor: &Redactor,
+    flows: &mut Flows,
+) -> Message {
     let method = message.method.clone().unwrap_or_default();
+    if matches!(message.kind, Some(MessageKind::Result | MessageKind::Error)) {
+        let session = message.session.as_deref().map(str::as_bytes);
+        for flow in flows.iter_mut().flatten() {
+            flow.streams.answer(method.as_bytes(), session);
+        }
+    }
+    let flow = &mut flows[message.hop as usize][usize::from(message.hop == message.to)];
     let (body, places) = match &message.body {
         Body::Absent(_) => (message.body.clone(), Vec::new()),
         Body::Json(bytes) | Body::Text(bytes) if is_json(bytes, &Limits::default()) => {
-            match redactor.json(bytes, Some(method.as_bytes())) {
+            match redactor.json_in(flow, bytes, message.kind, Some(method.as_bytes())) {
                 Some(clean) => (text_body(clean.text), clean.places),
                 None => (message.body.clone(), Vec::new()),
             }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::random::{LONG, is_random, reads_as_words};
+use super::random::{LONG, has_begun, is_random, reads_as_words};
 use super::runs::Runs;
 
 /// Whether the user and the host of a URL have ended before this, at the latest.
@@ -34,6 +34,33 @@ pub(super) fn user(text: &[u8], start: usize) -> Option<Range<usize>> {
     (user > 0 && !known).then_some(start..start + user)
 }
 
+/// Where the user or the host begins in whose midst a text ends.
+pub(super) fn open_host(text: &[u8]) -> Option<usize> {
+    let back = text.iter().rposition(ends_host);
+    let start = back.map_or(0, |back| back + 1);
+    let before = &text[..start];
+    (before.ends_with(b"://") || before.ends_with(b":\\/\\/")).then_some(start)
+}
+
+/// Whether the host of a URL, in whose midst a text ends, is a user, for it has a password or is
+/// too random for a name.
+pub(super) fn begun_user(host: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', host) else {
+        return memchr::memchr(b'.', host).is_none() && has_begun(host);
+    };
+    let password = &host[colon + 1..];
+    let digits = password.iter().take_while(|byte| byte.is_ascii_digit());
+    let digits = digits.count();
+    let next = password.get(digits);
+    let port = matches!(digits, 1..=5) && !next.is_some_and(u8::is_ascii_alphanumeric);
+    let named = password.first().is_some_and(|byte| b"$[{<%".contains(byte));
+    let enough = match reads_as_words(password) {
+        true => 12,
+        false => 8,
+    };
+    colon > 0 && !host.starts_with(b"[") && !port && !named && password.len() >= enough
+}
+
 /// Whether a password has begun there: behind a host stands a port, or nothing.
 fn goes_on(host: &[u8]) -> bool {
     memchr::memchr(b':', host).is_some_and(|colon| colon > 0 && !is_port(&host[colon + 1..]))
@@ -48,6 +75,7 @@ pub(super) fn signature(
     text: &[u8],
     runs: &mut Runs<'_>,
     at: Range<usize>,
+    begun: bool,
 ) -> Option<Range<usize>> {
     let named = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     let name = &text[..at.end - 1];
@@ -70,5 +98,6 @@ pub(super) fn signature(
     }
     let own = runs.from(at.end);
     let judged = &text[own.start..own.end.min(own.start + LONG)];
-    (is_random(judged) && !reads_as_words(judged)).then_some(own)
+    let begins = begun && own.end == text.len() && has_begun(judged);
+    ((is_random(judged) || begins) && !reads_as_words(judged)).then_some(own)
 }
