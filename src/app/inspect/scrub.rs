@@ -2,7 +2,6 @@
 //!
 //! All segments become one file. What was replaced before stays replaced.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use serde_json::json;
 
 use super::command::{recording, unreadable};
 use crate::app::console::print;
-use crate::app::record::Redact;
+use crate::app::record::{Redact, random};
 use crate::app::several::each_once;
 use crate::app::{cli, exit};
 use crate::recording::redact::{Flow, Mode, Pattern, Redactor};
@@ -132,16 +131,23 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
 /// Where a copy is written until it is whole: beside its place, which has to be free.
 fn part(to: &Path) -> io::Result<PathBuf> {
     is_free(to)?;
-    let mut name = OsString::from(".");
-    name.push(to.file_name().unwrap_or_default());
-    name.push(format!(".{}.part", std::process::id()));
+    let random = random::<8>().ok_or_else(|| io::Error::other("no random numbers"))?;
+    // The copy's own name may be as long as names can be.
+    let name = format!(".{}.part", data_encoding::HEXLOWER.encode(&random));
     Ok(to.with_file_name(name))
 }
 
-/// Puts a whole copy in its place.
+/// Puts a whole copy in its place, never over what was put there meanwhile.
 fn put(part: &Path, to: &Path) -> io::Result<()> {
-    is_free(to)?;
-    fs::rename(part, to)
+    match fs::hard_link(part, to) {
+        Ok(()) => fs::remove_file(part),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // There are file systems without links.
+        Err(_) => {
+            is_free(to)?;
+            fs::rename(part, to)
+        }
+    }
 }
 
 fn is_free(to: &Path) -> io::Result<()> {
