@@ -9,6 +9,7 @@
 //! was replaced. A secret that an agent says in pieces, in several messages, is known by the piece
 //! before ([`Streams`]).
 
+mod commands;
 mod escapes;
 mod headers;
 mod level;

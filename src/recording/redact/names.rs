@@ -39,6 +39,15 @@ const PARTS: [&str; 6] = [
     "passphrase",
 ];
 
+/// Those of them that words begin with, too: `keyboard`, `tokenizer`, `secretary`.
+const WHOLE: [&str; 3] = ["key", "token", "secret"];
+
+/// Words that end as a part does, in lower case.
+const OTHERS: [&str; 12] = [
+    "monkey", "donkey", "turkey", "hockey", "jockey", "whiskey", "hotkey", "turnkey", "lackey",
+    "mickey", "smokey", "flunkey",
+];
+
 /// A password, or the folder at hand.
 const PWD: &str = "pwd";
 
@@ -59,7 +68,37 @@ pub(super) fn is_telling(name: &str) -> bool {
         return true;
     }
     let lower = name.to_ascii_lowercase();
-    PARTS.iter().any(|part| lower.contains(part))
+    PARTS.iter().any(|part| {
+        lower.match_indices(part).any(|(at, _)| {
+            let whole = WHOLE.contains(part);
+            !whole
+                || (begins_part(name, at)
+                    || !OTHERS
+                        .iter()
+                        .any(|other| lower[..at + part.len()].ends_with(other)))
+                    && ends_part(name, at + part.len())
+        })
+    })
+}
+
+/// Whether a word of a name begins there.
+fn begins_part(name: &str, at: usize) -> bool {
+    let (before, own) = name.as_bytes().split_at(at);
+    let small = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
+    before.last().is_none_or(|byte| !byte.is_ascii_alphabetic())
+        || (small(before.last()) && !small(own.first()))
+}
+
+/// Whether a word of a name ends there, or but for an s.
+fn ends_part(name: &str, at: usize) -> bool {
+    let (before, rest) = name.as_bytes().split_at(at);
+    let rest = match rest {
+        [b's' | b'S', rest @ ..] => rest,
+        rest => rest,
+    };
+    let capital = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_uppercase);
+    rest.first().is_none_or(|byte| !byte.is_ascii_alphabetic())
+        || (capital(rest.first()) && !capital(before.last()))
 }
 
 /// Headers that carry credentials, wherever they stand, and what is named a password.

@@ -142,7 +142,7 @@ impl Thread {
         };
         let joins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.=\":/".contains(byte);
         // Words with a blank have it at their end.
-        let blank = b" \t\\".contains(first) && b"rRc".contains(last);
+        let blank = b" \t\\".contains(first) && b"rRcl".contains(last);
         let escape = matches!(self.tail[..], [.., before, b'\\', _] if before != b'\\');
         joins(last) && !escape && (joins(first) || blank) && self.has_word(shapes, piece)
     }

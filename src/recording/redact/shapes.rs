@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
+use super::commands;
 use super::escapes::{begins_word, behind_gap};
 use super::headers::{authorization, behind_scheme, cookies};
 use super::memory::Memory;
@@ -179,6 +180,7 @@ impl<'a> Look<'a> {
             Word::Authorization => authorization(self.text, &mut self.runs, at.end, self.begun),
             Word::Cookie => self.cookies(at),
             Word::Signature => signature(self.text, &mut self.runs, at, self.begun),
+            Word::Command => commands::given(self.text, at),
             Word::Telling => self.named(at),
             Word::Pem => self.pem(at.end),
             Word::User => user(self.text, at.end),
@@ -225,6 +227,9 @@ impl<'a> Look<'a> {
     fn named(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         let text = self.text;
         let name = name_end(text, at.end);
+        if let Some(own) = commands::assigned(text, at.start..name, self.begun) {
+            return Some(own);
+        }
         let start = behind_gap(text, name);
         if start == name {
             return None;

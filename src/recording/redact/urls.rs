@@ -70,7 +70,14 @@ fn is_port(text: &[u8]) -> bool {
     !text.is_empty() && text.len() <= 5 && text.iter().all(u8::is_ascii_digit)
 }
 
-/// The signature behind `sig=`, or a name that ends in `ure=`, in the query of a URL.
+/// Whether it may be a code for a token, and is not that of a fault or a country.
+fn is_code(text: &[u8]) -> bool {
+    let digits = text.iter().any(u8::is_ascii_digit);
+    text.len() >= 10 && digits && text.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// The signature behind `sig=`, or a name that ends in `ure=`, or the code behind `code=`, in the
+/// query of a URL.
 pub(super) fn signature(
     text: &[u8],
     runs: &mut Runs<'_>,
@@ -93,11 +100,13 @@ pub(super) fn signature(
     let signs = name.eq_ignore_ascii_case(b"sig")
         || ends.is_some_and(|ends| ends.eq_ignore_ascii_case(b"signature"));
     let queried = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
-    if !signs || !queried {
+    let exchanged = name == b"code" || name.ends_with(b"_code");
+    if !(signs || exchanged) || !queried {
         return None;
     }
     let own = runs.from(at.end);
     let judged = &text[own.start..own.end.min(own.start + LONG)];
     let begins = begun && own.end == text.len() && has_begun(judged);
-    ((is_random(judged) || begins) && !reads_as_words(judged)).then_some(own)
+    let code = exchanged && is_code(judged);
+    ((is_random(judged) || begins || code) && !reads_as_words(judged)).then_some(own)
 }
