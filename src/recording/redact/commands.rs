@@ -65,11 +65,12 @@ pub(super) fn assigned(text: &[u8], name: Range<usize>, begun: bool) -> Option<R
         true => known.as_bytes().starts_with(word),
         false => known.as_bytes() == word,
     };
-    let is_said = option && text[name.end] == b' ' && SAID.iter().any(|known| said(&known));
+    let is_said = option && text[name.end] == b' ' && SAID.iter().any(said);
     // A call, an element or a member is code.
     let code = matches!(text.get(own.end), Some(b'(' | b'[')) || word.contains(&b'.');
     let nothing = [&b"None"[..], b"null", b"nil", b"true", b"false"].contains(&word);
-    (!is_said && !(variable && code) && !nothing).then_some(own)
+    let is_none = is_said || nothing || (variable && code);
+    (!is_none).then_some(own)
 }
 
 /// The password in the line of a program whose name, or the beginning of it, is at `at`.

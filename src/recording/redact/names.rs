@@ -3,6 +3,8 @@
 //! The search for words has to stop at each of them in every spelling that is in use (see `words`);
 //! a test here walks all of them. Not here: what a secret looks like (see `shapes`).
 
+use std::ops::Range;
+
 /// Headers that carry credentials. Capitals begin words; however those are put together, it is the
 /// same name.
 const HEADERS: [&str; 6] = [
@@ -69,16 +71,16 @@ pub(super) fn is_telling(name: &str) -> bool {
     }
     let lower = name.to_ascii_lowercase();
     PARTS.iter().any(|part| {
-        lower.match_indices(part).any(|(at, _)| {
-            let whole = WHOLE.contains(part);
-            !whole
-                || (begins_part(name, at)
-                    || !OTHERS
-                        .iter()
-                        .any(|other| lower[..at + part.len()].ends_with(other)))
-                    && ends_part(name, at + part.len())
-        })
+        let mut places = lower.match_indices(part);
+        places.any(|(at, _)| !WHOLE.contains(part) || is_word(name, at..at + part.len()))
     })
+}
+
+/// Whether what stands there is a word of a name, or ends one that is put together with it.
+fn is_word(name: &str, at: Range<usize>) -> bool {
+    let lower = name[..at.end].to_ascii_lowercase();
+    let is_other = OTHERS.iter().any(|other| lower.ends_with(other));
+    ends_part(name, at.end) && (begins_part(name, at.start) || !is_other)
 }
 
 /// Whether a word of a name begins there.

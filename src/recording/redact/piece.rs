@@ -168,7 +168,7 @@ impl Inside {
                 let end = piece.iter().position(ends_host).unwrap_or(piece.len());
                 memchr::memrchr(b'@', &piece[..end]).unwrap_or(end)
             }
-            Self::Pem(left) => return pem(tail, piece).or((left == 0).then_some(0)),
+            Self::Pem(left) => return pem(tail, piece).or_else(|| (left == 0).then_some(0)),
         };
         (end < piece.len()).then_some(end)
     }

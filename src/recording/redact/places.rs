@@ -166,7 +166,7 @@ pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
         Some(inner) => {
             let counted = inner.strip_suffix(b"\"").unwrap_or(inner);
             let counted = counted.len() < DIGITS && counted.iter().all(u8::is_ascii_digit);
-            !is_folder(name, inner) && !(counted && counts(name))
+            !(is_folder(name, inner) || (counted && counts(name)))
         }
         None => whole.len() >= DIGITS && !counts(name),
     }

@@ -221,7 +221,7 @@ impl Streams {
         let (mut places, mut hits) = (Vec::new(), Hits::default());
         for Leaf { at, place, whole } in leaves {
             let plain = undisguised(&text[at.clone()]);
-            let piece = plain.as_deref().unwrap_or(&text[at.clone()]);
+            let piece = plain.as_deref().unwrap_or_else(|| &text[at.clone()]);
             let thread = self.thread(keyed(key, &place), session);
             if whole {
                 thread.begin_anew(piece);

@@ -121,7 +121,8 @@ fn even(text: &str, first: usize, length: usize) -> Vec<&str> {
 fn cut<'a>(text: &'a str, shares: &[f64]) -> Vec<&'a str> {
     let mut borders: Vec<usize> = shares
         .iter()
-        .map(|share| text.floor_char_boundary((text.len() as f64 * share) as usize))
+        .map(|share| (text.len() as f64 * share) as usize)
+        .map(|at| (0..=at).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0))
         .collect();
     borders.sort_unstable();
     borders.insert(0, 0);
