@@ -113,7 +113,7 @@ impl Streams {
         }
         let (leaves, key, session) = self.walk(text, kind, method)?;
         self.learn(text, &leaves, key, session);
-        self.replace(redactor, text, leaves, key, session)
+        self.replace(redactor, text, leaves, (key, session), free)
     }
 
     /// The piece of a message that is like an earlier one.
@@ -214,8 +214,8 @@ impl Streams {
         redactor: &Redactor,
         text: &[u8],
         leaves: Vec<Leaf>,
-        key: u64,
-        session: u64,
+        (key, session): (u64, u64),
+        free: usize,
     ) -> Option<Redacted> {
         let (mut out, mut done) = (Vec::new(), 0);
         let (mut places, mut hits) = (Vec::new(), Hits::default());
@@ -225,6 +225,9 @@ impl Streams {
             let thread = self.thread(keyed(key, &place), session);
             if whole {
                 thread.begin_anew(piece);
+            }
+            if plain.is_none() && free >= at.end && thread.pass(&redactor.shapes, piece) {
+                continue;
             }
             let found = thread.piece(&redactor.shapes, piece);
             if found.is_empty() {
