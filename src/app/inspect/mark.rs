@@ -1,6 +1,7 @@
 //! `acp-relay inspect mark`: a place in a recording that somebody wants to find again.
 //!
-//! A recording that is being written has one writer, which takes marks up from a file beside it.
+//! A recording that is being written has one writer, which takes marks up from a file beside it;
+//! that is for nobody else to read, and has no secrets in it either.
 //! One that is over, or was torn, is added to: nothing in it is changed.
 
 use std::fs::{File, OpenOptions};
@@ -70,7 +71,8 @@ fn mark(path: &Path, text: &str) -> io::Result<Option<u64>> {
         .open(path)?;
     let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
     if lock.is_err() {
-        return wish(path, text).map(|()| None);
+        // The writer would keep secrets out, too, but what waits for it lies in a file as it is.
+        return wish(path, &clean(mode_in(&file)?, text)?).map(|()| None);
     }
     resume(file, text).map(Some)
 }
@@ -145,6 +147,15 @@ fn resume(mut file: File, text: &str) -> io::Result<u64> {
     }
     file.write_all(&out)?;
     Ok(marked)
+}
+
+/// The mode of a recording.
+fn mode_in(file: &File) -> io::Result<Mode> {
+    let first = Reader::new(file).next().transpose()?;
+    Ok(match first.map(|entry| entry.found) {
+        Some(Found::Header(header)) => mode_of(&header.redaction.mode),
+        _ => Mode::default(),
+    })
 }
 
 /// The mode of that name; of another one, that which keeps secrets out.

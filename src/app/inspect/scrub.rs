@@ -2,7 +2,6 @@
 //!
 //! All segments become one file. What was replaced before stays replaced.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -15,12 +14,14 @@ use serde_json::json;
 
 use super::command::{recording, unreadable};
 use crate::app::console::print;
-use crate::app::record::Redact;
+use crate::app::record::{Redact, random};
 use crate::app::several::each_once;
 use crate::app::{cli, exit};
-use crate::recording::redact::{Mode, Pattern, Redactor};
+use crate::recording::redact::{Flow, Mode, Pattern, Redactor};
 use crate::recording::write::{self, Stamp};
-use crate::recording::{Body, Entry, Event, Found, Message, PLAIN, Recording, Redaction, What};
+use crate::recording::{
+    Body, Entry, Event, Found, Message, MessageKind, PLAIN, Recording, Redaction, What,
+};
 use crate::tap::recorder::create;
 use crate::wire::{Limits, is_json};
 
@@ -41,6 +42,9 @@ pub(super) struct Scrub {
     #[arg(long)]
     json: bool,
 }
+
+/// What is known of the messages that go one way at one edge, by edge; first what was heard there.
+pub(super) type Flows = [[Flow; 2]; 2];
 
 /// What a copy holds.
 #[derive(Debug, Default)]
@@ -127,16 +131,23 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
 /// Where a copy is written until it is whole: beside its place, which has to be free.
 fn part(to: &Path) -> io::Result<PathBuf> {
     is_free(to)?;
-    let mut name = OsString::from(".");
-    name.push(to.file_name().unwrap_or_default());
-    name.push(format!(".{}.part", std::process::id()));
+    let random = random::<8>().ok_or_else(|| io::Error::other("no random numbers"))?;
+    // The copy's own name may be as long as names can be.
+    let name = format!(".{}.part", data_encoding::HEXLOWER.encode(&random));
     Ok(to.with_file_name(name))
 }
 
-/// Puts a whole copy in its place.
+/// Puts a whole copy in its place, never over what was put there meanwhile.
 fn put(part: &Path, to: &Path) -> io::Result<()> {
-    is_free(to)?;
-    fs::rename(part, to)
+    match fs::hard_link(part, to) {
+        Ok(()) => fs::remove_file(part),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // There are file systems without links.
+        Err(_) => {
+            is_free(to)?;
+            fs::rename(part, to)
+        }
+    }
 }
 
 fn is_free(to: &Path) -> io::Result<()> {
@@ -166,6 +177,7 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
     let mut copied = Copied::default();
     let mut digest = blake3::Hasher::new();
     let mut first = true;
+    let mut flows = Flows::default();
     for entry in recording.entries() {
         let (_, Entry { at, found, .. }) = entry?;
         let mut line = Vec::new();
@@ -186,7 +198,7 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
                     w: event.w,
                 };
                 let ended = digest.finalize().to_hex().to_string();
-                let what = clean(*event, redactor, ended);
+                let what = clean(*event, redactor, &mut flows, ended);
                 write::event(&mut line, stamp, &what);
                 copied.events += 1;
                 let left_out = |message: &Message| !message.redacted.is_empty();
@@ -206,10 +218,10 @@ fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::
     Ok(copied)
 }
 
-fn clean(event: Event, redactor: &Redactor, ended: String) -> What {
+fn clean(event: Event, redactor: &Redactor, flows: &mut Flows, ended: String) -> What {
     let say = |text: String| redactor.remark(&text).into_owned();
     match event.what {
-        What::Message(message) => What::Message(Box::new(clean_message(*message, redactor))),
+        What::Message(message) => What::Message(Box::new(clean_message(*message, redactor, flows))),
         What::Stderr(body) => What::Stderr(clean_text(body, redactor).0),
         What::Process { event, what } => What::Process {
             event,
@@ -249,12 +261,23 @@ fn clean(event: Event, redactor: &Redactor, ended: String) -> What {
     }
 }
 
-pub(super) fn clean_message(mut message: Message, redactor: &Redactor) -> Message {
+pub(super) fn clean_message(
+    mut message: Message,
+    redactor: &Redactor,
+    flows: &mut Flows,
+) -> Message {
     let method = message.method.clone().unwrap_or_default();
+    if matches!(message.kind, Some(MessageKind::Result | MessageKind::Error)) {
+        let session = message.session.as_deref().map(str::as_bytes);
+        for flow in flows.iter_mut().flatten() {
+            flow.streams.answer(method.as_bytes(), session);
+        }
+    }
+    let flow = &mut flows[message.hop as usize][usize::from(message.hop == message.to)];
     let (body, places) = match &message.body {
         Body::Absent(_) => (message.body.clone(), Vec::new()),
         Body::Json(bytes) | Body::Text(bytes) if is_json(bytes, &Limits::default()) => {
-            match redactor.json(bytes, Some(method.as_bytes())) {
+            match redactor.json_in(flow, bytes, message.kind, Some(method.as_bytes())) {
                 Some(clean) => (text_body(clean.text), clean.places),
                 None => (message.body.clone(), Vec::new()),
             }

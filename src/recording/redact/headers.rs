@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::escapes::{begins_word, behind_gap};
-use super::random::{LONG, is_random, reads_as_words};
+use super::random::{LONG, has_begun, is_random, reads_as_words};
 use super::runs::Runs;
 
 /// Fewest characters of what follows a scheme, and of cookies.
@@ -33,7 +33,12 @@ pub(super) fn behind_scheme(
 
 /// What follows the header's name, of which `uthoriz` ends at `from`, when it is random: that of
 /// other schemes, or without one.
-pub(super) fn authorization(text: &[u8], runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
+pub(super) fn authorization(
+    text: &[u8],
+    runs: &mut Runs<'_>,
+    from: usize,
+    begun: bool,
+) -> Option<Range<usize>> {
     let tail = text.get(from..from + 5)?;
     if !tail.eq_ignore_ascii_case(b"ation") {
         return None;
@@ -41,8 +46,9 @@ pub(super) fn authorization(text: &[u8], runs: &mut Runs<'_>, from: usize) -> Op
     let start = behind_gap(text, from + 5);
     let first = runs.from(start);
     let is_one = |own: &Range<usize>| {
+        let begins = begun && own.end == text.len();
         let own = cut(text, own);
-        is_random(own) && !reads_as_words(own)
+        (is_random(own) || begins && has_begun(own)) && !reads_as_words(own)
     };
     if start == from + 5 || first.is_empty() {
         return None;
@@ -72,8 +78,7 @@ pub(super) fn cookies(text: &[u8], from: usize) -> Option<(Option<Range<usize>>,
         return None;
     }
     let own = start + name + 1;
-    let ends = |byte: &u8| *byte < b' ' || !byte.is_ascii() || b"\"'\\`<>".contains(byte);
-    let length = text[own..].iter().position(ends);
+    let length = text[own..].iter().position(ends_cookies);
     let end = length.map_or(text.len(), |length| own + length);
     let is_secret =
         |value: &[u8]| value.len() >= FEWEST && !reads_as_words(&value[..value.len().min(LONG)]);
@@ -90,6 +95,11 @@ pub(super) fn cookies(text: &[u8], from: usize) -> Option<(Option<Range<usize>>,
     };
     let is_one = values.next().is_some_and(is_secret) || values.any(others);
     Some((is_one.then_some(own..end), end))
+}
+
+/// Whether a header of cookies has ended before this.
+pub(super) fn ends_cookies(byte: &u8) -> bool {
+    *byte < b' ' || !byte.is_ascii() || b"\"'\\`<>".contains(byte)
 }
 
 /// Where blanks end, be they escaped.

@@ -6,9 +6,10 @@
 //! variables, headers, what is said to authenticate, the user's own pointers) and by shape
 //! ([`shapes`]: keys of known makers, tokens, PEM, random text after a telling name). All else
 //! keeps its bytes, but the rest of a string that is JSON itself, which is spelled anew around what
-//! was replaced. A secret that an agent says in pieces, in several messages, has no shape in any of
-//! them and stays.
+//! was replaced. A secret that an agent says in pieces, in several messages, is known by the piece
+//! before ([`Streams`]).
 
+mod commands;
 mod escapes;
 mod headers;
 mod level;
@@ -16,12 +17,14 @@ mod memory;
 mod names;
 mod nested;
 mod pattern;
+mod piece;
 mod places;
 mod random;
 mod redactor;
 mod rule;
 mod runs;
 mod shapes;
+mod streams;
 mod urls;
 mod walk;
 mod words;
@@ -29,5 +32,6 @@ mod words;
 pub(super) use escapes::begins_word;
 pub use memory::Memory;
 pub use pattern::Pattern;
-pub use redactor::{Mode, RULES, Redactor};
+pub use redactor::{Flow, Mode, RULES, Redactor};
 pub use rule::{Hits, Rule};
+pub use streams::Streams;

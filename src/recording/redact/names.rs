@@ -3,6 +3,8 @@
 //! The search for words has to stop at each of them in every spelling that is in use (see `words`);
 //! a test here walks all of them. Not here: what a secret looks like (see `shapes`).
 
+use std::ops::Range;
+
 /// Headers that carry credentials. Capitals begin words; however those are put together, it is the
 /// same name.
 const HEADERS: [&str; 6] = [
@@ -39,6 +41,15 @@ const PARTS: [&str; 6] = [
     "passphrase",
 ];
 
+/// Those of them that words begin with, too: `keyboard`, `tokenizer`, `secretary`.
+const WHOLE: [&str; 3] = ["key", "token", "secret"];
+
+/// Words that end as a part does, in lower case.
+const OTHERS: [&str; 12] = [
+    "monkey", "donkey", "turkey", "hockey", "jockey", "whiskey", "hotkey", "turnkey", "lackey",
+    "mickey", "smokey", "flunkey",
+];
+
 /// A password, or the folder at hand.
 const PWD: &str = "pwd";
 
@@ -59,7 +70,37 @@ pub(super) fn is_telling(name: &str) -> bool {
         return true;
     }
     let lower = name.to_ascii_lowercase();
-    PARTS.iter().any(|part| lower.contains(part))
+    PARTS.iter().any(|part| {
+        let mut places = lower.match_indices(part);
+        places.any(|(at, _)| !WHOLE.contains(part) || is_word(name, at..at + part.len()))
+    })
+}
+
+/// Whether what stands there is a word of a name, or ends one that is put together with it.
+fn is_word(name: &str, at: Range<usize>) -> bool {
+    let lower = name[..at.end].to_ascii_lowercase();
+    let is_other = OTHERS.iter().any(|other| lower.ends_with(other));
+    ends_part(name, at.end) && (begins_part(name, at.start) || !is_other)
+}
+
+/// Whether a word of a name begins there.
+fn begins_part(name: &str, at: usize) -> bool {
+    let (before, own) = name.as_bytes().split_at(at);
+    let small = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
+    before.last().is_none_or(|byte| !byte.is_ascii_alphabetic())
+        || (small(before.last()) && !small(own.first()))
+}
+
+/// Whether a word of a name ends there, or but for an s.
+fn ends_part(name: &str, at: usize) -> bool {
+    let (before, rest) = name.as_bytes().split_at(at);
+    let rest = match rest {
+        [b's' | b'S', rest @ ..] => rest,
+        rest => rest,
+    };
+    let capital = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_uppercase);
+    rest.first().is_none_or(|byte| !byte.is_ascii_alphabetic())
+        || (capital(rest.first()) && !capital(before.last()))
 }
 
 /// Headers that carry credentials, wherever they stand, and what is named a password.

@@ -163,7 +163,11 @@ pub(super) fn is_plain(text: &[u8]) -> bool {
 /// Whether a text, with its quotes, or a number is what a telling name beside it names.
 pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
     match whole.strip_prefix(b"\"") {
-        Some(inner) => !is_folder(name, inner),
+        Some(inner) => {
+            let counted = inner.strip_suffix(b"\"").unwrap_or(inner);
+            let counted = counted.len() < DIGITS && counted.iter().all(u8::is_ascii_digit);
+            !(is_folder(name, inner) || (counted && counts(name)))
+        }
         None => whole.len() >= DIGITS && !counts(name),
     }
 }

@@ -5,6 +5,13 @@
 /// Fewest characters of a secret that only its name and its randomness show.
 const RANDOM: usize = 16;
 
+/// Fewest characters by which a text that may go on is known to be random: one less is what may
+/// stand of a secret that comes in pieces.
+const BEGUN: usize = 12;
+
+/// The same behind how the keys of a maker begin.
+const BEGUN_KEY: usize = 8;
+
 /// Of something longer than this, so much is judged.
 pub(super) const LONG: usize = 256;
 
@@ -28,6 +35,21 @@ pub(super) fn is_random(text: &[u8]) -> bool {
     let letters = text.iter().any(u8::is_ascii_alphabetic);
     let mixed = text.iter().any(u8::is_ascii_lowercase) && text.iter().any(u8::is_ascii_uppercase);
     entropy > 3.0 && letters && (digits || (mixed && entropy > 3.5))
+}
+
+/// Whether a text that may go on, under a telling name, is so far what a random one is.
+pub(super) fn has_begun(text: &[u8]) -> bool {
+    let digits = text.iter().any(u8::is_ascii_digit);
+    let mixed = text.iter().any(u8::is_ascii_lowercase) && text.iter().any(u8::is_ascii_uppercase);
+    let letters = text.iter().any(u8::is_ascii_alphabetic);
+    text.len() >= BEGUN && letters && (digits || mixed) && !reads_as_words(text)
+}
+
+/// The same behind how the keys of a maker begin, which tells more.
+pub(super) fn has_begun_key(text: &[u8]) -> bool {
+    let mut parts = text.split(|byte| !byte.is_ascii_alphanumeric());
+    // The parts of names such as `g8_b8_a8` are shorter.
+    text.len() >= BEGUN_KEY && parts.any(|part| part.len() >= 4) && !reads_as_words(text)
 }
 
 /// Whether a text is made of words, as names, paths and calls are, and as keys are not: parts of

@@ -12,11 +12,12 @@ use super::pattern::Pattern;
 use super::places::is_plain;
 use super::rule::{Hits, Rule};
 use super::shapes::Shapes;
+use super::streams::Streams;
 use super::walk;
-use crate::recording::Redaction;
+use crate::recording::{MessageKind, Redaction};
 
 /// The built-in rules' name and version.
-pub const RULES: &str = "default@4";
+pub const RULES: &str = "default@5";
 
 /// How much is kept; what comes later keeps less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +31,14 @@ pub enum Mode {
     Structure,
     /// No bodies.
     Meta,
+}
+
+/// What is remembered of what one side has said, to know the secrets in what it says next.
+#[derive(Debug, Default)]
+pub struct Flow {
+    memory: Memory,
+    /// Texts that are said in pieces.
+    pub streams: Streams,
 }
 
 /// Replaces secrets.
@@ -122,11 +131,52 @@ impl Redactor {
     ) -> Option<Redacted> {
         let walked = match self.mode {
             Mode::Full => return None,
-            Mode::Default | Mode::Meta => {
-                !self.patterns.is_empty() || self.shapes.suspects(text, memory)
-            }
+            Mode::Default | Mode::Meta => self.suspects(memory, text).is_none(),
             Mode::Structure => true,
         };
+        self.walked(walked, text, method)
+    }
+
+    /// The same of a message that may hold a piece of a text, of which `flow` knows the ones
+    /// before. `kind` is what the message is.
+    #[must_use]
+    pub fn json_in(
+        &self,
+        flow: &mut Flow,
+        text: &[u8],
+        kind: Option<MessageKind>,
+        method: Option<&[u8]>,
+    ) -> Option<Redacted> {
+        if self.mode != Mode::Default {
+            // In the others no text is kept, or all is.
+            return self.json_after(&mut flow.memory, text, method);
+        }
+        let free = self.suspects(&mut flow.memory, text);
+        let streams = &mut flow.streams;
+        let Some(mut clean) = streams.clean(self, text, kind, method, free.unwrap_or(0)) else {
+            return self.walked(free.is_none(), text, method);
+        };
+        if let Some(more) = self.json(&clean.text, method) {
+            clean.text = more.text;
+            clean.hits.add(more.hits);
+            let known = clean.places.len();
+            for place in more.places {
+                if !clean.places[..known].contains(&place) {
+                    clean.places.push(place);
+                }
+            }
+        }
+        Some(clean)
+    }
+
+    /// How many bytes of a message there are before any word that announces a secret; none when it
+    /// has to be walked through.
+    fn suspects(&self, memory: &mut Memory, text: &[u8]) -> Option<usize> {
+        let known = self.patterns.is_empty();
+        known.then(|| self.shapes.suspects(text, memory))?.ok()
+    }
+
+    fn walked(&self, walked: bool, text: &[u8], method: Option<&[u8]>) -> Option<Redacted> {
         // What answers `authenticate` does not say so itself.
         let asked = method.is_some_and(is_secret_method);
         (walked || asked)

@@ -43,7 +43,7 @@ impl<'a> Runs<'a> {
 }
 
 /// Where the characters end that tokens are made of.
-fn end(text: &[u8], from: usize) -> usize {
+pub(super) fn end(text: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(byte) = text.get(at) {
         match byte {

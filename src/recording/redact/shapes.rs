@@ -8,12 +8,14 @@ use std::ops::Range;
 
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
+use super::commands;
 use super::escapes::{begins_word, behind_gap};
 use super::headers::{authorization, behind_scheme, cookies};
 use super::memory::Memory;
-use super::random::{LONG, is_random, reads_as_words};
+use super::piece::{IN_PEM, Inside};
+use super::random::{LONG, has_begun, has_begun_key, is_random, reads_as_words};
 use super::runs::Runs;
-use super::urls::{signature, user};
+use super::urls::{begun_user, open_host, signature, user};
 use super::words::{Word, Words};
 
 const PEM: &[u8] = b"-----BEGIN";
@@ -24,20 +26,31 @@ const CHOSEN: usize = 8;
 /// Fewest characters of base64 that are looked into, and most that are.
 const PACKED: Range<usize> = 24..1024;
 
+/// The same of base64 that may go on.
+const BEGUN_PACKED: usize = 12;
+
 /// What finds secrets.
 #[derive(Debug)]
 pub(super) struct Shapes {
     words: Words,
 }
 
+/// A message has to be walked through.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suspect;
+
 /// A look at one text. It remembers how far it has seen, so that a text that is nothing but words
 /// takes no longer than others.
 struct Look<'a> {
     words: &'a Words,
     text: &'a [u8],
+    /// The text goes on elsewhere: what ends with it may have begun only.
+    begun: bool,
     runs: Runs<'a>,
     /// Where the last PEM ends, the last base64 that was looked into, and the last cookies.
     pem: usize,
+    /// That one is not over where the text is.
+    in_pem: bool,
     packed: usize,
     cookies: usize,
 }
@@ -49,8 +62,9 @@ impl Shapes {
     }
 
     /// Whether a message has to be walked through; what is remembered of the one before saves
-    /// looking where it began in the same way.
-    pub(super) fn suspects(&self, text: &[u8], memory: &mut Memory) -> bool {
+    /// looking where it began in the same way. If not, also how many bytes there are before the
+    /// first word.
+    pub(super) fn suspects(&self, text: &[u8], memory: &mut Memory) -> Result<usize, Suspect> {
         let (known, alike) = memory.known(text);
         let mut free = text.len();
         let mut look = Look::at(text, &self.words);
@@ -65,11 +79,18 @@ impl Shapes {
                 word => look.secret(at, word).is_some(),
             }
         });
-        match suspects {
-            true => memory.forget(),
-            false => memory.keep(text, alike, free),
+        if suspects {
+            memory.forget();
+            return Err(Suspect);
         }
-        suspects
+        memory.keep(text, alike, free);
+        Ok(free)
+    }
+
+    /// Whether there is a word that announces a secret.
+    pub(super) fn announces(&self, text: &[u8]) -> bool {
+        let announces = |_, word| word != Word::Place;
+        self.words.each(text, 0, announces)
     }
 
     /// The secrets in a text, in order; none lies in another.
@@ -80,11 +101,43 @@ impl Shapes {
             found.extend(look.secret(at, word));
             false
         });
-        found.sort_by_key(|secret| secret.start);
-        found.dedup_by(|next, last| {
+        in_order(&mut found);
+        found
+    }
+
+    /// The same of a text that goes on elsewhere, and in what each ends; also what has only `begun`.
+    pub(super) fn find_in_part(
+        &self,
+        text: &[u8],
+        begun: bool,
+    ) -> Vec<(Range<usize>, Option<Inside>)> {
+        let mut look = Look::at(text, &self.words);
+        look.begun = begun;
+        let mut found: Vec<(Range<usize>, Option<Inside>)> = Vec::new();
+        self.words.each(text, 0, |at, word| {
+            if let Some(secret) = look.secret(at, word) {
+                let inside = match word {
+                    Word::Pem => look.in_pem.then_some(IN_PEM),
+                    Word::Cookie => Some(Inside::Cookies),
+                    Word::User => Some(Inside::User),
+                    _ => Some(Inside::Token),
+                };
+                found.push((secret, inside));
+            }
+            false
+        });
+        if begun
+            && let Some(start) = open_host(text)
+            && begun_user(&text[start..])
+        {
+            found.push((start..text.len(), Some(Inside::User)));
+        }
+        found.sort_by_key(|(secret, _)| secret.start);
+        found.dedup_by(|(next, inside), (last, outside)| {
             let overlaps = next.start < last.end;
-            if overlaps {
-                last.end = last.end.max(next.end);
+            if overlaps && next.end > last.end {
+                last.end = next.end;
+                *outside = *inside;
             }
             overlaps
         });
@@ -92,13 +145,27 @@ impl Shapes {
     }
 }
 
+/// Puts secrets in order, those that overlap as one.
+pub(super) fn in_order(secrets: &mut Vec<Range<usize>>) {
+    secrets.sort_by_key(|secret| secret.start);
+    secrets.dedup_by(|next, last| {
+        let overlaps = next.start < last.end;
+        if overlaps {
+            last.end = last.end.max(next.end);
+        }
+        overlaps
+    });
+}
+
 impl<'a> Look<'a> {
     fn at(text: &'a [u8], words: &'a Words) -> Self {
         Self {
             words,
             text,
+            begun: false,
             runs: Runs::of(text),
             pem: 0,
+            in_pem: false,
             packed: 0,
             cookies: 0,
         }
@@ -107,12 +174,13 @@ impl<'a> Look<'a> {
     /// The secret that the word at `at` announces.
     fn secret(&mut self, at: Range<usize>, word: Word) -> Option<Range<usize>> {
         match word {
-            Word::Beginning(fewest) => self.token(at.start, fewest),
+            Word::Beginning(fewest) => self.token(at, fewest),
             Word::Packed => self.packed(at.start),
             Word::Scheme => behind_scheme(self.text, &mut self.runs, at),
-            Word::Authorization => authorization(self.text, &mut self.runs, at.end),
+            Word::Authorization => authorization(self.text, &mut self.runs, at.end, self.begun),
             Word::Cookie => self.cookies(at),
-            Word::Signature => signature(self.text, &mut self.runs, at),
+            Word::Signature => signature(self.text, &mut self.runs, at, self.begun),
+            Word::Command => commands::given(self.text, at),
             Word::Telling => self.named(at),
             Word::Pem => self.pem(at.end),
             Word::User => user(self.text, at.end),
@@ -120,12 +188,18 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// Whether a run of characters may go on elsewhere.
+    fn ends_in(&self, own: &Range<usize>) -> bool {
+        self.begun && own.end == self.text.len()
+    }
+
     /// A token that begins there, if it is one.
-    fn token(&mut self, start: usize, fewest: usize) -> Option<Range<usize>> {
+    fn token(&mut self, at: Range<usize>, fewest: usize) -> Option<Range<usize>> {
+        let start = at.start;
         let (text, own) = (self.text, self.runs.from(start));
+        let is_whole = own.len() >= fewest && self.runs.has_digit(start);
         let is_one = begins_word(text, start)
-            && own.len() >= fewest
-            && self.runs.has_digit(start)
+            && (is_whole || self.ends_in(&own) && has_begun_key(&text[at.end..own.end]))
             // A JSON object in base64, in a `data:` URL, and no JWT.
             && !(text[start..].starts_with(b"eyJ") && text[..start].ends_with(b";base64,"));
         is_one.then_some(own)
@@ -138,8 +212,11 @@ impl<'a> Look<'a> {
         }
         let own = self.runs.from(start);
         self.packed = own.end;
-        let plain = unpacked(&self.text[own.clone()])?;
+        let begun = self.ends_in(&own);
+        let fewest = if begun { BEGUN_PACKED } else { PACKED.start };
+        let plain = unpacked(&self.text[own.clone()], fewest)?;
         let mut look = Look::at(&plain, self.words);
+        look.begun = begun;
         let is_one = self.words.each(&plain, 0, |at, word| {
             word != Word::Packed && look.secret(at, word).is_some()
         });
@@ -150,6 +227,9 @@ impl<'a> Look<'a> {
     fn named(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         let text = self.text;
         let name = name_end(text, at.end);
+        if let Some(own) = commands::assigned(text, at.start..name, self.begun) {
+            return Some(own);
+        }
         let start = behind_gap(text, name);
         if start == name {
             return None;
@@ -166,7 +246,11 @@ impl<'a> Look<'a> {
         let given = chosen && (is_assigned(&text[name..start]) || is_option(before));
         let is_one = match reads_as_words(judged) {
             true => chosen && is_random(judged),
-            false => is_random(judged) || (given && is_chosen(judged)),
+            false => {
+                is_random(judged)
+                    || (given && is_chosen(judged))
+                    || (self.ends_in(&own) && has_begun(judged))
+            }
         };
         (is_one && text.get(own.end) != Some(&b'(')).then_some(own)
     }
@@ -191,6 +275,9 @@ impl<'a> Look<'a> {
         let rest = &text[begun..];
         // Where the label is cut off, nobody knows.
         let label = memchr::memmem::find(&rest[..rest.len().min(64)], b"-----");
+        if label.is_none() && self.begun && rest.len() < 64 {
+            return None;
+        }
         let label = label.map_or(&b""[..], |end| &rest[..end]);
         let says = |word: &[u8]| memchr::memmem::find(label, word).is_some();
         let public = [
@@ -203,21 +290,23 @@ impl<'a> Look<'a> {
         if !says(b"PRIVATE") && public.iter().any(|word| says(word)) {
             return None;
         }
-        self.pem = memchr::memmem::find(rest, b"-----END").map_or(text.len(), |end| {
+        let end = memchr::memmem::find(rest, b"-----END").and_then(|end| {
             let from = begun + end + "-----END".len();
             let tail = memchr::memmem::find(&text[from..], b"-----");
-            tail.map_or(text.len(), |tail| from + tail + 5)
+            tail.map(|tail| from + tail + 5)
         });
+        self.in_pem = end.is_none();
+        self.pem = end.unwrap_or(text.len());
         Some(start..self.pem)
     }
 }
 
 /// What a run of characters says, or how it begins, when it is base64.
-fn unpacked(run: &[u8]) -> Option<Vec<u8>> {
+fn unpacked(run: &[u8], fewest: usize) -> Option<Vec<u8>> {
     let codes = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
     let length = run.iter().take(PACKED.end).take_while(|byte| codes(byte));
     let length = length.count() / 4 * 4;
-    if length < PACKED.start {
+    if length < fewest {
         return None;
     }
     let run = &run[..length];

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::random::{LONG, is_random, reads_as_words};
+use super::random::{LONG, has_begun, is_random, reads_as_words};
 use super::runs::Runs;
 
 /// Whether the user and the host of a URL have ended before this, at the latest.
@@ -34,6 +34,33 @@ pub(super) fn user(text: &[u8], start: usize) -> Option<Range<usize>> {
     (user > 0 && !known).then_some(start..start + user)
 }
 
+/// Where the user or the host begins in whose midst a text ends.
+pub(super) fn open_host(text: &[u8]) -> Option<usize> {
+    let back = text.iter().rposition(ends_host);
+    let start = back.map_or(0, |back| back + 1);
+    let before = &text[..start];
+    (before.ends_with(b"://") || before.ends_with(b":\\/\\/")).then_some(start)
+}
+
+/// Whether the host of a URL, in whose midst a text ends, is a user, for it has a password or is
+/// too random for a name.
+pub(super) fn begun_user(host: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', host) else {
+        return memchr::memchr(b'.', host).is_none() && has_begun(host);
+    };
+    let password = &host[colon + 1..];
+    let digits = password.iter().take_while(|byte| byte.is_ascii_digit());
+    let digits = digits.count();
+    let next = password.get(digits);
+    let port = matches!(digits, 1..=5) && !next.is_some_and(u8::is_ascii_alphanumeric);
+    let named = password.first().is_some_and(|byte| b"$[{<%".contains(byte));
+    let enough = match reads_as_words(password) {
+        true => 12,
+        false => 8,
+    };
+    colon > 0 && !host.starts_with(b"[") && !port && !named && password.len() >= enough
+}
+
 /// Whether a password has begun there: behind a host stands a port, or nothing.
 fn goes_on(host: &[u8]) -> bool {
     memchr::memchr(b':', host).is_some_and(|colon| colon > 0 && !is_port(&host[colon + 1..]))
@@ -43,11 +70,19 @@ fn is_port(text: &[u8]) -> bool {
     !text.is_empty() && text.len() <= 5 && text.iter().all(u8::is_ascii_digit)
 }
 
-/// The signature behind `sig=`, or a name that ends in `ure=`, in the query of a URL.
+/// Whether it may be a code for a token, and is not that of a fault or a country.
+fn is_code(text: &[u8]) -> bool {
+    let digits = text.iter().any(u8::is_ascii_digit);
+    text.len() >= 10 && digits && text.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// The signature behind `sig=`, or a name that ends in `ure=`, or the code behind `code=`, in the
+/// query of a URL.
 pub(super) fn signature(
     text: &[u8],
     runs: &mut Runs<'_>,
     at: Range<usize>,
+    begun: bool,
 ) -> Option<Range<usize>> {
     let named = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     let name = &text[..at.end - 1];
@@ -65,10 +100,13 @@ pub(super) fn signature(
     let signs = name.eq_ignore_ascii_case(b"sig")
         || ends.is_some_and(|ends| ends.eq_ignore_ascii_case(b"signature"));
     let queried = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
-    if !signs || !queried {
+    let exchanged = name == b"code" || name.ends_with(b"_code");
+    if !(signs || exchanged) || !queried {
         return None;
     }
     let own = runs.from(at.end);
     let judged = &text[own.start..own.end.min(own.start + LONG)];
-    (is_random(judged) && !reads_as_words(judged)).then_some(own)
+    let begins = begun && own.end == text.len() && has_begun(judged);
+    let code = exchanged && is_code(judged);
+    ((is_random(judged) || begins || code) && !reads_as_words(judged)).then_some(own)
 }

@@ -131,7 +131,7 @@ const NAMES: [(&str, Word); 32] = [
 ];
 
 /// Beginnings of keys and tokens, be they in base64, and words that they follow.
-const VALUES: [(&str, Word); 27] = [
+const VALUES: [(&str, Word); 32] = [
     // How some keys begin in base64.
     ("eG94", Word::Packed),
     // Vault's keys.
@@ -165,6 +165,13 @@ const VALUES: [(&str, Word); 27] = [
     ("sig=", Word::Signature),
     ("hvb.", Word::Beginning(28)),
     ("-BEGIN", Word::Pem),
+    // Codes in URLs, for a token.
+    ("code=", Word::Signature),
+    // Programs that are given passwords.
+    ("sshpass", Word::Command),
+    ("mysql", Word::Command),
+    ("curl ", Word::Command),
+    ("mariadb", Word::Command),
 ];
 
 /// A word that was found.
@@ -179,8 +186,10 @@ pub(super) enum Word {
     Authorization,
     /// That ends a header's name.
     Cookie,
-    /// Before a signature in a URL.
+    /// Before a signature, or a code for a token, in a URL.
     Signature,
+    /// A program that is given a password.
+    Command,
     Telling,
     Place,
     Pem,

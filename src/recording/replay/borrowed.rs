@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::ids::with_id;
 use crate::recording::surrogates::tree;
 use crate::wire::reply::{self, Reason};
-use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Role, Shape, scan};
+use crate::wire::{Envelope, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Shape, scan};
 
 /// The id of the `initialize` that introduces the client.
 const INTRODUCTION: &[u8] = b"\"replay-introduction\"";
@@ -87,6 +87,16 @@ impl Borrowed {
         true
     }
 
+    /// Tells the live agent that the client's answer cannot be read, if it is one to it.
+    pub(super) fn botched(&mut self, flaw: &Flaw) -> bool {
+        let Some(own) = self.asked.remove(&flaw.id) else {
+            return false;
+        };
+        let reason = Reason::of_fault(&flaw.fault);
+        self.to_agent.push_back(reply::error(own.as_id(), &reason));
+        true
+    }
+
     /// The live agent is gone: what it has is not answered any more.
     pub(super) fn lose(&mut self) {
         let reason = Reason::new(
@@ -110,7 +120,16 @@ impl Borrowed {
                     .push_back(reply::error(flaw.id.as_id(), &reason));
                 return;
             }
-            _ => return,
+            // So would the agent.
+            Shape::Bad(flaw) if flaw.role == Some(Role::Call) && flaw.id != IdBuf::Absent => {
+                self.to_agent.push_back(reply::flaw(&flaw));
+                return;
+            }
+            Shape::Batch => {
+                self.to_agent.push_back(reply::batch());
+                return;
+            }
+            Shape::Bad(_) => return,
         };
         let id = at.id(frame).to_owned();
         match at.kind {

@@ -98,7 +98,7 @@ impl Driver {
     /// The client works in this directory instead.
     pub fn work_in(&mut self, directory: &str) {
         if let Some(recorded) = self.script.directory() {
-            self.names.folder(recorded.to_owned(), directory.to_owned());
+            self.names.folder(recorded, directory);
         }
     }
 

@@ -65,7 +65,7 @@ impl Names {
             }
         }
         if let (Some(recorded), Some(live)) = (text(recorded, "cwd"), text(live, "cwd")) {
-            self.folder(recorded, live);
+            self.folder(&recorded, &live);
         }
     }
 
@@ -76,8 +76,10 @@ impl Names {
         self.words.push((noun, recorded, live));
     }
 
-    /// The same for a directory.
-    pub(super) fn folder(&mut self, recorded: String, live: String) {
+    /// The same for a directory, whether or not a slash ends its name.
+    pub(super) fn folder(&mut self, recorded: &str, live: &str) {
+        let bare = |name: &str| name.trim_end_matches(['/', '\\']).to_owned();
+        let (recorded, live) = (bare(recorded), bare(live));
         if recorded.len() > 1 && live.len() > 1 {
             self.folders.retain(|pair| pair.0 != recorded);
             self.folders.push((recorded, live));
@@ -210,10 +212,10 @@ mod tests {
             names.word(noun, recorded.to_owned(), live.to_owned());
         }
         for (recorded, live) in [("/src", "/home/me"), ("/aa", "/bb"), ("/bb", "/cc")] {
-            names.folder(recorded.to_owned(), live.to_owned());
+            names.folder(recorded, live);
         }
         // One within the other keeps its own name.
-        names.folder("/src/deep".to_owned(), "/src/deep".to_owned());
+        names.folder("/src/deep", "/src/deep");
         names
     }
 
@@ -305,6 +307,16 @@ mod tests {
                 format!("\"{live}\"")
             );
         }
+        let mut slashed = Names::default();
+        slashed.folder("/src/", "/home/me");
+        slashed.folder("/lib", "/home/lib//");
+        slashed.folder("C:\\src\\", "/win");
+        let said = slashed.said(&Frame::from(r#""/src/ /src/a /src /lib/b /""#.to_owned()));
+        assert_eq!(
+            said.as_bytes(),
+            br#""/home/me/ /home/me/a /home/me /home/lib/b /""#
+        );
+        assert_eq!(slashed.heard(&Value::from("/win/x")), "C:\\src/x");
         let heard = |text: &str| names().heard(&Value::from(text));
         assert_eq!(heard("/bb/x and /cc/y"), "/aa/x and /bb/y");
         assert_eq!(

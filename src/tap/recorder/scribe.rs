@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::facts::{Asked, Ledger, Met, Told};
 use super::queue::{Batch, Entry, Origin, Run, Seen};
-use crate::recording::redact::{Hits, Memory, Mode, Redactor, Rule};
+use crate::recording::redact::{Flow, Hits, Mode, Redactor, Rule};
 use crate::recording::write::{self, Facts, Kept, Stamp};
 use crate::recording::{Body, Lines, MessageKind, Passed, What, patch};
 use crate::wire::{Id, Limits, Shape, Side, is_json, scan_text};
@@ -51,7 +51,7 @@ pub(super) struct Scribe {
 /// What is remembered of the frames that go one way at one edge, to save work with the next one.
 #[derive(Debug, Default)]
 struct Lane {
-    memory: Memory,
+    flow: Flow,
     lines: Lines,
 }
 
@@ -245,8 +245,16 @@ impl Scribe {
         };
         self.alarmed |= told.kind == MessageKind::Error;
         let method = asked.as_ref().map(|asked| &*asked.method);
+        if let Some(asked) = &asked {
+            let session = asked.session.as_deref();
+            for lane in self.lanes.iter_mut().flatten() {
+                lane.flow.streams.answer(&asked.method, session);
+            }
+        }
         let lane = &mut self.lanes[hop as usize][usize::from(hop == to)];
-        let redacted = self.redactor.json_after(&mut lane.memory, text, method);
+        let redacted = self
+            .redactor
+            .json_in(&mut lane.flow, text, Some(told.kind), method);
         if let Some(redacted) = &redacted {
             self.hits.add(redacted.hits);
         }

@@ -100,6 +100,11 @@ fn a_copy_is_whole_or_not_there() {
     let before = fs::read(copy).unwrap();
     answer(&["scrub", &file, copy], 73);
     assert_eq!(fs::read(copy).unwrap(), before);
+    // As long as names can be.
+    let long = folder.path().join(format!("{}.acpr", "n".repeat(250)));
+    answer(&["scrub", &file, long.to_str().unwrap()], 0);
+    let names = fs::read_dir(folder.path()).unwrap();
+    assert_eq!(names.count(), 3, "something but the copies is there");
 }
 
 #[test]

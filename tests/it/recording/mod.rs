@@ -6,6 +6,7 @@ mod full;
 mod leaks;
 mod memory;
 mod pairs;
+mod pieces;
 mod recorder;
 mod secrets;
 mod stage;

@@ -171,6 +171,26 @@ async fn a_mark_is_added_and_damage_is_told() {
 }
 
 #[tokio::test]
+async fn a_mark_that_waits_for_the_writer_has_no_secret_and_is_nobody_elses() {
+    let temporary = tempfile::tempdir().unwrap();
+    record(temporary.path(), &[]).await;
+    let path = file(temporary.path());
+    // As the writer holds it, who does not look.
+    let held = fs::File::open(&path).unwrap();
+    held.lock().unwrap();
+    let marked = inspect(&["mark", path.to_str().unwrap(), SECRET]).await;
+    assert_eq!(marked.code, Some(0), "{}", marked.stderr);
+    let wish = path.with_extension("acpr.marks");
+    let mode = fs::metadata(&wish).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let waits = fs::read_to_string(&wish).unwrap();
+    assert!(
+        waits.starts_with("the key is ‹redacted:") && !waits.contains("sk-"),
+        "{waits}"
+    );
+}
+
+#[tokio::test]
 async fn a_mark_gets_into_a_recording_that_is_being_written() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path().to_str().unwrap();

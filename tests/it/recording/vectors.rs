@@ -12,7 +12,7 @@ use acp_relay::wire::{Limits, is_json};
 use serde_json::Value;
 
 /// What the words in capitals stand for.
-const MEANT: [(&str, &str); 2] = [
+pub(super) const MEANT: [(&str, &str); 2] = [
     ("K3Y", "abcdefgh0123456789abcdefgh"),
     ("WEAK", "hunter2swordfish"),
 ];

@@ -344,6 +344,25 @@ fn a_live_agent_has_what_was_not_recorded() {
         answer[0].starts_with("forwarded") && answer[0].contains(r#"\"id\":7"#),
         "{answer:?}"
     );
+    // What cannot be read is told to who waits for it, on either side.
+    house
+        .actor
+        .hear_live(&r#"{"jsonrpc":"2.0","id":8,"method":"fs/read_text_file","params":{}}"#.into());
+    assert!(house.listen()[0].contains(r#""id":"replay-live-2""#));
+    let told = house.ask(r#"{"jsonrpc":"2.0","id":"replay-live-2","result":{},"result":{}}"#);
+    let of = |id: u8| format!(r#"\"id\":{id},\"error\":{{\"code\":-32600"#);
+    assert!(
+        told.len() == 1 && told[0].starts_with("forwarded") && told[0].contains(&of(8)),
+        "{told:?}"
+    );
+    house.actor.hear_live(
+        &r#"{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{},"params":{}}"#.into(),
+    );
+    let told = house.listen();
+    assert!(
+        told.len() == 1 && told[0].starts_with("forwarded") && told[0].contains(&of(9)),
+        "{told:?}"
+    );
     house.ask(
         &HI.replace("s-old", "theirs")
             .replace("\"id\":5", "\"id\":55"),

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::forms::{Capture, Item};
-use crate::app::inspect::scrub::clean_message;
+use crate::app::inspect::scrub::{Flows, clean_message};
 use crate::recording::redact::Redactor;
 use crate::recording::write::{self, Stamp, fits_line};
 use crate::recording::{Body, Header, Message, MessageKind, Passed, Peer, VERSION, What, members};
@@ -20,6 +20,7 @@ struct Asked {
 
 struct Writer<'a> {
     redactor: &'a Redactor,
+    flows: Flows,
     lines: Vec<u8>,
     stamp: Stamp,
     began: u64,
@@ -51,6 +52,7 @@ pub(super) fn recording(capture: &Capture, redactor: &Redactor, id: String) -> (
     };
     let mut writer = Writer {
         redactor,
+        flows: Flows::default(),
         lines: Vec::new(),
         stamp: Stamp::default(),
         began: capture.began,
@@ -93,7 +95,8 @@ impl Writer<'_> {
         // Clocks of others may go back.
         self.stamp.t = self.stamp.t.max(item.t);
         let n = self.stamp.n + 1;
-        let message = clean_message(self.message(n, item), self.redactor);
+        let message = self.message(n, item);
+        let message = clean_message(message, self.redactor, &mut self.flows);
         self.event(&What::Message(Box::new(message)));
         if item.passed {
             let passed = self.passed.get_or_insert(Passed {

@@ -4,7 +4,7 @@
 const LISTED = 8;
 
 /** What is not looked for where no program is asked. */
-const BUT_FOR = "This page does not know the schema: acp-relay inspect lint holds members and types against it.";
+const BUT_FOR = "This page does not know the schema. What departs from it is shown, too, by acp-relay inspect open FILE, and listed by acp-relay inspect lint FILE.";
 
 class Findings {
   /** `jump(n)` goes to an event, `narrow(term)` filters the sequence. */

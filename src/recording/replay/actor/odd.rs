@@ -20,10 +20,14 @@ impl Actor {
         // An answer that cannot be read is one all the same: there will be no other.
         if let Some(flaw) = flaw
             && flaw.role == Some(Role::Answer)
-            && self.asked.remove(&flaw.id).is_some()
         {
-            self.release(&flaw.id, now);
-            return;
+            if self.borrowed.botched(flaw) {
+                return;
+            }
+            if self.asked.remove(&flaw.id).is_some() {
+                self.release(&flaw.id, now);
+                return;
+            }
         }
         if !self.was_said(frame) {
             self.urgent

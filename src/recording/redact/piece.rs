@@ -1,0 +1,186 @@
+//! One text that comes in pieces, and the secrets in it that no piece shows alone.
+//!
+//! A piece is judged together with how the text has ended before it. What has begun at its end and
+//! may be a secret is taken for one before its shape is complete, and then so is what goes on with
+//! the next piece, up to where it cannot go on any more. What stands in earlier pieces is written
+//! already: less than twelve characters, for that many are enough (see `random`). All is
+//! judged as JSON spells it. Not here: which piece goes on which text (see `streams`).
+
+use std::ops::Range;
+
+use super::headers::ends_cookies;
+use super::runs;
+use super::shapes::{Shapes, in_order};
+use super::urls::{ends_host, open_host};
+
+/// Bytes of a text that are remembered: an announcement, what stands between it and the secret,
+/// and as much of that as it takes to know it.
+const TAIL: usize = 256;
+
+/// The same of a text in which nothing was announced: what may stand before an announcement.
+const LITTLE: usize = 64;
+
+/// Bytes on each side of the border of two pieces in which a word lies that lies across.
+const BORDER: usize = 16;
+
+/// Longest secret of many lines: 16 384 bits of RSA are some 13 000 characters.
+const PEM: usize = 16 << 10;
+
+/// How a text has ended.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    tail: Vec<u8>,
+    /// Something in the tail announces a secret.
+    near: bool,
+    inside: Option<Inside>,
+    /// How the last piece began.
+    head: Vec<u8>,
+}
+
+/// In what a text has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// In the characters of a token.
+    Token,
+    /// In the values of cookies.
+    Cookies,
+    /// In the user or the password of a URL.
+    User,
+    /// In PEM, of which at most so many bytes follow.
+    Pem(usize),
+}
+
+impl Thread {
+    /// The next piece, when there is nothing to look for, in it and where it begins: no word is in
+    /// it.
+    pub(super) fn pass(&mut self, shapes: &Shapes, piece: &[u8]) -> bool {
+        let end = &piece[piece.len().saturating_sub(LITTLE)..];
+        let passes = self.inside.is_none()
+            && !self.near
+            && memchr::memchr(b':', end).is_none_or(|_| open_host(end).is_none())
+            && !self.crosses(shapes, piece);
+        if passes {
+            self.keep(piece, LITTLE);
+        }
+        passes
+    }
+
+    /// The next piece, when it is all of the text so far: it begins as the last one did.
+    pub(super) fn begin_anew(&mut self, piece: &[u8]) {
+        if !self.head.is_empty() && piece.starts_with(&self.head) {
+            *self = Self::default();
+        }
+        self.head = piece[..piece.len().min(BORDER)].to_vec();
+    }
+
+    /// The secrets in the next piece, in order.
+    pub(super) fn piece(&mut self, shapes: &Shapes, piece: &[u8]) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        let mut from = 0;
+        // What begins with the piece may be one whatever was before it, as it is for those who read
+        // the piece alone.
+        let alone = shapes.find_in_part(piece, self.inside.is_some());
+        if let Some(inside) = self.inside {
+            let end = inside.end(&self.tail, piece);
+            from = end.unwrap_or(piece.len());
+            if from > 0 {
+                found.push(0..from);
+            }
+            let pem = alone.iter().any(|(_, inside)| *inside == Some(IN_PEM));
+            if end.is_none() && !pem {
+                if let Inside::Pem(left) = inside {
+                    self.inside = Some(Inside::Pem(left.saturating_sub(piece.len())));
+                }
+                self.keep(piece, TAIL);
+                return found;
+            }
+            self.inside = None;
+            self.tail.clear();
+        }
+        let known = self.tail.len();
+        self.tail.extend_from_slice(&piece[from..]);
+        let end = self.tail.len();
+        let mut oldest = end.saturating_sub(TAIL);
+        for (secret, inside) in shapes.find_in_part(&self.tail, true) {
+            if secret.end == end {
+                self.inside = inside;
+            }
+            if inside == Some(IN_PEM) {
+                // What ended before is not its end.
+                oldest = oldest.max(secret.start);
+            }
+            if secret.end > known {
+                found.push(secret.start.max(known) - known + from..secret.end - known + from);
+            }
+        }
+        for (secret, inside) in alone {
+            if secret.end == piece.len() && self.inside.is_none() {
+                self.inside = inside;
+            }
+            found.push(secret);
+        }
+        in_order(&mut found);
+        self.tail.drain(..oldest);
+        self.near = shapes.announces(&self.tail) || open_host(&self.tail).is_some();
+        found
+    }
+
+    /// Remembers the end of a piece.
+    fn keep(&mut self, piece: &[u8], bytes: usize) {
+        let end = &piece[piece.len().saturating_sub(bytes)..];
+        let old = self.tail.len().saturating_sub(bytes - end.len());
+        if old > 0 {
+            self.tail.drain(..old);
+        }
+        self.tail.extend_from_slice(end);
+    }
+
+    /// Whether a word may lie across the border.
+    fn crosses(&self, shapes: &Shapes, piece: &[u8]) -> bool {
+        let (Some(last), Some(first)) = (self.tail.last(), piece.first()) else {
+            return false;
+        };
+        let joins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.=\":/".contains(byte);
+        // Words with a blank have it at their end.
+        let blank = b" \t\\".contains(first) && b"rRcl".contains(last);
+        let escape = matches!(self.tail[..], [.., before, b'\\', _] if before != b'\\');
+        joins(last) && !escape && (joins(first) || blank) && self.has_word(shapes, piece)
+    }
+
+    /// Whether one does, or may.
+    fn has_word(&self, shapes: &Shapes, piece: &[u8]) -> bool {
+        let before = &self.tail[self.tail.len().saturating_sub(BORDER)..];
+        let behind = &piece[..piece.len().min(BORDER)];
+        let mut border = [b' '; 2 * BORDER];
+        border[BORDER - before.len()..BORDER].copy_from_slice(before);
+        border[BORDER..BORDER + behind.len()].copy_from_slice(behind);
+        shapes.announces(&border) || memchr::memmem::find(&border, b"//").is_some()
+    }
+}
+
+impl Inside {
+    /// Where it ends in the piece that follows; `None` when it may go on behind that.
+    fn end(self, tail: &[u8], piece: &[u8]) -> Option<usize> {
+        let end = match self {
+            Self::Token => runs::end(piece, 0),
+            Self::Cookies => piece.iter().position(ends_cookies).unwrap_or(piece.len()),
+            Self::User => {
+                let end = piece.iter().position(ends_host).unwrap_or(piece.len());
+                memchr::memrchr(b'@', &piece[..end]).unwrap_or(end)
+            }
+            Self::Pem(left) => return pem(tail, piece).or_else(|| (left == 0).then_some(0)),
+        };
+        (end < piece.len()).then_some(end)
+    }
+}
+
+/// Where PEM ends in a piece.
+fn pem(tail: &[u8], piece: &[u8]) -> Option<usize> {
+    let text = [tail, piece].concat();
+    let end = memchr::memmem::find(&text, b"-----END")? + 8;
+    let close = memchr::memmem::find(&text[end..], b"-----")? + end + 5;
+    Some(close.saturating_sub(tail.len()))
+}
+
+/// What a text has ended in that has ended in PEM.
+pub(super) const IN_PEM: Inside = Inside::Pem(PEM);
