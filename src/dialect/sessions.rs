@@ -71,7 +71,7 @@ impl Watch {
     /// An action asks for what it needs.
     pub(super) fn add(&mut self, action: Action) {
         match action {
-            Action::ModelOption | Action::ModeOption => {
+            Action::ModelOption | Action::ModeOption | Action::ChooseMode => {
                 self.models = true;
                 return;
             }

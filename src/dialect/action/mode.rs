@@ -8,10 +8,12 @@
 //!   `session/set_mode`, tell the list with the new value before them, unless it had that value; the
 //!   answer to a choice of the bridge's option tells a `current_mode_update`, unless the agent has.
 //!
+//! - `choose_mode`: writing, a choice of that option is `session/set_mode`, if the bridge has made it.
+//!
 //! Not here: the list itself (see `model`).
 
 use super::model::{self, SET_OPTION, choice_of, choose, is};
-use super::run::{Scene, place};
+use super::run::{Scene, place, set};
 use crate::dialect::asked::Asked;
 use crate::dialect::message::Message;
 use crate::dialect::text::{self, Type};
@@ -24,6 +26,20 @@ pub(super) const OWN: &str = "_acp-relay.mode";
 const SET_MODE: &str = "session/set_mode";
 
 impl Translator {
+    /// A choice of an option that this bridge has made becomes `session/set_mode`.
+    pub(super) fn choose_mode(&self, message: &mut Message<'_>) {
+        let session = message.session();
+        if session.is_none_or(|session| self.kept.moded.get(&session).is_none()) {
+            return;
+        }
+        message.body.take(place("/configId").names());
+        if let Some(mode) = message.body.take(place("/value").names()) {
+            set(message, "/modeId", mode);
+        }
+        message.method = SET_MODE.into();
+        message.changed = true;
+    }
+
     pub(super) fn mode_option(
         &mut self,
         message: &Message<'_>,
@@ -50,7 +66,9 @@ impl Translator {
         let (Some(session), Some(mode)) = (session, mode) else {
             return;
         };
-        let Some(known) = self.kept.options.get(&session) else {
+        // The option may be another relay's, behind this one, which keeps it in step itself.
+        let made = self.kept.moded.get(&session).is_some();
+        let Some(known) = self.kept.options.get(&session).filter(|_| made) else {
             return;
         };
         let own = text::items(known).find(|option| is(option, "id", OWN));
@@ -84,26 +102,27 @@ impl Translator {
     }
 }
 
-/// The modes of a result join the list that was made of its models.
-pub(super) fn add_modes(message: &mut Message<'_>) {
+/// The modes of a result join the list that was made of its models. Returns whether they did.
+pub(super) fn add_modes(message: &mut Message<'_>) -> bool {
     let modes = message.body.look(&place("/modes"));
     let Some(option) = modes.and_then(|modes| option_of(&modes.json())) else {
-        return;
+        return false;
     };
     let list = message
         .body
         .at(place("/configOptions").names())
         .and_then(Node::items);
-    let Some(list) = list else {
-        return;
-    };
     // What the agent lists itself is all that it wants listed.
-    if let [only] = list.as_slice()
-        && is(&only.json(), "id", model::OWN)
-    {
-        list.push(option);
-        message.changed = true;
-    }
+    let made = |list: &&mut Vec<Node<'_>>| match list.as_slice() {
+        [only] => is(&only.json(), "id", model::OWN),
+        _ => false,
+    };
+    let Some(list) = list.filter(made) else {
+        return false;
+    };
+    list.push(option);
+    message.changed = true;
+    true
 }
 
 /// `{currentModeId, availableModes}` as a config option; `None` when a part is missing.

@@ -49,7 +49,9 @@ impl Translator {
         if way == Way::Read {
             if message.kind == Kind::Result {
                 read_models(message, out);
-                add_modes(message);
+                if add_modes(message) {
+                    self.kept.moded.keep(&session, []);
+                }
                 self.fill_list(message, asked, &session, out);
             }
             self.put_back(message, asked, &session, list_at);

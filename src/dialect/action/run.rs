@@ -57,6 +57,7 @@ impl Translator {
                 Action::ModeOption if scene.way == Way::Read => {
                     self.mode_option(message, asked, scene);
                 }
+                Action::ChooseMode if scene.way == Way::Write => self.choose_mode(message),
                 Action::SetModel if scene.way == Way::Read => self.set_model(message),
                 Action::ModelsOfOptions if scene.way == Way::Write => models_of_options(message),
                 Action::ModelsUpdate if scene.way == Way::Read => self.models_update(message, out),
@@ -83,6 +84,7 @@ impl Translator {
                 Action::PlainCommands if scene.way == Way::Read => plain_commands(message),
                 // These work one way only.
                 Action::ModeOption
+                | Action::ChooseMode
                 | Action::SetModel
                 | Action::ModelsOfOptions
                 | Action::ModelsUpdate

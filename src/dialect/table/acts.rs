@@ -29,6 +29,8 @@ pub enum Action {
     ModelOption,
     /// See `action::mode`.
     ModeOption,
+    /// See `action::mode`.
+    ChooseMode,
     /// See `action::model`.
     SetModel,
     /// See `action::model`.
@@ -65,7 +67,7 @@ pub enum Action {
 
 impl Action {
     /// The names in tables.
-    pub const ALL: [(&'static str, Self); 28] = [
+    pub const ALL: [(&'static str, Self); 29] = [
         ("find_tool_call", Self::FindToolCall),
         ("tell_permission", Self::TellPermission),
         ("rebuild_config_options", Self::RebuildConfigOptions),
@@ -78,6 +80,7 @@ impl Action {
         ("open_session", Self::OpenSession),
         ("model_option", Self::ModelOption),
         ("mode_option", Self::ModeOption),
+        ("choose_mode", Self::ChooseMode),
         ("set_model", Self::SetModel),
         ("models_of_options", Self::ModelsOfOptions),
         ("models_update", Self::ModelsUpdate),
