@@ -117,7 +117,8 @@ impl Speech {
         self.voice(side).open > 0
     }
 
-    /// Looks at a message of `side` for what it shows. `asked` is the method that it answers.
+    /// Looks at a message of `side` for what it shows, while it may still be recognised: never where
+    /// its dialect was named. `asked` is the method that it answers.
     pub fn recognise(
         &mut self,
         side: Side,
@@ -125,6 +126,9 @@ impl Speech {
         at: &Envelope,
         asked: Option<&[u8]>,
     ) -> Option<Recognised> {
+        if !self.is_open(side) {
+            return None;
+        }
         let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
         let found = recognise(self.library.covers(), side, frame, at, asked);
         // A client shows itself in `initialize`; what an agent answers there may be any agent's, and

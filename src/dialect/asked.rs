@@ -38,7 +38,7 @@ pub(super) struct Asked {
     pub(super) asker_id: Option<IdBuf>,
     /// What is done with its answer.
     pub(super) purpose: Purpose,
-    /// The canonical params of `session/set_config_option`.
+    /// The canonical params of `session/set_config_option` and `session/set_mode`.
     pub(super) params: Option<Vec<u8>>,
 }
 

@@ -155,6 +155,14 @@ fn allows(word: &str) -> bool {
         || word.starts_with("alwaysallow")
 }
 
+/// Whether a word says plainly that it allows for good, as `allow_always` and the words of the
+/// original protocol (`alwaysAllow`, `alwaysAllowTool`) do.
+fn allows_always(word: &str) -> bool {
+    let mut word = word.to_ascii_lowercase();
+    word.retain(|c| c != '_' && c != '-');
+    word.starts_with("alwaysallow") || word.starts_with("allowalways")
+}
+
 /// Whether a word says no.
 fn refuses(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
@@ -248,7 +256,12 @@ pub fn judge_read(said: &[u8], offered: &Offered, read: &Verdict) -> Ruling {
         .all
         .iter()
         .any(|word| *word == offer.id || *word == offer.kind);
-    let borne = named || (offer.kind == "allow_once" && words.all.iter().any(|word| allows(word)));
+    // A word that is an option's name says that option and no other.
+    let always = |word: &str| allows_always(word) && offered.get(word).is_none();
+    let only = || offered.of("allow_always").nth(1).is_none();
+    let borne = named
+        || (offer.kind == "allow_once" && words.all.iter().any(|word| allows(word)))
+        || (offer.kind == "allow_always" && only() && words.all.iter().any(|word| always(word)));
     if !refused && borne {
         return ruling;
     }

@@ -28,7 +28,7 @@ impl Translator {
             }
             match method {
                 PERMISSION => asked.offered = Some(Offered::read(&message.body.json())),
-                "session/set_config_option" if kept => {
+                "session/set_config_option" | "session/set_mode" if kept => {
                     let json = message.body.json();
                     asked.params = (json.len() < 4096).then(|| json.into_owned());
                 }

@@ -71,7 +71,7 @@ impl Watch {
     /// An action asks for what it needs.
     pub(super) fn add(&mut self, action: Action) {
         match action {
-            Action::ModelOption => {
+            Action::ModelOption | Action::ModeOption | Action::ChooseMode => {
                 self.models = true;
                 return;
             }
@@ -124,11 +124,11 @@ impl Watch {
             "session/resume",
             "session/set_config_option",
             "session/set_model",
+            "session/set_mode",
         ];
         let others = [
             "session/prompt",
             "session/fork",
-            "session/set_mode",
             "session/close",
             "session/delete",
         ];

@@ -183,7 +183,8 @@ fn outcome_read(message: &mut Message<'_>, asked: &Asked) {
     let kinds: &[&str] = match &*outcome {
         "allow" => &["allow_once"],
         "reject" => &["reject_once", "reject_always"],
-        other if other.starts_with("alwaysAllow") => &["allow_always"],
+        // Where nothing can be allowed for good, or several things can, it is allowed this once.
+        other if other.starts_with("alwaysAllow") => &["allow_always", "allow_once"],
         _ => &[],
     };
     let of = |kind: &&str| {

@@ -7,6 +7,7 @@
 mod confirm;
 mod kept;
 mod legacy;
+mod mode;
 mod model;
 mod plain;
 mod run;

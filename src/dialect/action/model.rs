@@ -1,7 +1,8 @@
 //! Models, and the config option that stands for them (dialects.md §11, quirks 18, 19 and 21).
 //!
 //! - `model_option`: `models` in the result that opens a session becomes a config option of
-//!   category `model`, which the bridge owns; it is put back into every list that leaves it out.
+//!   category `model`, which the bridge owns; it is put back into every list that leaves it out,
+//!   and so is the one that stands for `modes` (see `mode`).
 //!   Where the agent has such an option itself, `models` is parked. An answer to
 //!   `session/set_config_option` without a list gets the one that was told last, with the new
 //!   value. Writing, lists are only remembered.
@@ -12,6 +13,7 @@
 //!
 //! Nothing is made up: where a value is missing, the message goes on as it came, with a note.
 
+use super::mode::{self, add_modes};
 use super::run::{place, set};
 use crate::dialect::asked::Asked;
 use crate::dialect::message::Message;
@@ -23,8 +25,8 @@ use crate::dialect::tree::Node;
 use crate::wire::Kind;
 
 /// The id of the option that the bridge owns.
-const OWN: &str = "_acp-relay.model";
-const SET_OPTION: &str = "session/set_config_option";
+pub(super) const OWN: &str = "_acp-relay.model";
+pub(super) const SET_OPTION: &str = "session/set_config_option";
 const PARKED: &str = "/_meta/acp-relay/models";
 
 impl Translator {
@@ -47,6 +49,9 @@ impl Translator {
         if way == Way::Read {
             if message.kind == Kind::Result {
                 read_models(message, out);
+                if add_modes(message) {
+                    self.kept.moded.keep(&session, []);
+                }
                 self.fill_list(message, asked, &session, out);
             }
             self.put_back(message, asked, &session, list_at);
@@ -94,31 +99,34 @@ impl Translator {
         set(message, "/configOptions", list);
     }
 
-    /// A list that leaves out the bridge's own option gets it back.
+    /// A list that leaves out the bridge's own options gets them back.
     fn put_back(&self, message: &mut Message<'_>, asked: &Asked, session: &str, list_at: &str) {
         let Some(known) = self.kept.options.get(session) else {
             return;
         };
-        let own = text::items(known).find(|option| is(option, "id", OWN));
         let list = message
             .body
             .at(place(list_at).names())
             .and_then(Node::items);
-        let (Some(own), Some(list)) = (own, list) else {
+        let Some(list) = list else {
             return;
         };
-        if list.iter().any(|option| is_model(&option.json())) {
-            return;
+        for (id, category) in [(OWN, "model"), (mode::OWN, "mode")] {
+            let own = text::items(known).find(|option| is(option, "id", id));
+            let has = |option: &Node<'_>| is(&option.json(), "category", category);
+            let Some(own) = own.filter(|_| !list.iter().any(has)) else {
+                continue;
+            };
+            let mut own = Node::made(own.to_vec());
+            let params = asked.params.as_deref().unwrap_or(b"{}");
+            if is(params, "configId", id)
+                && let Some(value) = text::member(params, "value")
+            {
+                choose(&mut own, value);
+            }
+            list.push(own);
+            message.changed = true;
         }
-        let mut own = Node::made(own.to_vec());
-        let params = asked.params.as_deref().unwrap_or(b"{}");
-        if is(params, "configId", OWN)
-            && let Some(value) = text::member(params, "value")
-        {
-            choose(&mut own, value);
-        }
-        list.push(own);
-        message.changed = true;
     }
 
     pub(super) fn set_model(&self, message: &mut Message<'_>) {
@@ -275,7 +283,7 @@ fn option_of(models: &[u8]) -> Option<Node<'static>> {
 }
 
 /// A model as a choice of an option; members that a choice has not are parked.
-fn choice_of(model: &[u8]) -> Option<Node<'static>> {
+pub(super) fn choice_of(model: &[u8]) -> Option<Node<'static>> {
     if Type::of(model) != Type::Object {
         return None;
     }
@@ -324,7 +332,7 @@ fn model_of(choice: &[u8]) -> Option<Node<'static>> {
     Some(Node::object(model))
 }
 
-fn choose(option: &mut Node<'_>, value: &[u8]) {
+pub(super) fn choose(option: &mut Node<'_>, value: &[u8]) {
     // An option is an object, so nothing is in the way.
     let _ = option.put(place("/currentValue").names(), Node::made(value.to_vec()));
 }
@@ -338,7 +346,7 @@ fn is_model(option: &[u8]) -> bool {
     is(option, "category", "model")
 }
 
-fn is(object: &[u8], name: &str, value: &str) -> bool {
+pub(super) fn is(object: &[u8], name: &str, value: &str) -> bool {
     let found = text::member(object, name).and_then(text::string);
     found.is_some_and(|found| found == value)
 }

@@ -54,6 +54,10 @@ impl Translator {
                 Action::AskConfirmation => self.ask_confirmation(message, asked, scene),
                 Action::OpenSession => self.open_session(message, scene, out),
                 Action::ModelOption => self.model_option(message, asked, scene.way, out),
+                Action::ModeOption if scene.way == Way::Read => {
+                    self.mode_option(message, asked, scene);
+                }
+                Action::ChooseMode if scene.way == Way::Write => self.choose_mode(message),
                 Action::SetModel if scene.way == Way::Read => self.set_model(message),
                 Action::ModelsOfOptions if scene.way == Way::Write => models_of_options(message),
                 Action::ModelsUpdate if scene.way == Way::Read => self.models_update(message, out),
@@ -79,7 +83,9 @@ impl Translator {
                 Action::IsoTimes if scene.way == Way::Read => iso_times(message),
                 Action::PlainCommands if scene.way == Way::Read => plain_commands(message),
                 // These work one way only.
-                Action::SetModel
+                Action::ModeOption
+                | Action::ChooseMode
+                | Action::SetModel
                 | Action::ModelsOfOptions
                 | Action::ModelsUpdate
                 | Action::CancelledTurn

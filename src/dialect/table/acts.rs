@@ -27,6 +27,10 @@ pub enum Action {
     OnlyNewText,
     /// See `action::model`.
     ModelOption,
+    /// See `action::mode`.
+    ModeOption,
+    /// See `action::mode`.
+    ChooseMode,
     /// See `action::model`.
     SetModel,
     /// See `action::model`.
@@ -63,7 +67,7 @@ pub enum Action {
 
 impl Action {
     /// The names in tables.
-    pub const ALL: [(&'static str, Self); 27] = [
+    pub const ALL: [(&'static str, Self); 29] = [
         ("find_tool_call", Self::FindToolCall),
         ("tell_permission", Self::TellPermission),
         ("rebuild_config_options", Self::RebuildConfigOptions),
@@ -75,6 +79,8 @@ impl Action {
         ("ask_confirmation", Self::AskConfirmation),
         ("open_session", Self::OpenSession),
         ("model_option", Self::ModelOption),
+        ("mode_option", Self::ModeOption),
+        ("choose_mode", Self::ChooseMode),
         ("set_model", Self::SetModel),
         ("models_of_options", Self::ModelsOfOptions),
         ("models_update", Self::ModelsUpdate),

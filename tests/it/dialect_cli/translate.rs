@@ -104,6 +104,25 @@ fn two_peers_are_translated_for_each_other() {
 }
 
 #[test]
+fn a_dialect_that_is_named_is_the_one() {
+    let shows = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"text":true,"images":true}}}}}"#;
+    let initialize = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}"#;
+    let input = lines(&[initialize, shows, NEW]);
+    for agent in ["canonical", "kimi"] {
+        let args = ["translate", "--client", "canonical", "--agent", agent];
+        let outcome = relay(&args, &input);
+        assert!(!outcome.stderr.contains("speaks"), "{}", outcome.stderr);
+        assert_eq!(outcome.stdout.lines().last(), Some(NEW), "{agent}");
+    }
+    let outcome = relay(&["translate", "--agent", "auto"], &input);
+    assert!(
+        outcome.stderr.contains("the agent speaks copilot-overseer"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
 fn explain_names_the_rule_the_reason_and_what_it_touched() {
     let args = ["translate", "--from", "copilot-overseer", "--explain"];
     let outcome = relay(&args, &lines(&[NEW, PLAN]));

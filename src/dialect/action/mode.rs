@@ -1,0 +1,145 @@
+//! Modes, and the config option that stands for them.
+//!
+//! A client that is told config options uses them in the place of `modes` (the protocol's page on
+//! session config options), so a list that the bridge has made of `models` has the modes in it, too:
+//! an option of category `mode`, which the bridge owns. `modes` stays for clients that know no other.
+//!
+//! - `mode_option`: keeps both in step. A `current_mode_update`, and the answer to a
+//!   `session/set_mode`, tell the list with the new value before them, unless it had that value; the
+//!   answer to a choice of the bridge's option tells a `current_mode_update`, unless the agent has.
+//!
+//! - `choose_mode`: writing, a choice of that option is `session/set_mode`, if the bridge has made it.
+//!
+//! Not here: the list itself (see `model`).
+
+use super::model::{self, SET_OPTION, choice_of, choose, is};
+use super::run::{Scene, place, set};
+use crate::dialect::asked::Asked;
+use crate::dialect::message::Message;
+use crate::dialect::text::{self, Type};
+use crate::dialect::translate::Translator;
+use crate::dialect::tree::Node;
+use crate::wire::{IdBuf, Kind};
+
+/// The id of the option that the bridge owns.
+pub(super) const OWN: &str = "_acp-relay.mode";
+const SET_MODE: &str = "session/set_mode";
+
+impl Translator {
+    /// A choice of an option that this bridge has made becomes `session/set_mode`.
+    pub(super) fn choose_mode(&self, message: &mut Message<'_>) {
+        let session = message.session();
+        if session.is_none_or(|session| self.kept.moded.get(&session).is_none()) {
+            return;
+        }
+        message.body.take(place("/configId").names());
+        if let Some(mode) = message.body.take(place("/value").names()) {
+            set(message, "/modeId", mode);
+        }
+        message.method = SET_MODE.into();
+        message.changed = true;
+    }
+
+    pub(super) fn mode_option(
+        &mut self,
+        message: &Message<'_>,
+        asked: &Asked,
+        scene: &mut Scene<'_, '_>,
+    ) {
+        let params = asked.params.as_deref().unwrap_or(b"{}");
+        let asked_for = |name| {
+            let value = text::member(params, name).and_then(text::string);
+            value.map(|value| value.into_owned())
+        };
+        let chosen = &*asked.canonical == SET_OPTION && is(params, "configId", OWN);
+        let (session, mode) = match message.kind {
+            Kind::Notification => {
+                let mode = message.body.text_at(&place("/update/currentModeId"));
+                (message.session(), mode)
+            }
+            Kind::Result if chosen => (asked.session.clone(), asked_for("value")),
+            Kind::Result if &*asked.canonical == SET_MODE => {
+                (asked.session.clone(), asked_for("modeId"))
+            }
+            _ => return,
+        };
+        let (Some(session), Some(mode)) = (session, mode) else {
+            return;
+        };
+        // The option may be another relay's, behind this one, which keeps it in step itself.
+        let made = self.kept.moded.get(&session).is_some();
+        let Some(known) = self.kept.options.get(&session).filter(|_| made) else {
+            return;
+        };
+        let own = text::items(known).find(|option| is(option, "id", OWN));
+        if own.is_none_or(|own| is(own, "currentValue", &mode)) {
+            return;
+        }
+        let update = if chosen {
+            vec![
+                ("sessionUpdate", Node::string("current_mode_update")),
+                ("currentModeId", Node::string(&mode)),
+            ]
+        } else {
+            let mut list = Node::made(known.clone());
+            for option in list.items().into_iter().flatten() {
+                if is(&option.json(), "id", OWN) {
+                    choose(option, &text::quote(&mode));
+                }
+            }
+            self.kept.options.keep(&session, list.json().into_owned());
+            vec![
+                ("sessionUpdate", Node::string("config_option_update")),
+                ("configOptions", list),
+            ]
+        };
+        let body = Node::object(vec![
+            ("sessionId", Node::string(&session)),
+            ("update", Node::object(update)),
+        ]);
+        let told = Message::made(Kind::Notification, IdBuf::Absent, "session/update", body);
+        scene.before.push(told);
+    }
+}
+
+/// The modes of a result join the list that was made of its models. Returns whether they did.
+pub(super) fn add_modes(message: &mut Message<'_>) -> bool {
+    let modes = message.body.look(&place("/modes"));
+    let Some(option) = modes.and_then(|modes| option_of(&modes.json())) else {
+        return false;
+    };
+    let list = message
+        .body
+        .at(place("/configOptions").names())
+        .and_then(Node::items);
+    // What the agent lists itself is all that it wants listed.
+    let made = |list: &&mut Vec<Node<'_>>| match list.as_slice() {
+        [only] => is(&only.json(), "id", model::OWN),
+        _ => false,
+    };
+    let Some(list) = list.filter(made) else {
+        return false;
+    };
+    list.push(option);
+    message.changed = true;
+    true
+}
+
+/// `{currentModeId, availableModes}` as a config option; `None` when a part is missing.
+fn option_of(modes: &[u8]) -> Option<Node<'static>> {
+    let current = text::member(modes, "currentModeId")?;
+    let all = text::member(modes, "availableModes")?;
+    if Type::of(current) != Type::String || Type::of(all) != Type::Array {
+        return None;
+    }
+    let choices: Option<Vec<_>> = text::items(all).map(choice_of).collect();
+    let choices = choices.filter(|choices| !choices.is_empty())?;
+    Some(Node::object(vec![
+        ("id", Node::string(OWN)),
+        ("name", Node::string("Mode")),
+        ("category", Node::string("mode")),
+        ("type", Node::string("select")),
+        ("currentValue", Node::made(current.to_vec())),
+        ("options", Node::Array(choices)),
+    ]))
+}
