@@ -175,7 +175,10 @@ impl Library {
         let mut open = vec![(name.to_owned(), true)];
         while let Some((name, writes)) = open.pop() {
             let table = self.table(&name)?;
-            match stack.iter().position(|known| known.table.name == table.name) {
+            match stack
+                .iter()
+                .position(|known| known.table.name == table.name)
+            {
                 Some(0) => return Err(Unknown::Circle { name }),
                 Some(at) if stack[at].writes || !writes => continue,
                 // What builds on it writes with all that is below it, too.
@@ -185,7 +188,13 @@ impl Library {
                     writes,
                 }),
             }
-            open.extend(table.extends.iter().rev().map(|name| (name.clone(), writes)));
+            open.extend(
+                table
+                    .extends
+                    .iter()
+                    .rev()
+                    .map(|name| (name.clone(), writes)),
+            );
             open.extend(table.reads.iter().rev().map(|name| (name.clone(), false)));
         }
         Ok(stack)

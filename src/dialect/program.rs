@@ -247,7 +247,8 @@ fn kinds(rule: &Rule, way: Way) -> &'static [Kind] {
     match (&rule.on.what, rule.on.kinds, way) {
         (Selector::Answers(_), ..) => &[Kind::Result],
         (Selector::ErrorsOf(_), ..) => &[Kind::Error],
-        (_, Some(Kinds::DialectAsks), Way::Read) => &[Kind::Request],
+        // Some tell where others ask; nobody is answered then.
+        (_, Some(Kinds::DialectAsks), Way::Read) => &[Kind::Request, Kind::Notification],
         (_, Some(Kinds::DialectAsks), Way::Write) => &[Kind::Notification],
         _ => &[Kind::Request, Kind::Notification],
     }

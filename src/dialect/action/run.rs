@@ -78,6 +78,7 @@ impl Translator {
                 Action::PlainEnvelope if scene.way == Way::Read => plain_envelope(message),
                 Action::IsoTimes if scene.way == Way::Read => iso_times(message),
                 Action::PlainCommands if scene.way == Way::Read => plain_commands(message),
+                Action::MergePlan if scene.way == Way::Read => self.merge_plan(message, scene),
                 // These work one way only.
                 Action::SetModel
                 | Action::ModelsOfOptions
@@ -91,7 +92,8 @@ impl Translator {
                 | Action::SliceLines
                 | Action::PlainEnvelope
                 | Action::IsoTimes
-                | Action::PlainCommands => {}
+                | Action::PlainCommands
+                | Action::MergePlan => {}
             }
         }
     }

@@ -59,11 +59,13 @@ pub enum Action {
     IsoTimes,
     /// See `action::plain`.
     PlainCommands,
+    /// See `action::todo`.
+    MergePlan,
 }
 
 impl Action {
     /// The names in tables.
-    pub const ALL: [(&'static str, Self); 27] = [
+    pub const ALL: [(&'static str, Self); 28] = [
         ("find_tool_call", Self::FindToolCall),
         ("tell_permission", Self::TellPermission),
         ("rebuild_config_options", Self::RebuildConfigOptions),
@@ -91,5 +93,6 @@ impl Action {
         ("plain_envelope", Self::PlainEnvelope),
         ("iso_times", Self::IsoTimes),
         ("plain_commands", Self::PlainCommands),
+        ("merge_plan", Self::MergePlan),
     ];
 }
