@@ -30,7 +30,8 @@ pub enum As {
     Singleton,
     /// A list of one value ↔ that value.
     OnlyElement,
-    /// `{"k": v}` ↔ `[{"name": "k", …}]`, for objects and, with `value`, for other values.
+    /// `{"k": v}` ↔ `[{"name": "k", …}]`, for objects and, with `value`, for other values. `null`
+    /// is not read.
     NamedList,
     /// A list of names ↔ an object of trues.
     Flags,
@@ -147,6 +148,9 @@ impl As {
             },
             (Self::List, Way::Read) if value.kind() != Some(Type::Array) => {
                 return Ok(Node::Array(vec![value]));
+            }
+            (Self::NamedList, Way::Read) if value.kind() == Some(Type::Null) => {
+                return Ok(Node::Absent);
             }
             (Self::NamedList, Way::Read) => return named_list(value),
             (Self::NamedList, Way::Write) => return unnamed_list(value),

@@ -27,11 +27,12 @@ pub(super) fn file_uri(path: &str) -> String {
     uri
 }
 
-/// The path of a `file` URI; `None` when it is another URI.
+/// The path of a `file` URI, without what it names inside the file; `None` when it is another URI.
 pub(super) fn file_path(uri: &str) -> Option<String> {
     let path = uri.strip_prefix("file://")?;
     let path = path.strip_prefix("localhost").unwrap_or(path);
-    (path.starts_with('/') && !path.contains(['?', '#'])).then(|| decoded(path))
+    let path = path.split(['?', '#']).next().unwrap_or(path);
+    path.starts_with('/').then(|| decoded(path))
 }
 
 fn decoded(text: &str) -> String {

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::program::Program;
+use super::program::{Program, Storey};
 use super::table::{Fault, Faults, Table, nearest};
 use super::vectors::{Report, Vector};
 
@@ -52,7 +52,7 @@ pub enum Unknown {
         known: String,
     },
     /// Tables extend each other in a circle, or too deep.
-    #[error("the dialect `{name}` extends itself; remove it from `extends`")]
+    #[error("the dialect `{name}` builds on itself; remove it from `extends` or `reads`")]
     Circle {
         /// The table.
         name: String,
@@ -170,19 +170,32 @@ impl Library {
     ///
     /// # Errors
     /// When it, or a table it extends, is not known.
-    pub fn stack(&self, name: &str) -> Result<Vec<Arc<Table>>, Unknown> {
-        let mut stack: Vec<Arc<Table>> = Vec::new();
-        let mut open = vec![name.to_owned()];
-        while let Some(name) = open.pop() {
+    pub fn stack(&self, name: &str) -> Result<Vec<Storey>, Unknown> {
+        let mut stack: Vec<Storey> = Vec::new();
+        let mut open = vec![(name.to_owned(), true)];
+        while let Some((name, writes)) = open.pop() {
             let table = self.table(&name)?;
-            if let Some(at) = stack.iter().position(|known| known.name == table.name) {
-                if at == 0 {
-                    return Err(Unknown::Circle { name });
-                }
-                continue;
+            match stack
+                .iter()
+                .position(|known| known.table.name == table.name)
+            {
+                Some(0) => return Err(Unknown::Circle { name }),
+                Some(at) if stack[at].writes || !writes => continue,
+                // What builds on it writes with all that is below it, too.
+                Some(at) => stack[at].writes = true,
+                None => stack.push(Storey {
+                    table: Arc::clone(table),
+                    writes,
+                }),
             }
-            stack.push(Arc::clone(table));
-            open.extend(table.extends.iter().rev().cloned());
+            open.extend(
+                table
+                    .extends
+                    .iter()
+                    .rev()
+                    .map(|name| (name.clone(), writes)),
+            );
+            open.extend(table.reads.iter().rev().map(|name| (name.clone(), false)));
         }
         Ok(stack)
     }

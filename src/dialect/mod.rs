@@ -73,7 +73,7 @@ pub use name::Name;
 pub use outcome::{Happened, Note, Outcome, Pass};
 pub use pointed::Blocked;
 pub use pointer::Place;
-pub use program::{Fired, Program};
+pub use program::{Fired, Program, Storey};
 pub use table::{Fault, Faults, Table, Way};
 pub use text::Type;
 pub use translate::Translator;

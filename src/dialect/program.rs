@@ -39,6 +39,15 @@ pub struct Program {
     pub(super) watch: Watch,
 }
 
+/// A table in its place in a stack.
+#[derive(Clone, Debug)]
+pub struct Storey {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Whether messages are written with it; if not, they are only read.
+    pub writes: bool,
+}
+
 /// One table of the stack.
 #[derive(Debug)]
 pub(super) struct Layer {
@@ -65,13 +74,13 @@ impl fmt::Display for Fired {
 impl Program {
     /// Compiles a stack, own table first.
     #[must_use]
-    pub fn new(stack: Vec<Arc<Table>>) -> Self {
+    pub fn new(stack: Vec<Storey>) -> Self {
         let mut demands: Routes<Demands> = Routes::default();
         let mut layers = Vec::new();
         let mut memory: Vec<Memory> = Vec::new();
         let mut watch = Watch::default();
         let mut renamed = HashMap::new();
-        for table in stack {
+        for Storey { table, writes } in stack {
             for slot in &table.memory {
                 if !memory.iter().any(|known| known.name == slot.name) {
                     memory.push(slot.clone());
@@ -81,7 +90,7 @@ impl Program {
                 needs(rule, &table.shapes, &mut watch);
                 renamed.extend(rename(rule));
             }
-            layers.push(Layer::new(table, &mut demands));
+            layers.push(Layer::new(table, writes, &mut demands));
         }
         for Memory { slot, .. } in &memory {
             let on = &slot.on;
@@ -178,14 +187,14 @@ impl Program {
 
 impl Layer {
     /// Takes in one table, and what its rules ask of messages.
-    fn new(table: Arc<Table>, demands: &mut Routes<Demands>) -> Self {
+    fn new(table: Arc<Table>, writes: bool, demands: &mut Routes<Demands>) -> Self {
         let mut routes: Routes<Vec<usize>> = Routes::default();
         for (at, rule) in table.rules.iter().enumerate() {
             for way in [Way::Read, Way::Write] {
                 let Some(name) = rule.on.what.names().before(way) else {
                     continue;
                 };
-                if !rule.base.works(way) {
+                if !rule.base.works(way) || (way == Way::Write && !writes) {
                     continue;
                 }
                 for kind in kinds(rule, way).iter().copied() {
@@ -237,7 +246,8 @@ fn kinds(rule: &Rule, way: Way) -> &'static [Kind] {
     match (&rule.on.what, rule.on.kinds, way) {
         (Selector::Answers(_), ..) => &[Kind::Result],
         (Selector::ErrorsOf(_), ..) => &[Kind::Error],
-        (_, Some(Kinds::DialectAsks), Way::Read) => &[Kind::Request],
+        // Some tell where others ask; nobody is answered then.
+        (_, Some(Kinds::DialectAsks), Way::Read) => &[Kind::Request, Kind::Notification],
         (_, Some(Kinds::DialectAsks), Way::Write) => &[Kind::Notification],
         _ => &[Kind::Request, Kind::Notification],
     }

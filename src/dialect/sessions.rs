@@ -92,7 +92,8 @@ impl Watch {
             | Action::SliceLines
             | Action::PlainEnvelope
             | Action::IsoTimes
-            | Action::PlainCommands => return,
+            | Action::PlainCommands
+            | Action::MergePlan => return,
             Action::CancelledTurn | Action::DenyWithOption => {}
             Action::FindToolCall => self.calls = true,
             Action::RebuildConfigOptions => self.config = true,

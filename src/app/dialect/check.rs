@@ -140,7 +140,9 @@ fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
 /// The tables that a faulty one builds on and that are not known.
 fn strangers(file: &str, text: &str, shelf: &Shelf) -> Vec<Fault> {
     let table: Value = serde_json::from_str(text).unwrap_or_default();
-    let names = table["extends"].as_array().into_iter().flatten();
+    let names = ["extends", "reads"]
+        .into_iter()
+        .flat_map(|key| table[key].as_array().into_iter().flatten());
     let unknown = names.filter_map(|name| shelf.library.table(name.as_str()?).err());
     unknown
         .map(|unknown| extends(file, text, &unknown))

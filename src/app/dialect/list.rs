@@ -15,7 +15,7 @@ use crate::wire::Side;
 /// What `list` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Print an array for a program instead: name, title, aliases, speaker, extends, dates, file, builtin
+    /// Print an array for a program instead: name, title, aliases, speaker, extends, reads, dates, file, builtin
     #[arg(long)]
     json: bool,
 }
@@ -50,6 +50,7 @@ fn as_json(source: &Source) -> Value {
         "aliases": table.aliases,
         "speaker": table.speaker.map(Side::name),
         "extends": table.extends,
+        "reads": table.reads,
         "dates": table.dates,
         "file": source.file,
         "builtin": source.builtin,

@@ -43,6 +43,7 @@ fn table() -> Value {
         "dates": text("When it was spoken."),
         "speaker": {"description": "The side that speaks it, when only one does.", "enum": ["client", "agent", "both"]},
         "extends": list(&text("A table this one builds on, nearest first.")),
+        "reads": list(&text("A table that is built on for reading alone.")),
         "detect": list(&of("clue")),
         "framing": text("The framing its peers use."),
         "jsonrpc": {

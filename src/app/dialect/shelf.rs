@@ -214,7 +214,12 @@ impl Shelf {
                 .find(|source| source.table.name == table.name);
             found.expect("the library and the shelf have the same tables")
         };
-        Ok(self.library.stack(name)?.into_iter().map(source).collect())
+        Ok(self
+            .library
+            .stack(name)?
+            .into_iter()
+            .map(|storey| source(storey.table))
+            .collect())
     }
 }
 

@@ -131,6 +131,7 @@ fn heading(source: &Source, value: &Value) -> String {
     fact("dates", table.dates.clone().unwrap_or_default());
     fact("why", value["why"].as_str().unwrap_or_default().to_owned());
     fact("builds on", table.extends.join(", "));
+    fact("reads with", table.reads.join(", "));
     fact("framing", table.framing.clone().unwrap_or_default());
     for key in ["jsonrpc", "ids"] {
         fact(key, value.get(key).map(rows::plain).unwrap_or_default());

@@ -25,6 +25,8 @@ pub(in crate::dialect) struct Kept {
     pub(super) auth_methods: Vec<u8>,
     /// Tool calls that have been told.
     pub(super) told: Told,
+    /// The entries of the plan that was told last, by session.
+    pub(super) plans: BySession<Vec<u8>>,
 }
 
 /// A value for each of the newest sessions.

@@ -80,10 +80,12 @@ impl Translator {
             let number = self.legacy.last.to_string();
             set(message, "/update/toolCallId", Node::string(&number));
             let value = format!("{{\"id\":{number}}}");
-            let jsonrpc = self.answers_jsonrpc(Way::Read) && self.peer_says_jsonrpc();
-            let id = scene.original.id.as_id();
-            out.back
-                .push(message::answer(id, "result", value.as_bytes(), jsonrpc));
+            if scene.original.kind == Kind::Request {
+                let jsonrpc = self.answers_jsonrpc(Way::Read) && self.peer_says_jsonrpc();
+                let id = scene.original.id.as_id();
+                out.back
+                    .push(message::answer(id, "result", value.as_bytes(), jsonrpc));
+            }
             return;
         }
         let at = place("/update/toolCallId");

@@ -12,6 +12,7 @@ mod model;
 mod plain;
 mod run;
 mod talk;
+mod todo;
 mod turn;
 
 pub(super) use kept::Kept;

@@ -82,6 +82,7 @@ impl Translator {
                 Action::PlainEnvelope if scene.way == Way::Read => plain_envelope(message),
                 Action::IsoTimes if scene.way == Way::Read => iso_times(message),
                 Action::PlainCommands if scene.way == Way::Read => plain_commands(message),
+                Action::MergePlan if scene.way == Way::Read => self.merge_plan(message, scene),
                 // These work one way only.
                 Action::ModeOption
                 | Action::ChooseMode
@@ -97,7 +98,8 @@ impl Translator {
                 | Action::SliceLines
                 | Action::PlainEnvelope
                 | Action::IsoTimes
-                | Action::PlainCommands => {}
+                | Action::PlainCommands
+                | Action::MergePlan => {}
             }
         }
     }

@@ -63,11 +63,13 @@ pub enum Action {
     IsoTimes,
     /// See `action::plain`.
     PlainCommands,
+    /// See `action::todo`.
+    MergePlan,
 }
 
 impl Action {
     /// The names in tables.
-    pub const ALL: [(&'static str, Self); 29] = [
+    pub const ALL: [(&'static str, Self); 30] = [
         ("find_tool_call", Self::FindToolCall),
         ("tell_permission", Self::TellPermission),
         ("rebuild_config_options", Self::RebuildConfigOptions),
@@ -97,5 +99,6 @@ impl Action {
         ("plain_envelope", Self::PlainEnvelope),
         ("iso_times", Self::IsoTimes),
         ("plain_commands", Self::PlainCommands),
+        ("merge_plan", Self::MergePlan),
     ];
 }

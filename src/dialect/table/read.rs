@@ -18,9 +18,9 @@ use crate::wire::Side;
 /// The newest `format` this program reads.
 pub const FORMAT: u64 = 1;
 
-const TABLE: [&str; 18] = [
+const TABLE: [&str; 19] = [
     "$schema", "format", "dialect", "aliases", "title", "why", "dates", "speaker", "extends",
-    "detect", "framing", "jsonrpc", "ids", "memory", "shapes", "rules", "source", "notes",
+    "reads", "detect", "framing", "jsonrpc", "ids", "memory", "shapes", "rules", "source", "notes",
 ];
 
 const RULE: [&str; 11] = [
@@ -98,6 +98,7 @@ impl Reading<'_> {
                 })
                 .flatten(),
             extends: texts("extends"),
+            reads: texts("reads"),
             detect: self.list(at, "detect", |at| self.clue(at)),
             framing: self.may(at, "framing"),
             jsonrpc: at.get("jsonrpc").map_or(Jsonrpc::Always, |at| {

@@ -39,6 +39,8 @@ pub struct Table {
     pub speaker: Option<Side>,
     /// Tables this one builds on, nearest first.
     pub extends: Vec<String>,
+    /// Tables that what its peers say is read with, too; nothing is written with them.
+    pub reads: Vec<String>,
     /// How a peer that speaks it is recognised.
     pub detect: Vec<Clue>,
     /// The framing its peers use.

@@ -1,0 +1,86 @@
+//! `merge_plan`: todos of which only some are told (Cursor's `merge`).
+//!
+//! A plan of v1 is always the whole list. What a session was told is remembered, and what is to be
+//! merged replaces the entries with the same ids, which are parked beside them, or comes after
+//! them; a todo without its text keeps the one it had, and one that is cancelled goes. Not here:
+//! what a todo is called (see the table).
+
+use super::run::{Scene, place, set};
+use crate::dialect::message::Message;
+use crate::dialect::translate::Translator;
+use crate::dialect::tree::Node;
+
+const ENTRIES: &str = "/update/entries";
+
+impl Translator {
+    pub(super) fn merge_plan(&mut self, message: &mut Message<'_>, scene: &Scene<'_, '_>) {
+        let Some(session) = message.body.text_at(&place("/sessionId")) else {
+            return;
+        };
+        let told = items(message, ENTRIES);
+        let merge = scene.original.body.look(&place("/merge"));
+        let mut plan = told.clone();
+        if merge.is_some_and(|look| &*look.json() == b"true") {
+            let known = self.kept.plans.get(&session).cloned().unwrap_or_default();
+            plan = elements(known);
+            plan.retain(|entry| !cancelled(scene.original, entry));
+            for entry in told {
+                merge_one(&mut plan, entry);
+            }
+            set(message, ENTRIES, Node::Array(plan.clone()));
+        }
+        let plan = Node::Array(plan).json().into_owned();
+        self.kept.plans.keep(&session, plan);
+    }
+}
+
+/// Puts one entry where the one with its id is, or behind all others.
+fn merge_one(plan: &mut Vec<Node<'static>>, mut entry: Node<'static>) {
+    let content = place("/content");
+    let id = id(&entry);
+    let known = plan
+        .iter_mut()
+        .find(|known| id.is_some() && self::id(known) == id);
+    let says = entry.look(&content).is_some();
+    match known {
+        Some(known) => {
+            if let Some(old) = known.text_at(&content).filter(|_| !says) {
+                // An entry is an object, so nothing is in the way.
+                let _ = entry.put(content.names(), Node::string(&old));
+            }
+            *known = entry;
+        }
+        None if says => plan.push(entry),
+        // Nobody knows what it is about.
+        None => {}
+    }
+}
+
+/// Whether the todo of that entry is told to be cancelled.
+fn cancelled(original: &Message<'_>, entry: &Node<'_>) -> bool {
+    let own = id(entry);
+    own.is_some()
+        && items(original, "/todos").iter().any(|todo| {
+            let status = todo.text_at(&place("/status"));
+            let gone = matches!(
+                status.as_deref(),
+                Some("cancelled" | "TODO_STATUS_CANCELLED")
+            );
+            gone && todo.text_at(&place("/id")) == own
+        })
+}
+
+fn id(entry: &Node<'_>) -> Option<String> {
+    entry.text_at(&place("/_meta/acp-relay/id"))
+}
+
+/// The elements of the list at a place.
+fn items(message: &Message<'_>, at: &str) -> Vec<Node<'static>> {
+    let list = message.body.look(&place(at));
+    list.map_or_else(Vec::new, |list| elements(list.json().into_owned()))
+}
+
+fn elements(list: Vec<u8>) -> Vec<Node<'static>> {
+    let mut list = Node::made(list);
+    list.items().map(std::mem::take).unwrap_or_default()
+}
