@@ -71,6 +71,8 @@ struct Slot {
     behind: Vec<u8>,
     key: u64,
     session: u64,
+    /// As of its piece.
+    whole: bool,
 }
 
 /// A piece in a message: the text between the quotes.
@@ -104,27 +106,36 @@ impl Streams {
         method: Option<&[u8]>,
         free: usize,
     ) -> Option<Redacted> {
-        if let Some((key, session, at)) = self.known(text) {
-            let quiet = free >= at.end;
+        // A piece begins its text anew once: the second time it would be its own beginning.
+        let mut begun = false;
+        if let Some((slot, at)) = self.known(text)
+            && free >= at.end
+        {
+            let (key, session, whole) = (slot.key, slot.session, slot.whole);
             let thread = self.thread(key, session);
-            if quiet && thread.pass(&redactor.shapes, &text[at]) {
+            let piece = &text[at];
+            if whole {
+                thread.begin_anew(piece);
+                begun = true;
+            }
+            if thread.pass(&redactor.shapes, piece) {
                 return None;
             }
         }
         let (leaves, key, session) = self.walk(text, kind, method)?;
         self.learn(text, &leaves, key, session);
-        self.replace(redactor, text, leaves, (key, session), free)
+        self.replace(redactor, text, leaves, (key, session), free, begun)
     }
 
     /// The piece of a message that is like an earlier one.
-    fn known(&self, text: &[u8]) -> Option<(u64, u64, Range<usize>)> {
+    fn known(&self, text: &[u8]) -> Option<(&Slot, Range<usize>)> {
         self.slots.iter().find_map(|slot| {
             let at = slot.before.len()..text.len().checked_sub(slot.behind.len())?;
             let is_it = at.start <= at.end
                 && text.starts_with(&slot.before)
                 && text.ends_with(&slot.behind)
                 && is_inner(&text[at.clone()]);
-            is_it.then_some((slot.key, slot.session, at))
+            is_it.then_some((slot, at))
         })
     }
 
@@ -132,7 +143,7 @@ impl Streams {
     fn learn(&mut self, text: &[u8], leaves: &[Leaf], key: u64, session: u64) {
         let [leaf] = leaves else { return };
         let (before, behind) = (&text[..leaf.at.start], &text[leaf.at.end..]);
-        if leaf.whole || before.len().max(behind.len()) > AROUND {
+        if before.len().max(behind.len()) > AROUND {
             return;
         }
         let is_known = |slot: &Slot| slot.before == before && slot.behind == behind;
@@ -145,6 +156,7 @@ impl Streams {
             behind: behind.to_vec(),
             key: keyed(key, &leaf.place),
             session,
+            whole: leaf.whole,
         };
         self.slots.insert(0, slot);
     }
@@ -216,6 +228,7 @@ impl Streams {
         leaves: Vec<Leaf>,
         (key, session): (u64, u64),
         free: usize,
+        begun: bool,
     ) -> Option<Redacted> {
         let (mut out, mut done) = (Vec::new(), 0);
         let (mut places, mut hits) = (Vec::new(), Hits::default());
@@ -223,7 +236,7 @@ impl Streams {
             let plain = undisguised(&text[at.clone()]);
             let piece = plain.as_deref().unwrap_or_else(|| &text[at.clone()]);
             let thread = self.thread(keyed(key, &place), session);
-            if whole {
+            if whole && !begun {
                 thread.begin_anew(piece);
             }
             if plain.is_none() && free >= at.end && thread.pass(&redactor.shapes, piece) {
