@@ -112,7 +112,8 @@ impl Connection {
                         }
                         None => {}
                     }
-                    let pending = pending_of(frame, envelope, session.as_deref(), hash);
+                    let said = state.streams.said();
+                    let pending = pending_of(frame, envelope, session.as_deref(), said, hash);
                     Entry::Request(id, pending)
                 }
             }
@@ -146,7 +147,11 @@ impl Connection {
                 state
                     .repeated
                     .remember(false, id.clone(), pending.hash, now);
-                state.routing.remember(id, pending);
+                let enters = pending.session.clone().filter(|_| pending.enters.is_some());
+                let remembered = state.routing.remember(id, pending);
+                if let Some(session) = enters.filter(|_| remembered) {
+                    state.streams.enter(&session);
+                }
             }
             Entry::Answer(id, hash) => {
                 state.routing.answered(&id);

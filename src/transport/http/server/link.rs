@@ -127,7 +127,10 @@ impl FrameSink for Mouth {
                 if let Some(opened) = way.opened {
                     state.streams.know(&opened);
                 }
-                state.streams.of(way.session.as_deref())
+                match (way.session.as_deref(), way.entered) {
+                    (Some(session), Some(since)) => state.streams.entered(session, since),
+                    (session, _) => state.streams.of(session),
+                }
             }
         };
         state.streams.push(stream, frame);
