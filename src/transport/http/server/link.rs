@@ -143,13 +143,13 @@ impl FrameSink for Mouth {
     }
 
     /// Waits until the streams have been read to their end, as far as anything is left on them.
-    fn poll_close(&mut self, cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
         let mut state = self.connection.state();
         if state.is_gone() {
             return Poll::Ready(Ok(()));
         }
         state.initial = None;
-        state.closing = true;
+        state.closing = Some(why);
         state.streams.end();
         if state.streams.waiting() == 0 && state.streams.open_count() == 0 {
             return Poll::Ready(Ok(()));
