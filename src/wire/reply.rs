@@ -65,6 +65,8 @@ pub struct Reason {
     pub exit: Option<Exit>,
     /// `data.relay.stderrTail`: the end of what the agent wrote to stderr.
     pub stderr_tail: Option<String>,
+    /// `data.relay.stdoutTail`: the end of what the agent wrote to stdout instead of messages.
+    pub stdout_tail: Option<String>,
     /// `data.relay.rule`: the rule of a mapping table that does not let the request pass.
     pub rule: Option<String>,
 }
@@ -115,6 +117,7 @@ impl Reason {
             retry_after: None,
             exit: None,
             stderr_tail: None,
+            stdout_tail: None,
             rule: None,
         }
     }
@@ -148,6 +151,9 @@ impl Reason {
         }
         if let Some(tail) = &self.stderr_tail {
             say("stderrTail", tail.as_str().into());
+        }
+        if let Some(tail) = &self.stdout_tail {
+            say("stdoutTail", tail.as_str().into());
         }
         if let Some(rule) = &self.rule {
             say("rule", rule.as_str().into());
