@@ -44,7 +44,10 @@ impl Babble {
         }
         self.text.push_str(&printable(line));
         if self.text.len() > MOST {
-            let from = self.text.ceil_char_boundary(self.text.len() - MOST);
+            let mut from = self.text.len() - MOST;
+            while !self.text.is_char_boundary(from) {
+                from += 1;
+            }
             self.text.drain(..from);
         }
     }
@@ -66,5 +69,32 @@ impl Babble {
 impl fmt::Debug for Babble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Babble").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_kept_and_nothing_once_a_message_came() {
+        let mut babble = Babble::default();
+        assert_eq!(babble.tail(), None);
+        babble.add(b"  \r");
+        assert_eq!(babble.tail(), None);
+        babble.add(b"\x1b[1mone \xff\r");
+        let one = babble.tail().expect("it is kept");
+        assert!(!one.contains('\x1b') && one.contains("one"), "{one}");
+        for _ in 0..1000 {
+            babble.add("\u{20ac}uro".as_bytes());
+        }
+        let all = babble.tail().expect("it is kept");
+        assert!(all.len() <= MOST && all.len() > MOST - 8, "{}", all.len());
+        assert!(all.ends_with("\n\u{20ac}uro"), "{all}");
+        babble.discretion = |text| text.replace("uro", "");
+        assert!(!babble.tail().expect("it is kept").contains("uro"));
+        babble.end();
+        babble.add(b"more");
+        assert_eq!(babble.tail(), None);
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn quote(reason: &mut Reason, printed: Option<String>) {
     let shown: String = line.chars().take(SHOWN).collect();
     let cut = if shown.len() < line.len() { "…" } else { "" };
     reason.message = format!("{}; it printed: {shown}{cut}", reason.message).into();
-    reason.stdout_tail = Some(printed);
+    reason.stdout_tail = Some(printed.into());
 }
 
 /// The relay is shutting down.
@@ -111,6 +111,6 @@ fn agent_gone(
     reason.source = Source::Agent;
     reason.delivered = delivered;
     reason.exit = exit;
-    reason.stderr_tail = (!stderr_tail.is_empty()).then(|| stderr_tail.to_owned());
+    reason.stderr_tail = (!stderr_tail.is_empty()).then(|| stderr_tail.into());
     reason
 }
