@@ -247,6 +247,10 @@ impl Hold for Heard {
         self.hold.hear_stderr(ear);
     }
 
+    fn discretion(&self) -> fn(&str) -> String {
+        |text| discretion::clean(text).into_owned()
+    }
+
     fn stderr_tail(&self) -> String {
         let tail = discretion::clean(&self.hold.stderr_tail()).into_owned();
         if let Some(margin) = &self.margin {

@@ -5,6 +5,9 @@
 use crate::wire::reply::{self, Delivered, Reason, Source};
 use crate::wire::{Exit, Flaw, Side};
 
+/// How much of a line that an agent has printed stands in a message, in characters.
+const SHOWN: usize = 200;
+
 /// The client is gone and cannot answer.
 pub(super) fn client_left(delivered: Delivered) -> Reason {
     let mut reason = Reason::new(reply::PEER_LOST, "the client has left and cannot answer");
@@ -47,6 +50,16 @@ pub(super) fn agent_stopped(
         stderr_tail,
         delivered,
     )
+}
+
+/// Adds what the agent has printed on stdout instead of messages.
+pub(super) fn quote(reason: &mut Reason, printed: Option<String>) {
+    let Some(printed) = printed else { return };
+    let line = printed.lines().next_back().unwrap_or_default();
+    let shown: String = line.chars().take(SHOWN).collect();
+    let cut = if shown.len() < line.len() { "…" } else { "" };
+    reason.message = format!("{}; it printed: {shown}{cut}", reason.message).into();
+    reason.stdout_tail = Some(printed.into());
 }
 
 /// The relay is shutting down.
@@ -98,6 +111,6 @@ fn agent_gone(
     reason.source = Source::Agent;
     reason.delivered = delivered;
     reason.exit = exit;
-    reason.stderr_tail = (!stderr_tail.is_empty()).then(|| stderr_tail.to_owned());
+    reason.stderr_tail = (!stderr_tail.is_empty()).then(|| stderr_tail.into());
     reason
 }

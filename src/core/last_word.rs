@@ -9,9 +9,9 @@ use super::{Note, Outbox, excuse};
 use crate::wire::reply::{self, Delivered, Reason};
 use crate::wire::{Envelope, Exit, Farewell, Frame, Kind, Shape, Side, scan};
 
-/// Answers that carry the end of the agent's stderr. Others of the same moment only say that it
-/// has ended, so that thousands of open requests do not become megabytes.
-const WITH_STDERR: usize = 8;
+/// Answers that carry the end of what the agent has printed. Others of the same moment only say
+/// that it has ended, so that thousands of open requests do not become megabytes.
+const WITH_WORDS: usize = 8;
 
 impl Core {
     /// The error for a request of `from` that the other side cannot be asked any more.
@@ -20,7 +20,7 @@ impl Core {
         match from {
             Side::Client if ending.is_stopped() => Some(excuse::draining(Delivered::No)),
             Side::Client if !ending.hears(Side::Agent) => {
-                Some(self.agent_gone(Delivered::No, &ending.stderr_tail))
+                Some(self.agent_gone(Delivered::No, true))
             }
             Side::Agent if !ending.hears(Side::Agent) => Some(excuse::draining(Delivered::No)),
             Side::Agent if !ending.speaks[Side::Client as usize] => {
@@ -74,12 +74,7 @@ impl Core {
             } else {
                 Delivered::Unknown
             };
-            let tail = if at < WITH_STDERR {
-                &self.ending.stderr_tail
-            } else {
-                ""
-            };
-            let reason = self.agent_gone(delivered, tail);
+            let reason = self.agent_gone(delivered, at < WITH_WORDS);
             self.answer_for_peer(Side::Client, &id, &method, &reason, out);
         }
         self.pending[Side::Agent as usize].take_all();
@@ -119,9 +114,12 @@ impl Core {
         }
     }
 
-    fn agent_gone(&self, delivered: Delivered, stderr_tail: &str) -> Reason {
+    /// The error for what the agent cannot answer any more, with its last words or without.
+    fn agent_gone(&self, delivered: Delivered, with_words: bool) -> Reason {
         let ending = &self.ending;
-        match &ending.blame {
+        let tail = ending.stderr_tail.as_str();
+        let stderr_tail = if with_words { tail } else { "" };
+        let mut reason = match &ending.blame {
             _ if ending.dismissed => excuse::dismissed(delivered),
             Some(blame) if self.manners.agent_is_child => {
                 excuse::agent_stopped(blame, ending.exit, stderr_tail, delivered)
@@ -132,6 +130,10 @@ impl Core {
             }
             Some(blame) => excuse::agent_lost(&format!(": it {blame}"), delivered),
             None => excuse::agent_lost("", delivered),
+        };
+        if reason.code == reply::AGENT_EXITED && with_words {
+            excuse::quote(&mut reason, self.babble.tail());
         }
+        reason
     }
 }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::babble::{Babble, Discretion};
 use super::ending::Ending;
 use super::gist::Topic;
 use super::pending::{Pending, Refusal};
@@ -39,6 +40,8 @@ pub struct Core {
     pub(super) returned: VecDeque<(Side, Frame)>,
     /// Stray lines since the agent last spoke JSON.
     strays: usize,
+    /// What they said before its first message.
+    pub(super) babble: Babble,
     /// Over-long messages, by side.
     offences: [usize; 2],
     /// Answers that nobody waits for, since that side last made sense.
@@ -83,6 +86,7 @@ impl Core {
             asked: 0,
             returned: VecDeque::new(),
             strays: 0,
+            babble: Babble::default(),
             offences: [0; 2],
             unknown: [0; 2],
         }
@@ -92,6 +96,13 @@ impl Core {
     #[must_use]
     pub fn with_border(mut self, border: Option<Box<Border>>) -> Self {
         self.border = border;
+        self
+    }
+
+    /// What the agent has printed instead of messages is only quoted after this has seen it.
+    #[must_use]
+    pub fn with_discretion(mut self, discretion: Discretion) -> Self {
+        self.babble.discretion = discretion;
         self
     }
 
@@ -120,7 +131,7 @@ impl Core {
                 self.say(from, reply::batch(), out);
             }
             Shape::Bad(flaw) if from == Side::Agent && is_stray(&flaw) => {
-                self.stray(frame.len(), now, out);
+                self.stray(&frame, now, out);
             }
             Shape::Bad(flaw) => self.handle_flaw(from, flaw, now, out),
         }
@@ -234,6 +245,7 @@ impl Core {
         let to = from.other();
         if from == Side::Agent {
             self.strays = 0;
+            self.babble.end();
             self.heard_agent(now);
         }
         match envelope.kind {
@@ -388,8 +400,9 @@ impl Core {
             && (takes_bytes || simdutf8::basic::from_utf8(frame.as_bytes()).is_ok())
     }
 
-    fn stray(&mut self, bytes: usize, now: Instant, out: &mut Outbox) {
-        out.note(Note::Stray { bytes });
+    fn stray(&mut self, line: &Frame, now: Instant, out: &mut Outbox) {
+        out.note(Note::Stray { bytes: line.len() });
+        self.babble.add(line.as_bytes());
         self.strays += 1;
         if self.strays >= self.limits.strays {
             let blame = "printed too many lines that are not JSON (is it started in its ACP mode?)";

@@ -31,6 +31,7 @@
 //! the agent died is answered; and a socket closed with unread bytes is reset, which could take
 //! the answers with it.
 
+mod babble;
 mod customs;
 mod ending;
 mod excuse;
@@ -48,6 +49,7 @@ mod words;
 
 /// What a note about a dialect consists of.
 pub use crate::dialect::{Fired, Happened};
+pub use babble::Discretion;
 pub use ending::Cause;
 pub use gist::{Gist, Said, Session, Topic};
 pub use mind::{Core, Manners};

@@ -146,7 +146,7 @@ impl Outcome {
             "the rule {rule} cannot translate {method}: {why}; it was not passed on: {remedy}"
         );
         let mut reason = Reason::new(reply::UNTRANSLATABLE, what);
-        reason.rule = Some(rule.to_owned());
+        reason.rule = Some(rule.into());
         self.back.push(reply::error(message.id.as_id(), &reason));
     }
 

@@ -91,6 +91,7 @@ pub fn run(
         silent: [false; 2],
         core: Core::new(limits, manners, speech)
             .with_border(border)
+            .with_discretion(agent.hold.discretion())
             .with_marker(marker),
         taps,
         counted,

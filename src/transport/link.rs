@@ -123,6 +123,10 @@ pub trait Hold: Send {
     fn watch(&mut self, watch: Watch) {
         let _ = watch;
     }
+    /// What takes secrets out of the process's words before others see them.
+    fn discretion(&self) -> fn(&str) -> String {
+        str::to_owned
+    }
     /// The end of what the process wrote to stderr: at most 4 KiB, control characters escaped.
     fn stderr_tail(&self) -> String {
         String::new()

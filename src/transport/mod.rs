@@ -16,6 +16,7 @@ mod link;
 pub mod memory;
 mod moment;
 mod open;
+mod parting;
 pub mod owner;
 mod pin;
 pub mod process;

@@ -64,9 +64,11 @@ pub struct Reason {
     /// `data.relay.exit`: how the agent's process ended.
     pub exit: Option<Exit>,
     /// `data.relay.stderrTail`: the end of what the agent wrote to stderr.
-    pub stderr_tail: Option<String>,
+    pub stderr_tail: Option<Box<str>>,
+    /// `data.relay.stdoutTail`: the end of what the agent wrote to stdout instead of messages.
+    pub stdout_tail: Option<Box<str>>,
     /// `data.relay.rule`: the rule of a mapping table that does not let the request pass.
-    pub rule: Option<String>,
+    pub rule: Option<Box<str>>,
 }
 
 /// Where a request failed.
@@ -115,6 +117,7 @@ impl Reason {
             retry_after: None,
             exit: None,
             stderr_tail: None,
+            stdout_tail: None,
             rule: None,
         }
     }
@@ -147,10 +150,13 @@ impl Reason {
             say("exit", exit_value(exit));
         }
         if let Some(tail) = &self.stderr_tail {
-            say("stderrTail", tail.as_str().into());
+            say("stderrTail", (**tail).into());
+        }
+        if let Some(tail) = &self.stdout_tail {
+            say("stdoutTail", (**tail).into());
         }
         if let Some(rule) = &self.rule {
-            say("rule", rule.as_str().into());
+            say("rule", (**rule).into());
         }
         json!({ "relay": relay })
     }

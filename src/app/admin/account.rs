@@ -134,6 +134,10 @@ impl Hold for Counted {
         }));
     }
 
+    fn discretion(&self) -> fn(&str) -> String {
+        self.hold.discretion()
+    }
+
     fn stderr_tail(&self) -> String {
         self.hold.stderr_tail()
     }

@@ -22,12 +22,12 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::assembly::{Assembly, Heard, Kind};
-use super::frame::{Broken, Role, UNAUTHORIZED};
+use super::frame::{Broken, Role};
 use super::voice::Voice;
 use crate::transport::stream::Intake;
-use crate::transport::{FrameStream, LinkError, failure};
+use crate::transport::{FrameStream, LinkError, parting};
 use crate::wire::framing::{Cut, too_long};
-use crate::wire::{Flaw, Frame, Limits, printable};
+use crate::wire::{Flaw, Frame, Limits};
 
 /// Binary messages that are passed over before the link is closed with 1003.
 const BINARIES: u32 = 10;
@@ -334,23 +334,10 @@ fn is_farewell(payload: &[u8]) -> bool {
     payload.is_empty() || payload.starts_with(&1000_u16.to_be_bytes())
 }
 
-/// What is wrong, when a server's close frame says that something is: a code that is neither that
-/// of an orderly end nor of a server that is stopped (RFC 6455, 7.4.1).
+/// What is wrong, when a server's close frame says that something is.
 fn complaint(payload: &[u8]) -> Option<LinkError> {
     let (code, why) = payload.split_first_chunk()?;
-    let code = u16::from_be_bytes(*code);
-    if matches!(code, 1000 | 1001) {
-        return None;
-    }
-    let colon = if why.is_empty() { "" } else { ": " };
-    let said = format!("its server closed with {code}{colon}{}", printable(why));
-    Some(if code == UNAUTHORIZED {
-        LinkError::Forbidden(format!("{said}. {}", failure::CHECK_TOKEN))
-    } else {
-        let source = io::Error::other(said);
-        let context = "reading from the peer";
-        LinkError::Io { context, source }
-    })
+    parting::complaint(u16::from_be_bytes(*code), why)
 }
 
 /// Whether the peer has gone without a word.

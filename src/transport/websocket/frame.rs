@@ -9,9 +9,6 @@ pub(super) const LONGEST_HEADER: usize = 14;
 /// The payload of a control frame takes at most so many bytes (5.5).
 pub(super) const LONGEST_CONTROL: usize = 125;
 
-/// The close code for whoever is not let in any more. It is of our own choice.
-pub(super) const UNAUTHORIZED: u16 = 4401;
-
 /// Which end of the connection we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {

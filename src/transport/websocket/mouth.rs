@@ -16,10 +16,10 @@ use tokio::time::{Sleep, sleep};
 
 use super::assembly::Kind;
 use super::ear::{Shared, State, lock};
-use super::frame::{Header, LONGEST_HEADER, Mask, Opcode, Role, UNAUTHORIZED};
+use super::frame::{Header, LONGEST_HEADER, Mask, Opcode, Role};
 use super::masks::Masks;
 use crate::transport::stream::{BOUND, LARGE, Pile};
-use crate::transport::{Farewell, FrameSink, LinkError};
+use crate::transport::{Farewell, FrameSink, LinkError, parting};
 use crate::wire::Frame;
 
 /// A client's longer messages are masked in pieces of this size.
@@ -262,26 +262,13 @@ where
                 {
                     return Poll::Ready(Err(failed(fault)));
                 }
-                let (code, reason) = farewell(why);
+                let (code, reason) = parting::code(why);
                 let said = [&code.to_be_bytes()[..], reason.as_bytes()].concat();
                 lock(&self.shared.voice).close(&said);
             }
             self.goodbye = Some((Goodbye::Saying, Box::pin(sleep(GOODBYE))));
         }
         self.poll_goodbye(cx).map(Ok)
-    }
-}
-
-/// The close codes of RFC 6455, 7.4.1.
-const fn farewell(why: Farewell) -> (u16, &'static str) {
-    match why {
-        Farewell::Done => (1000, ""),
-        Farewell::PeerFailed => (1011, "the other side failed"),
-        // 4000 to 4999 are free for applications (RFC 6455, 7.4.2).
-        Farewell::Replaced => (4409, "the client came back over another connection"),
-        Farewell::Unauthorized => (UNAUTHORIZED, "what let you in is no longer good"),
-        Farewell::Shutdown => (1001, "the relay is going away"),
-        Farewell::Violation => (1008, "protocol violation"),
     }
 }
 

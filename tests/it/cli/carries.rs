@@ -109,6 +109,22 @@ fn an_agent_that_dies_over_a_request_is_told_of() {
 }
 
 #[test]
+fn an_agent_that_ends_before_it_speaks_is_quoted_without_secrets() {
+    block_on(async {
+        let key = format!("ghp_{}", "a1B2".repeat(9));
+        let script = format!("read line; echo '{key} is no longer maintained'; exit 0");
+        let mut connect = Program::start(&["connect", "--", "sh", "-c", &script]);
+        connect.write(&ask(1)).await;
+        let error = connect.json().await["error"].clone();
+        let printed = error["data"]["relay"]["stdoutTail"].as_str().unwrap();
+        for text in [printed, error["message"].as_str().unwrap()] {
+            assert!(text.ends_with(" is no longer maintained"), "{error}");
+        }
+        assert!(!error.to_string().contains(&key), "{error}");
+    });
+}
+
+#[test]
 fn input_that_is_at_its_end_already_is_answered() {
     block_on(async {
         let near = run(&connect_to(&ECHO), &ask(1)).await;

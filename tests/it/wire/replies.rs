@@ -12,7 +12,7 @@ fn errors_carry_the_id_as_spelled_and_say_whose_they_are() {
     reason.source = Source::Agent;
     reason.delivered = Delivered::Unknown;
     reason.exit = Some(Exit::Code(3));
-    reason.stderr_tail = Some("bad\nthing\u{1b}[0m".to_owned());
+    reason.stderr_tail = Some("bad\nthing\u{1b}[0m".into());
     reason.retryable = true;
     reason.retry_after = Some(std::time::Duration::from_millis(1500));
     for id in [

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderValue};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +30,8 @@ const STREAMS: usize = 256;
 /// How long a message waits for the stream on which its answer will come. Some servers send the
 /// head of a stream only with its first event.
 const OPENING: Duration = Duration::from_secs(2);
+/// How long the other streams have once the server has said farewell on the connection's.
+const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How long the server has for our leave.
 const LEAVE: Duration = Duration::from_secs(2);
 
@@ -40,6 +42,8 @@ pub(super) struct Exchange {
     pub(super) way: Way,
     pub(super) heard: Queue<Result<Cut, LinkError>>,
     sessions: Mutex<Sessions>,
+    /// Told when a session's stream is gone.
+    pub(super) fewer: Notify,
     /// Cancelled when the link is over, for whatever reason.
     pub(super) over: CancellationToken,
 }
@@ -64,6 +68,7 @@ impl Exchange {
             way,
             heard: Queue::default(),
             sessions: Mutex::default(),
+            fewer: Notify::new(),
             over: CancellationToken::new(),
         }
     }
@@ -138,6 +143,33 @@ impl Exchange {
             401 | 403 => LinkError::Forbidden(format!("{words}. {}", failure::CHECK_TOKEN)),
             _ => LinkError::Refused(words),
         });
+    }
+
+    /// Ends the link as its server does, once the last words on sessions' streams are heard, which
+    /// come on sockets of their own.
+    pub(super) async fn dismissed(&self, fault: Option<LinkError>) {
+        let all_heard = async {
+            loop {
+                let fewer = self.fewer.notified();
+                tokio::pin!(fewer);
+                fewer.as_mut().enable();
+                if self.sessions().streams.is_empty() {
+                    return;
+                }
+                fewer.await;
+            }
+        };
+        if timeout(LAST_WORDS, all_heard).await.is_err() {
+            tracing::warn!(to = %self.to, "the last words of a session were not heard in time");
+        }
+        match fault {
+            Some(fault) => self.end_with(fault),
+            None if self.over.is_cancelled() => {}
+            None => {
+                self.heard.end();
+                self.over.cancel();
+            }
+        }
     }
 
     /// The error is heard by all who still wait for something.

@@ -14,6 +14,11 @@
 //! handful of requests that go on side by side, and hyper's pool has tasks of its own anyway; what
 //! the relay polls are two bounded queues.
 //!
+//! **What one stream says is heard in its order, and nothing is held back for another stream.** The
+//! official servers in TypeScript and Python answer `session/load` on the connection's stream and
+//! send the history on the session's; whether more of it is to come nobody can know, so over those
+//! the answer may be heard first. Our own server, and the official one in Rust, use one stream.
+//!
 //! **A request is not repeated** unless it has certainly not left: a server that has taken it and
 //! could not say so would have the agent do the work twice.
 //!

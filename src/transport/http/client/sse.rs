@@ -65,6 +65,8 @@ pub struct Sse {
     /// The name of the event that is being read.
     name: Vec<u8>,
     last_name: Vec<u8>,
+    /// The last comment.
+    comment: Vec<u8>,
     retry: Option<Duration>,
 }
 
@@ -86,6 +88,7 @@ impl Sse {
             last_id: Vec::new(),
             name: Vec::new(),
             last_name: Vec::new(),
+            comment: Vec::new(),
             retry: None,
         }
     }
@@ -144,6 +147,12 @@ impl Sse {
     #[must_use]
     pub fn last_name(&self) -> &[u8] {
         &self.last_name
+    }
+
+    /// The last comment, if it is not too long.
+    #[must_use]
+    pub fn last_comment(&self) -> &[u8] {
+        &self.comment
     }
 
     /// How long the server wants us to wait before a broken stream is opened again.
@@ -216,6 +225,12 @@ impl Sse {
             b"event" if !passed && value.len() <= ID => {
                 self.name.clear();
                 self.name.extend_from_slice(value);
+            }
+            b"" if colon < line.len() => {
+                self.comment.clear();
+                if value.len() <= ID && !passed {
+                    self.comment.extend_from_slice(value);
+                }
             }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 let millis = std::str::from_utf8(value).ok().and_then(|d| d.parse().ok());

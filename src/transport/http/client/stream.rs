@@ -2,8 +2,9 @@
 //!
 //! A stream whose server gives its events ids is asked for what came after the last one. Where
 //! that cannot be, nobody knows what was missed, and the link ends with an error; a session's
-//! stream that the server has ended in good order only ends the requests of that session. Not here:
-//! how events are cut out (see `sse`).
+//! stream that the server has ended in good order only ends the requests of that session. A relay
+//! that ends the conversation says so on each stream, and nobody asks for that stream again. Not
+//! here: how events are cut out (see `sse`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,8 @@ use super::exchange::Exchange;
 use super::sessions::{self, Session};
 use super::site::{Silence, is_of};
 use super::sse::{Event, Sse};
-use crate::transport::LinkError;
+use crate::transport::http::names::FAREWELL;
+use crate::transport::{LinkError, parting};
 use crate::wire::framing::{Cut, too_long};
 use crate::wire::reply::{self, Delivered, Reason, Source};
 use crate::wire::{Frame, Kind, Scanner, Shape};
@@ -57,6 +59,8 @@ enum End {
     /// The server ended it.
     Clean,
     Broken(String),
+    /// The server has ended the conversation, and says what was wrong, if anything was.
+    Farewell(Option<LinkError>),
     /// Nobody listens any more.
     Unheard,
 }
@@ -112,6 +116,7 @@ impl Stream {
             let clean = matches!(end, End::Clean);
             let how = match end {
                 End::Unheard => return,
+                End::Farewell(fault) => return self.part(fault).await,
                 End::Clean => "the server has ended it".to_owned(),
                 End::Broken(why) => why,
             };
@@ -211,6 +216,9 @@ impl Stream {
                     return End::Unheard;
                 }
             }
+            if let Some((code, why)) = farewell(self.events.last_comment()) {
+                return End::Farewell(parting::complaint(code, why));
+            }
             match body.frame().await {
                 Some(Ok(part)) => {
                     if let Ok(data) = part.into_data() {
@@ -300,10 +308,19 @@ impl Stream {
         }
     }
 
+    /// The conversation is over: what is said of that on the connection's stream counts.
+    async fn part(&self, fault: Option<LinkError>) {
+        match self.session {
+            Some(_) => self.forget(),
+            None => self.exchange.dismissed(fault).await,
+        }
+    }
+
     /// The session's next message opens its stream anew.
     fn forget(&self) {
         if let Some(session) = &self.session {
             self.exchange.sessions().streams.remove(session);
+            self.exchange.fewer.notify_waiters();
         }
     }
 
@@ -318,6 +335,14 @@ impl Stream {
         let usual = usual.mul_f64(0.5 + f64::from(part) / 512.0);
         asked.unwrap_or(usual).min(LONGEST)
     }
+}
+
+/// The code and the words of a farewell.
+fn farewell(comment: &[u8]) -> Option<(u16, &[u8])> {
+    let said = comment.strip_prefix(FAREWELL.as_bytes())?;
+    let (code, why) = said.split_at(said.iter().position(|&byte| byte == b' ')?);
+    let code = std::str::from_utf8(code).ok()?.parse().ok()?;
+    Some((code, why.trim_ascii()))
 }
 
 fn accepted(answer: Response<Incoming>) -> Opened {

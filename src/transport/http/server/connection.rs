@@ -19,7 +19,7 @@ use super::streams::{Closed, Given, Lease, Opening, Streams};
 use super::turn::Turns;
 use crate::guard::Principal;
 use crate::transport::Worker;
-use crate::wire::{Frame, IdBuf, Limits};
+use crate::wire::{Farewell, Frame, IdBuf, Limits};
 
 /// How a connection's messages are told apart on its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(super) struct State {
     /// Since when there has been neither a request nor a stream.
     idle: Option<Instant>,
     /// Leave is being taken: what waits can still be read, but nothing more is heard.
-    pub(super) closing: bool,
+    pub(super) closing: Option<Farewell>,
     /// The link is gone.
     pub(super) over: bool,
 }
@@ -128,7 +128,7 @@ impl Connection {
                 blocked: None,
                 requests: 0,
                 idle: Some(now),
-                closing: false,
+                closing: None,
                 over: false,
             }),
             room: Notify::new(),
@@ -192,6 +192,13 @@ impl Connection {
     /// stream is another's now.
     pub(super) fn given(&self, lease: Lease) -> Option<u64> {
         self.state().streams.given(lease)
+    }
+
+    /// Why the stream ends, if it ends because leave is taken of the client.
+    pub(super) fn farewell(&self, lease: Lease) -> Option<Farewell> {
+        let state = self.state();
+        let holds = state.streams.given(lease).is_some();
+        state.closing.filter(|_| holds)
     }
 
     /// A stream's receiver is gone.

@@ -2,7 +2,9 @@
 //!
 //! A message's bytes are the event's data as they are; only a line break between its tokens, which
 //! would end the line, becomes a space. Small messages that wait together are given together, and
-//! large ones without a copy. Not here: what a stream holds (see `streams`).
+//! large ones without a copy. A stream that ends because the conversation does says so in a comment,
+//! which official clients pass over and our own knows (see `http::names`): it need not come back.
+//! Not here: what a stream holds (see `streams`).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connection::{Connection, Manner};
 use super::streams::{Given, Lease};
+use crate::transport::http::names;
+use crate::transport::parting;
 use crate::wire::Frame;
 use crate::wire::framing::Framing;
 
@@ -39,6 +43,8 @@ pub(super) struct Events {
     rest: [Option<Bytes>; 2],
     next_sign: Pin<Box<Sleep>>,
     interval: Duration,
+    /// The farewell was said.
+    parted: bool,
     /// How often it was said that this is the end, so that what came before has left.
     ending: u8,
 }
@@ -74,6 +80,7 @@ impl Events {
             rest: [None, None],
             next_sign: Box::pin(sleep_until(Instant::now() + interval)),
             interval,
+            parted: false,
             ending: 0,
         }
     }
@@ -119,6 +126,13 @@ impl Events {
             return Poll::Ready(Some(out.freeze()));
         }
         if matches!(taken, Poll::Ready(Given::End)) {
+            let why = self.connection.farewell(self.lease);
+            if let Some(why) = why.filter(|_| !self.parted) {
+                self.parted = true;
+                let (code, reason) = parting::code(why);
+                let said = format!(": {}{code} {reason}\n\n", names::FAREWELL);
+                return Poll::Ready(Some(said.into()));
+            }
             return self.end(cx);
         }
         if self.next_sign.as_mut().poll(cx).is_ready() {

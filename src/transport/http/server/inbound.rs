@@ -27,6 +27,8 @@ pub(super) enum Taken {
 pub(super) enum Untaken {
     /// The connection is over.
     Gone,
+    /// It will be, once the client has read what is left.
+    Closing,
     /// The agent takes nothing.
     Stalled,
     /// Its id is that of another request which awaits its answer.
@@ -90,8 +92,11 @@ impl Connection {
         let now = Instant::now();
         let mut state = self.state();
         // A request that is taken is owed an answer.
-        if state.is_gone() || state.closing {
+        if state.is_gone() {
             return Err(Untaken::Gone);
+        }
+        if state.closing.is_some() {
+            return Err(Untaken::Closing);
         }
         let id = envelope.id(frame).to_owned();
         let nameless = matches!(id.as_id(), Id::Absent | Id::Null);
@@ -112,7 +117,8 @@ impl Connection {
                         }
                         None => {}
                     }
-                    let pending = pending_of(frame, envelope, session.as_deref(), hash);
+                    let said = state.streams.said();
+                    let pending = pending_of(frame, envelope, session.as_deref(), said, hash);
                     Entry::Request(id, pending)
                 }
             }
@@ -146,7 +152,11 @@ impl Connection {
                 state
                     .repeated
                     .remember(false, id.clone(), pending.hash, now);
-                state.routing.remember(id, pending);
+                let enters = pending.session.clone().filter(|_| pending.enters.is_some());
+                let remembered = state.routing.remember(id, pending);
+                if let Some(session) = enters.filter(|_| remembered) {
+                    state.streams.enter(&session);
+                }
             }
             Entry::Answer(id, hash) => {
                 state.routing.answered(&id);

@@ -127,7 +127,10 @@ impl FrameSink for Mouth {
                 if let Some(opened) = way.opened {
                     state.streams.know(&opened);
                 }
-                state.streams.of(way.session.as_deref())
+                match (way.session.as_deref(), way.entered) {
+                    (Some(session), Some(since)) => state.streams.entered(session, since),
+                    (session, _) => state.streams.of(session),
+                }
             }
         };
         state.streams.push(stream, frame);
@@ -140,13 +143,13 @@ impl FrameSink for Mouth {
     }
 
     /// Waits until the streams have been read to their end, as far as anything is left on them.
-    fn poll_close(&mut self, cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
         let mut state = self.connection.state();
         if state.is_gone() {
             return Poll::Ready(Ok(()));
         }
         state.initial = None;
-        state.closing = true;
+        state.closing = Some(why);
         state.streams.end();
         if state.streams.waiting() == 0 && state.streams.open_count() == 0 {
             return Poll::Ready(Ok(()));

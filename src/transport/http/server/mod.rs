@@ -22,6 +22,13 @@
 //! **A session nobody was told of speaks on the connection's stream**, where the answer that tells
 //! of it comes behind, as over stdio. Real agents do speak before that answer.
 //!
+//! **The answer to `session/load` or `session/resume` comes behind the session's history**, as ACP
+//! has it and as it would over stdio; two streams have no order, so both go on one. On the session's
+//! when its client has that open, as the official server in Rust has it; the RFD puts the answer on
+//! the connection's stream. A client that has never opened it (the official one in Python) has the
+//! history there too, before the answer. Not in order are different sessions, and a session with
+//! what names none.
+//!
 //! **A header adds nothing to a message.** The official Rust server writes the session of the
 //! header into messages that lack it. Here it only chooses the stream of the answer: a message
 //! leaves with the bytes it came with.

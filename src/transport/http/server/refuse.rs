@@ -47,6 +47,9 @@ impl From<Untaken> for Refusal {
     fn from(untaken: Untaken) -> Self {
         match untaken {
             Untaken::Gone => Self::unknown_connection(),
+            // Official clients let go of all streams when they hear that there is no connection,
+            // and would miss the last words.
+            Untaken::Closing => Self::later("the conversation is ending"),
             Untaken::Stalled => Self::later("the agent takes nothing at present"),
             Untaken::Reused => Self::new(
                 StatusCode::CONFLICT,

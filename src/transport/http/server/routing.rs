@@ -2,8 +2,9 @@
 //!
 //! Answers follow their request. Requests and notifications of the agent follow the session they
 //! name, once somebody has told the client of that session; until then they go on the connection's
-//! stream, where its answer is going to come behind them, as it would over stdio. Not here: what a
-//! stream does with a message (see `streams`).
+//! stream, where its answer is going to come behind them, as it would over stdio. The answer that
+//! lets a client into a session there is already goes the way of what was said of that session.
+//! Not here: what a stream does with a message (see `streams`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -28,11 +29,13 @@ const SCOPED: [&str; 10] = [
     "session/set_model",
 ];
 
-/// Methods whose answer comes on the connection's stream although they name a session.
-const CONNECTION_SCOPED: [&str; 3] = ["session/new", "session/load", "session/fork"];
-
-/// Methods whose result names a new session.
+/// Methods whose result names a new session. It comes on the connection's stream, as does what is
+/// said of that session before.
 const OPENING: [&str; 2] = ["session/new", "session/fork"];
+
+/// Methods that let the client into a session there is already. What is said of it before the
+/// answer, its history, has to come before the answer.
+const ENTERING: [&str; 2] = ["session/load", "session/resume"];
 
 /// The open requests of both sides.
 #[derive(Debug)]
@@ -52,6 +55,8 @@ pub(super) struct Pending {
     pub(super) session: Option<Box<str>>,
     /// Whether its result names a new session.
     pub(super) opens: bool,
+    /// Whether it lets the client into the session, and up to which message all was said before.
+    pub(super) enters: Option<u64>,
     /// What its message was, for those who repeat it.
     pub(super) hash: u64,
 }
@@ -63,6 +68,8 @@ pub(super) struct Way<'a> {
     pub(super) session: Option<Cow<'a, str>>,
     /// A session that exists from now on.
     pub(super) opened: Option<Cow<'a, str>>,
+    /// It answers a request to be let into the session, which came after this message.
+    pub(super) entered: Option<u64>,
 }
 
 /// What is wrong with the session of a client's message.
@@ -98,6 +105,7 @@ impl Routing {
         let nowhere = Way {
             session: None,
             opened: None,
+            entered: None,
         };
         let Shape::One(envelope) = self.scanner.scan(frame) else {
             return nowhere;
@@ -112,7 +120,7 @@ impl Routing {
                 }
                 Way {
                     session: session.filter(|session| known(session)),
-                    opened: None,
+                    ..nowhere
                 }
             }
             Kind::Result | Kind::Error => {
@@ -125,6 +133,7 @@ impl Routing {
                 Way {
                     session: pending.session.map(|session| Cow::Owned(session.into())),
                     opened,
+                    entered: pending.enters,
                 }
             }
         }
@@ -135,11 +144,13 @@ impl Routing {
         self.pending.get(id)
     }
 
-    /// The client has asked.
-    pub(super) fn remember(&mut self, id: IdBuf, pending: Pending) {
-        if self.pending.len() < self.limit {
+    /// The client has asked; `false` when it has asked for too much for its answer to be known.
+    pub(super) fn remember(&mut self, id: IdBuf, pending: Pending) -> bool {
+        let room = self.pending.len() < self.limit;
+        if room {
             self.pending.insert(id, pending);
         }
+        room
     }
 
     /// Whether the agent awaits an answer to that id, and whether it may come with this header.
@@ -183,18 +194,21 @@ pub(super) fn session_of<'a>(
     }
 }
 
-/// How the answer to a client's request goes.
+/// How the answer to a client's request goes, which came after the message `said`.
 pub(super) fn pending_of(
     frame: &Frame,
     envelope: &Envelope,
     session: Option<&str>,
+    said: u64,
     hash: u64,
 ) -> Pending {
     let method = envelope.method(frame);
-    let elsewhere = CONNECTION_SCOPED.contains(&&*method);
+    let opens = OPENING.contains(&&*method);
+    let enters = ENTERING.contains(&&*method);
     Pending {
-        session: session.filter(|_| !elsewhere).map(Into::into),
-        opens: OPENING.contains(&&*method),
+        session: session.filter(|_| !opens).map(Into::into),
+        opens,
+        enters: enters.then_some(said),
         hash,
     }
 }

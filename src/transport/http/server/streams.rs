@@ -65,6 +65,8 @@ struct Stream {
     lonely: Option<Instant>,
     /// Whether the connection's stream carries its messages until somebody opens it.
     carried: bool,
+    /// Whether it does until the client's request to be let into the session is answered.
+    entering: bool,
 }
 
 #[derive(Debug)]
@@ -169,6 +171,37 @@ impl Streams {
         }
     }
 
+    /// How many messages were ever put on streams.
+    pub(super) const fn said(&self) -> u64 {
+        self.next_order
+    }
+
+    /// The client asks to be let into a session. If it has never opened the session's stream, it
+    /// hears all on the connection's until that is answered, even if it opens the other meanwhile:
+    /// two streams have no order.
+    pub(super) fn enter(&mut self, session: &str) {
+        let number = self.number(session);
+        if let Some(stream) = self.all.get_mut(&number) {
+            stream.entering |= !stream.opened && stream.waiting.is_empty();
+        }
+    }
+
+    /// Where the answer goes to a request to be let into a session, which came after the message
+    /// `since`: behind what was said of the session.
+    pub(super) fn entered(&mut self, session: &str, since: u64) -> u32 {
+        let found = self.find(session);
+        let Some((number, stream)) = found.and_then(|at| Some((at, self.all.get_mut(&at)?))) else {
+            return CONNECTION;
+        };
+        if std::mem::take(&mut stream.entering) {
+            return CONNECTION;
+        }
+        // Who comes back is sent again what it missed.
+        let missed = stream.given.back().is_some_and(|last| last.order >= since);
+        let own = stream.receiver.is_some() || !stream.waiting.is_empty() || missed;
+        if own { number } else { CONNECTION }
+    }
+
     /// The number of the stream of `session`, or of the connection's.
     pub(super) fn of(&mut self, session: Option<&str>) -> u32 {
         session.map_or(CONNECTION, |session| self.number(session))
@@ -176,7 +209,8 @@ impl Streams {
 
     /// Puts a message on a stream.
     pub(super) fn push(&mut self, number: u32, frame: Frame) {
-        let carried = self.all.get(&number).is_none_or(|stream| stream.carried);
+        let stream = self.all.get(&number);
+        let carried = stream.is_none_or(|stream| stream.carried || stream.entering);
         let number = if carried { CONNECTION } else { number };
         let order = self.next_order;
         self.next_order += 1;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::caller::{EVERY_WAY, How, INITIALIZE, Site};
+use super::caller::{EVERY_WAY, Events, How, INITIALIZE, Site};
 use crate::support::link::{accept, close, feed, heard, next, run, say};
 
 fn brief() -> Limits {
@@ -144,6 +144,60 @@ fn the_last_words_reach_the_streams_before_they_end() {
             assert_eq!(reply.status.as_u16(), 404);
         });
     }
+}
+
+#[test]
+fn a_conversation_that_is_over_says_so_on_each_stream() {
+    let reasons = [
+        (Farewell::Done, "1000 "),
+        (Farewell::Shutdown, "1001 the relay is going away"),
+        (Farewell::PeerFailed, "1011 the other side failed"),
+    ];
+    for (why, words) in reasons {
+        run(async {
+            let mut site = Site::open(How::H1, Limits::default()).await;
+            let open = site.initialize().await;
+            let mut link = open.link;
+            let name = ("acp-connection-id", &*open.id);
+            let prompt = r#"{"id":1,"method":"session/prompt","params":{"sessionId":"a"}}"#;
+            assert_eq!(site.caller.post(&[name], prompt).await.status, 202);
+            heard(&mut *link.rx).await;
+            // Somebody takes it over, which is no farewell.
+            let mut first = site.caller.events(&[name]).await;
+            let opening = first.next().await.unwrap();
+            let back = ("last-event-id", &*opening.id);
+            let mut own = site.caller.events(&[name, back]).await;
+            assert_eq!(last_comment(&mut first).await, None);
+            let answer = r#"{"id":1,"result":{}}"#;
+            say(&mut *link.tx, answer).await.unwrap();
+            let closing = async {
+                close(&mut *link.tx, why).await.unwrap();
+                drop(link);
+            };
+            let listening = async {
+                let said = format!(" acp-relay farewell {words}");
+                assert_eq!(last_comment(&mut own).await, Some(said.clone()));
+                // What waits can be read, but nothing more is taken.
+                let reply = site.caller.post(&[name], r#"{"method":"x"}"#).await;
+                assert_eq!(reply.status, 503);
+                assert_eq!(reply.fields["retry-after"], "1");
+                let session = ("acp-session-id", "a");
+                let mut a = site.caller.events(&[name, session]).await;
+                assert_eq!(a.data().await, answer);
+                assert_eq!(last_comment(&mut a).await, Some(said));
+            };
+            tokio::join!(closing, listening);
+        });
+    }
+}
+
+/// The last comment before the stream's end, with more to it than a sign of life.
+async fn last_comment(events: &mut Events) -> Option<String> {
+    let mut last = None;
+    while let Some(event) = events.next().await {
+        last = event.comment;
+    }
+    last.filter(|said| !said.is_empty())
 }
 
 #[test]

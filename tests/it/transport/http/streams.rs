@@ -105,7 +105,7 @@ fn every_message_comes_on_its_stream() {
         talk.say(&update("b", "history")).await;
         assert_eq!(b.data().await, update("b", "history"));
         talk.say(&answer(2)).await;
-        assert_eq!(own.data().await, answer(2));
+        assert_eq!(b.data().await, answer(2));
         talk.ask(Some("a"), &request(3, "session/prompt", "a"))
             .await;
         talk.ask(Some("b"), &request(4, "session/prompt", "b"))
@@ -127,6 +127,72 @@ fn every_message_comes_on_its_stream() {
             talk.say(text).await;
             assert_eq!(own.data().await, text);
         }
+    });
+}
+
+#[test]
+fn the_answer_that_lets_into_a_session_comes_behind_its_history() {
+    let methods = ["session/load", "session/resume"];
+    for method in methods {
+        run(async {
+            let mut talk = Talk::new(Limits::default()).await;
+            let mut own = talk.events(None).await;
+            // Nobody has its stream open: all on one stream, even if it is opened meanwhile.
+            talk.ask(None, &request(1, method, "a")).await;
+            talk.say(&update("a", "one")).await;
+            assert_eq!(own.data().await, update("a", "one"));
+            let mut a = talk.events(Some("a")).await;
+            talk.say(&update("a", "two")).await;
+            talk.say(&answer(1)).await;
+            assert_eq!(own.data().await, update("a", "two"));
+            assert_eq!(own.data().await, answer(1));
+            talk.say(&update("a", "three")).await;
+            assert_eq!(a.data().await, update("a", "three"));
+            // It is open, as the official clients of TypeScript and Rust have it.
+            talk.ask(Some("a"), &request(2, method, "a")).await;
+            talk.say(&update("a", "four")).await;
+            talk.say(&answer(2)).await;
+            talk.say(&update("a", "five")).await;
+            assert_eq!(a.data().await, update("a", "four"));
+            assert_eq!(a.data().await, answer(2));
+            assert_eq!(a.data().await, update("a", "five"));
+            // Without a history as well: what comes after the answer must not come before it.
+            talk.ask(None, &request(3, method, "b")).await;
+            talk.say(&answer(3)).await;
+            assert_eq!(own.data().await, answer(3));
+        });
+    }
+}
+
+#[test]
+fn a_history_whose_stream_broke_is_still_before_the_answer() {
+    run(async {
+        let mut talk = Talk::new(Limits::default()).await;
+        let mut own = talk.events(None).await;
+        let mut a = talk.events(Some("a")).await;
+        let opening = a.next().await.unwrap();
+        talk.ask(Some("a"), &request(1, "session/load", "a")).await;
+        talk.say(&update("a", "one")).await;
+        assert_eq!(a.data().await, update("a", "one"));
+        // It broke before the client had read that.
+        drop(a);
+        let fresh = [
+            talk.name(),
+            ("acp-session-id", "a"),
+            ("accept", "text/event-stream"),
+        ];
+        while talk.caller.try_events(&fresh).await.is_none() {}
+        talk.say(&answer(1)).await;
+        let back = [
+            talk.name(),
+            ("acp-session-id", "a"),
+            ("last-event-id", &opening.id),
+        ];
+        let mut a = talk.caller.events(&back).await;
+        assert_eq!(a.data().await, update("a", "one"));
+        assert_eq!(a.data().await, answer(1));
+        talk.say("{}").await;
+        assert_eq!(own.data().await, "{}");
     });
 }
 

@@ -165,6 +165,47 @@ fn the_end_of_a_sessions_stream_is_that_of_its_requests() {
 }
 
 #[test]
+fn a_server_that_says_farewell_is_heard_out_and_not_asked_again() {
+    // What it says, and what is wrong with it.
+    let said = [
+        ("1000 ", None),
+        ("1001 the relay is going away", None),
+        (
+            "1011 the other side failed",
+            Some("closed with 1011: the other side failed"),
+        ),
+        ("4401 no longer", Some("4401: no longer. Check the token")),
+    ];
+    for (words, wrong) in said {
+        run(async {
+            let (mut server, mut link, events) = begun().await;
+            let session = prompted(&mut server, &mut link, 1, "s1").await;
+            let farewell = format!(": acp-relay farewell {words}\n\n");
+            let piece = format!("retry: 1\nid: 1\ndata: {}\n\n{farewell}", update(1));
+            events.piece(piece).await;
+            assert_eq!(heard(&mut *link.rx).await, Frame::from(update(1)));
+            // The last words of a session come on another socket.
+            let done = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+            session.say(done).await;
+            assert_eq!(heard(&mut *link.rx).await, Frame::from(done));
+            session.piece(farewell).await;
+            drop(session);
+            let end = next(&mut *link.rx).await;
+            match wrong {
+                None => assert!(end.is_none(), "{end:?}"),
+                Some(wrong) => {
+                    let fault = end.unwrap().unwrap_err();
+                    assert!(fault.to_string().contains(wrong), "{fault}");
+                    assert!(next(&mut *link.rx).await.is_none());
+                }
+            }
+            server.of(Method::DELETE).await.answer(404, &[], "");
+            server.quiet().await;
+        });
+    }
+}
+
+#[test]
 fn a_sessions_stream_that_broke_without_ids_is_a_gap() {
     run(async {
         let (mut server, mut link, _events) = begun().await;
