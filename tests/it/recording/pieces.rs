@@ -345,3 +345,78 @@ proptest! {
         prop_assert_eq!(left(two, &all[1]), None, "{}: {}", two.name, all[1]);
     }
 }
+
+/// Prose and code that talk of how a key begins.
+#[test]
+fn who_talks_of_keys_loses_nothing() {
+    let redactor = redactor();
+    for text in [
+        r#"const PEM: &[u8] = b"-----BEGIN"; and so on, for long."#,
+        "It looks for `-----BEGIN` and takes what follows, to the end.",
+        "It looks for -----BEGIN and takes what follows, to the end.",
+        "Put it behind `-----BEGIN PRIVATE KEY-----`, as ever.",
+    ] {
+        assert_eq!(redactor.text(text.as_bytes()), None, "{text}");
+        for length in 1..20 {
+            let all = said(&redactor, &[(FORMS[0], even(text, 0, length))]);
+            // Before what follows is known, the last dash may have been said.
+            let (begins, ends) = text.rsplit_once('-').unwrap();
+            let stays = all[0].starts_with(begins) && all[0].ends_with(ends);
+            assert!(stays, "by {length}: {}", all[0]);
+        }
+    }
+}
+
+/// However many words there are that announce secrets, and however many pieces: twice as much
+/// takes about twice as long, which with words that each are judged to the end it did not.
+#[test]
+fn much_takes_no_longer_than_it_has_to() {
+    let redactor = redactor();
+    for unit in [
+        "sk-ant-",
+        "PASSWORD=",
+        "--password=x",
+        "PASSWORD=a.",
+        "\"-----BEGIN ",
+    ] {
+        let took = |length: usize| {
+            let message = FORMS[0].message(&unit.repeat(length / unit.len()));
+            let began = std::time::Instant::now();
+            recorded_if(&redactor, &mut Flow::default(), &message);
+            began.elapsed()
+        };
+        let (some, more) = (took(10_000), took(80_000));
+        // Eight times the text: 64 times the time if each word looks at all that follows.
+        assert!(more < some * 30, "{unit}: {some:?}, {more:?}");
+    }
+}
+
+/// One message with many texts leaves the others known.
+#[test]
+fn a_message_of_many_texts_has_no_other_forgotten() {
+    let (redactor, mut flow) = (redactor(), Flow::default());
+    let many: Vec<Value> = (0..1000).map(|_| json!({"text": "a"})).collect();
+    let many = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
+        "update": {"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": many}}});
+    recorded_if(
+        &redactor,
+        &mut flow,
+        &FORMS[0].message("so sk-ant-api03-abcd"),
+    );
+    recorded_if(&redactor, &mut flow, &many);
+    let next = recorded(
+        &redactor,
+        &mut flow,
+        &FORMS[0].message("efgh0123456789 it is"),
+    );
+    assert!(!next.to_string().contains("0123"), "{next}");
+}
+
+/// Has a message recorded, whatever becomes of it.
+fn recorded_if(redactor: &Redactor, flow: &mut Flow, message: &Value) {
+    let bytes = message.to_string();
+    let kind = Some(MessageKind::Notification);
+    if let Some(clean) = redactor.json_in(flow, bytes.as_bytes(), kind, None) {
+        assert!(serde_json::from_slice::<Value>(&clean.text).is_ok());
+    }
+}
