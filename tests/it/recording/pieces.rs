@@ -359,9 +359,11 @@ fn who_talks_of_keys_loses_nothing() {
         assert_eq!(redactor.text(text.as_bytes()), None, "{text}");
         for length in 1..20 {
             let all = said(&redactor, &[(FORMS[0], even(text, 0, length))]);
-            // Before what follows is known, the last dash may have been said.
-            let (begins, ends) = text.rsplit_once('-').unwrap();
-            let stays = all[0].starts_with(begins) && all[0].ends_with(ends);
+            // The piece in which the label ends is written before what follows is known.
+            let stays = match text.contains("PRIVATE") {
+                true => all[0].ends_with("`, as ever."),
+                false => all[0] == text,
+            };
             assert!(stays, "by {length}: {}", all[0]);
         }
     }
