@@ -279,7 +279,7 @@ impl<'a> Look<'a> {
         let rest = &text[begun..];
         let labels = |byte: &&u8| matches!(**byte, b'A'..=b'Z' | b'0'..=b'9' | b' ');
         let length = rest.iter().take(64).take_while(labels).count();
-        let (label, behind) = rest.split_at(length);
+        let behind = &rest[length..];
         let said = match behind.strip_prefix(b"-----") {
             Some(behind) => behind.starts_with(b"`"),
             // Where the label is cut off, no key has begun. A blank in it may be in disguise; a
