@@ -40,8 +40,14 @@ const SAID: [&str; 24] = [
 ];
 
 /// The password behind a name that goes from `name.start`, or further back, to `name.end`, and says
-/// that it is one.
-pub(super) fn assigned(text: &[u8], name: Range<usize>, begun: bool) -> Option<Range<usize>> {
+/// that it is one. `last` is the word that was looked at last: names may stand so close that each is
+/// in the word of the one before.
+pub(super) fn assigned(
+    text: &[u8],
+    name: Range<usize>,
+    begun: bool,
+    last: &mut Range<usize>,
+) -> Option<Range<usize>> {
     let before = &text[..name.start];
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     let length = before.iter().rev().take(24).take_while(part).count();
@@ -58,7 +64,7 @@ pub(super) fn assigned(text: &[u8], name: Range<usize>, begun: bool) -> Option<R
         b' ' if option => name.end + 1,
         _ => return None,
     };
-    let own = value(text, start)?;
+    let own = value(text, start, last)?;
     let word = &text[own.clone()];
     let open = begun && own.end == text.len();
     let said = |known: &&str| match open {
@@ -102,7 +108,7 @@ pub(super) fn given(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
             // A password that stands apart is the name of a database.
             _ => behind(b"-p").filter(|at| *at < word.end),
         };
-        if let Some(own) = found.and_then(|at| value(text, at)) {
+        if let Some(own) = found.and_then(|at| value(text, at, &mut (0..0))) {
             if program != b"curl " {
                 return Some(own);
             }
@@ -115,14 +121,17 @@ pub(super) fn given(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
 }
 
 /// A word of a command line, in quotes or not, that does not stand for another.
-fn value(text: &[u8], start: usize) -> Option<Range<usize>> {
+fn value(text: &[u8], start: usize, last: &mut Range<usize>) -> Option<Range<usize>> {
     let quotes = text[start..]
         .iter()
         .take_while(|byte| b"\\\"'".contains(byte));
     let start = start + quotes.count().min(3);
     let ends = |byte: &u8| *byte <= b' ' || b"\"'\\`;|&<>(),[]".contains(byte);
-    let length = text[start..].iter().position(ends);
-    let own = start..length.map_or(text.len(), |length| start + length);
+    if !last.contains(&start) {
+        let length = text[start..].iter().position(ends);
+        *last = start..length.map_or(text.len(), |length| start + length);
+    }
+    let own = start..last.end;
     let first = text.get(own.start).filter(|_| !own.is_empty())?;
     (!b"$%{*-=".contains(first)).then_some(own)
 }

@@ -121,6 +121,8 @@ impl Thread {
         }
         in_order(&mut found);
         self.tail.drain(..oldest);
+        // A large piece leaves no room behind.
+        self.tail.shrink_to(2 * TAIL);
         self.near = shapes.announces(&self.tail) || open_host(&self.tail).is_some();
         found
     }
@@ -176,6 +178,10 @@ impl Inside {
 
 /// Where PEM ends in a piece.
 fn pem(tail: &[u8], piece: &[u8]) -> Option<usize> {
+    if tail.ends_with(b"-----") && piece.starts_with(b"`") {
+        // Somebody talks of how it begins.
+        return Some(0);
+    }
     let text = [tail, piece].concat();
     let end = memchr::memmem::find(&text, b"-----END")? + 8;
     let close = memchr::memmem::find(&text[end..], b"-----")? + end + 5;

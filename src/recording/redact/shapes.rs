@@ -53,6 +53,8 @@ struct Look<'a> {
     in_pem: bool,
     packed: usize,
     cookies: usize,
+    /// The last word that may have been a password.
+    value: Range<usize>,
 }
 
 impl Shapes {
@@ -168,6 +170,7 @@ impl<'a> Look<'a> {
             in_pem: false,
             packed: 0,
             cookies: 0,
+            value: 0..0,
         }
     }
 
@@ -198,8 +201,9 @@ impl<'a> Look<'a> {
         let start = at.start;
         let (text, own) = (self.text, self.runs.from(start));
         let is_whole = own.len() >= fewest && self.runs.has_digit(start);
+        let judged = &text[at.end..own.end.min(at.end + LONG).max(at.end)];
         let is_one = begins_word(text, start)
-            && (is_whole || self.ends_in(&own) && has_begun_key(&text[at.end..own.end]))
+            && (is_whole || self.ends_in(&own) && has_begun_key(judged))
             // A JSON object in base64, in a `data:` URL, and no JWT.
             && !(text[start..].starts_with(b"eyJ") && text[..start].ends_with(b";base64,"));
         is_one.then_some(own)
@@ -227,7 +231,7 @@ impl<'a> Look<'a> {
     fn named(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         let text = self.text;
         let name = name_end(text, at.end);
-        if let Some(own) = commands::assigned(text, at.start..name, self.begun) {
+        if let Some(own) = commands::assigned(text, at.start..name, self.begun, &mut self.value) {
             return Some(own);
         }
         let start = behind_gap(text, name);
@@ -273,12 +277,24 @@ impl<'a> Look<'a> {
             return None;
         }
         let rest = &text[begun..];
-        // Where the label is cut off, nobody knows.
-        let label = memchr::memmem::find(&rest[..rest.len().min(64)], b"-----");
-        if label.is_none() && self.begun && rest.len() < 64 {
+        let labels = |byte: &&u8| matches!(**byte, b'A'..=b'Z' | b'0'..=b'9' | b' ');
+        let length = rest.iter().take(64).take_while(labels).count();
+        let behind = &rest[length..];
+        let said = match behind.strip_prefix(b"-----") {
+            Some(behind) => behind.starts_with(b"`"),
+            // Where the label is cut off, no key has begun. A blank in it may be in disguise; a
+            // quote or the end of a line is none.
+            None => {
+                let slashes = behind.iter().take_while(|byte| **byte == b'\\').count();
+                slashes == 0 || behind.get(slashes) != Some(&b'u')
+            }
+        };
+        if said {
+            // Somebody talks of how it begins.
             return None;
         }
-        let label = label.map_or(&b""[..], |end| &rest[..end]);
+        let label = &rest[..rest.len().min(64)];
+        let label = &label[..memchr::memmem::find(label, b"-----").unwrap_or(0)];
         let says = |word: &[u8]| memchr::memmem::find(label, word).is_some();
         let public = [
             &b"CERTIFICATE"[..],

@@ -20,6 +20,10 @@ use crate::wire::{Limits, is_json};
 /// Texts that are followed at a time; the one that was heard longest ago is forgotten.
 const THREADS: usize = 64;
 
+/// Pieces of one message that are followed: one with more must not cost more, nor have all the
+/// others forgotten.
+const LEAVES: usize = 16;
+
 /// Messages that are known by what stands around their piece, and the bytes of that.
 const SLOTS: usize = 4;
 const AROUND: usize = 1 << 10;
@@ -201,7 +205,7 @@ impl Streams {
                             session = digest(value);
                         }
                         chunks |= value.ends_with(b"_chunk") || value.starts_with(b"stream");
-                    } else if PIECES.contains(&name) {
+                    } else if leaves.len() < LEAVES && PIECES.contains(&name) {
                         leaves.push(Leaf {
                             at: inner,
                             place: place(text, &path),

@@ -350,3 +350,73 @@ proptest! {
         prop_assert_eq!(left(two, &all[1]), None, "{}: {}", two.name, all[1]);
     }
 }
+
+/// Prose and code that talk of how a key begins.
+#[test]
+fn who_talks_of_keys_loses_nothing() {
+    let redactor = redactor();
+    for text in [
+        r#"const PEM: &[u8] = b"-----BEGIN"; and so on, for long."#,
+        "It looks for `-----BEGIN` and takes what follows, to the end.",
+        "It looks for -----BEGIN and takes what follows, to the end.",
+        "Put it behind `-----BEGIN PRIVATE KEY-----`, as ever.",
+    ] {
+        assert_eq!(redactor.text(text.as_bytes()), None, "{text}");
+        for length in 1..20 {
+            let all = said(&redactor, &[(FORMS[0], even(text, 0, length))]);
+            // The piece in which the label ends is written before what follows is known.
+            let stays = match text.contains("PRIVATE") {
+                true => all[0].ends_with("`, as ever."),
+                false => all[0] == text,
+            };
+            assert!(stays, "by {length}: {}", all[0]);
+        }
+    }
+}
+
+/// However many words there are that announce secrets, none is judged to the end of the text: that
+/// would take minutes here.
+#[test]
+fn a_piece_of_nothing_but_announcements_is_looked_at_once() {
+    let redactor = redactor();
+    for unit in [
+        "sk-ant-",
+        "PASSWORD=",
+        "--password=x",
+        "PASSWORD=a.",
+        "\"-----BEGIN ",
+    ] {
+        let message = FORMS[0].message(&unit.repeat(200_000 / unit.len()));
+        recorded_if(&redactor, &mut Flow::default(), &message);
+    }
+}
+
+/// One message with many texts leaves the others known.
+#[test]
+fn a_message_of_many_texts_has_no_other_forgotten() {
+    let (redactor, mut flow) = (redactor(), Flow::default());
+    let many: Vec<Value> = (0..1000).map(|_| json!({"text": "a"})).collect();
+    let many = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
+        "update": {"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": many}}});
+    recorded_if(
+        &redactor,
+        &mut flow,
+        &FORMS[0].message("so sk-ant-api03-abcd"),
+    );
+    recorded_if(&redactor, &mut flow, &many);
+    let next = recorded(
+        &redactor,
+        &mut flow,
+        &FORMS[0].message("efgh0123456789 it is"),
+    );
+    assert!(!next.to_string().contains("0123"), "{next}");
+}
+
+/// Has a message recorded, whatever becomes of it.
+fn recorded_if(redactor: &Redactor, flow: &mut Flow, message: &Value) {
+    let bytes = message.to_string();
+    let kind = Some(MessageKind::Notification);
+    if let Some(clean) = redactor.json_in(flow, bytes.as_bytes(), kind, None) {
+        assert!(serde_json::from_slice::<Value>(&clean.text).is_ok());
+    }
+}
