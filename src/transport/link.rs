@@ -195,13 +195,23 @@ impl LinkError {
     /// Whether it says no more than that the peer has gone.
     #[must_use]
     pub fn is_departure(&self) -> bool {
-        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
+        use io::ErrorKind::{
+            BrokenPipe, ConnectionAborted, ConnectionReset, HostUnreachable, NetworkDown,
+            NetworkUnreachable, NotConnected, TimedOut,
+        };
         let Self::Io { source, .. } = self else {
             return false;
         };
         matches!(
             source.kind(),
-            BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected
+            BrokenPipe
+                | ConnectionAborted
+                | ConnectionReset
+                | HostUnreachable
+                | NetworkDown
+                | NetworkUnreachable
+                | NotConnected
+                | TimedOut
         )
     }
 

@@ -39,14 +39,15 @@ pub enum IdBuf {
 }
 
 impl<'a> Id<'a> {
-    /// The id that a JSON value is, such as the `requestId` of a message about a request; null, when
-    /// it is neither a string nor a number.
+    /// The id that a JSON value is, such as the `requestId` of a message about a request; absent,
+    /// when it can be none.
     #[must_use]
     pub fn of_json(text: &'a [u8]) -> Self {
         match text.first() {
             Some(b'"') => Self::String(text),
             Some(b'-' | b'0'..=b'9') => Self::Number(text),
-            _ => Self::Null,
+            Some(b'n') => Self::Null,
+            _ => Self::Absent,
         }
     }
 }

@@ -53,6 +53,11 @@ impl Kin {
         look_at(pid).map(|entry| entry.who)
     }
 
+    /// Whether it has not exited.
+    pub(super) fn is_alive(self) -> bool {
+        look_at(self.pid).is_some_and(|entry| entry.who == self && entry.alive)
+    }
+
     /// Signals it, or nobody.
     ///
     /// # Errors

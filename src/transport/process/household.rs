@@ -108,8 +108,10 @@ pub fn farewell(patience: Duration) -> bool {
     let Some(mut state) = house().settled(patience) else {
         return false;
     };
-    // Of those who hide below others' children only the keeper knows, which has looked.
-    if state.agents.is_empty() && !state.others {
+    // Of those who hide below others' children only the keeper knows, which has looked. And what
+    // cannot be seen to be over is left to it.
+    let over = state.agents.is_empty() && state.expected == 0 && !state.others;
+    if over && state.is_alone() {
         state.keeper.release();
     }
     true
@@ -444,7 +446,8 @@ impl House {
         match family::fell(&orphans, top) {
             Ok(felled) => {
                 tracing::debug!(count = felled.len(), "killed what agents left behind");
-                !felled.is_empty()
+                // One that has gone by itself may have left us its children.
+                !felled.is_empty() || orphans.iter().any(|orphan| !orphan.is_alive())
             }
             Err(_) => false,
         }

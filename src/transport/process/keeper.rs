@@ -281,7 +281,11 @@ impl Watch {
     }
 
     fn look(&mut self) -> io::Result<()> {
-        self.seen = self.below_the_relay(&Census::within(Some(self.relay.pid))?);
+        let census = Census::within(Some(self.relay.pid))?;
+        // Below one that has just died nobody is found any more.
+        if census.get(self.relay.pid).is_some_and(|entry| entry.alive) {
+            self.seen = self.below_the_relay(&census);
+        }
         Ok(())
     }
 

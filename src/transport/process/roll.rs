@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
 use std::sync::Arc;
 
-use super::family::Kin;
+use super::family::{self, Kin};
 use super::fate::{Fate, how};
 use super::keeper::Keeper;
 use super::mark::Mark;
@@ -59,6 +59,17 @@ impl Roll {
     /// Below whom all is that an agent ever started: ourselves, if no orphan passes us by.
     pub(super) fn top(&self) -> Option<u32> {
         self.adopts.then(std::process::id)
+    }
+
+    /// Whether we have no child but the keeper.
+    pub(super) fn is_alone(&self) -> bool {
+        let strangers = family::children(std::process::id(), &self.listed());
+        strangers.is_ok_and(|all| {
+            let mut others = all
+                .iter()
+                .filter(|child| self.keeper.id() != Some(child.who.pid));
+            !others.any(|child| child.alive)
+        })
     }
 
     /// The numbers of those children that are not orphans.
