@@ -3,6 +3,7 @@
 //! It can only be connected to: a process that we start is always the agent. Not here: starting
 //! it (see `child`).
 
+use super::wide::Pipe;
 use super::{find_program, spawn};
 use crate::transport::{
     BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport, stream,
@@ -35,7 +36,7 @@ impl Transport for Exec {
             };
             let child = spawn(argv, &setup.launch, &setup.limits)?;
             let (rx, tx) = stream::halves(
-                child.stdout,
+                Pipe::new(child.stdout),
                 child.stdin,
                 setup.limits.frame_from_child,
                 setup,
