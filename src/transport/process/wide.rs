@@ -122,13 +122,15 @@ mod tests {
     const GIVEN: usize = 64 << 10;
 
     async fn carry(from: &mut Sender, to: &mut Pipe<Receiver>, bytes: usize) {
-        from.write_all(&vec![b'a'; bytes]).await.unwrap();
+        from.write_all(&vec![b'a'; bytes])
+            .await
+            .expect("it is read");
         let mut heard = vec![0; bytes];
-        to.read_exact(&mut heard).await.unwrap();
+        to.read_exact(&mut heard).await.expect("it is written");
     }
 
     fn size(pipe: &Pipe<Receiver>) -> usize {
-        fcntl_getpipe_size(&pipe.pipe).unwrap()
+        fcntl_getpipe_size(&pipe.pipe).expect("it is a pipe")
     }
 
     #[tokio::test]
