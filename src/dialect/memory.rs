@@ -21,12 +21,14 @@ pub(super) struct Memory {
     values: HashMap<Key, Box<[u8]>>,
     order: VecDeque<Key>,
     bytes: usize,
+    told: u64,
     evicted: u64,
 }
 
 impl Memory {
     /// Remembers a value; the oldest ones make room.
     pub(super) fn keep(&mut self, slot: usize, session: &str, key: &str, value: &[u8]) {
+        self.told += 1;
         if value.len() + session.len() + key.len() > LONGEST {
             self.evicted += 1;
             return;
@@ -55,6 +57,11 @@ impl Memory {
     pub(super) fn recall(&self, slot: usize, session: &str, key: &str) -> Option<&[u8]> {
         let key: Key = (slot, session.into(), key.into());
         self.values.get(&key).map(|value| &**value)
+    }
+
+    /// How many values it was told, those that it remembers and those that it does not.
+    pub(super) const fn told(&self) -> u64 {
+        self.told
     }
 
     /// How many values were forgotten to make room.

@@ -181,10 +181,12 @@ impl Translator {
                 }
                 if !self.leaves(way, frame, at) {
                     let seal = Seal::of(frame, at);
+                    let told = self.memory.told();
                     let message = Message::sealed(frame, at, Name::of(frame, at), seal.as_ref());
                     self.run(way, message, Asked::default(), &mut out);
                     let habit = seal.and_then(|seal| Habit::of(frame, at, &seal, &out));
-                    if habit.is_some() && self.program.memory.is_empty() {
+                    // What is remembered of each has to be taken from each.
+                    if habit.is_some() && told == self.memory.told() {
                         self.habits[way as usize] = habit;
                     }
                 }

@@ -63,6 +63,9 @@ const END: [&str; 7] = [
     " } }\t} ",
 ];
 
+/// Says again what is remembered of a tool call.
+const ASKS: &str = r#"{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"sess_0123456789","toolCall":{"toolCallId":"t"},"options":[]}}"#;
+
 fn message() -> impl Strategy<Value = String> {
     let parts = (0..BEGIN.len(), 0..MIDDLE.len(), 0..2 * END.len());
     let text = parts.prop_map(|(begin, middle, end)| {
@@ -142,7 +145,7 @@ fn agree(
     let mut other = Translator::new(peer, program);
     let mut scanner = Scanner::new(Arc::default());
     let mut stems = 0;
-    for text in texts {
+    for text in texts.into_iter().chain([ASKS.to_owned()]) {
         let mut frame = Frame::from(text.clone());
         let Shape::One(at) = scanner.scan(&mut frame) else {
             continue;
