@@ -68,9 +68,12 @@ impl Thread {
     /// The next piece, when it is all of the text so far: it begins as the last one did.
     pub(super) fn begin_anew(&mut self, piece: &[u8]) {
         if !self.head.is_empty() && piece.starts_with(&self.head) {
-            *self = Self::default();
+            self.tail.clear();
+            (self.near, self.inside) = (false, None);
         }
-        self.head = piece[..piece.len().min(BORDER)].to_vec();
+        self.head.clear();
+        self.head
+            .extend_from_slice(&piece[..piece.len().min(BORDER)]);
     }
 
     /// The secrets in the next piece, in order.
