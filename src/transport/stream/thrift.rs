@@ -20,6 +20,10 @@ use bytes::{Bytes, BytesMut};
 /// small ones that happen to end in it.
 const ROOMY: usize = 128 << 10;
 
+/// The memory of messages longer than this, in bytes, is remembered. Shorter ones grow in few steps,
+/// and a thousand links that remembered theirs would keep much.
+const LONG: usize = 512 << 10;
+
 /// The memory behind a read buffer.
 #[derive(Debug, Default)]
 pub(in crate::transport) struct Thrift {
@@ -103,7 +107,7 @@ impl Thrift {
     /// Passes on a message that shares the buffer, with memory of its own if it is to be copied.
     pub(in crate::transport) fn share(&mut self, message: Bytes) -> Bytes {
         self.framed += message.len();
-        if message.len() > ROOMY {
+        if message.len() > LONG {
             self.large.swap(0, 1);
             self.large[0] = message.clone();
         }
@@ -118,7 +122,7 @@ impl Thrift {
     /// go of that and it is larger.
     fn take_over(&mut self, buffer: &mut BytesMut, want: usize) -> bool {
         let needed = buffer.len() + want;
-        if needed <= ROOMY {
+        if needed <= LONG {
             return false;
         }
         for slot in &mut self.large {
