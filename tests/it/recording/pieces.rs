@@ -386,7 +386,7 @@ fn a_piece_of_nothing_but_announcements_is_looked_at_once() {
         "PASSWORD=a.",
         "\"-----BEGIN ",
     ] {
-        let message = FORMS[0].message(&unit.repeat(200_000 / unit.len()));
+        let message = FORMS[0].message(&unit.repeat(500_000 / unit.len()));
         recorded_if(&redactor, &mut Flow::default(), &message);
     }
 }
