@@ -75,7 +75,7 @@ struct Slot {
     behind: Vec<u8>,
     key: u64,
     session: u64,
-    /// As of its piece.
+    /// Whether each piece is all of the text so far.
     whole: bool,
 }
 

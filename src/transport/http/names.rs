@@ -1,7 +1,8 @@
 //! The names of ACP's Streamable HTTP that client and server have to agree on.
 //!
 //! Source: the RFD "Streamable HTTP & WebSocket Transport" of the protocol's repository, and the
-//! official SDKs where they differ from it; the farewell is our own. Not here: what they are used for.
+//! official SDKs where they differ from it; the farewell is our own. Not here: what they are used
+//! for.
 
 use hyper::header::HeaderName;
 
