@@ -19,6 +19,10 @@ use tokio::time::sleep;
 
 use crate::support::bridge::{Bridge, Mouth, Plan, Seen};
 
+/// The longest message a side takes, in bytes. The relay's own may quote 2 KiB of what the agent
+/// printed.
+const LONGEST: usize = 8 << 10;
+
 #[derive(Clone, Debug)]
 enum Step {
     /// A side says something, if it is taken.
@@ -118,7 +122,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                         queue_frames: frames,
                         queue_bytes: bytes,
                         in_flight,
-                        frame_from_network: 1000,
+                        frame_from_network: LONGEST,
                         // Nobody is expelled here: who is, hears nothing more.
                         offences: usize::MAX,
                         strays: usize::MAX,
@@ -238,7 +242,7 @@ impl Player {
             Words::Garbage => format!(r#"{{"id":"broken {n}","method":"ask""#),
             Words::Stray => format!("Loading {n} ..."),
             Words::Batch => format!(r#"[{{"method":"tell","params":{n}}}]"#),
-            Words::Large => format!(r#"{{"method":"{n}","params":"{}"}}"#, "x".repeat(1000)),
+            Words::Large => format!(r#"{{"method":"{n}","params":"{}"}}"#, "x".repeat(LONGEST)),
         };
         if let Some(mouth) = &mut self.mouth {
             mouth.try_say(&text).await;
