@@ -262,6 +262,26 @@ async fn a_tree_that_keeps_forking_is_ended() {
     until("all are gone", || leader.is_reaped() && born() == 0).await;
 }
 
+#[tokio::test]
+async fn who_was_stopped_does_not_wake_when_its_parent_is_killed() {
+    let notes = Notes::new();
+    // Groups that their parents alone keep from being orphans. They are many, so that some still
+    // live a moment after the parent, if it ends first.
+    let script = r#"
+        exec bash -mc '
+            echo $$ >>"$1"
+            for i in $(seq 40); do
+                sh -c "trap \"echo woken >>\$1.woken\" HUP CONT
+                    echo \$\$ >>\$1; sleep 1000 & wait; wait" sh "$1" &
+            done
+            wait; wait' bash "$1""#;
+    let child = start(&notes.script(script));
+    let tree = notes.processes(41).await;
+    drop(child);
+    until("all are gone", || tree.iter().all(Proc::is_gone)).await;
+    assert!(!notes.0.path().join("notes.woken").exists());
+}
+
 #[test]
 fn an_agent_outlives_no_runtime() {
     let notes = Notes::new();

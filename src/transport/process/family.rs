@@ -9,6 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -18,6 +20,11 @@ use super::walk;
 /// How often new children are looked for while their parents are being stopped. Each round can
 /// only find what was forked before the round before; three are rarely needed.
 const ROUNDS: usize = 8;
+/// What is waited for those who were stopped, in all. Who waits for a device, or for a child that
+/// has yet to run its program, does not stop before that.
+const REST: Duration = Duration::from_millis(100);
+/// Between two looks whether they have.
+const BREATH: Duration = Duration::from_micros(200);
 
 /// One process, told apart from a later one of the same number by its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +46,8 @@ pub(super) struct Entry {
     pub(super) group: u32,
     /// Whether it still runs; else it waits to be reaped.
     pub(super) alive: bool,
+    /// Whether its first thread has stopped or ended.
+    rests: bool,
 }
 
 /// All processes of the machine at about one moment, or all below one.
@@ -116,6 +125,11 @@ impl Census {
 
     /// The living among `roots`, their process groups, and all descendants of those.
     pub(super) fn below(&self, roots: impl IntoIterator<Item = Kin>) -> BTreeSet<Kin> {
+        self.descent(roots).into_iter().collect()
+    }
+
+    /// The same, parents before their children.
+    fn descent(&self, roots: impl IntoIterator<Item = Kin>) -> Vec<Kin> {
         let mut todo: Vec<&Entry> = Vec::new();
         for root in roots {
             match self.entries.get(&root.pid) {
@@ -123,22 +137,23 @@ impl Census {
                 Some(entry) if entry.who != root => continue,
                 _ => {}
             }
-            todo.extend(
-                self.entries
-                    .values()
-                    .filter(|entry| entry.who == root || entry.group == root.pid),
-            );
+            let group = self.entries.values().filter(|e| e.group == root.pid);
+            todo.extend(group.filter(|entry| entry.who != root));
+            // The last is taken first: most of its group descends from it.
+            todo.extend(self.entries.get(&root.pid));
         }
         if todo.is_empty() {
-            return BTreeSet::new();
+            return Vec::new();
         }
         let mut children: BTreeMap<u32, Vec<&Entry>> = BTreeMap::new();
         for entry in self.entries.values() {
             children.entry(entry.parent).or_default().push(entry);
         }
-        let mut found = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut found = Vec::new();
         while let Some(entry) = todo.pop() {
-            if entry.alive && found.insert(entry.who) {
+            if entry.alive && seen.insert(entry.who) {
+                found.push(entry.who);
                 todo.extend(children.get(&entry.who.pid).into_iter().flatten());
             }
         }
@@ -180,12 +195,17 @@ pub(super) fn children(parent: u32, known: &BTreeSet<u32>) -> io::Result<Vec<Ent
 ///
 /// They are stopped first, and looked for again until there is no new one: a stopped process
 /// neither forks nor, by ending, hands its children to another parent where they are not found.
+/// But it stops no sooner than it has returned from the kernel, and a fork that has begun is done
+/// before; so nobody is looked for until all are at rest. They are killed from the leaves up, for
+/// the system has a stopped group go on when the parent that it had outside of it ends, setpgid(2).
 ///
 /// # Errors
 /// When `/proc` cannot be listed; what was found until then is killed all the same.
-pub(super) fn fell(roots: &[Kin], top: Option<u32>) -> io::Result<BTreeSet<Kin>> {
-    let mut held: BTreeSet<Kin> = BTreeSet::new();
+pub(super) fn fell(roots: &[Kin], top: Option<u32>) -> io::Result<Vec<Kin>> {
+    // Parents before their children.
+    let mut held: Vec<Kin> = Vec::new();
     let mut outcome = Ok(());
+    let mut patience = REST;
     for _ in 0..ROUNDS {
         let census = match Census::within(top) {
             Ok(census) => census,
@@ -194,19 +214,42 @@ pub(super) fn fell(roots: &[Kin], top: Option<u32>) -> io::Result<BTreeSet<Kin>>
                 break;
             }
         };
-        let found = census.below(roots.iter().chain(&held).copied());
-        let before = held.len();
-        for kin in found {
-            if !held.contains(&kin) && kin.signal(Signal::STOP).is_ok() {
-                held.insert(kin);
-            }
-        }
-        if held.len() == before {
+        let mut new = census.descent(roots.iter().chain(&held).copied());
+        new.retain(|kin| !held.contains(kin) && kin.signal(Signal::STOP).is_ok());
+        if new.is_empty() {
             break;
         }
+        held.extend(&new);
+        patience = await_rest(new, patience);
     }
+    held.reverse();
     held.retain(|kin| kin.signal(Signal::KILL).is_ok());
     outcome.map(|()| held)
+}
+
+/// Waits until each of `kins` has stopped or ended, no longer than `patience`, and gives what is left
+/// of that.
+fn await_rest(mut kins: Vec<Kin>, patience: Duration) -> Duration {
+    let begun = Instant::now();
+    loop {
+        kins.retain(|kin| !rests(kin.pid));
+        let left = patience.saturating_sub(begun.elapsed());
+        if kins.is_empty() || left.is_zero() {
+            return left;
+        }
+        std::thread::sleep(BREATH);
+    }
+}
+
+/// Whether no thread of a process runs any more.
+fn rests(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return true;
+    };
+    let mut each = threads
+        .flatten()
+        .map(|thread| read(thread.path().join("stat")));
+    each.all(|thread| thread.is_none_or(|entry| entry.rests))
 }
 
 /// The process number as the system calls want it.
@@ -216,12 +259,13 @@ pub(super) fn number(pid: u32) -> Option<Pid> {
 
 /// Reads about one process.
 pub(super) fn look_at(pid: u32) -> Option<Entry> {
+    read(format!("/proc/{pid}/stat"))
+}
+
+fn read(stat: impl AsRef<Path>) -> Option<Entry> {
     // One read gives all of it: at most 15 bytes of name and 51 numbers.
     let mut text = [0; 1536];
-    let length = File::open(format!("/proc/{pid}/stat"))
-        .ok()?
-        .read(&mut text)
-        .ok()?;
+    let length = File::open(stat).ok()?.read(&mut text).ok()?;
     parse(&text[..length])
 }
 
@@ -233,6 +277,7 @@ fn parse(stat: &[u8]) -> Option<Entry> {
     let pid = std::str::from_utf8(&stat[..open]).ok()?;
     let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let over = matches!(*fields.first()?, "Z" | "X" | "x");
     // Counted from the state, which is field 3 in proc(5).
     let threads: u32 = fields.get(17)?.parse().ok()?;
     Some(Entry {
@@ -243,7 +288,8 @@ fn parse(stat: &[u8]) -> Option<Entry> {
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         // A process whose first thread alone has ended looks like a zombie, but runs.
-        alive: !matches!(fields.first(), Some(&"Z" | &"X" | &"x")) || threads > 1,
+        alive: !over || threads > 1,
+        rests: over || matches!(fields[0], "T" | "t"),
     })
 }
 
@@ -288,6 +334,21 @@ mod tests {
             (50, 10, 50, 8, 'S'),
         ]);
         assert_eq!(below(&census, 20, 2), [20, 21, 30, 31, 40]);
+    }
+
+    #[test]
+    fn parents_come_before_their_children() {
+        let census = census(&[
+            (10, 1, 10, 1, 'S'),
+            // Born after numbers began anew: in the group, below somebody who has left it.
+            (5, 30, 10, 4, 'S'),
+            (30, 10, 30, 3, 'S'),
+            (40, 10, 10, 2, 'S'),
+        ]);
+        let order = census.descent([Kin { pid: 10, start: 1 }]);
+        let place = |pid| order.iter().position(|kin| kin.pid == pid).unwrap();
+        assert_eq!(order.len(), 4);
+        assert!(place(10) < place(30) && place(30) < place(5) && place(10) < place(40));
     }
 
     #[test]
