@@ -42,7 +42,8 @@ pub use link::{
 };
 pub use moment::moment;
 pub use open::{
-    Arrival, BoxFuture, Front, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport,
+    Accepting, Arrival, Binding, BoxFuture, Connecting, Front, Listener, OpenError, OpenErrorKind,
+    Setup, Tls, Transport,
 };
 pub use pin::Pin;
 pub use process::Launch;
