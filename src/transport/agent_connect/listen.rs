@@ -1,4 +1,5 @@
-//! What a port is served with: the desk, the hub behind it, and the lines to the agents.
+//! What serves Agent Connect at a port: the desk that answers requests, the hub behind it, and the
+//! lines to the agents.
 //!
 //! Not here: the port (see `http::port`), and what is answered (see `routes`).
 
@@ -26,7 +27,7 @@ pub(super) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Liste
     Ok(bound.serve(desk))
 }
 
-/// Serves Agent Connect below a path of a port: what does it.
+/// Serves Agent Connect below a path of a port, and returns what does it.
 pub(in crate::transport) fn serve(port: &Arc<Port>, path: &str) -> Result<Arc<Desk>, OpenError> {
     let service = &port.setup.agent_connect;
     let path = path.trim_end_matches('/').to_owned();

@@ -1,4 +1,5 @@
-//! What a port is served with: the desk, and a hand that looks after its connections.
+//! What serves ACP at a port: the desk that answers requests, and a task that looks after the
+//! connections.
 //!
 //! Not here: the port (see `port`), and what is answered (see `routes`).
 
@@ -19,7 +20,7 @@ use crate::transport::http::port::caller::Caller;
 use crate::transport::http::port::{Port, Served};
 use crate::transport::{Worker, Workers};
 
-/// Serves ACP at a port: what does it, until the port is done.
+/// Serves ACP at a port until the port is done, and returns what does it.
 pub(in crate::transport::http) fn serve(port: &Arc<Port>) -> Arc<Desk> {
     let desk = Arc::new(Desk::new(port));
     tokio::spawn(mend(desk.clone()));

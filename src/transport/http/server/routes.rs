@@ -1,6 +1,6 @@
 //! Method by path: who answers a request.
 //!
-//! Not here: the answers (see `post`, `stream`, `upgrade`, `elephant`).
+//! Not here: the answers (see `post`, `get`, `upgrade`, `elephant`).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,9 +14,9 @@ use tokio::task::yield_now;
 use super::answer::{self, Answer};
 use super::connection::Left;
 use super::desk::Desk;
+use super::get::get;
 use super::post::{only, post};
 use super::refuse::{METHODS, Refusal};
-use super::stream::stream;
 use super::turn::Turn;
 use super::{elephant, upgrade};
 use crate::transport::http::names;
@@ -109,7 +109,7 @@ async fn route(
     }
     match *request.method() {
         Method::POST => post(desk, request, turn, guest).await,
-        Method::GET => stream(desk, &request, guest),
+        Method::GET => get(desk, &request, guest),
         Method::DELETE => delete(desk, &request, guest),
         _ => Err(Refusal::method(METHODS)),
     }
