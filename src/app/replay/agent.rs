@@ -12,7 +12,7 @@ use clap::Args;
 use crate::app::border::BorderArgs;
 use crate::app::cli::{self, Connect};
 use crate::app::common::Common;
-use crate::app::{connect, endpoints, exit, household};
+use crate::app::{connect, endpoints, exit, processes};
 use crate::recording::replay::{Edge, Match, Speed, Unmatched, duration};
 use crate::transport::Endpoint;
 use crate::transport::replay::Spot;
@@ -103,5 +103,5 @@ pub(super) fn run(args: Agent) -> ExitCode {
         common: args.common.or_canonical(),
         command: Vec::new(),
     };
-    household::keep(|| connect::run(connect))
+    processes::leave_none(|| connect::run(connect))
 }

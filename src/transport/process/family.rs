@@ -4,7 +4,7 @@
 //! signals a bare number may hit a stranger that was given the number meanwhile. So on Linux
 //! relatives are found by the parent links in `/proc`, and a process is its number *and*
 //! its start time. Where there is no `/proc`, [`Census::take`] fails and callers are left with the
-//! group. Not here: when to signal whom (see `household` and `keeper`).
+//! group. Not here: when to signal whom (see `reaper` and `keeper`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

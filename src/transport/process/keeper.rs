@@ -11,7 +11,7 @@
 //! look escapes. It does not stop anybody before looking: stopped processes get SIGHUP when we
 //! vanish.
 //!
-//! Not here: our orderly end, from which it is sent home (see `household`).
+//! Not here: our orderly end, from which it is sent home (see `agents`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
