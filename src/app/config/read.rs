@@ -22,6 +22,10 @@ use crate::app::tongues;
 use crate::core::Choice;
 use crate::dialect::Library;
 
+/// Most faults of syntax that are told one by one. Where there are more, the file is mostly not TOML,
+/// and each line of it is a fault.
+const SYNTAX: usize = 10;
+
 /// How far is looked for faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::app) enum Look {
@@ -65,9 +69,16 @@ impl Context {
 pub(in crate::app) fn read(place: &Place, text: &str, look: Look) -> Result<Config, Faults> {
     let (tree, broken) = DeTable::parse_recoverable(text);
     let found = Found::default();
-    for error in broken {
+    let mut broken = broken.into_iter().map(|error| {
         let at = error.span().unwrap_or(0..0);
-        found.add(Fault::new(&at, error.message().to_owned()));
+        Fault::new(&at, error.message().to_owned())
+    });
+    for fault in broken.by_ref().take(SYNTAX) {
+        found.add(fault);
+    }
+    if let Some(mut next) = broken.next() {
+        next.what = format!("{} more faults of syntax from here on", 1 + broken.count());
+        found.add(next.with_remedy("is this a TOML file?"));
     }
     let sheet = Sheet::new(String::new(), tree.span(), tree.get_ref(), &found);
     let config = config(&sheet, place.folder(), look);
