@@ -135,8 +135,8 @@ impl Agent {
         (code, message)
     }
 
-    /// Its descriptor; `asks_forms` when it is known to ask for forms to be filled in. The generation
-    /// before calls the same document the manifest.
+    /// Its descriptor; `asks_forms` when it is known to ask for forms to be filled in. The
+    /// generation before calls the same document the manifest.
     #[must_use]
     pub fn descriptor(&self, asks_forms: bool) -> Value {
         let mut interrupts = vec![json!({

@@ -8,10 +8,10 @@
 //! is sent into a network that is gone is repeated by Linux for a quarter of an hour, and streams of
 //! events, whose signs of life are sent by us, would have it so always.
 //!
-//! **A byte stream shows no token.** A first line that is none of the protocol's would keep out every
-//! program that this transport is for (`socat`, an agent's own `--port`). So such a listener is for
-//! programs of the relay's own user, or for anybody when that is asked for; from elsewhere one comes
-//! through ssh, or over `wss://`.
+//! **A byte stream shows no token.** A first line that is none of the protocol's would keep out
+//! every program that this transport is for (`socat`, an agent's own `--port`). So such a listener
+//! is for programs of the relay's own user, or for anybody when that is asked for; from elsewhere
+//! one comes through ssh, or over `wss://`.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,6 +1,7 @@
 //! Where the parts of one JSON-RPC message lie inside its frame.
 //!
-//! An envelope is some offsets: it borrows nothing and is made by `scan` without an allocation. Not here: what the parts mean to ACP.
+//! An envelope is some offsets: it borrows nothing and is made by `scan` without an allocation. Not
+//! here: what the parts mean to ACP.
 
 use std::borrow::Cow;
 
@@ -86,7 +87,8 @@ pub struct Envelope {
 }
 
 impl Span {
-    /// From `start` to `end`, in a text that is short enough for 32 bits; it is of no use in another.
+    /// From `start` to `end`, in a text that is short enough for 32 bits; it is of no use in
+    /// another.
     pub(crate) fn new(start: usize, end: usize) -> Self {
         let narrow = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Self {

@@ -1,8 +1,8 @@
 //! What a client is asked when a run is interrupted, and what its answer resumes the run with.
 //!
-//! Interrupts that are ACP's own questions, as a relay serves them, are asked as they were. Of others,
-//! one that is answered by yes or no is a permission, and one that wants values is a form. Not here:
-//! the run.
+//! Interrupts that are ACP's own questions, as a relay serves them, are asked as they were. Of
+//! others, one that is answered by yes or no is a permission, and one that wants values is a form.
+//! Not here: the run.
 
 use serde_json::{Map, Value, json};
 
@@ -117,8 +117,8 @@ pub fn ask(
 }
 
 impl Question {
-    /// What the client's result means; `None` when it answered with an error, or is gone: then `rule`
-    /// decides.
+    /// What the client's result means; `None` when it answered with an error, or is gone: then
+    /// `rule` decides.
     #[must_use]
     pub fn answer(&self, result: Option<&Value>, rule: Permissions) -> Answer {
         let told = |pointer: &str| result.and_then(|result| result.pointer(pointer)?.as_str());
@@ -252,8 +252,8 @@ fn approve(session: &str, run: &str, interrupt: &Interrupt, yes: Value, no: Valu
     }
 }
 
-/// What resumes the run for yes and for no, if its payload needs no more than that: one boolean, or a
-/// word for either. A payload without a schema is judged by what the interrupt is called.
+/// What resumes the run for yes and for no, if its payload needs no more than that: one boolean, or
+/// a word for either. A payload without a schema is judged by what the interrupt is called.
 fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<(Value, Value)> {
     let Some(schema) = schema else {
         if let Some(sides) = decisions(&interrupt.payload) {

@@ -65,8 +65,8 @@ impl Told {
         new
     }
 
-    /// The block that a piece of a message adds to what was said of it; none when nothing is added, or
-    /// the piece does not say of which message it is.
+    /// The block that a piece of a message adds to what was said of it; none when nothing is added,
+    /// or the piece does not say of which message it is.
     pub fn piece(&mut self, message: &Value) -> Option<Value> {
         let id = id(message).filter(|id| is_agent(message) && !self.old.contains(*id))?;
         let block = content(message).into_iter().next()?;

@@ -22,8 +22,8 @@ use crate::app::tongues;
 use crate::core::Choice;
 use crate::dialect::Library;
 
-/// Most faults of syntax that are told one by one. Where there are more, the file is mostly not TOML,
-/// and each line of it is a fault.
+/// Most faults of syntax that are told one by one. Where there are more, the file is mostly not
+/// TOML, and each line of it is a fault.
 const SYNTAX: usize = 10;
 
 /// How far is looked for faults.
@@ -89,8 +89,8 @@ pub(in crate::app) fn read(place: &Place, text: &str, look: Look) -> Result<Conf
     }
 }
 
-/// All that is wrong with the text of a configuration file, a line each, as `config check --elsewhere`
-/// says it; `None` when nothing is. Looks at no file.
+/// All that is wrong with the text of a configuration file, a line each, as `config check
+/// --elsewhere` says it; `None` when nothing is. Looks at no file.
 #[must_use]
 pub fn faults(text: &str) -> Option<String> {
     let place = Place("acp-relay.toml".into());

@@ -60,7 +60,8 @@ pub(super) struct Agent {
     /// The live agent that has what was not recorded
     #[arg(long, value_name = "ENDPOINT", value_parser = endpoints::read_agent)]
     forward: Option<Endpoint>,
-    /// What goes wrong on purpose: lines of `after EVENT drop|delay TIME|error CODE TEXT|close|garbage`
+    /// What goes wrong on purpose: lines of `after EVENT drop|delay TIME|error CODE
+    /// TEXT|close|garbage`
     #[arg(long, value_name = "FILE")]
     fault: Option<PathBuf>,
     /// Whose words are played where a dialect was translated: what the client heard, or what the

@@ -47,8 +47,8 @@ pub(super) struct Client {
     /// Write the outcome as JUnit's XML, too
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Print one JSON object a file: file, same, turns, steps, seconds, differences (a list: kind, event,
-    /// turn, from, what, patch), troubles
+    /// Print one JSON object a file: file, same, turns, steps, seconds, differences (a list: kind,
+    /// event, turn, from, what, patch), troubles
     #[arg(long)]
     json: bool,
     #[command(flatten)]

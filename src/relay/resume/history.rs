@@ -208,8 +208,8 @@ impl History {
         self.bytes -= dropped;
     }
 
-    /// The agent has refused to begin a session again. What was kept of it is gone, so only the agent
-    /// can tell its history; one that has never begun is none.
+    /// The agent has refused to begin a session again. What was kept of it is gone, so only the
+    /// agent can tell its history; one that has never begun is none.
     pub(super) fn not_begun(&mut self, session: &str) {
         match self.sessions.get_mut(session) {
             Some(known) if known.begun.is_some() => known.whole = false,

@@ -1,6 +1,7 @@
 //! Who answers a request.
 //!
-//! Not here: what a request wants (see `agent_connect::route`), what is done for it (`hub`, `start`).
+//! Not here: what a request wants (see `agent_connect::route`), what is done for it (`hub`,
+//! `start`).
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,13 +1,14 @@
 //! A run's events, as server-sent events.
 //!
 //! An event's id is the run's and the number of the agent's update behind which it stands, so a
-//! client that comes back with `Last-Event-ID` goes on where it was. Not here: what is kept for those
-//! (see `live`).
+//! client that comes back with `Last-Event-ID` goes on where it was. Not here: what is kept for
+//! those (see `live`).
 //!
 //! # Why
 //!
-//! **Values are told at most every 100 ms**, for each time all that was said so far is told. The first
-//! is told at once; who hears each update anyway loses nothing by waiting for the first as well.
+//! **Values are told at most every 100 ms**, for each time all that was said so far is told. The
+//! first is told at once; who hears each update anyway loses nothing by waiting for the first as
+//! well.
 
 use std::sync::Arc;
 use std::time::Duration;

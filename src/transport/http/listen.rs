@@ -1,7 +1,8 @@
 //! What is served where somebody listens with HTTP: ACP, and Agent Connect beside it where that is
 //! wanted.
 //!
-//! Not here: the port, and what is answered there (see `port`, `server`, `transport::agent_connect`).
+//! Not here: the port, and what is answered there (see `port`, `server`,
+//! `transport::agent_connect`).
 //!
 //! # Why
 //!

@@ -227,8 +227,8 @@ pub(super) fn fell(roots: &[Kin], top: Option<u32>) -> io::Result<Vec<Kin>> {
     outcome.map(|()| held)
 }
 
-/// Waits until each of `kins` has stopped or ended, no longer than `patience`, and gives what is left
-/// of that.
+/// Waits until each of `kins` has stopped or ended, no longer than `patience`, and gives what is
+/// left of that.
 fn await_rest(mut kins: Vec<Kin>, patience: Duration) -> Duration {
     let begun = Instant::now();
     loop {

@@ -41,8 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PACE: Duration = Duration::from_millis(20);
 /// Pause before the first look at the tree after an agent came, and the longest. They double.
 const LOOK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
-/// Looking takes no more than one part in so many of the time, for a look costs what all processes of
-/// the machine cost, and each new agent asks for one.
+/// Looking takes no more than one part in so many of the time, for a look costs what all processes
+/// of the machine cost, and each new agent asks for one.
 const SHARE: u32 = 50;
 /// The last line of a relay that has left nothing behind.
 const RELEASE: &str = "=\n";

@@ -71,7 +71,8 @@ pub(super) struct Notes {
     pub(super) thread: Option<String>,
     /// What was said, if it is no thread.
     pub(super) before: Vec<Value>,
-    /// The run that waits for the next prompt, what it asks, and what the client has been told of it.
+    /// The run that waits for the next prompt, what it asks, and what the client has been told of
+    /// it.
     pub(super) open: Option<(String, Interrupt, Told)>,
 }
 
