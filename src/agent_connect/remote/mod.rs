@@ -2,9 +2,9 @@
 //!
 //! [`descriptor`] is what its agent can do, [`input`] what a prompt is for it; [`heard`] reads what
 //! it says ([`graph`] when it is LangGraph's), [`options`] is what a client can choose, [`told`]
-//! finds what of that is new to the client, [`ask`] what a client is asked for an interrupt, and
-//! [`failure`] what it is told when something goes wrong. Not here: HTTP, and when any of it
-//! happens (see `transport::agent_connect::remote`).
+//! finds what of that is new to the client, [`ask`] what a client is asked for an interrupt, by its
+//! [`payload`], and [`failure`] what it is told when something goes wrong. Not here: HTTP, and when
+//! any of it happens (see `transport::agent_connect::remote`).
 //!
 //! # Why
 //!
@@ -24,3 +24,4 @@ pub mod options;
 pub mod told;
 pub mod ask;
 pub mod failure;
+pub mod payload;
