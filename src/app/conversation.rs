@@ -19,7 +19,7 @@ use crate::relay::{self, End, Stop};
 use crate::tap::metrics::Recorded;
 use crate::tap::{Journal, Tally, Taps};
 use crate::transport::registry;
-use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep};
+use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep, Watch};
 use crate::wire::Limits;
 use crate::wire::reply::{self, Reason, Source};
 
@@ -245,6 +245,10 @@ impl Hold for Heard {
 
     fn hear_stderr(&mut self, ear: Ear) {
         self.hold.hear_stderr(ear);
+    }
+
+    fn watch(&mut self, watch: Watch) {
+        self.hold.watch(watch);
     }
 
     fn discretion(&self) -> fn(&str) -> String {
