@@ -184,7 +184,7 @@ fn every_combination_is_answered_as_the_rules_say() {
 }
 
 #[test]
-fn so_is_every_combination_at_a_port_of_agent_connect() {
+fn every_combination_at_a_port_of_agent_connect_is_answered_as_the_rules_say() {
     let count = combinations(
         "agent-connect+http://127.0.0.1:0",
         "/runs/search",
