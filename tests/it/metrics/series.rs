@@ -214,7 +214,7 @@ impl Counted {
         };
         let limits = Arc::new(Limits::default());
         let mut out = Outbox::new(&limits);
-        out.watch();
+        out.want_gists();
         Self {
             core: Core::new(limits, manners, Speech::canonical()),
             out,

@@ -49,7 +49,7 @@ impl Traced {
         };
         let limits = Arc::new(Limits::default());
         let mut out = Outbox::new(&limits);
-        out.trace();
+        out.want_trails();
         let marker = insert.then(|| Box::new(tracer.marks()) as Box<_>);
         Self {
             core: Core::new(limits, manners, Speech::canonical()).with_marker(marker),
