@@ -254,7 +254,7 @@ impl Core {
                 if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
                     return;
                 }
-                let traced = out.is_traced();
+                let traced = out.wants_trails();
                 out.gist(|| {
                     Gist::of_call(from, &frame, envelope, now).traced(&frame, envelope, traced)
                 });
@@ -279,10 +279,10 @@ impl Core {
         let id = envelope.id(&frame);
         let method = envelope.raw_method(&frame);
         self.asked += 1;
-        let gist = out.is_watched().then(|| {
+        let gist = out.wants_gists().then(|| {
             let mut gist = Gist::of_call(from, &frame, envelope, now);
             gist.topic.ask = self.asked;
-            gist.traced(&frame, envelope, out.is_traced())
+            gist.traced(&frame, envelope, out.wants_trails())
         });
         if let Some(reason) = self.unanswerable(from) {
             if let Some(gist) = gist {
@@ -354,7 +354,7 @@ impl Core {
         let id = envelope.id(&frame);
         if let Some(answered) = self.pending[to as usize].answer(id) {
             self.unknown[from as usize] = 0;
-            let traced = out.is_traced();
+            let traced = out.wants_trails();
             out.gist(|| {
                 let waited = now.saturating_duration_since(answered.asked);
                 let topic = answered.topic;
