@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::{cli, exit};
 use crate::transport::process::{answer_for_orphans, farewell, keeper};
 
-/// Time the remains of agents may take to go once the program is done. They have been killed by
-/// then; this is for the operating system.
+/// Time for the operating system to remove what agents have left. All of it has been killed by
+/// then.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Plays the keeper, if that is what this process was started for.

@@ -72,7 +72,7 @@ impl Outbox {
         self.has_room(from.other()) && self.lane(from).frames.len() < 2 * self.frames
     }
 
-    /// Whether more may be said to `to`; otherwise it is slow.
+    /// Whether the lane to `to` has room; if not, `to` is slow.
     pub(super) fn has_room(&self, to: Side) -> bool {
         let lane = self.lane(to);
         lane.frames.len() < self.frames && lane.bytes < self.bytes
@@ -129,7 +129,8 @@ impl Outbox {
         self.notes.pop_front()
     }
 
-    /// Has the gist of every message taken down from now on. Whoever asks for it empties it.
+    /// Has the gist of every message taken down from now on. Whoever asks for gists has to take
+    /// them.
     pub const fn want_gists(&mut self) {
         self.wants_gists = true;
     }

@@ -52,7 +52,7 @@ pub trait Listener: Send {
     fn accept(&mut self) -> Accepting<'_>;
     /// Where it is bound, with the real port.
     fn address(&self) -> Endpoint;
-    /// Takes on what can change while it is bound, for those who come from now on.
+    /// Takes over the settings that can change while it is bound, for those who come from now on.
     ///
     /// # Errors
     /// When it cannot; then it stays as it was.
@@ -93,7 +93,7 @@ pub struct Setup {
     pub launch: Launch,
     /// Sockets that somebody else has bound for us.
     pub inherited: Inherited,
-    /// Whoever comes is to hear that nobody is served any more, where the transport can say it.
+    /// Cancelled once nobody is served any more, so that a transport can tell those who come.
     pub draining: CancellationToken,
     /// Where those who arrive are served.
     pub workers: Workers,
@@ -113,9 +113,9 @@ pub struct Front {
     /// The names of agents below which there is an endpoint: `/agents/NAME` before the listener's
     /// own path.
     pub agents: BTreeSet<String>,
-    /// What the agent is called whom those get who name none.
+    /// The agent for clients that name none.
     pub default_agent: Option<String>,
-    /// Whether there is none for them: the listener's own path is no endpoint.
+    /// Whether there is no such agent, so that the listener's own path is no endpoint.
     pub names_only: bool,
 }
 

@@ -4,14 +4,14 @@
 //! delay for small messages, and an end when the other machine confirms nothing any more.
 //!
 //! # Why
-//! **Both keepalive and `TCP_USER_TIMEOUT`.** Keepalive asks only where nothing is on its way. What
-//! is sent into a network that is gone is repeated by Linux for a quarter of an hour, and streams of
-//! events, whose signs of life are sent by us, would have it so always.
+//! **Both keepalive and `TCP_USER_TIMEOUT`.** Keepalive asks only while nothing is on its way. What
+//! is sent into a network that is gone, Linux repeats for a quarter of an hour, and on streams of
+//! events, to which we send signs of life, something is always on its way.
 //!
-//! **A byte stream shows no token.** A first line that is none of the protocol's would keep out
-//! every program that this transport is for (`socat`, an agent's own `--port`). So such a listener
-//! is for programs of the relay's own user, or for anybody when that is asked for; from elsewhere
-//! one comes through ssh, or over `wss://`.
+//! **A byte stream shows no token.** A first line that is not of the protocol would keep out every
+//! program that this transport is for (`socat`, an agent's own `--port`). So such a listener is for
+//! programs of the relay's own user, or for anybody if that is asked for. From elsewhere clients
+//! come through ssh, or over `wss://`.
 
 use std::io;
 use std::net::SocketAddr;

@@ -37,8 +37,8 @@ pub(super) struct Reader<'a> {
     began: usize,
 }
 
-/// Where a reading stands inside a container: a value comes next. What was read before it decides
-/// this alone, so that a text which begins with the same bytes can be taken up here.
+/// Where a reading stands inside a container: a value comes next. It depends on nothing but what
+/// was read before, so that a text which begins with the same bytes can be read from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Where that value begins.

@@ -175,7 +175,7 @@ pub(super) fn default_agent(sheet: &Sheet<'_>, agents: &Names) -> Option<String>
     Some(name.value)
 }
 
-/// Finds fault with the name of an agent that there is none of.
+/// Finds fault with a name that no agent has.
 pub(super) fn known_agent(
     sheet: &Sheet<'_>,
     key: &str,

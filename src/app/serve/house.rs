@@ -128,7 +128,8 @@ impl House {
             .map(|ledger| Account::new(ledger, door, agent.called(), &agent.endpoint));
         match conversation::reach(&agent.endpoint, &ground.agent, &self.stop).await {
             Ok(link) => {
-                // Apart, so that nothing of the way here is kept for as long as this goes on.
+                // In a box, so that what was needed to come this far is not kept for as long as the
+                // conversation lasts.
                 let end = Box::pin(carry(client, link, None, ground, account)).await;
                 exit::of_end(&end, ground)
             }
@@ -244,7 +245,7 @@ impl House {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(error)) => {
                 seldom.warn(format_args!("turned away: {error}"));
-                // Whoever turned it away has counted it: a flood leaves no room here.
+                // Whoever turned it away has counted it already.
                 Err((ExitCode::from(exit::of_open_error(&error)), None))
             }
             Err(_) => {

@@ -41,7 +41,7 @@ pub(super) struct Line {
     known: Mutex<Option<Arc<Agent>>>,
     /// It could not be had when it was asked for last.
     failed: AtomicBool,
-    /// What it is answered for those who cannot be asked: it is permitted.
+    /// Whether it is granted what it asks when nobody can be asked.
     permits: AtomicBool,
     state: Mutex<State>,
 }
@@ -90,8 +90,8 @@ impl Line {
         Arc::new(line)
     }
 
-    /// What is answered for those who cannot be asked is from now on what `offer` says. The rest of
-    /// it stays as it began.
+    /// Takes over from `offer` whether the agent is granted what it asks when nobody can be asked.
+    /// The rest of the offer stays as it was.
     pub(super) fn renew(&self, offer: &Offer) {
         let rule = offer.unasked.unwrap_or(self.ground.unasked);
         let permits = rule == Permissions::Allow;
@@ -106,8 +106,8 @@ impl Line {
         }
     }
 
-    /// What the agent is like: as it says when it introduces itself. One that cannot be had is as it
-    /// was, or as the configuration has it; it is asked for again when a run needs it.
+    /// The agent's description: what it says when it introduces itself. If it cannot be reached,
+    /// what it said before, or what the configuration says; the next run asks it again.
     pub(super) async fn introduced(self: &Arc<Self>) -> Result<Arc<Agent>, Fault> {
         let named = self.offer.name.is_some();
         if !named || !self.failed.load(Ordering::Relaxed) {

@@ -5,11 +5,11 @@
 //! there is one list and one thread for all of it, woken by SIGCHLD. Nobody who
 //! orders something waits for it.
 //!
-//! A program that called `answer_for_orphans` also inherits what its agents leave behind. An
-//! orphan that bears the mark of an agent is killed when that agent is gone. One that bears none
-//! cannot have come from an agent younger than itself: it is killed when no living agent is old
-//! enough to be its parent. But if anybody besides agents may leave us orphans, whoever is
-//! unmarked is theirs, and lives.
+//! A program that called `answer_for_orphans` also inherits what its agents leave behind. An orphan
+//! that bears the mark of an agent is killed when that agent is gone. An orphan without a mark
+//! cannot have come from an agent younger than itself, so it is killed when no living agent is old
+//! enough to be its parent. But where others than agents may leave us orphans, those without a mark
+//! are taken for theirs, and live.
 //!
 //! Not here: what the rest of the program asks of it (see `agents`), finding and signalling
 //! processes (see `family`), how they are marked (see `mark`), our own death (see `keeper`).
@@ -50,7 +50,7 @@ struct Pace {
     next_reap: Instant,
     next_look: Instant,
     next_sweep: Instant,
-    /// What is waited for those who were killed.
+    /// The next pause before looking whether those who were killed are gone.
     pause: Duration,
 }
 

@@ -21,8 +21,8 @@ pub(super) const CONNECTION: u32 = 0;
 
 /// Messages of a stream that are kept to be sent again, whatever their size.
 const KEPT: usize = 4096;
-/// Streams of one connection; beyond it those that hold nothing are forgotten, first those of
-/// sessions nobody has named.
+/// Streams of one connection. Beyond it empty ones are forgotten, first those of sessions that
+/// nobody has named.
 const STREAMS: usize = 1024;
 
 /// All streams of a connection.
@@ -143,8 +143,8 @@ impl Streams {
         }
     }
 
-    /// Where the answer goes to a request to be let into a session, which came after the message
-    /// `since`: behind what was said of the session.
+    /// The stream for the answer to a request to be let into a session, which came after the
+    /// message `since`: the one that has what was said of the session.
     pub(super) fn entered(&mut self, session: &str, since: u64) -> u32 {
         let found = self.find(session);
         let Some((number, stream)) = found.and_then(|at| Some((at, self.all.get_mut(&at)?))) else {
