@@ -122,7 +122,7 @@ impl Streams {
 
     /// Somebody has named this session.
     pub(super) fn know(&mut self, session: &str) {
-        let number = self.number(session);
+        let number = self.find_or_make(session);
         if let Some(stream) = self.all.get_mut(&number) {
             stream.known = true;
         }
@@ -137,7 +137,7 @@ impl Streams {
     /// hears all on the connection's until that is answered, even if it opens the other meanwhile:
     /// two streams have no order.
     pub(super) fn enter(&mut self, session: &str) {
-        let number = self.number(session);
+        let number = self.find_or_make(session);
         if let Some(stream) = self.all.get_mut(&number) {
             stream.entering |= !stream.opened && stream.waiting.is_empty();
         }
@@ -161,7 +161,7 @@ impl Streams {
 
     /// The number of the stream of `session`, or of the connection's.
     pub(super) fn of(&mut self, session: Option<&str>) -> u32 {
-        session.map_or(CONNECTION, |session| self.number(session))
+        session.map_or(CONNECTION, |session| self.find_or_make(session))
     }
 
     /// Puts a message on a stream.
@@ -200,7 +200,7 @@ impl Streams {
                 return Err(Closed::Stranger);
             }
         }
-        let number = session.map_or(CONNECTION, |session| self.number(session));
+        let number = session.map_or(CONNECTION, |session| self.find_or_make(session));
         let stream = self.all.entry(number).or_default();
         if stream.receiver.is_some() && how == Opening::Fresh {
             return Err(Closed::Busy);
@@ -376,7 +376,7 @@ impl Streams {
     }
 
     /// The stream of a session, made if there is none.
-    fn number(&mut self, session: &str) -> u32 {
+    fn find_or_make(&mut self, session: &str) -> u32 {
         if let Some(number) = self.find(session) {
             self.last = number;
             return number;
