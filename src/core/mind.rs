@@ -30,7 +30,7 @@ pub struct Core {
     pub(super) pending: [Pending; 2],
     pub(super) ending: Ending,
     pub(super) speech: Speech,
-    /// Judges what may pass between the two; `None` when everything may.
+    /// Judges and changes what passes between the two; `None` when all passes as it is.
     pub(super) border: Option<Box<Border>>,
     /// Says what trace a request is to be part of, when it does not say so itself.
     marker: Option<Box<dyn Marker>>,
@@ -48,8 +48,9 @@ pub struct Core {
     unknown: [usize; 2],
 }
 
-/// What the core has to be told of the two links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the core has to be told of the two links. By default they are connections to elsewhere, both
+/// of whose directions end together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manners {
     /// The client can still listen after it has ended its stream.
     pub client_half_close: bool,

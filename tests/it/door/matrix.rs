@@ -169,7 +169,12 @@ async fn site(at: &str, admission: Admission) -> (u16, tokio::task::JoinHandle<(
             ..Limits::default()
         })
     };
-    let mut listener = listen(&at.parse().unwrap(), &setup).await;
+    taken_at(at, &setup).await
+}
+
+/// A listener whose clients are all taken and left alone: its port, and the task that takes them.
+pub(super) async fn taken_at(at: &str, setup: &Setup) -> (u16, tokio::task::JoinHandle<()>) {
+    let mut listener = listen(&at.parse().unwrap(), setup).await;
     let Endpoint::Web(Web { port, .. }) = listener.address() else {
         panic!("{}", listener.address());
     };

@@ -41,11 +41,8 @@ impl Traced {
         let maker = Arc::new(Maker::new("test"));
         let tracer = Tracer::begin(outlet, maker, about, Instant::now());
         let manners = Manners {
-            client_half_close: false,
-            agent_half_close: false,
             agent_is_child: true,
-            agent_is_played: false,
-            announce_exit: false,
+            ..Manners::default()
         };
         let limits = Arc::new(Limits::default());
         let mut out = Outbox::new(&limits);
