@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use super::interrupt::{ELICITATION, PERMISSION};
+use super::run_request::Permissions;
 use super::uuid::Uuid;
-use super::wish::Permissions;
 
 /// What is said of an agent that does not introduce itself.
 const ABOUT: &str = "Coding agent reached through the Agent Client Protocol";

@@ -1,8 +1,8 @@
 //! What a message comes to, in a few words of ours.
 //!
-//! Made only for those who count (`Outbox::want_gists`), of canonical messages, along the outline that
-//! `scan` has drawn anyway: nothing is parsed twice and nothing is allocated. No text of a peer is
-//! in it, but what a `Trail` has for those who make traces. Not here: what is counted (see
+//! Made only for those who count (`Outbox::want_gists`), of canonical messages, along the outline
+//! that `scan` has drawn anyway: nothing is parsed twice and nothing is allocated. No text of a
+//! peer is in it, but what a `Trail` has for those who make traces. Not here: what is counted (see
 //! `tap::metrics`).
 
 use std::time::{Duration, Instant};

@@ -12,8 +12,8 @@
 //! dialect.
 //!
 //! `ending` sees to how a conversation ends, and `last_word` to what each side is told then, in the
-//! words of `excuse`. `note` is what happened besides. `gist`, with `words`, `tokens` and `trail`, is
-//! what a message comes to for those who count. `babble` keeps what an agent prints that is no
+//! words of `excuse`. `note` is what happened besides. `gist`, with `words`, `tokens` and `trail`,
+//! is what a message comes to for those who count. `babble` keeps what an agent prints that is no
 //! message.
 //!
 //! # Why

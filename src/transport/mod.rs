@@ -7,9 +7,9 @@
 //!   yields, and `failure` why it could not, in words for a person.
 //! - [`stream`] is what all byte streams have in common: `stdio`, `tcp`, `unix`, and the pipes of
 //!   [`process`]. `admission` judges who comes by one, and `owner` knows whose program that is.
-//! - [`http`] and [`websocket`] are for networks. `tls`, `certificate` and `pin` are trust, `greeting`
-//!   is what a server is told besides messages, `parting` are close codes, and `errand` is a request
-//!   of our own.
+//! - [`http`] and [`websocket`] are for networks. `tls`, `certificate` and `pin` are trust,
+//!   `greeting` is what a server is told besides messages, `parting` are close codes, and `errand`
+//!   is a request of our own.
 //! - `agent_connect` and [`replay`] are clients and agents by themselves; [`memory`] is for tests.
 //! - `workers` are the threads that serve, `inherited` are sockets that somebody else has bound, and
 //!   `moment` is what time it is.

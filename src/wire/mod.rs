@@ -4,9 +4,9 @@
 //! No async, no policy, nothing about ACP's meaning.
 //!
 //! - `frame` is one JSON-RPC text. `scan` proves that it is JSON and finds its `envelope`, with the
-//!   `id`, and the `outline` of its body; `scanner` does so for one message after the other. Below it
-//!   are `json`, which reads, with `plain` for strings and `key` for names, and `jsonrpc`, the names
-//!   that an envelope has.
+//!   `id`, and the `outline` of its body; `scanner` does so for one message after the other. Below
+//!   it are `json`, which reads, with `plain` for strings and `key` for names, and `jsonrpc`, the
+//!   names that an envelope has.
 //! - `flaw` is what can be wrong with a text, [`reply`] every message of our own, `farewell` and
 //!   `exit` are how links and processes end, and `limits` are all bounds.
 //! - [`framing`] cuts messages out of a stream of bytes and lays them into one.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::heard::Interrupt;
 use super::payload::{approval, flat, message, typed};
 use crate::agent_connect::interrupt::{ELICITATION, PERMISSION};
-use crate::agent_connect::wish::Permissions;
+use crate::agent_connect::run_request::Permissions;
 
 /// A form's field for an answer that no form can hold: JSON.
 const JSON: &str = "json";

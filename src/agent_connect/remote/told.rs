@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::agent_connect::wish::text_block;
+use crate::agent_connect::run_request::text_block;
 
 /// What a client has been told in a run.
 #[derive(Clone, Debug, Default)]
@@ -133,7 +133,7 @@ pub fn answer(messages: &[Value]) -> String {
         .filter(|message| is_agent(message))
         .flat_map(content)
         .collect();
-    crate::agent_connect::wish::text_of(&blocks)
+    crate::agent_connect::run_request::text_of(&blocks)
 }
 
 /// What `now` says beyond `said`, which it becomes.

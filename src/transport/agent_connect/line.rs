@@ -14,17 +14,17 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::time::timeout;
 
+use super::active_run::ActiveRun;
 use super::agents::Ground;
 use super::link;
-use super::live::Live;
 use super::settings::Offer;
 use crate::agent_connect::agent::Agent;
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::interrupt::Question;
 use crate::agent_connect::past::Past;
+use crate::agent_connect::run_request::Permissions;
 use crate::agent_connect::say;
 use crate::agent_connect::uuid::Uuid;
-use crate::agent_connect::wish::Permissions;
 use crate::transport::{Arrival, Worker};
 use crate::wire::Frame;
 
@@ -65,7 +65,7 @@ pub(super) struct State {
     next: u64,
     calls: HashMap<u64, oneshot::Sender<Answer>>,
     /// Whose turn goes on in a session.
-    turns: HashMap<String, Arc<Live>>,
+    turns: HashMap<String, Arc<ActiveRun>>,
     /// What may still be told of the past in a session.
     pasts: HashMap<String, Past>,
     asks_forms: bool,
@@ -224,7 +224,7 @@ impl Line {
     }
 
     /// The updates and questions of a session are this run's until it is taken out again.
-    pub(super) fn begin_turn(&self, session: &str, live: &Arc<Live>) {
+    pub(super) fn begin_turn(&self, session: &str, live: &Arc<ActiveRun>) {
         self.state().turns.insert(session.to_owned(), live.clone());
     }
 
@@ -302,7 +302,7 @@ impl Line {
     /// The agent tells something.
     fn told(&self, dial: Dial, method: &str, params: &Value) {
         if method == "$/cancel_request" {
-            let turns: Vec<Arc<Live>> = self.state().turns.values().cloned().collect();
+            let turns: Vec<Arc<ActiveRun>> = self.state().turns.values().cloned().collect();
             if let Some(id) = params.get("requestId")
                 && let Some(question) = turns.iter().find_map(|live| live.withdraw(id))
             {

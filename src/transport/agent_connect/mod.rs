@@ -1,12 +1,12 @@
 //! Agent Connect's server: REST in front, and behind it a client that speaks canonical ACP; and, in
 //! `remote`, its client: an agent that speaks canonical ACP, and behind it REST.
 //!
-//! `listen` serves a port; `routes` answers with an `answer` what `hub` and `threads` and, for
-//! runs, `start` do, to those who may `stay`. `agents` are those that are served; to each there is
-//! a `line`, which is the ACP client, and `link` is what the relay sees of it: one link carries all
-//! threads of an agent. A `seat` is a thread in use, a `live` is a run that is not over; `perform`
-//! carries it to its end, `stream` tells its events, `webhook` its status. `store` keeps what has
-//! been. What all of it means is in the room `agent_connect`.
+//! `listen` serves a port; `routes` answers with an `answer` what `hub` and `threads` and, for runs,
+//! `start` do, to those who may `stay`. `agents` are those that are served; to each there is a
+//! `line`, which is the ACP client, and `link` is what the relay sees of it: one link carries all
+//! threads of an agent. `active_thread` is a thread in use, `active_run` a run that is not over;
+//! `perform` carries it to its end, `stream` tells its events, `webhook` its status. `store` keeps
+//! what has been. What all of it means is in the room `agent_connect`.
 //!
 //! # Why
 //!
@@ -27,12 +27,12 @@ mod hub;
 mod line;
 mod link;
 mod listen;
-mod live;
+mod active_run;
 mod perform;
 mod query;
 mod remote;
 mod routes;
-mod seat;
+mod active_thread;
 mod settings;
 mod start;
 mod stay;

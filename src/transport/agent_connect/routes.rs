@@ -13,10 +13,10 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{Request, StatusCode};
 use serde_json::{Value, json};
 
+use super::active_run::ActiveRun;
 use super::agents::Asker;
 use super::answer::{self, Answer};
 use super::hub::Hub;
-use super::live::Live;
 use super::query::Query;
 use super::start::{self, start};
 use super::stay::Stay;
@@ -66,7 +66,7 @@ struct Asked {
 }
 
 /// A client that waits for a run which it wants cancelled when it cannot wait any more.
-struct Tied(Option<Arc<Live>>);
+struct Tied(Option<Arc<ActiveRun>>);
 
 /// Answers one request.
 pub(super) async fn answer(
@@ -226,7 +226,7 @@ async fn begin(
 ) -> Result<Answer, Fault> {
     let hub = &desk.hub;
     let (run, live) = start(hub, asker, thread, asked.json()?).await?;
-    let tied = live.wish.tied;
+    let tied = live.request.tied;
     let stay = Stay::of(desk, asker);
     let answer = match then {
         Then::Show => answer::json(&run.shown()),
@@ -239,7 +239,7 @@ async fn begin(
             waited(settled.as_ref())
         }
         Then::Stream => {
-            let modes = live.wish.modes;
+            let modes = live.request.modes;
             answer::events(follow(live, modes, None, tied, stay))
         }
     };
@@ -306,7 +306,7 @@ async fn with_run(
             let run = hub.run(owner, thread, id).await?;
             match hub.live(id) {
                 Some(live) => {
-                    let modes = live.wish.modes;
+                    let modes = live.request.modes;
                     let last = asked.last_event.as_deref();
                     answer::events(follow(live, modes, last, false, stay))
                 }

@@ -17,8 +17,8 @@ use crate::agent_connect::remote::descriptor::Descriptor;
 use crate::agent_connect::remote::failure::Failure;
 use crate::agent_connect::remote::heard::Interrupt;
 use crate::agent_connect::remote::told::Told;
+use crate::agent_connect::run_request::Permissions;
 use crate::agent_connect::say;
-use crate::agent_connect::wish::Permissions;
 use crate::wire::{Frame, Id, IdBuf, Kind, Shape, reply, scan};
 
 /// Somebody else's agent, and the sessions it has with one client.

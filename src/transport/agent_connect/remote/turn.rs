@@ -21,7 +21,7 @@ use crate::agent_connect::remote::heard::{self, Came, Event, Interrupt};
 use crate::agent_connect::remote::input::{self, input};
 use crate::agent_connect::remote::payload::typed;
 use crate::agent_connect::remote::told::{self, Told};
-use crate::agent_connect::wish::text_block;
+use crate::agent_connect::run_request::text_block;
 use crate::wire::reply;
 
 /// How long a server has to say that it has cancelled a run.

@@ -99,11 +99,11 @@ async fn route(
     if let Some(route) = route {
         return elephant::answer(desk, route, request, guest).await;
     }
-    let wished = wish(&request);
-    if wished == Wish::WebSocket || desk.only_websockets() {
+    let protocol = protocol(&request);
+    if protocol == Protocol::WebSocket || desk.only_websockets() {
         return upgrade::upgrade(desk, request, guest);
     }
-    if wished == Wish::Other && request.method() == Method::GET {
+    if protocol == Protocol::Other && request.method() == Method::GET {
         let why = "this endpoint upgrades to WebSocket and to nothing else";
         return Err(Refusal::upgrade(why));
     }
@@ -115,23 +115,23 @@ async fn route(
     }
 }
 
-/// What a request wants to go on with.
+/// The protocol in which a request wants to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
+enum Protocol {
     /// HTTP, or an HTTP/2 that nobody upgrades to any more.
     Http,
     WebSocket,
     Other,
 }
 
-fn wish<B>(request: &Request<B>) -> Wish {
+fn protocol<B>(request: &Request<B>) -> Protocol {
     let lists = |protocol| asks_for(request.headers(), protocol);
     if lists(b"websocket") {
-        Wish::WebSocket
+        Protocol::WebSocket
     } else if lists(b"h2c") || !request.headers().contains_key(UPGRADE) {
-        Wish::Http
+        Protocol::Http
     } else {
-        Wish::Other
+        Protocol::Other
     }
 }
 
