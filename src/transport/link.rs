@@ -39,7 +39,7 @@ pub struct Peer {
     /// ourselves, and for the program that started us.
     pub principal: Option<Arc<Principal>>,
     /// The agent that it asks for by name, if it came where agents have names.
-    pub wish: Option<Arc<str>>,
+    pub wanted_agent: Option<Arc<str>>,
 }
 
 impl Peer {
@@ -50,7 +50,7 @@ impl Peer {
             half_close,
             kind: PeerKind::Remote,
             principal: None,
-            wish: None,
+            wanted_agent: None,
         }
     }
 }

@@ -150,10 +150,10 @@ impl House {
         client: &Link,
         station: &'s Station,
     ) -> Result<(&'s Arc<Agent>, Seat), Reason> {
-        let wish = client.peer.wish.as_deref();
-        let Some(agent) = station.roster.find(wish) else {
+        let wanted_agent = client.peer.wanted_agent.as_deref();
+        let Some(agent) = station.roster.find(wanted_agent) else {
             // Strangers are not told which there are.
-            let message = match wish {
+            let message = match wanted_agent {
                 Some(_) => "there is no such agent",
                 None => "an agent has to be named: /agents/NAME/acp in the address",
             };

@@ -87,7 +87,7 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
             half_close: true,
             kind: PeerKind::Child,
             principal: None,
-            wish: None,
+            wanted_agent: None,
         },
         stdin,
         stdout,

@@ -100,7 +100,7 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
             half_close: true,
             kind: PeerKind::Parent,
             principal: None,
-            wish: None,
+            wanted_agent: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

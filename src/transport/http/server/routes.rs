@@ -94,7 +94,7 @@ async fn route(
         let why = format!("the {} is for other agents", guest.principal);
         return Err(Refusal::stranger(StatusCode::FORBIDDEN, why));
     }
-    guest.wish = agent.wish();
+    guest.wanted_agent = agent.wanted_agent();
     let guest = &guest;
     if let Some(route) = route {
         return elephant::answer(desk, route, request, guest).await;

@@ -107,7 +107,7 @@ async fn enter(desk: Arc<Desk>, upgraded: OnUpgrade, guest: Guest) {
         Stream::Tls(stream) => link(split(*stream), begun, Role::Server, name, setup),
     };
     link.peer.principal = Some(guest.principal);
-    link.peer.wish = guest.wish;
+    link.peer.wanted_agent = guest.wanted_agent;
     // Nobody is left to be told otherwise.
     let _ = desk.port.announce(&guest.from, link).await;
 }
