@@ -43,6 +43,6 @@ mod transport;
 mod webhook;
 
 pub(super) use listen::serve;
-pub(super) use routes::Desk;
+pub(super) use routes::Service;
 pub use settings::{AgentConnect, Offer};
 pub(super) use transport::Rest;

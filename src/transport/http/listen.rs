@@ -27,7 +27,7 @@ pub(in crate::transport) async fn listen(
     };
     let lodger = agent_connect::serve(&bound.port, path)?;
     let host = server::serve(&bound.port);
-    let is_lodgers = |host: &server::Desk, lodger: &agent_connect::Desk, path: &str| {
+    let is_lodgers = |host: &server::Service, lodger: &agent_connect::Service, path: &str| {
         !host.serves(path) && lodger.serves(path)
     };
     let both = Beside {

@@ -7,11 +7,11 @@ use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
 
 use super::answer::{self, Answer};
-use super::desk::Desk;
 use super::events::{Events, read_id};
 use super::post::only;
 use super::refuse::Refusal;
 use super::routing::SESSION_ID;
+use super::service::Service;
 use super::streams::Opening;
 use crate::transport::http::names;
 use crate::transport::http::port::caller::Guest;
@@ -21,7 +21,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Answers a GET.
 pub(super) fn get(
-    desk: &Desk,
+    service: &Service,
     request: &Request<Incoming>,
     guest: &Guest,
 ) -> Result<Answer, Refusal> {
@@ -29,7 +29,7 @@ pub(super) fn get(
     check_accept(fields)?;
     let id = only(fields, &names::CONNECTION)?;
     let id = id.ok_or_else(|| Refusal::bad("Acp-Connection-Id is missing"))?;
-    let connection = desk
+    let connection = service
         .register
         .get(id, &guest.principal)
         .ok_or_else(Refusal::unknown_connection)?;

@@ -1,8 +1,8 @@
 //! The server's side of ACP over HTTP: Streamable HTTP, WebSockets and elephant.ai's routes at one
 //! port.
 //!
-//! `listen` serves the port with a `desk`, which all requests share, and `seat` finds the worker of
-//! a socket. By `routes` a request is answered by `post`, `get`, `upgrade` or `elephant` with an
+//! `listen` serves the port with a `service`, which all requests share, and `seat` finds the worker
+//! of a socket. By `routes` a request is answered by `post`, `get`, `upgrade` or `elephant` with an
 //! `answer`, or refused (`refuse`). A `connection` is what a client's requests have in common, kept
 //! in the `register`: `inbound` takes its messages, once each (`repeated`) and in their order
 //! (`turn`), `routing` finds the `stream` for what the agent says, one of the connection's
@@ -35,7 +35,6 @@
 
 mod answer;
 mod connection;
-mod desk;
 mod elephant;
 mod events;
 mod get;
@@ -49,10 +48,11 @@ mod repeated;
 mod routes;
 mod routing;
 mod seat;
+mod service;
 mod stream;
 mod streams;
 mod turn;
 mod upgrade;
 
-pub(in crate::transport::http) use desk::Desk;
 pub(in crate::transport::http) use listen::serve;
+pub(in crate::transport::http) use service::Service;
