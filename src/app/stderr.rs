@@ -1,4 +1,4 @@
-//! Our stderr: a place that nobody may be reading.
+//! Our stderr, which perhaps nobody reads.
 //!
 //! Whoever started us may have closed it or may let its pipe run full, and neither may hold up a
 //! conversation or end the program. So a thread writes, behind a bounded queue; what does not fit
