@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use super::interrupt::{ELICITATION, PERMISSION};
+use super::run_request::Permissions;
 use super::uuid::Uuid;
-use super::wish::Permissions;
 
 /// What is said of an agent that does not introduce itself.
 const ABOUT: &str = "Coding agent reached through the Agent Client Protocol";
@@ -135,8 +135,8 @@ impl Agent {
         (code, message)
     }
 
-    /// Its descriptor; `asks_forms` when it is known to ask for forms to be filled in. The generation
-    /// before calls the same document the manifest.
+    /// Its descriptor; `asks_forms` when it is known to ask for forms to be filled in. The
+    /// generation before calls the same document the manifest.
     #[must_use]
     pub fn descriptor(&self, asks_forms: bool) -> Value {
         let mut interrupts = vec![json!({

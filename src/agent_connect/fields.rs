@@ -1,7 +1,7 @@
 //! The members of a request's body, each with the type it has to have.
 //!
 //! Every refusal names the member. A member that is `null` is one that is left out. Not here:
-//! which members there are (see `wish`, `search`).
+//! which members there are (see `run_request`, `search`).
 
 use serde_json::{Map, Value};
 

@@ -43,7 +43,7 @@ impl Fold {
     /// The agent's words alone.
     #[must_use]
     pub fn text(&self) -> String {
-        super::wish::text_of(&self.blocks)
+        super::run_request::text_of(&self.blocks)
     }
 
     /// What else is known when the turn is over: tool calls and the plan.
@@ -68,7 +68,7 @@ impl Fold {
                     so_far.push_str(text);
                 }
             }
-            (true, Some(text), _) => self.blocks.push(super::wish::text_block(text)),
+            (true, Some(text), _) => self.blocks.push(super::run_request::text_block(text)),
             (true, None, _) => {}
             (false, ..) => self.blocks.push(content.clone()),
         }

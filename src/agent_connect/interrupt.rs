@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::fault::Fault;
 use super::fields::Fields;
-use super::wish::Permissions;
+use super::run_request::Permissions;
 
 /// The interrupt that is a permission.
 pub const PERMISSION: &str = "acp_permission";

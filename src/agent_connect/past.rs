@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::wish::text_of;
+use super::run_request::text_of;
 
 /// What a session that was taken up again may still tell of its past.
 #[derive(Clone, Debug, PartialEq, Eq)]

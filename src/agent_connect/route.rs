@@ -86,7 +86,7 @@ pub enum Deed {
 /// Why there is no route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// The path is none of ours, or names what cannot be.
+    /// The path is not ours, or names something that cannot exist.
     Unknown(Fault),
     /// The path takes other methods: these.
     Method(&'static str),

@@ -59,8 +59,8 @@ pub fn result(id: &Value, result: &Value) -> Frame {
     frame(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
 }
 
-/// The answer to a request of a client, whose id goes back as it was spelled; `member` is `result` or
-/// `error`.
+/// The answer to a request of a client, whose id goes back as it was spelled; `member` is `result`
+/// or `error`.
 #[must_use]
 pub fn answer(id: Id<'_>, member: &str, body: &Value) -> Frame {
     let mut text = br#"{"jsonrpc":"2.0","id":"#.to_vec();

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::config::ListenerPart;
 use super::listeners::read_host;
-use crate::agent_connect::wish::Permissions;
+use crate::agent_connect::run_request::Permissions;
 use crate::transport::{AgentConnect, Endpoint, Manner, Web};
 
 /// How Agent Connect is served.

@@ -1,7 +1,7 @@
 //! `acp-relay check`: holds recorded conversations against the official ACP v1 schema.
 //!
-//! Not here: the schema (see `canon`), how files are read (see `recording::capture`), which rules repair a
-//! deviation (see `repairs`), and how one is told (see `findings`).
+//! Not here: the schema (see `canon`), how files are read (see `recording::capture`), which rules
+//! repair a deviation (see `repairs`), and how one is told (see `findings`).
 
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};

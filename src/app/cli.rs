@@ -19,7 +19,7 @@ use super::common::Common;
 use super::door::DoorArgs;
 use super::{
     agents, check, config, connect, console, demo, dialect, discretion, endpoints, examples, exit,
-    household, inspect, limits, listeners, memory, replay, serve, shell, status, stderr, telemetry,
+    inspect, limits, listeners, memory, processes, replay, serve, shell, status, stderr, telemetry,
     token, top,
 };
 use crate::transport::Endpoint;
@@ -239,7 +239,7 @@ pub(super) struct Connect {
 /// Runs the program with the arguments of this process.
 #[must_use]
 pub fn run() -> ExitCode {
-    if let Some(code) = household::keeper() {
+    if let Some(code) = processes::keeper() {
         return code;
     }
     let code = obey();
@@ -297,7 +297,7 @@ fn obey() -> ExitCode {
             Ok(sockets) => sockets,
             Err(code) => return code,
         };
-        return household::keep(|| serve::run(*args, (log, form), sockets));
+        return processes::leave_none(|| serve::run(*args, (log, form), sockets));
     }
     if let Err(error) = telemetry::start(log.unwrap_or(telemetry::LEVEL), form.unwrap_or_default())
     {
@@ -305,7 +305,7 @@ fn obey() -> ExitCode {
     }
     match cli.command {
         Command::Serve(_) => unreachable!("it is begun above"),
-        Command::Connect(args) => household::keep(|| connect::run(*args)),
+        Command::Connect(args) => processes::leave_none(|| connect::run(*args)),
         Command::Check(args) => check::run(&args),
         Command::Translate(args) => dialect::translate(&args),
         Command::Dialect(args) => dialect::run(&args),

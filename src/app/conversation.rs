@@ -19,7 +19,7 @@ use crate::relay::{self, End, Stop};
 use crate::tap::metrics::Recorded;
 use crate::tap::{Journal, Tally, Taps};
 use crate::transport::registry;
-use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep};
+use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep, Watch};
 use crate::wire::Limits;
 use crate::wire::reply::{self, Reason, Source};
 
@@ -46,7 +46,7 @@ struct Heard {
     tail: Arc<OnceLock<String>>,
 }
 
-/// Opens the link to the agent, unless `stop` comes first.
+/// Opens the link to the agent, unless the relay is told to stop first.
 pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<Link, NoAgent> {
     tokio::select! {
         agent = registry::connect(to, setup) => agent.map_err(NoAgent::Unreachable),
@@ -56,8 +56,8 @@ pub(super) async fn reach(to: &Endpoint, setup: &Setup, stop: &Stop) -> Result<L
 
 /// Carries a conversation until it is over, and records it if that is wanted.
 ///
-/// `border` stands between the two, if they are not to have all of each other; `account` is what
-/// the conversation is counted under, if anybody counts.
+/// `border` judges what may pass between the two, if not everything may; `account` counts, if
+/// anybody wants to know.
 pub(super) async fn carry(
     mut client: Link,
     mut agent: Link,
@@ -160,7 +160,7 @@ pub(super) async fn carry(
 
 /// Answers the client's first request with `reason` and lets it go; brisk once we are to stop.
 pub(super) async fn turn_away(client: Link, reason: &Reason, limits: &Limits, stop: &Stop) {
-    // Apart, for it is seldom needed, and everybody's task would have room for it.
+    // In a box, because it is seldom needed and every conversation's task would have room for it.
     let told = Box::pin(relay::turn_away(client, reason, limits));
     let hurry = async {
         stop.asked.cancelled().await;
@@ -245,6 +245,10 @@ impl Hold for Heard {
 
     fn hear_stderr(&mut self, ear: Ear) {
         self.hold.hear_stderr(ear);
+    }
+
+    fn watch(&mut self, watch: Watch) {
+        self.hold.watch(watch);
     }
 
     fn discretion(&self) -> fn(&str) -> String {

@@ -1,8 +1,8 @@
-//! What we say ourselves, on stderr, in errors and reports of our own, is said without secrets.
+//! Takes secrets out of our own words: the log, errors and reports.
 //!
 //! Agents print keys when they fail, people type them into endpoints, and logs are passed around as
 //! recordings are. So the same rules about shapes hold for both, under a key of this process. Not
-//! here: the rules (see `recording::redact`). What is forwarded is nobody's business here.
+//! here: the rules (see `recording::redact`). Messages that are forwarded do not pass here.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ const KEY: u32 = 256;
 /// What stands for a line of one.
 const KEPT_OUT: &[u8] = "‹redacted›".as_bytes();
 
-/// Without random numbers its marks could be told by trying, but not the secrets.
+/// Without random numbers somebody could guess a secret and compare its mark, but not read it.
 static REDACTOR: LazyLock<Redactor> =
     LazyLock::new(|| Redactor::new(Mode::Default, Vec::new(), random().unwrap_or_default()));
 

@@ -106,7 +106,7 @@ pub(super) fn agent(
     }
 }
 
-/// Refuses certificates that nobody would see.
+/// Refuses certificates that no listener would show.
 pub(super) fn check_certificate(listen: &[Endpoint], tls: &Tls) -> Result<(), String> {
     let given = tls.cert.is_some() || tls.key.is_some();
     if given && !listen.iter().any(is_tls) {

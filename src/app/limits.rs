@@ -194,8 +194,8 @@ pub(super) fn is_of_listeners(name: &str) -> bool {
 
 /// The names, what is in force when nothing is set, and what they mean, for `--help`.
 pub(super) fn help() -> String {
-    let mut text = "Limits (--limit NAME=VALUE; sizes in bytes or with KiB, MiB, GiB; times in \
-                    seconds or with ms):"
+    let mut text = "Limits (--limit NAME=VALUE; sizes in bytes or with KiB, MiB, GiB; times \
+                    with s or ms, or in seconds):"
         .to_owned();
     let mut defaults = Limits::default();
     let spelled: Vec<String> = BOUNDS
@@ -303,7 +303,7 @@ impl Field {
         match self {
             Self::Count(_) => "a number, such as 100",
             Self::Size(_) => "a number of bytes, such as 1024 or 16MiB",
-            Self::Time(_) => "seconds, such as 5, or milliseconds, such as 500ms",
+            Self::Time(_) => "seconds, such as 5 or 5s, or milliseconds, such as 500ms",
         }
     }
 
@@ -317,7 +317,7 @@ impl Field {
                     || value.to_string(),
                     |(bits, unit)| format!("{}{unit}", value >> bits),
                 ),
-            Self::Time(_) if value.is_multiple_of(1000) => (value / 1000).to_string(),
+            Self::Time(_) if value.is_multiple_of(1000) => format!("{}s", value / 1000),
             Self::Time(_) => format!("{value}ms"),
         }
     }
@@ -394,7 +394,7 @@ mod tests {
             ("queue-bytes=x", "bytes"),
             ("handshake=-1", "seconds"),
             ("handshake=100000", "seconds"),
-            ("drain=86400001ms", "between 0 and 86400"),
+            ("drain=86400001ms", "between 0s and 86400s"),
             ("frame-from-child=4GiB", "between 1KiB and 2GiB"),
         ] {
             let error = parse(text).expect_err(text);

@@ -41,7 +41,7 @@ pub(super) fn read_cookie(text: &str) -> Result<String, String> {
     }
 }
 
-/// Refuses options that no listener heeds.
+/// Refuses options that would have no effect on any listener.
 pub(super) fn check(listen: &[Endpoint], front: &Front) -> Result<(), String> {
     let given = !front.origins.is_empty()
         || !front.hosts.is_empty()

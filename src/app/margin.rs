@@ -1,8 +1,8 @@
 //! What an agent writes on stderr, as it goes into a recording: whole lines.
 //!
-//! A pipe is read in pieces that end anywhere, and half a key has no shape that shows. So what has
-//! no line break yet waits for it, as a key that stands on several lines waits for its end. Not
-//! here: reading the pipe (see `transport::process`), finding keys (see `recording::redact`).
+//! A pipe is read in pieces that end anywhere, and half a key cannot be recognised. So text without
+//! a line break waits for one, and a key on several lines waits for its end. Not here: reading the
+//! pipe (see `transport::process`), finding keys (see `recording::redact`).
 
 use std::sync::{Mutex, PoisonError};
 

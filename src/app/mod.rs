@@ -1,6 +1,24 @@
 //! The program: what its command line means, and how it starts and stops.
 //!
-//! One file for each subcommand. Not here: anything a conversation needs to know.
+//! One file, or one room, for each subcommand: `serve`, `connect`, `check`, `dialect` (also
+//! `translate`), `inspect`, `replay` (also `bisect`), `token`, `config`, `agents`, `status` (also
+//! `health`), `top`, `demo`, and `shell` for completions and manuals. Besides:
+//!
+//! - `cli` is the command line and chooses; `common` is what `serve` and `connect` share;
+//!   `endpoints`, `limits`, `listeners`, `border`, `remote`, `record`, `tongues`, `traces`,
+//!   `agent_connect` and `examples` are options and help; `exit` are the exit codes.
+//! - `conversation` puts one conversation around the relay's loop; `door` is who may come to
+//!   `serve`; `admin` tells how a relay is, `page` how that looks, `viewer` shows recordings in a
+//!   browser, and `http` is the small server below both.
+//! - `telemetry` starts the log, `stderr` writes it, `stint` and `seldom` bound it, `discretion`
+//!   keeps secrets out of it, and `margin` does so for the stderr of agents in recordings.
+//! - `processes`, `memory`, `runtime`, `shutdown` and `state` are about the process: what it leaves
+//!   behind, its allocator, its threads, its signals, its files. `console` is stdin and stdout of
+//!   subcommands that carry no conversation.
+//! - `findings` and `repairs` are `check`'s, `junit` and `several` are for all that judge
+//!   recordings.
+//!
+//! Not here: anything a conversation needs to know.
 
 mod admin;
 mod agent_connect;
@@ -21,7 +39,6 @@ mod endpoints;
 mod examples;
 mod exit;
 mod findings;
-mod household;
 mod http;
 mod inspect;
 mod junit;
@@ -30,6 +47,7 @@ mod listeners;
 mod margin;
 mod memory;
 mod page;
+mod processes;
 mod record;
 mod remote;
 mod repairs;

@@ -1,7 +1,7 @@
 //! The options of remote agents: whom to trust, and what their servers are told.
 //!
-//! A token is never an argument, for every user of a machine can read those. Not here: what is done
-//! with them (see `transport`).
+//! A token is never an argument, because every user of a machine can read those. Not here: what is
+//! done with them (see `transport`).
 
 use std::env;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Things that strangers can make happen as often as they like, and the log should not repeat.
+//! Warnings that strangers can cause as often as they like, and that the log should not repeat.
 //!
 //! Not here: what those are.
 

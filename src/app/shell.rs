@@ -96,8 +96,8 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
     fs::write(dir.join(man.get_filename()), page(&man)?)
 }
 
-/// A page in roff. What follows the options in `--help` is laid out by hand, and stays so. What is not
-/// ASCII is written as roff has it, for not every reader of manuals knows UTF-8.
+/// A page in roff. What follows the options in `--help` is laid out by hand, and stays so. What is
+/// not ASCII is written as roff has it, for not every reader of manuals knows UTF-8.
 fn page(man: &Man) -> io::Result<String> {
     let mut page = Vec::new();
     man.render(&mut page)?;

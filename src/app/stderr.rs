@@ -1,10 +1,10 @@
-//! Our stderr: a place that nobody may be reading.
+//! Our stderr, which perhaps nobody reads.
 //!
 //! Whoever started us may have closed it or may let its pipe run full, and neither may hold up a
 //! conversation or end the program. So a thread writes, behind a bounded queue; what does not fit
-//! is lost and counted, and errors are nobody's. The log has a bound besides (see `stint`), unless it was
-//! asked for in detail. It is there that secrets are taken out. Not here: what is worth saying (see
-//! `telemetry`).
+//! is lost and counted, and errors are nobody's. The log has a bound besides (see `stint`), unless
+//! it was asked for in detail. It is there that secrets are taken out. Not here: what is worth
+//! saying (see `telemetry`).
 
 use std::collections::VecDeque;
 use std::io;

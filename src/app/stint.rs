@@ -1,8 +1,8 @@
-//! How many lines the log may have: whatever peers do, it does not fill a disk by the hour.
+//! How many lines the log may have, so that no peer can fill a disk with it.
 //!
-//! What each place says about strangers is bounded already (see `seldom`, `tap::Journal`); this is for
-//! all of them together, and for clients that come again and again. Not here: lines that nobody reads
-//! (see `stderr`).
+//! What each place says about strangers is bounded already (see `seldom`, `tap::Journal`); this is
+//! for all of them together, and for clients that come again and again. Not here: lines that nobody
+//! reads (see `stderr`).
 
 use std::time::Instant;
 

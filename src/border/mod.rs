@@ -13,9 +13,9 @@
 //! *In the core, between the two translators.* A dialect can spell a call in another way; judged on
 //! the wire, it would slip through.
 //!
-//! *A name that only the client's dialect has is refused, whatever it stands for.* Nothing translates
-//! it on its way to the client, which understands it as a call; and what the call says there is in the
-//! dialect's words, which nobody here can judge.
+//! *A name that only the client's dialect has is refused, whatever it stands for.* Nothing
+//! translates it on its way to the client, which understands it as a call; and what the call says
+//! there is in the dialect's words, which nobody here can judge.
 //!
 //! *A path is judged, not opened.* Between our look and the client's a symbolic link can be
 //! exchanged, by somebody who can already write here; the agent cannot make links, unless it was

@@ -1,8 +1,8 @@
 //! What an agent prints on its stdout before its first message.
 //!
-//! A program that is not the agent it was taken for, or not any more, says so there: "kimi-cli is no
-//! longer maintained". If it ends then, this is all that tells why. Not here: what is said to whom
-//! (see `last_word`).
+//! A program that is not the agent it was taken for, or no longer is, says so there: "kimi-cli is
+//! no longer maintained". If it ends then, this is all that tells why. Not here: what is said to
+//! whom (see `last_word`).
 
 use std::fmt;
 

@@ -27,7 +27,7 @@ impl Core {
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
         if from == Side::Agent && calls && border.judges() {
             let method = at.method(&frame);
-            // It would pass as a call that nobody knows, and be one that was to be judged.
+            // The client would understand as a known call what passes here as an unknown one.
             if let Some(why) = self.speech.mistakes(&method) {
                 let why = format!("{method} is denied: {why}");
                 self.deny(from, &frame, at, why, out);

@@ -38,13 +38,13 @@ pub(super) struct Ending {
     pub(super) step: Step,
     pub(super) deadline: Option<Instant>,
     pub(super) cause: Option<Cause>,
-    /// What became of an agent that was expelled or lost, for those who wait for its answers.
+    /// Why the agent was expelled or lost, for those who wait for its answers.
     pub(super) blame: Option<String>,
-    /// Whether that was before anybody asked for its end.
+    /// Whether it was lost before anybody asked for its end.
     pub(super) lost: bool,
     /// The relay was told to stop, and has ended its stream to the agent for that.
     pub(super) dismissed: bool,
-    /// It has also sent the agent a signal, which its exit may be the answer to.
+    /// It has also signalled the agent, so that its exit may be our doing.
     pub(super) signalled: bool,
     pub(super) exit: Option<Exit>,
     pub(super) stderr_tail: String,
@@ -112,15 +112,15 @@ impl Ending {
 }
 
 impl Core {
-    /// Whether `side` is still to be read. A client is, until its link is closed: what it has
-    /// asked by then deserves an answer.
+    /// Whether `side` is still to be read. A client is read until its link is closed, because what
+    /// it has asked by then deserves an answer.
     #[must_use]
     pub fn listens_to(&self, side: Side) -> bool {
         let over = side == Side::Agent && self.ending.step == Step::Over;
         self.ending.speaks[side as usize] && !over
     }
 
-    /// Why the conversation is over: only what waits is to be delivered.
+    /// Why the conversation is over, if it is. What still waits is then only to be delivered.
     #[must_use]
     pub fn over(&self) -> Option<&Cause> {
         let over = self.ending.step == Step::Over;
@@ -164,7 +164,7 @@ impl Core {
         }
     }
 
-    /// What `side` sends cannot be followed any more; `flaw` is what it is told about it.
+    /// What `side` sends cannot be understood any more; `flaw` is what it is told about that.
     pub fn handle_broken(
         &mut self,
         side: Side,
@@ -180,7 +180,7 @@ impl Core {
     }
 
     /// Reading from `side` failed: its connection was reset, its machine has vanished. Nobody broke
-    /// a rule, so it has left.
+    /// a rule, so this counts as leaving.
     pub fn handle_lost(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
         match side {
             Side::Client => {
@@ -269,8 +269,8 @@ impl Core {
         let ending = &mut self.ending;
         let client_is_slow = ending.hears(Side::Client) && !out.has_room(Side::Client);
         if ending.step == Step::Exited && client_is_slow && !ending.is_stopped() {
-            // The agent's last words cannot be heard, which is not its fault. A client that takes
-            // nothing at all is given up by the relay.
+            // The client is too slow for the agent's last words, which is not the agent's fault.
+            // The relay gives up a client that takes nothing at all.
             ending.deadline = Some(now + self.limits.last_words);
             return;
         }
@@ -318,8 +318,8 @@ impl Core {
         }
     }
 
-    /// An agent that still owes an answer to somebody who listens gets more time with each word,
-    /// unless the relay was told to stop: one that talks on would keep it for ever.
+    /// An agent that still owes an answer to somebody who listens gets more time with each message.
+    /// Not when the relay was told to stop: an agent that talks on would hold it up for ever.
     pub(super) fn heard_agent(&mut self, now: Instant) {
         let may_go_on =
             matches!(self.ending.step, Step::Finishing | Step::Closed) && !self.ending.is_stopped();
@@ -335,7 +335,7 @@ impl Core {
                 self.close_agent(Farewell::Shutdown, now, out)
             }
             Step::Finishing if !self.owes_answers() => self.close_agent(Farewell::Done, now, out),
-            // What was given to its turns is not for an agent that has nothing more to say.
+            // The time for turns is not for an agent that owes no answer any more.
             Step::Closed if self.ending.is_stopped() && !self.owes_answers() => {
                 let soon = now + self.limits.stop_grace;
                 self.ending.deadline = self.ending.deadline.map(|at| at.min(soon));
@@ -395,7 +395,7 @@ impl Core {
         self.ending.hears(Side::Client) && !self.pending[Side::Client as usize].is_empty()
     }
 
-    /// Why a conversation ends that the agent has ended.
+    /// The cause of an end that came from the agent.
     fn agent_cause(&self) -> Cause {
         if self.manners.agent_is_child {
             Cause::AgentExited

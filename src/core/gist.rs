@@ -1,8 +1,9 @@
 //! What a message comes to, in a few words of ours.
 //!
-//! Made only for those who count (`Outbox::watch`), of canonical messages, along the outline that
-//! `scan` has drawn anyway: nothing is parsed twice and nothing is allocated. No text of a peer is in
-//! it, but what a `Trail` has for those who make traces. Not here: what is counted (see `tap::metrics`).
+//! Made only for those who count (`Outbox::want_gists`), of canonical messages, along the outline
+//! that `scan` has drawn anyway: nothing is parsed twice and nothing is allocated. No text of a
+//! peer is in it, but what a `Trail` has for those who make traces. Not here: what is counted (see
+//! `tap::metrics`).
 
 use std::time::{Duration, Instant};
 
@@ -39,11 +40,11 @@ pub struct Topic {
     pub method: Method,
     /// The session, for prompts and updates.
     pub session: Session,
-    /// Which request of the conversation it is, counted from 1; 0 for what is none.
+    /// The number of the request in the conversation, from 1; 0 for other messages.
     pub ask: u64,
 }
 
-/// A session, as far as telling those of one conversation apart goes: a number made from its id.
+/// A session, as a number made from its id: enough to tell those of one conversation apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Session(u64);
 
@@ -57,7 +58,7 @@ pub enum Said {
     Failed(i64),
     /// A turn is over, and this was spent, if the agent has said so.
     TurnEnded(StopReason, Option<Tokens>),
-    /// So many tokens of so many are in the context.
+    /// The tokens in the context, and how many it can hold.
     ContextUsed(u64, u64),
     /// A tool is called.
     ToolCalled(ToolKind, Option<ToolStatus>),

@@ -94,7 +94,8 @@ impl Core {
         }
     }
 
-    /// Takes what a translator has made. Of one message it may be `known` where its parts lie.
+    /// Takes what a translator has made. `known` is the envelope, when there is one message and the
+    /// translator knows it.
     fn hear_all(
         &mut self,
         from: Side,

@@ -14,7 +14,7 @@ use crate::wire::{Envelope, Exit, Farewell, Frame, Kind, Shape, Side, scan};
 const WITH_WORDS: usize = 8;
 
 impl Core {
-    /// The error for a request of `from` that the other side cannot be asked any more.
+    /// Why a request of `from` cannot be passed on any more; `None` while it can.
     pub(super) fn unanswerable(&self, from: Side) -> Option<Reason> {
         let ending = &self.ending;
         match from {
@@ -91,8 +91,8 @@ impl Core {
         out.close(Side::Client, self.farewell());
     }
 
-    /// Clears the lane to a side that is gone: nobody else does, and the other side is not read
-    /// while it is full. Requests for the agent will be answered; the rest is noted.
+    /// Clears the lane to a side that is gone. Nobody else does, and the other side is not read
+    /// while the lane is full. Requests for the agent will be answered; the rest is noted.
     pub(super) fn take_back(&mut self, to: Side, out: &mut Outbox) {
         for frame in out.take_back(to) {
             match scan(&frame, &self.limits) {
@@ -104,7 +104,7 @@ impl Core {
         }
     }
 
-    /// How the client is taken leave of.
+    /// How the client's link is closed.
     fn farewell(&self) -> Farewell {
         match (&self.ending.cause, self.ending.exit) {
             (Some(Cause::Stopped), _) => Farewell::Shutdown,
@@ -124,7 +124,7 @@ impl Core {
             Some(blame) if self.manners.agent_is_child => {
                 excuse::agent_stopped(blame, ending.exit, stderr_tail, delivered)
             }
-            // Its relay has said so before it went.
+            // Another relay has told us of its exit.
             _ if self.manners.agent_is_child || ending.exit.is_some() => {
                 excuse::agent_exited(ending.exit, stderr_tail, delivered)
             }

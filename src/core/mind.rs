@@ -1,4 +1,4 @@
-//! What is done with each message heard.
+//! Takes in each message that is heard, and decides what becomes of it.
 //!
 //! Not here: how a conversation ends (see `ending`), what is remembered of a request (`pending`).
 
@@ -30,17 +30,17 @@ pub struct Core {
     pub(super) pending: [Pending; 2],
     pub(super) ending: Ending,
     pub(super) speech: Speech,
-    /// What stands between the two, when they are not to have all of each other.
+    /// Judges and changes what passes between the two; `None` when all passes as it is.
     pub(super) border: Option<Box<Border>>,
     /// Says what trace a request is to be part of, when it does not say so itself.
     marker: Option<Box<dyn Marker>>,
     /// Requests so far, of both sides.
     asked: u64,
-    /// Answers that a translator gave in the place of a side, still to be heard.
+    /// Answers that a translator gave in the place of a side; the core has still to hear them.
     pub(super) returned: VecDeque<(Side, Frame)>,
     /// Stray lines since the agent last spoke JSON.
     strays: usize,
-    /// What they said before its first message.
+    /// What the agent printed before its first message.
     pub(super) babble: Babble,
     /// Over-long messages, by side.
     offences: [usize; 2],
@@ -48,8 +48,9 @@ pub struct Core {
     unknown: [usize; 2],
 }
 
-/// How the two links behave, which the core cannot know by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the core has to be told of the two links. By default they are connections to elsewhere, both
+/// of whose directions end together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manners {
     /// The client can still listen after it has ended its stream.
     pub client_half_close: bool,
@@ -57,8 +58,8 @@ pub struct Manners {
     pub agent_half_close: bool,
     /// The agent is a process we started, whose exit we will see.
     pub agent_is_child: bool,
-    /// The agent is a recording. What is no message is part of what it plays, and is handed on in
-    /// both directions; so are answers that nobody waits for.
+    /// The agent is a recording. Texts that are no messages are part of what it plays and pass in
+    /// both directions, and so do answers that nobody waits for.
     pub agent_is_played: bool,
     /// The client cannot see the agent's exit in another way, so it is told with a notification.
     pub announce_exit: bool,
@@ -99,7 +100,7 @@ impl Core {
         self
     }
 
-    /// What the agent has printed instead of messages is only quoted after this has seen it.
+    /// Has `discretion` take the secrets out of what the agent printed, before it is quoted.
     #[must_use]
     pub fn with_discretion(mut self, discretion: Discretion) -> Self {
         self.babble.discretion = discretion;
@@ -138,7 +139,7 @@ impl Core {
         self.hear_returned(now, out);
     }
 
-    /// Takes note of a message of `from` that cannot be passed on, and tells whoever it concerns.
+    /// Notes that a message of `from` cannot be passed on, and tells whoever it concerns.
     pub fn handle_flaw(&mut self, from: Side, flaw: Flaw, now: Instant, out: &mut Outbox) {
         let asker = from.other();
         let awaited = match flaw.role {
@@ -182,7 +183,7 @@ impl Core {
         }
     }
 
-    /// Says a canonical message to a side that still listens, whose envelope is known.
+    /// Says a canonical message to `to`, translated if `to` speaks a dialect.
     pub(super) fn pass_on(
         &mut self,
         to: Side,
@@ -197,7 +198,7 @@ impl Core {
         }
     }
 
-    /// Says a canonical `frame` to a side that still listens; otherwise drops it and notes that.
+    /// The same, of a message whose envelope is not known.
     pub(super) fn say(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
         if self.speech.is_canonical(to) {
             self.hand_over(to, frame, out);
@@ -206,7 +207,7 @@ impl Core {
         }
     }
 
-    /// Puts a frame that `to` understands into its lane.
+    /// Queues a frame for `to`, in its own dialect. Drops and notes it when `to` is gone.
     pub(super) fn hand_over(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
         if self.ending.hears(to) {
             out.say(to, frame);
@@ -254,7 +255,7 @@ impl Core {
                 if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
                     return;
                 }
-                let traced = out.is_traced();
+                let traced = out.wants_trails();
                 out.gist(|| {
                     Gist::of_call(from, &frame, envelope, now).traced(&frame, envelope, traced)
                 });
@@ -279,10 +280,10 @@ impl Core {
         let id = envelope.id(&frame);
         let method = envelope.raw_method(&frame);
         self.asked += 1;
-        let gist = out.is_watched().then(|| {
+        let gist = out.wants_gists().then(|| {
             let mut gist = Gist::of_call(from, &frame, envelope, now);
             gist.topic.ask = self.asked;
-            gist.traced(&frame, envelope, out.is_traced())
+            gist.traced(&frame, envelope, out.wants_trails())
         });
         if let Some(reason) = self.unanswerable(from) {
             if let Some(gist) = gist {
@@ -325,7 +326,7 @@ impl Core {
         }
     }
 
-    /// A request with the mark that it is to carry; `None` when it stays as it is.
+    /// The request with the trace context that it is to carry; `None` when it stays as it is.
     fn marked(
         &mut self,
         gist: Option<&Gist>,
@@ -335,7 +336,7 @@ impl Core {
         let marker = self.marker.as_mut()?;
         let mark = marker.mark(gist?)?;
         let marked = trail::with_parent(frame, at, &mark)?;
-        // It may have become too long, and is better without than not at all.
+        // If the mark made it too long, it goes without.
         match scan(&marked, &self.limits) {
             Shape::One(at) => Some((marked, at)),
             Shape::Batch | Shape::Bad(_) => None,
@@ -354,7 +355,7 @@ impl Core {
         let id = envelope.id(&frame);
         if let Some(answered) = self.pending[to as usize].answer(id) {
             self.unknown[from as usize] = 0;
-            let traced = out.is_traced();
+            let traced = out.wants_trails();
             out.gist(|| {
                 let waited = now.saturating_duration_since(answered.asked);
                 let topic = answered.topic;
@@ -389,9 +390,10 @@ impl Core {
         }
     }
 
-    /// Whether what is no message is handed on. A player takes anything, and so does the pipe of a
-    /// program that has started us; a WebSocket carries nothing but UTF-8. Where calls are judged,
-    /// what may hold some that cannot be is none that a client gets.
+    /// Whether a text that is no message is passed on all the same, because the agent is a
+    /// recording. A player takes any bytes, and so does the pipe of the program that started us; a
+    /// WebSocket takes only UTF-8. Where calls are judged, a client gets no such text: it may hold
+    /// a call that nobody can judge.
     fn may_say_anything(&self, to: Side, frame: &Frame) -> bool {
         let takes_bytes = to == Side::Agent || !self.manners.announce_exit;
         let judged = to == Side::Client && self.border.as_ref().is_some_and(|one| one.judges());
@@ -411,7 +413,7 @@ impl Core {
     }
 }
 
-/// Whether what an agent has printed was never meant as a message: `Ready.`, `[INFO] starting`.
+/// Whether a line that the agent printed was never meant as a message: `Ready.`, `[INFO] starting`.
 fn is_stray(flaw: &Flaw) -> bool {
     let nothing_known = flaw.role.is_none() && flaw.id == IdBuf::Absent;
     !flaw.json_like || (matches!(flaw.fault, Fault::Malformed { .. }) && nothing_known)

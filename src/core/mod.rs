@@ -4,6 +4,18 @@
 //! who still owes whom an answer. It does no I/O and reads no clock; time is an argument, and what
 //! is to be done waits in the [`Outbox`]. It does not know that transports exist.
 //!
+//! # A message's way
+//! `mind` takes it in: [`Core::handle_frame`] scans it, and one of a side that speaks a dialect is
+//! made canonical by `interpret`, with what `speech` knows of that side. Then `mind` remembers a
+//! request, or finds with `pending` what an answer is for; `customs` takes the message over the
+//! border; and it goes into the `outbox`, through `interpret` again when the other side speaks a
+//! dialect.
+//!
+//! `ending` sees to how a conversation ends, and `last_word` to what each side is told then, in the
+//! words of `excuse`. `note` is what happened besides. `gist`, with `words`, `tokens` and `trail`,
+//! is what a message comes to for those who count. `babble` keeps what an agent prints that is no
+//! message.
+//!
 //! # Why
 //! *Answers are matched by side.* The two sides number their requests independently (all
 //! JavaScript and Python agents start at 0), so there is one table of open requests for each side

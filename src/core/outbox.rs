@@ -15,11 +15,11 @@ pub struct Outbox {
     orders: VecDeque<Order>,
     notes: VecDeque<Note>,
     gists: VecDeque<Gist>,
-    watched: bool,
+    wants_gists: bool,
     /// The envelope of the message heard last, when those are wanted.
     envelope: Option<Envelope>,
-    opened: bool,
-    traced: bool,
+    wants_envelopes: bool,
+    wants_trails: bool,
     frames: usize,
     bytes: usize,
 }
@@ -52,10 +52,10 @@ impl Outbox {
             orders: VecDeque::new(),
             notes: VecDeque::new(),
             gists: VecDeque::new(),
-            watched: false,
+            wants_gists: false,
             envelope: None,
-            opened: false,
-            traced: false,
+            wants_envelopes: false,
+            wants_trails: false,
             frames: limits.queue_frames,
             bytes: limits.queue_bytes,
         }
@@ -72,7 +72,7 @@ impl Outbox {
         self.has_room(from.other()) && self.lane(from).frames.len() < 2 * self.frames
     }
 
-    /// Whether more may be said to `to`; otherwise it is slow.
+    /// Whether the lane to `to` has room; if not, `to` is slow.
     pub(super) fn has_room(&self, to: Side) -> bool {
         let lane = self.lane(to);
         lane.frames.len() < self.frames && lane.bytes < self.bytes
@@ -129,15 +129,16 @@ impl Outbox {
         self.notes.pop_front()
     }
 
-    /// Has the gist of every message taken down from now on. Whoever asks for it empties it.
-    pub const fn watch(&mut self) {
-        self.watched = true;
+    /// Has the gist of every message taken down from now on. Whoever asks for gists has to take
+    /// them.
+    pub const fn want_gists(&mut self) {
+        self.wants_gists = true;
     }
 
-    /// Has a trail taken down with gists, as well.
-    pub const fn trace(&mut self) {
-        self.watched = true;
-        self.traced = true;
+    /// Has gists taken down, each with its trail.
+    pub const fn want_trails(&mut self) {
+        self.wants_gists = true;
+        self.wants_trails = true;
     }
 
     /// The gist of the next message that was passed on.
@@ -146,8 +147,8 @@ impl Outbox {
     }
 
     /// Keeps the envelope of each message heard from now on, until the next one is heard.
-    pub const fn open(&mut self) {
-        self.opened = true;
+    pub const fn want_envelopes(&mut self) {
+        self.wants_envelopes = true;
     }
 
     /// The envelope of what was heard last; `None` when that was no message, or nobody wants it.
@@ -158,7 +159,7 @@ impl Outbox {
 
     /// Keeps the envelope of what was heard, if anybody wants it.
     pub(super) fn heard(&mut self, shape: &Shape) {
-        if self.opened {
+        if self.wants_envelopes {
             self.envelope = match shape {
                 Shape::One(envelope) => Some(*envelope),
                 _ => None,
@@ -166,17 +167,17 @@ impl Outbox {
         }
     }
 
-    pub(super) const fn is_watched(&self) -> bool {
-        self.watched
+    pub(super) const fn wants_gists(&self) -> bool {
+        self.wants_gists
     }
 
-    pub(super) const fn is_traced(&self) -> bool {
-        self.traced
+    pub(super) const fn wants_trails(&self) -> bool {
+        self.wants_trails
     }
 
     /// Takes down a gist, if anybody wants it.
     pub(super) fn gist(&mut self, gist: impl FnOnce() -> Gist) {
-        if self.watched {
+        if self.wants_gists {
             self.gists.push_back(gist());
         }
     }

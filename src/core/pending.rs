@@ -17,7 +17,7 @@ use crate::wire::{Id, IdBuf};
 #[derive(Debug)]
 pub(super) struct Pending {
     open: HashMap<IdBuf, Ask>,
-    /// How many open ids a program that keeps numbers as doubles would spell otherwise.
+    /// How many open ids would be spelled otherwise by a program that keeps numbers as doubles.
     fragile: usize,
     next: u64,
     limit: usize,
@@ -121,7 +121,7 @@ impl Pending {
         if self.fragile == 0 && !is_fragile(id.as_id()) {
             return None;
         }
-        // Two candidates cannot be told apart, and a wrong answer is worse than none.
+        // Between two candidates nobody can choose, and a wrong answer is worse than none.
         let mut twins = self
             .open
             .keys()

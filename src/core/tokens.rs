@@ -1,7 +1,7 @@
 //! What a turn has cost, as agents report it with their answer to a prompt.
 //!
-//! Numbers by kind, and nothing of a peer's text. Not here: where they stand in a message (see `gist`),
-//! and what they add up to (see `tap::metrics`).
+//! Numbers by kind, and nothing of a peer's text. Not here: where they stand in a message (see
+//! `gist`), and what they add up to (see `tap::metrics`).
 
 /// A number beyond this counts no tokens: it is left out, so that no sum is spoilt by it.
 const MOST: u64 = 1 << 48;

@@ -1,8 +1,8 @@
 //! What only traces want of a message: texts that peers have chosen, such as the id of a request and
 //! the trace it belongs to.
 //!
-//! Taken down only for those who ask for it (`Outbox::trace`), and never of the messages that make
-//! up most of a conversation. Not here: what a trace is made of (see `tap::traces`).
+//! Taken down only for those who ask for it (`Outbox::want_trails`), and never of the messages that
+//! make up most of a conversation. Not here: what a trace is made of (see `tap::traces`).
 
 use std::fmt;
 

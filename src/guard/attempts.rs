@@ -1,8 +1,8 @@
-//! How often an address was wrong of late.
+//! How often an address has lately shown a wrong token.
 //!
-//! A bucket for each address: so many failures at once, and as many again over a minute. An IPv6
-//! address counts with its /64, which one customer has to himself. Not here: what a failure is
-//! (see `gate`).
+//! A bucket for each address: it may fail so many times at once, and as many times again over a
+//! minute. An IPv6 address counts with its /64, which one customer has to himself. Not here: what a
+//! failure is (see `gate`).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

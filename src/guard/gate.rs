@@ -122,8 +122,8 @@ impl Gate {
         Self::with_keys(rules, Arc::default())
     }
 
-    /// A gate with other rules in the place of this one. The keys of one are those of the other from
-    /// then on, so that whoever came in here leaves when its key is taken away there.
+    /// A gate with other rules, to take the place of this one. The two share their keys from then
+    /// on, so that who came in through this one leaves when its key is taken away in the other.
     #[must_use]
     pub fn with_rules(&self, rules: Rules) -> Self {
         Self::with_keys(rules, Arc::clone(&self.0.keys))
@@ -169,7 +169,7 @@ impl Gate {
         }
     }
 
-    /// Whether it matters there whose program a client is.
+    /// Whether a client is asked there whose program it is.
     #[must_use]
     pub fn asks_for_user(&self, place: Place) -> bool {
         self.admission(place) == Admission::User
@@ -233,7 +233,7 @@ impl Gate {
         (Proof::Nothing, Err(Denial::Missing))
     }
 
-    /// Whether a client that was let in would still be.
+    /// Whether a client that was let in would still be let in.
     #[must_use]
     pub fn still_admits(&self, principal: &Principal, now: Moment) -> bool {
         if principal.expires.is_some_and(|at| at <= now.unix) {

@@ -1,8 +1,8 @@
-//! Which addresses a stranger may have us call.
+//! Which addresses a client may have us call, in a webhook.
 //!
-//! Whoever can name an address that we then call could look behind our firewall: at this machine, at
-//! its neighbours, at the service that hands out a cloud machine's credentials. Not here: names; they
-//! are resolved first, and what is called is the address that was judged.
+//! Whoever can name an address that we then call could look behind our firewall: at this machine,
+//! at its neighbours, at the service that hands out a cloud machine's credentials. Not here: names;
+//! they are resolved first, and what is called is the address that was judged.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

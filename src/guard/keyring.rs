@@ -1,8 +1,8 @@
 //! The tokens that open the door, and the file they are kept in.
 //!
 //! One key a line, as in ssh's `authorized_keys`: its id, the SHA-256 of the token, its name, and
-//! what else is said of it. A line that is not understood is a fault and not passed over: it may
-//! be the one that says that a token has expired. Not here: the file itself (see `app::state`).
+//! options. A line that is not understood is a fault and not passed over: it may be the one that
+//! says that a token has expired. Not here: the file itself (see `app::state`).
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

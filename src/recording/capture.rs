@@ -4,8 +4,9 @@
 //! `"side":"client"` for the direction, where a line that was no JSON is `"raw":"…"`, its bytes
 //! that are no UTF-8 halves of surrogate pairs, and `"dir":"note"` is a remark), a recording (what
 //! the relay has heard at either edge), and the bare message. The message keeps its bytes in all,
-//! and a changed one can be put back into a capture's line. A packed segment is unpacked on the way. Not here: what is wrong with a message, whose a
-//! plain line is, and captures that are one document (see `app::inspect::import`).
+//! and a changed one can be put back into a capture's line. A packed segment is unpacked on the
+//! way. Not here: what is wrong with a message, whose a plain line is, and captures that are one
+//! document (see `app::inspect::import`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -12,14 +12,14 @@
 //! *All that waits is written before a flush.* A burst of small messages then costs one system
 //! call, not one each.
 
-mod berth;
 mod end;
 mod pauses;
+mod resume;
 mod turn;
 mod turn_away;
 mod writer;
 
-pub use berth::{Harbour, Received};
 pub use end::End;
+pub use resume::{Harbour, Received};
 pub use turn::{Stop, run};
 pub use turn_away::turn_away;

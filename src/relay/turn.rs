@@ -70,13 +70,13 @@ pub fn run(
     let mut outbox = Outbox::new(&limits);
     let counted = taps.want_facts();
     if counted {
-        outbox.watch();
+        outbox.want_gists();
     }
     if taps.want_envelopes() {
-        outbox.open();
+        outbox.want_envelopes();
     }
     if taps.want_trails() {
-        outbox.trace();
+        outbox.want_trails();
     }
     let marker = taps.marker();
     let mut conversation = Conversation {

@@ -1,4 +1,5 @@
-//! What becomes of a client on a byte stream once it was judged.
+//! A client on a byte stream, from the moment it is accepted: it is judged, and let in or turned
+//! away.
 //!
 //! One that may not come in is told so in the only words it can be expected to know: an error that
 //! answers no request. Not here: the judgement (see `guard`), and clients that begin with HTTP.
@@ -10,22 +11,23 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{Arrival, Link, LinkError, OpenError, OpenErrorKind, Setup, failure};
-use crate::guard::{Denial, Principal, Turned};
+use super::{Arrival, Link, LinkError, OpenError, OpenErrorKind, Setup, failure, moment};
+use crate::guard::{Claim, Denial, Principal, Turned};
 use crate::wire::reply::{self, Reason};
 use crate::wire::{Farewell, Id};
 
 /// Time the client has to hear it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A client that was judged. Its link is opened by whoever works for it, from then on.
+/// Judges a client that has just come. Its link is opened by the worker that will serve it.
 pub(super) fn arrival(
     from: String,
-    judged: Result<Arc<Principal>, Denial>,
+    claim: &Claim,
     setup: &Setup,
     scheme: &'static str,
     open: impl FnOnce(String, &Setup) -> io::Result<Link> + Send + 'static,
 ) -> Arrival {
+    let judged = setup.gate.judge(claim, moment());
     let worker = setup.workers.pick();
     let (name, setup) = (from.clone(), setup.clone());
     let finish = Box::pin(async move {

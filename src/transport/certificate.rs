@@ -1,9 +1,9 @@
 //! The certificate a listener shows, which may be exchanged while it listens, and the name in the
 //! one that a client shows.
 //!
-//! When somebody comes, at most once a second, the files are looked at, and read again when they have
-//! changed. Files that will not do (a certificate is there before its key) leave the old ones in
-//! place until they do. Nothing has to be told, no task runs. Not here: how they are read (see
+//! When somebody comes, at most once a second, the files are looked at, and read again when they
+//! have changed. Files that will not do (a certificate is there before its key) leave the old ones
+//! in place until they do. Nothing has to be told, no task runs. Not here: how they are read (see
 //! `tls`).
 
 use std::fs;

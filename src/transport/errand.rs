@@ -1,7 +1,7 @@
 //! One HTTP request of our own to a server, and its answer: no message of a conversation.
 //!
-//! A connection for each, which is closed behind it. Not here: what is asked, and HTTP as a transport
-//! (see `http`).
+//! A connection for each, which is closed behind it. Not here: what is asked, and HTTP as a
+//! transport (see `http`).
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};

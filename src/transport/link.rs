@@ -35,22 +35,22 @@ pub struct Peer {
     pub half_close: bool,
     /// How it is related to us.
     pub kind: PeerKind,
-    /// Who it is, if it came to a listener with a gate. There is none for what we have started or
-    /// reached ourselves, and for the program that has started us.
+    /// Who it is, if it came to a listener with a gate. `None` for what we have started or reached
+    /// ourselves, and for the program that started us.
     pub principal: Option<Arc<Principal>>,
     /// The agent that it asks for by name, if it came where agents have names.
-    pub wish: Option<Arc<str>>,
+    pub wanted_agent: Option<Arc<str>>,
 }
 
 impl Peer {
-    /// A program that is nothing to this one, and that nobody knows more of.
+    /// A program elsewhere, of which no more is known than its address.
     pub(super) const fn remote(name: String, half_close: bool) -> Self {
         Self {
             name,
             half_close,
             kind: PeerKind::Remote,
             principal: None,
-            wish: None,
+            wanted_agent: None,
         }
     }
 }
@@ -62,10 +62,10 @@ pub enum PeerKind {
     Parent,
     /// A process we started; we see its exit.
     Child,
-    /// A recording as its agent. What it says was said before, slips and all.
+    /// A recording that plays the agent, mistakes included.
     Played,
-    /// A client that we are, for others who do not speak ACP. It speaks it as published, whatever
-    /// those do who come by the same listener.
+    /// We ourselves, as the ACP client of others who do not speak ACP. It speaks canonical ACP,
+    /// whatever dialect the listener's other clients speak.
     Ours,
     /// Anything else.
     Remote,
@@ -75,13 +75,11 @@ pub enum PeerKind {
 pub trait FrameStream: Send {
     /// The next thing heard; `None` when the peer has ended its stream.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>>;
-    /// Why the link is over, where that is known without reading: it is asked of a side that is not
-    /// read for now.
+    /// Why the link is over, if that shows without reading. Asked while the side is not being read.
     fn poll_over(&mut self, _cx: &mut Context<'_>) -> Poll<LinkError> {
         Poll::Pending
     }
-    /// Whether the end that was heard means that the peer wants no more, rather than that a
-    /// connection broke.
+    /// Whether the peer ended its stream on purpose, rather than that a connection broke.
     fn ended_on_purpose(&self) -> bool {
         true
     }
@@ -192,7 +190,7 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// Whether it says no more than that the peer has gone.
+    /// Whether it only says that the peer has gone.
     #[must_use]
     pub fn is_departure(&self) -> bool {
         use io::ErrorKind::{

@@ -11,7 +11,8 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
 
 use super::{
-    Arrival, BoxFuture, Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError, Worker,
+    Accepting, Arrival, Binding, Connecting, Endpoint, Farewell, FrameSink, FrameStream, Link,
+    LinkError, Worker,
 };
 use super::{Listener, OpenError, OpenErrorKind, Peer, Setup, Transport};
 use crate::wire::framing::Cut;
@@ -89,11 +90,7 @@ impl Transport for Memory {
         &["memory"]
     }
 
-    fn connect<'a>(
-        &'a self,
-        to: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async move {
             let Endpoint::Memory(name) = to else {
                 return Err(OpenError::misplaced(to));
@@ -107,11 +104,7 @@ impl Transport for Memory {
         })
     }
 
-    fn listen<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        _setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> Binding<'a> {
         Box::pin(async move {
             let Endpoint::Memory(name) = at else {
                 return Err(OpenError::misplaced(at));
@@ -131,7 +124,7 @@ impl Transport for Memory {
 }
 
 impl Listener for Bound {
-    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
+    fn accept(&mut self) -> Accepting<'_> {
         Box::pin(async move {
             let link = self.rx.recv().await?;
             let from = link.peer.name.clone();

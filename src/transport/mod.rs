@@ -2,6 +2,17 @@
 //!
 //! Each transport makes [`Link`]s; the [`registry`] knows them all. Transports do not know that
 //! dialects, sessions or the core exist.
+//!
+//! - `endpoint` is what an address looks like, `open` the traits of a transport, `link` what it
+//!   yields, and `failure` why it could not, in words for a person.
+//! - [`stream`] is what all byte streams have in common: `stdio`, `tcp`, `unix`, and the pipes of
+//!   [`process`]. `admission` judges who comes by one, and `owner` knows whose program that is.
+//! - [`http`] and [`websocket`] are for networks. `tls`, `certificate` and `pin` are trust,
+//!   `greeting` is what a server is told besides messages, `parting` are close codes, and `errand`
+//!   is a request of our own.
+//! - `agent_connect` and [`replay`] are clients and agents by themselves; [`memory`] is for tests.
+//! - `workers` are the threads that serve, `inherited` are sockets that somebody else has bound, and
+//!   `moment` is what time it is.
 
 mod admission;
 mod agent_connect;
@@ -42,7 +53,8 @@ pub use link::{
 };
 pub use moment::moment;
 pub use open::{
-    Arrival, BoxFuture, Front, Listener, OpenError, OpenErrorKind, Setup, Tls, Transport,
+    Accepting, Arrival, Binding, BoxFuture, Connecting, Front, Listener, OpenError, OpenErrorKind,
+    Setup, Tls, Transport,
 };
 pub use pin::Pin;
 pub use process::Launch;

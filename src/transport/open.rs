@@ -21,6 +21,12 @@ use crate::wire::framing::Framing;
 
 /// A future that owns what it needs, or borrows for `'a`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// What [`Transport::connect`] returns.
+pub type Connecting<'a> = BoxFuture<'a, Result<Link, OpenError>>;
+/// What [`Transport::listen`] returns.
+pub type Binding<'a> = BoxFuture<'a, Result<Box<dyn Listener>, OpenError>>;
+/// What [`Listener::accept`] returns.
+pub type Accepting<'a> = BoxFuture<'a, Option<io::Result<Arrival>>>;
 
 /// A way to move frames.
 pub trait Transport: Send + Sync {
@@ -35,26 +41,18 @@ pub trait Transport: Send + Sync {
         Ok(())
     }
     /// Opens a link to a peer that listens (or starts it).
-    fn connect<'a>(
-        &'a self,
-        to: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Link, OpenError>>;
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a>;
     /// Binds `at` and waits for peers.
-    fn listen<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>>;
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a>;
 }
 
 /// A bound endpoint.
 pub trait Listener: Send {
     /// Waits for the next peer; `None` when there will be no more. Cancel-safe.
-    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>>;
+    fn accept(&mut self) -> Accepting<'_>;
     /// Where it is bound, with the real port.
     fn address(&self) -> Endpoint;
-    /// Takes on what can change while it is bound, for those who come from now on.
+    /// Takes over the settings that can change while it is bound, for those who come from now on.
     ///
     /// # Errors
     /// When it cannot; then it stays as it was.
@@ -95,7 +93,7 @@ pub struct Setup {
     pub launch: Launch,
     /// Sockets that somebody else has bound for us.
     pub inherited: Inherited,
-    /// Whoever comes is to hear that nobody is served any more, where the transport can say it.
+    /// Cancelled once nobody is served any more, so that a transport can tell those who come.
     pub draining: CancellationToken,
     /// Where those who arrive are served.
     pub workers: Workers,
@@ -115,9 +113,9 @@ pub struct Front {
     /// The names of agents below which there is an endpoint: `/agents/NAME` before the listener's
     /// own path.
     pub agents: BTreeSet<String>,
-    /// What the agent is called whom those get who name none.
+    /// The agent for clients that name none.
     pub default_agent: Option<String>,
-    /// Whether there is none for them: the listener's own path is no endpoint.
+    /// Whether there is no such agent, so that the listener's own path is no endpoint.
     pub names_only: bool,
 }
 

@@ -4,14 +4,14 @@
 //! delay for small messages, and an end when the other machine confirms nothing any more.
 //!
 //! # Why
-//! **Both keepalive and `TCP_USER_TIMEOUT`.** Keepalive asks only where nothing is on its way. What
-//! is sent into a network that is gone is repeated by Linux for a quarter of an hour, and streams of
-//! events, whose signs of life are sent by us, would have it so always.
+//! **Both keepalive and `TCP_USER_TIMEOUT`.** Keepalive asks only while nothing is on its way. What
+//! is sent into a network that is gone, Linux repeats for a quarter of an hour, and on streams of
+//! events, to which we send signs of life, something is always on its way.
 //!
-//! **A byte stream shows no token.** A first line that is none of the protocol's would keep out every
+//! **A byte stream shows no token.** A first line that is not of the protocol would keep out every
 //! program that this transport is for (`socat`, an agent's own `--port`). So such a listener is for
-//! programs of the relay's own user, or for anybody when that is asked for; from elsewhere one comes
-//! through ssh, or over `wss://`.
+//! programs of the relay's own user, or for anybody if that is asked for. From elsewhere clients
+//! come through ssh, or over `wss://`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,8 +21,10 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, Setup, Transport};
-use super::{admission, failure, moment, owner, stream};
+use super::{
+    Accepting, Arrival, Binding, Connecting, Endpoint, Link, Listener, OpenError, Setup, Transport,
+};
+use super::{admission, failure, owner, stream};
 use crate::guard::{Claim, Place};
 use crate::wire::Limits;
 
@@ -45,11 +47,7 @@ impl Transport for Tcp {
         &["tcp"]
     }
 
-    fn connect<'a>(
-        &'a self,
-        to: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async move {
             let Endpoint::Tcp { host, port } = to else {
                 return Err(OpenError::misplaced(to));
@@ -59,11 +57,7 @@ impl Transport for Tcp {
         })
     }
 
-    fn listen<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
         Box::pin(async move {
             let Endpoint::Tcp { host, port } = at else {
                 return Err(OpenError::misplaced(at));
@@ -80,45 +74,8 @@ impl Transport for Tcp {
 }
 
 impl Listener for Bound {
-    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
-        Box::pin(async move {
-            let (stream, address) = match accept(&self.socket, &self.setup.limits).await {
-                Ok(accepted) => accepted,
-                Err(fault) => return Some(Err(fault)),
-            };
-            let from = format!("tcp://{address}");
-            let place = if self.at.is_loopback() {
-                Place::Loopback
-            } else {
-                Place::Network
-            };
-            let mut user = None;
-            if self.setup.gate.asks_for_user(place)
-                && let Ok(near) = stream.local_addr()
-            {
-                user = owner::of_socket(address, near);
-            }
-            let claim = Claim {
-                place,
-                address: Some(address.ip()),
-                user,
-                certificate: None,
-                token: None,
-            };
-            let judged = self.setup.gate.judge(&claim, moment());
-            let stream = match stream.into_std() {
-                Ok(stream) => stream,
-                Err(fault) => return Some(Err(fault)),
-            };
-            let open = |name, setup: &Setup| Ok(link(TcpStream::from_std(stream)?, name, setup));
-            Some(Ok(admission::arrival(
-                from,
-                judged,
-                &self.setup,
-                "tcp",
-                open,
-            )))
-        })
+    fn accept(&mut self) -> Accepting<'_> {
+        Box::pin(async move { Some(self.next().await) })
     }
 
     fn address(&self) -> Endpoint {
@@ -128,6 +85,34 @@ impl Listener for Bound {
     fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
         self.setup = setup.clone();
         Ok(())
+    }
+}
+
+impl Bound {
+    async fn next(&mut self) -> io::Result<Arrival> {
+        let (stream, address) = accept(&self.socket, &self.setup.limits).await?;
+        let place = if self.at.is_loopback() {
+            Place::Loopback
+        } else {
+            Place::Network
+        };
+        let mut user = None;
+        if self.setup.gate.asks_for_user(place)
+            && let Ok(near) = stream.local_addr()
+        {
+            user = owner::of_socket(address, near);
+        }
+        let claim = Claim {
+            place,
+            address: Some(address.ip()),
+            user,
+            certificate: None,
+            token: None,
+        };
+        let from = format!("tcp://{address}");
+        let stream = stream.into_std()?;
+        let open = |name, setup: &Setup| Ok(link(TcpStream::from_std(stream)?, name, setup));
+        Ok(admission::arrival(from, &claim, &self.setup, "tcp", open))
     }
 }
 

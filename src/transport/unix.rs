@@ -23,8 +23,10 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind};
-use super::{Setup, Transport, admission, failure, moment, stream};
+use super::{
+    Accepting, Arrival, Binding, Connecting, Endpoint, Link, Listener, OpenError, OpenErrorKind,
+};
+use super::{Setup, Transport, admission, failure, stream};
 use crate::guard::{Claim, Place};
 
 /// Connections the system keeps for us until we accept them.
@@ -59,11 +61,7 @@ impl Transport for Unix {
         &["unix"]
     }
 
-    fn connect<'a>(
-        &'a self,
-        to: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async move {
             let Endpoint::Unix(path) = to else {
                 return Err(OpenError::misplaced(to));
@@ -78,11 +76,7 @@ impl Transport for Unix {
         })
     }
 
-    fn listen<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
         Box::pin(async move {
             let Endpoint::Unix(path) = at else {
                 return Err(OpenError::misplaced(at));
@@ -126,38 +120,8 @@ pub async fn bind_unix(
 }
 
 impl Listener for Bound {
-    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
-        Box::pin(async move {
-            let stream = match self.socket.accept().await {
-                Ok((stream, _)) => stream,
-                Err(fault) => return Some(Err(fault)),
-            };
-            let peer = stream.peer_cred().ok();
-            let mut from = self.address().to_string();
-            if let Some(process) = peer.and_then(|peer| peer.pid()) {
-                from = format!("{from} (process {process})");
-            }
-            let claim = Claim {
-                place: Place::Socket,
-                address: None,
-                user: peer.map(|peer| peer.uid()),
-                certificate: None,
-                token: None,
-            };
-            let judged = self.setup.gate.judge(&claim, moment());
-            let stream = match stream.into_std() {
-                Ok(stream) => stream,
-                Err(fault) => return Some(Err(fault)),
-            };
-            let open = |name, setup: &Setup| Ok(link(UnixStream::from_std(stream)?, name, setup));
-            Some(Ok(admission::arrival(
-                from,
-                judged,
-                &self.setup,
-                "unix",
-                open,
-            )))
-        })
+    fn accept(&mut self) -> Accepting<'_> {
+        Box::pin(async move { Some(self.next().await) })
     }
 
     fn address(&self) -> Endpoint {
@@ -167,6 +131,27 @@ impl Listener for Bound {
     fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
         self.setup = setup.clone();
         Ok(())
+    }
+}
+
+impl Bound {
+    async fn next(&mut self) -> io::Result<Arrival> {
+        let (stream, _) = self.socket.accept().await?;
+        let peer = stream.peer_cred().ok();
+        let mut from = self.address().to_string();
+        if let Some(process) = peer.and_then(|peer| peer.pid()) {
+            from = format!("{from} (process {process})");
+        }
+        let claim = Claim {
+            place: Place::Socket,
+            address: None,
+            user: peer.map(|peer| peer.uid()),
+            certificate: None,
+            token: None,
+        };
+        let stream = stream.into_std()?;
+        let open = |name, setup: &Setup| Ok(link(UnixStream::from_std(stream)?, name, setup));
+        Ok(admission::arrival(from, &claim, &self.setup, "unix", open))
     }
 }
 

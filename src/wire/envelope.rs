@@ -1,6 +1,7 @@
 //! Where the parts of one JSON-RPC message lie inside its frame.
 //!
-//! An envelope is some offsets: it borrows nothing and is made by `scan` without an allocation. Not here: what the parts mean to ACP.
+//! An envelope is some offsets: it borrows nothing and is made by `scan` without an allocation. Not
+//! here: what the parts mean to ACP.
 
 use std::borrow::Cow;
 
@@ -44,10 +45,10 @@ pub enum IdAt {
 
 /// What a message begins with, when others that the same scanner has read begin with the same bytes.
 ///
-/// Whatever those bytes alone tell, its method and some of its members, they tell of all of them.
+/// What those bytes say, the method and some of the members, is the same in all of these messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stem {
-    /// Its number, another for all other bytes; 0 when none is known, or its method is not in it.
+    /// A number that no other beginning has; 0 when there is no stem, or the method is not in it.
     pub number: u64,
     /// How long it is, in bytes.
     pub bytes: u32,
@@ -55,7 +56,7 @@ pub struct Stem {
     pub marks: u8,
 }
 
-/// What is known of it makes no difference.
+/// All are equal, so that envelopes are, whatever is known of their stems.
 impl PartialEq for Stem {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -86,7 +87,7 @@ pub struct Envelope {
 }
 
 impl Span {
-    /// From `start` to `end`, in a text that is short enough for 32 bits; it is of no use in another.
+    /// From `start` to `end`. Only for texts of less than 4 GiB.
     pub(crate) fn new(start: usize, end: usize) -> Self {
         let narrow = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Self {

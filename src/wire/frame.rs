@@ -30,8 +30,8 @@ impl Frame {
         self.is_text = true;
     }
 
-    /// Whether it was proved to be UTF-8, which `scan` does on its way. It may be all the same when
-    /// it was not.
+    /// Whether it was proved to be UTF-8, as `scan` does. One that was not proved may still be
+    /// UTF-8.
     #[must_use]
     pub const fn is_text(&self) -> bool {
         self.is_text
@@ -62,7 +62,7 @@ impl Frame {
     }
 }
 
-/// What is known of them makes no difference.
+/// Frames are equal when their bytes are.
 impl PartialEq for Frame {
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes

@@ -1,8 +1,8 @@
 //! A strict reader of JSON text (RFC 8259) that keeps nothing.
 //!
 //! It proves that a text is JSON and tells where its parts end; it never recurses and never
-//! allocates, so that hostile nesting costs neither stack nor memory. UTF-8 is checked over the whole
-//! text, and only where a string is not ASCII. Not here: what the members of a message mean.
+//! allocates, so that hostile nesting costs neither stack nor memory. UTF-8 is checked over the
+//! whole text, and only where a string is not ASCII. Not here: what the members of a message mean.
 
 use super::key::Key;
 use super::plain::Plain;
@@ -37,8 +37,8 @@ pub(super) struct Reader<'a> {
     began: usize,
 }
 
-/// Where a reading stands inside a container: a value comes next. What was read before it decides
-/// this alone, so that a text which begins with the same bytes can be taken up here.
+/// Where a reading stands inside a container: a value comes next. It depends on nothing but what
+/// was read before, so that a text which begins with the same bytes can be read from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Where that value begins.

@@ -9,9 +9,8 @@ use std::time::Duration;
 /// The bounds of one relay process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest message from a process we started, in bytes.
-    /// Beyond it: discarded to its end in constant memory, error −32056, the link closed after
-    /// [`Limits::offences`].
+    /// Longest message from a process we started, in bytes. Beyond it: discarded to its end in
+    /// constant memory, error −32056, the link closed after [`Limits::offences`].
     pub frame_from_child: usize,
     /// Longest message from the network, in bytes. Beyond it: as above.
     pub frame_from_network: usize,
@@ -41,7 +40,8 @@ pub struct Limits {
     /// Also, answers of one side that nobody waits for. At it: that side is treated so, or its link
     /// closed.
     pub strays: usize,
-    /// Client connections served at a time. Beyond it: error −32053 to the first request, and closed.
+    /// Client connections served at a time. Beyond it: error −32053 to the first request, and
+    /// closed.
     pub connections: usize,
     /// Time a new connection has for TLS and the WebSocket handshake. After it: closed.
     pub handshake: Duration,
@@ -92,7 +92,8 @@ pub struct Limits {
     /// Time an HTTP client may have neither a stream open nor a request running. After it: it has
     /// left, and its agent is stopped.
     pub http_grace: Duration,
-    /// Runs of an Agent Connect listener that are not over, those that wait included. Beyond it: 503.
+    /// Runs of an Agent Connect listener that are not over, those that wait included. Beyond it:
+    /// 503.
     pub agent_connect_runs: usize,
     /// Threads of such a listener that are in use, their sessions open. Beyond it: the one that was
     /// not used for longest is given up, or 503 when all of them are busy.
@@ -101,7 +102,8 @@ pub struct Limits {
     pub agent_connect_threads: usize,
     /// Runs such a listener keeps. Beyond it: the oldest that are over are forgotten.
     pub agent_connect_kept: usize,
-    /// Time such a run may take, with all that it waits for. After it: cancelled, its status timeout.
+    /// Time such a run may take, with all that it waits for. After it: cancelled, its status
+    /// timeout.
     pub agent_connect_run: Duration,
     /// Time an agent has for the answer to `initialize` there. After it: 503.
     pub agent_connect_start: Duration,

@@ -2,6 +2,15 @@
 //!
 //! Frames, the envelope inside them, the framings they travel in, the errors we make ourselves.
 //! No async, no policy, nothing about ACP's meaning.
+//!
+//! - `frame` is one JSON-RPC text. `scan` proves that it is JSON and finds its `envelope`, with the
+//!   `id`, and the `outline` of its body; `scanner` does so for one message after the other. Below
+//!   it are `json`, which reads, with `plain` for strings and `key` for names, and `jsonrpc`, the
+//!   names that an envelope has.
+//! - `flaw` is what can be wrong with a text, [`reply`] every message of our own, `farewell` and
+//!   `exit` are how links and processes end, and `limits` are all bounds.
+//! - [`framing`] cuts messages out of a stream of bytes and lays them into one.
+//! - `member` looks for one member of an object, and `printable` makes others' text harmless.
 
 mod envelope;
 mod exit;

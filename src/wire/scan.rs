@@ -140,7 +140,7 @@ pub fn scan_head(prefix: &[u8], limits: &Limits) -> (IdBuf, Option<Role>) {
     let mut seen = Seen::default();
     let mut reader = Reader::new(prefix, limits.nesting);
     if reader.space() == b'{' {
-        // That it stops somewhere is no news.
+        // It stops somewhere, because this is only the beginning of a text.
         let _ = seen.object(&mut reader, limits, &mut Marks::on(&mut Outline::default()));
     }
     (seen.id.of(prefix).to_owned(), seen.role())
@@ -205,7 +205,7 @@ fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
     let mut reader = Reader::new(&text[..valid], limits.nesting);
     let end = match reader.space() {
         b'{' => seen.object(&mut reader, limits, &mut Marks::on(&mut Outline::default())),
-        // Of what is no object, nothing is known before it is text.
+        // A text that is no object is only read once it is known to be UTF-8.
         _ if valid < text.len() => Ok(()),
         _ => reader.document(),
     };

@@ -17,7 +17,7 @@ const REACH: usize = 512;
 /// Fewer are not worth it.
 const WORTH: usize = 64;
 
-/// A link that has said no more than this keeps no memory: most never stream.
+/// A link that has said fewer messages than this keeps no memory, because most never stream.
 const PATIENCE: u32 = 8;
 
 /// Each so many messages one is read whole, to learn what they begin with now.

@@ -46,7 +46,7 @@ fn link(half_close: bool) -> (Link, DuplexStream) {
             half_close,
             kind: PeerKind::Remote,
             principal: None,
-            wish: None,
+            wanted_agent: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

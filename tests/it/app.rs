@@ -209,7 +209,7 @@ fn help_says_every_form_and_the_readme_agrees() {
         assert!(text(&help).contains(form) && text(&help).contains(about));
         assert!(readme.contains(form), "{form} is missing in README.md");
     }
-    for limit in ["connections=1024", "stop-grace=5", "header-fields=64"] {
+    for limit in ["connections=1024", "stop-grace=5s", "header-fields=64"] {
         assert!(text(&help).contains(limit), "{limit}");
     }
 }

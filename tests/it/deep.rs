@@ -29,9 +29,7 @@ fn cross() {
     let manners = Manners {
         client_half_close: true,
         agent_half_close: true,
-        agent_is_child: false,
-        agent_is_played: false,
-        announce_exit: false,
+        ..Manners::default()
     };
     let library = Library::builtin().unwrap().into();
     let limits = Limits::default();

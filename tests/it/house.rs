@@ -103,7 +103,7 @@ const KEPT_TO: [(&str, &[&str], &str); 10] = [
             "canon/",
             "app/",
             "core/",
-            "relay/berth/opening.rs",
+            "relay/resume/opening.rs",
             "border/places.rs",
             "build.rs",
             "dialect/table/",

@@ -31,7 +31,6 @@ import time
 import urllib.request
 from pathlib import Path
 
-import io
 import isolation
 from peers import AGENTS, PEERS, SDK
 

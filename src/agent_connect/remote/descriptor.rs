@@ -1,4 +1,5 @@
-//! What an agent of a server can do, by its descriptor or manifest, and what it says of itself in ACP.
+//! What an agent of a server can do, by its descriptor or manifest, and what it says of itself in
+//! ACP.
 //!
 //! Not here: how the document is come by.
 

@@ -1,5 +1,5 @@
-//! What a server of LangGraph's says of a run: its stream has an event of another name for each mode,
-//! and the state of the thread tells what has come of it.
+//! What a server of LangGraph's says of a run: its stream has an event of another name for each
+//! mode, and the state of the thread tells what has come of it.
 //!
 //! Not here: the events of Agent Connect, which say in their data what they are (see `heard`).
 

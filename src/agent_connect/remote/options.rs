@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::descriptor::Descriptor;
 
 impl Descriptor {
-    /// The options of a session in which these were chosen. One that was not is shown as its schema's
-    /// default, or as its first value.
+    /// The options of a session in which these were chosen. One that was not is shown as its
+    /// schema's default, or as its first value.
     #[must_use]
     pub fn options(&self, chosen: &Map<String, Value>) -> Vec<Value> {
         let option = |(id, schema): (&String, &Value)| {

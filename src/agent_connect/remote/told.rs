@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::agent_connect::wish::text_block;
+use crate::agent_connect::run_request::text_block;
 
 /// What a client has been told in a run.
 #[derive(Clone, Debug, Default)]
@@ -65,8 +65,8 @@ impl Told {
         new
     }
 
-    /// The block that a piece of a message adds to what was said of it; none when nothing is added, or
-    /// the piece does not say of which message it is.
+    /// The block that a piece of a message adds to what was said of it; none when nothing is added,
+    /// or the piece does not say of which message it is.
     pub fn piece(&mut self, message: &Value) -> Option<Value> {
         let id = id(message).filter(|id| is_agent(message) && !self.old.contains(*id))?;
         let block = content(message).into_iter().next()?;
@@ -133,7 +133,7 @@ pub fn answer(messages: &[Value]) -> String {
         .filter(|message| is_agent(message))
         .flat_map(content)
         .collect();
-    crate::agent_connect::wish::text_of(&blocks)
+    crate::agent_connect::run_request::text_of(&blocks)
 }
 
 /// What `now` says beyond `said`, which it becomes.

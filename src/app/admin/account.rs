@@ -10,7 +10,7 @@ use crate::guard::{self, Turned, Witness};
 use crate::tap::metrics::{
     AgentFigures, Instrument, Judged, Ledger, Parties, Proof, Rejection, Transport,
 };
-use crate::transport::{Ear, Endpoint, Exit, Hold, Link, StopStep};
+use crate::transport::{Ear, Endpoint, Exit, Hold, Link, StopStep, Watch};
 
 /// What a conversation is to be counted under, while it does not exist yet.
 pub(in crate::app) struct Account {
@@ -132,6 +132,10 @@ impl Hold for Counted {
             agent.complained(bytes.len());
             ear(bytes);
         }));
+    }
+
+    fn watch(&mut self, watch: Watch) {
+        self.hold.watch(watch);
     }
 
     fn discretion(&self) -> fn(&str) -> String {

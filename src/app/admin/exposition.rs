@@ -1,9 +1,8 @@
-//! In which of Prometheus' two text forms metrics are told.
+//! In which of Prometheus' two text formats metrics are sent.
 //!
-//! Whoever says that it takes OpenMetrics gets that, as Prometheus does; for everybody else it is
-//! the older form, which all scrapers read. Which of two that are both named is decided as the
-//! clients of Prometheus decide it: by weight, then by order; `*/*` names none. Not here: the
-//! figures.
+//! Whoever accepts OpenMetrics gets that, as Prometheus does. Everybody else gets the older format,
+//! which all scrapers read. Between two formats that are both accepted the weight decides, then the
+//! order, as in Prometheus' own clients; `*/*` names neither. Not here: the figures.
 
 use hyper::header::{ACCEPT, HeaderMap};
 

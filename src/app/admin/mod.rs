@@ -3,8 +3,8 @@
 //! Off unless asked for (`serve --admin`), and never beyond this machine. [`place`] is where it may
 //! listen, [`sign`] how the user's other commands find it, [`server`] who may ask, [`routes`] what
 //! is answered and [`report`] how conversations are told of. [`account`] opens the figures of a
-//! conversation, [`around`] tells of the program itself, and [`ask()`] is the other end of all that. Not here: what is counted (see
-//! `tap::metrics`).
+//! conversation, [`around`] tells of the program itself, and [`ask()`] is the other end of all
+//! that. Not here: what is counted (see `tap::metrics`).
 //!
 //! # Why
 //!

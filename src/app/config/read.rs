@@ -22,6 +22,10 @@ use crate::app::tongues;
 use crate::core::Choice;
 use crate::dialect::Library;
 
+/// Most faults of syntax that are told one by one. Where there are more, the file is mostly not
+/// TOML, and each line of it is a fault.
+const SYNTAX: usize = 10;
+
 /// How far is looked for faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::app) enum Look {
@@ -65,9 +69,16 @@ impl Context {
 pub(in crate::app) fn read(place: &Place, text: &str, look: Look) -> Result<Config, Faults> {
     let (tree, broken) = DeTable::parse_recoverable(text);
     let found = Found::default();
-    for error in broken {
+    let mut broken = broken.into_iter().map(|error| {
         let at = error.span().unwrap_or(0..0);
-        found.add(Fault::new(&at, error.message().to_owned()));
+        Fault::new(&at, error.message().to_owned())
+    });
+    for fault in broken.by_ref().take(SYNTAX) {
+        found.add(fault);
+    }
+    if let Some(mut next) = broken.next() {
+        next.what = format!("{} more faults of syntax from here on", 1 + broken.count());
+        found.add(next.with_remedy("is this a TOML file?"));
     }
     let sheet = Sheet::new(String::new(), tree.span(), tree.get_ref(), &found);
     let config = config(&sheet, place.folder(), look);
@@ -78,8 +89,8 @@ pub(in crate::app) fn read(place: &Place, text: &str, look: Look) -> Result<Conf
     }
 }
 
-/// All that is wrong with the text of a configuration file, a line each, as `config check --elsewhere`
-/// says it; `None` when nothing is. Looks at no file.
+/// All that is wrong with the text of a configuration file, a line each, as `config check
+/// --elsewhere` says it; `None` when nothing is. Looks at no file.
 #[must_use]
 pub fn faults(text: &str) -> Option<String> {
     let place = Place("acp-relay.toml".into());
@@ -164,7 +175,7 @@ pub(super) fn default_agent(sheet: &Sheet<'_>, agents: &Names) -> Option<String>
     Some(name.value)
 }
 
-/// Finds fault with the name of an agent that there is none of.
+/// Finds fault with a name that no agent has.
 pub(super) fn known_agent(
     sheet: &Sheet<'_>,
     key: &str,

@@ -14,7 +14,8 @@ pub(super) struct Sources<'a> {
     /// The command line, and what may stand on it.
     pub(super) said: &'a ArgMatches,
     pub(super) command: &'a Command,
-    /// Lines of the file, from 1, by the paths of keys: `auth.require-token`, `listeners.0.endpoint`.
+    /// Lines of the file, from 1, by the paths of keys: `auth.require-token`,
+    /// `listeners.0.endpoint`.
     pub(super) lines: BTreeMap<String, usize>,
 }
 

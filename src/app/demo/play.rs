@@ -7,7 +7,7 @@ use tokio::runtime::Builder;
 
 use super::talk::Failure;
 use super::{agent, client};
-use crate::app::{cli, exit, household, runtime, shutdown};
+use crate::app::{cli, exit, processes, runtime, shutdown};
 use crate::relay::Stop;
 
 /// What `demo` is asked for.
@@ -32,7 +32,7 @@ enum Part {
 pub(in crate::app) fn run(args: &Demo) -> ExitCode {
     match args.part {
         Part::Client => {
-            household::keep(|| runtime::drive(Builder::new_current_thread(), lead(args.deny)))
+            processes::leave_none(|| runtime::drive(Builder::new_current_thread(), lead(args.deny)))
         }
         Part::Agent => runtime::drive(Builder::new_current_thread(), async {
             outcome(agent::play().await)

@@ -15,7 +15,8 @@ use crate::wire::Side;
 /// What `list` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Print an array for a program instead: name, title, aliases, speaker, extends, reads, dates, file, builtin
+    /// Print an array for a program instead: name, title, aliases, speaker, extends, reads, dates,
+    /// file, builtin
     #[arg(long)]
     json: bool,
 }

@@ -61,7 +61,8 @@ pub(in crate::app) struct Translate {
     /// Whose messages plain lines are, where neither dialect nor method says so
     #[arg(long, value_enum, value_name = "SIDE")]
     speaker: Option<Speaker>,
-    /// Say on stderr of each changed message which rules changed it, why, and each place before and after
+    /// Say on stderr of each changed message which rules changed it, why, and each place before and
+    /// after
     #[arg(long)]
     explain: bool,
     /// Explain in JSON, one object a line

@@ -1,9 +1,9 @@
-//! What is too open to be begun with.
+//! Listeners that are too open: refused, or warned of.
 
 use super::DoorArgs;
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Web};
 
-/// Refuses a listener that nobody guards, and says what would do.
+/// Refuses a listener that nothing guards, and says what would guard it.
 pub(in crate::app) fn check(endpoint: &Endpoint, args: &DoorArgs) -> Result<(), OpenError> {
     let refused = |what: &str, remedy: &str| {
         Err(OpenError {
@@ -22,7 +22,7 @@ pub(in crate::app) fn check(endpoint: &Endpoint, args: &DoorArgs) -> Result<(), 
         }
         return Ok(());
     }
-    // Who lets everybody in has nothing to hide from those who listen on the way.
+    // A listener that lets everybody in has no token to hide from those on the way.
     if args.dangerously_no_auth {
         return Ok(());
     }
@@ -45,7 +45,7 @@ pub(in crate::app) fn check(endpoint: &Endpoint, args: &DoorArgs) -> Result<(), 
     }
 }
 
-/// What is dangerous about a listener that was begun with all the same.
+/// What is dangerous about a listener that was asked for all the same.
 pub(super) fn warning(endpoint: &Endpoint, args: &DoorArgs) -> Option<String> {
     if endpoint.is_loopback() {
         return None;

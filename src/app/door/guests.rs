@@ -1,7 +1,7 @@
 //! How many of each principal are in, and how many have come of late.
 //!
-//! The relay's own user is not counted, for whom `Limits::connections` is bound enough, and neither
-//! is anybody without a name.
+//! Neither the relay's own user is counted, for whom `Limits::connections` is enough, nor anybody
+//! without a name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ pub(super) struct Guests {
 #[derive(Debug)]
 struct Count {
     here: usize,
-    /// When all who have come are forgotten.
+    /// When all who have come lately will be forgotten.
     until: Instant,
 }
 

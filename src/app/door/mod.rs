@@ -2,8 +2,8 @@
 //!
 //! `options` are the flags, `exposure` what must not be begun with them, `open` makes the gate and
 //! keeps it up to date, `guests` counts those who are in, and `pass` watches over each of them.
-//! `sign` tells this user's `connect` where its relays listen. Not
-//! here: the judgement (see `guard`), and tokens as files (see `token`).
+//! `sign` tells this user's `connect` where its relays listen. Not here: the judgement (see
+//! `guard`), and tokens as files (see `token`).
 
 mod exposure;
 mod guests;

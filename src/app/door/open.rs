@@ -1,4 +1,4 @@
-//! Makes the gate, and keeps its keys as they are in the files.
+//! Makes the gate, and reads its keys again when their files change.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The door of a serving relay.
 pub(in crate::app) struct Door {
     gate: Gate,
-    /// What opens it, until the files say otherwise; none where nobody shows anything.
+    /// The keys it opens with, until the files say otherwise; `None` where nothing has to be shown.
     keys: Option<Keys>,
     names: Names,
     store: Option<Store>,
@@ -123,8 +123,8 @@ impl Door {
         }
     }
 
-    /// Shows a client in that the gate has admitted. Its link ends when what let it in is no longer
-    /// good; it counts as here until the stay is dropped.
+    /// Takes in a client that the gate has admitted. Its link ends when what let it in is no longer
+    /// good. The client is counted until the stay is dropped.
     ///
     /// # Errors
     /// When it has too much here already: what it is told, and its link as it was.

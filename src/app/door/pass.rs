@@ -1,7 +1,7 @@
-//! A client's link for as long as what let it in is good, read no faster than it may talk.
+//! A client's link, for as long as its credential is good, and read no faster than the client may
+//! talk.
 //!
-//! A link that can neither become void nor talk too fast stays as it is. Not here: what is judged
-//! (see `guard`).
+//! A link for which neither matters stays as it is. Not here: what is judged (see `guard`).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::transport::{FrameSink, FrameStream, Link, LinkError, moment};
 use crate::wire::framing::Cut;
 use crate::wire::{Farewell, Frame, Limits};
 
-/// A rate from which on nothing is measured: that of the defaults.
+/// From this rate on, which is the default, nothing is measured.
 const BOUNDLESS: usize = 1 << 30;
 /// Seconds' worth of messages that may come at once.
 const BURST: u32 = 5;
@@ -109,7 +109,7 @@ impl FrameStream for Hears {
         Poll::Ready(heard)
     }
 
-    // A client that is held back has its day as any.
+    // Also when the client is held back for talking too fast.
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
         if !self.void.load(Ordering::Relaxed) && self.is_void(cx) {
             let what = format!("{} is no longer let in", self.principal);

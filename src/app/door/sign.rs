@@ -1,10 +1,11 @@
 //! At which ports this user's relays listen, so that `connect` knows when to show the user's own
 //! token.
 //!
-//! A port alone does not tell: behind it may be another user's program, or the way to another machine
-//! (`ssh -L`), and the token is for neither. So a relay keeps a file in the state directory, named
-//! after its port and locked for as long as it runs. A file that nobody has locked was left by a
-//! relay that was killed. Not here: what is in the state directory else (see `state`).
+//! A port alone does not tell: behind it may be another user's program, or the way to another
+//! machine (`ssh -L`), and the token is for neither. So a relay keeps a file in the state
+//! directory, named after its port and locked for as long as it runs. A file that nobody has locked
+//! was left by a relay that was killed. Not here: what is in the state directory else (see
+//! `state`).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;

@@ -12,7 +12,7 @@ use clap::Args;
 use crate::app::border::BorderArgs;
 use crate::app::cli::{self, Connect};
 use crate::app::common::Common;
-use crate::app::{connect, endpoints, exit, household};
+use crate::app::{connect, endpoints, exit, processes};
 use crate::recording::replay::{Edge, Match, Speed, Unmatched, duration};
 use crate::transport::Endpoint;
 use crate::transport::replay::Spot;
@@ -60,7 +60,8 @@ pub(super) struct Agent {
     /// The live agent that has what was not recorded
     #[arg(long, value_name = "ENDPOINT", value_parser = endpoints::read_agent)]
     forward: Option<Endpoint>,
-    /// What goes wrong on purpose: lines of `after EVENT drop|delay TIME|error CODE TEXT|close|garbage`
+    /// What goes wrong on purpose: lines of `after EVENT drop|delay TIME|error CODE
+    /// TEXT|close|garbage`
     #[arg(long, value_name = "FILE")]
     fault: Option<PathBuf>,
     /// Whose words are played where a dialect was translated: what the client heard, or what the
@@ -103,5 +104,5 @@ pub(super) fn run(args: Agent) -> ExitCode {
         common: args.common.or_canonical(),
         command: Vec::new(),
     };
-    household::keep(|| connect::run(connect))
+    processes::leave_none(|| connect::run(connect))
 }

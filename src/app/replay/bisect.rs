@@ -14,7 +14,7 @@ use super::play::{Outcome, Play};
 use super::{report, until};
 use crate::app::console::Output;
 use crate::app::discretion::clean;
-use crate::app::{cli, exit, household};
+use crate::app::{cli, exit, processes};
 use crate::recording::filter::Filter;
 use crate::recording::replay::Script;
 use crate::recording::spelled;
@@ -58,7 +58,7 @@ struct Try {
 
 /// Runs the subcommand.
 pub(in crate::app) fn run(args: &Bisect) -> ExitCode {
-    household::keep(|| search(args).unwrap_or_else(|code| code))
+    processes::leave_none(|| search(args).unwrap_or_else(|code| code))
 }
 
 fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {

@@ -14,7 +14,7 @@ use crate::app::console::Output;
 use crate::app::discretion::clean;
 use crate::app::junit::{self, Suite};
 use crate::app::several::each_once;
-use crate::app::{exit, household};
+use crate::app::{exit, processes};
 use crate::recording::parted_json;
 use crate::transport::Endpoint;
 
@@ -47,8 +47,8 @@ pub(super) struct Client {
     /// Write the outcome as JUnit's XML, too
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Print one JSON object a file: file, same, turns, steps, seconds, differences (a list: kind, event,
-    /// turn, from, what, patch), troubles
+    /// Print one JSON object a file: file, same, turns, steps, seconds, differences (a list: kind,
+    /// event, turn, from, what, patch), troubles
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -65,7 +65,7 @@ enum Ran {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Client) -> ExitCode {
-    household::keep(|| compare(args).unwrap_or_else(|code| code))
+    processes::leave_none(|| compare(args).unwrap_or_else(|code| code))
 }
 
 fn compare(args: &Client) -> Result<ExitCode, ExitCode> {

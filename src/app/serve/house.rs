@@ -128,7 +128,8 @@ impl House {
             .map(|ledger| Account::new(ledger, door, agent.called(), &agent.endpoint));
         match conversation::reach(&agent.endpoint, &ground.agent, &self.stop).await {
             Ok(link) => {
-                // Apart, so that nothing of the way here is kept for as long as this goes on.
+                // In a box, so that what was needed to come this far is not kept for as long as the
+                // conversation lasts.
                 let end = Box::pin(carry(client, link, None, ground, account)).await;
                 exit::of_end(&end, ground)
             }
@@ -149,10 +150,10 @@ impl House {
         client: &Link,
         station: &'s Station,
     ) -> Result<(&'s Arc<Agent>, Seat), Reason> {
-        let wish = client.peer.wish.as_deref();
-        let Some(agent) = station.roster.find(wish) else {
+        let wanted_agent = client.peer.wanted_agent.as_deref();
+        let Some(agent) = station.roster.find(wanted_agent) else {
             // Strangers are not told which there are.
-            let message = match wish {
+            let message = match wanted_agent {
                 Some(_) => "there is no such agent",
                 None => "an agent has to be named: /agents/NAME/acp in the address",
             };
@@ -244,7 +245,7 @@ impl House {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(error)) => {
                 seldom.warn(format_args!("turned away: {error}"));
-                // Whoever turned it away has counted it: a flood leaves no room here.
+                // Whoever turned it away has counted it already.
                 Err((ExitCode::from(exit::of_open_error(&error)), None))
             }
             Err(_) => {

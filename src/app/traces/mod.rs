@@ -1,8 +1,8 @@
 //! Traces: whether they are made, and how they get to a collector.
 //!
-//! `options` are the flags, their part of the configuration file and the `OTEL_*` variables; `courier`
-//! carries what the library has spelled; `exporter` is the thread that does. Not here: the spans (see
-//! `tap::traces`).
+//! `options` are the flags, their part of the configuration file and the `OTEL_*` variables;
+//! `courier` carries what the library has spelled; `exporter` is the thread that does. Not here:
+//! the spans (see `tap::traces`).
 //!
 //! # Why
 //!

@@ -9,7 +9,8 @@
 //! for anything, and `field>value`, `<`, `>=`, `<=`, `=` for quantities with a unit; they are
 //! joined by `and` (which may be left out), `or`, `not` and parentheses. A word alone, or a text in
 //! quotes, is short for `text:…`. The viewer's page has the same language, for files that no server
-//! reads (`app/viewer/page/filter.js`); `tests/vectors/inspect/filter.json` holds both to it. [`FIELDS`] lists them. Not here: who finds lint, who prints.
+//! reads (`app/viewer/page/filter.js`); `tests/vectors/inspect/filter.json` holds both to it.
+//! [`FIELDS`] lists them. Not here: who finds lint, who prints.
 
 mod eval;
 mod field;

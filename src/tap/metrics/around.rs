@@ -11,8 +11,8 @@ use std::time::Duration;
 pub trait Surroundings: Send + Sync + fmt::Debug {
     /// Its runtimes, each under a word of its own.
     fn runtimes(&self) -> Vec<Pulse>;
-    /// Lines that are missing in its log: because there were too many, and because nobody read them in
-    /// time.
+    /// Lines that are missing in its log: because there were too many, and because nobody read them
+    /// in time.
     fn lost_lines(&self) -> [u64; 2];
 }
 

@@ -33,6 +33,7 @@ mod instrument;
 mod ledger;
 mod own;
 mod pace;
+mod per_agent;
 mod process;
 mod rules;
 mod scrape;

@@ -1,5 +1,5 @@
-//! What the relay tells of itself, as Prometheus reads it: its state, its recorder, what waits in it,
-//! its runtimes and its process.
+//! What the relay tells of itself, as Prometheus reads it: its state, its recorder, what waits in
+//! it, its runtimes and its process.
 //!
 //! Not here: conversations (see `scrape`).
 

@@ -13,10 +13,10 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 
+use super::active_run::ActiveRun;
+use super::active_thread::ActiveThread;
 use super::agents::{Agents, Asker};
 use super::line::Line;
-use super::live::Live;
-use super::seat::Seat;
 use super::store::{self, Store};
 use super::webhook::Postman;
 use crate::agent_connect::fault::Fault;
@@ -41,9 +41,9 @@ pub(super) struct Hub {
 
 #[derive(Default)]
 struct State {
-    lives: HashMap<Uuid, Arc<Live>>,
-    seats: HashMap<Place, Arc<Seat>>,
-    /// How often a seat was asked for.
+    lives: HashMap<Uuid, Arc<ActiveRun>>,
+    active: HashMap<Place, Arc<ActiveThread>>,
+    /// How often an active thread was asked for.
     turn: u64,
     /// The last sessions of runs that had no thread.
     discarded: VecDeque<String>,
@@ -68,7 +68,7 @@ impl Hub {
     }
 
     /// Takes in a run that is not over yet.
-    pub(super) fn begin(&self, live: &Arc<Live>) -> Result<(), Fault> {
+    pub(super) fn begin(&self, live: &Arc<ActiveRun>) -> Result<(), Fault> {
         let mut state = self.state();
         if state.lives.len() >= self.limits.agent_connect_runs {
             return Err(Fault::later("too many runs are going on at present"));
@@ -78,20 +78,20 @@ impl Hub {
     }
 
     /// The run is over.
-    pub(super) fn end(&self, live: &Live) {
+    pub(super) fn end(&self, live: &ActiveRun) {
         let mut state = self.state();
         state.lives.remove(&live.id);
         if let Some(thread) = live.thread
-            && let Some(seat) = state.seats.get(&(live.owner.clone(), thread))
+            && let Some(active) = state.active.get(&(live.owner.clone(), thread))
         {
-            seat.leave(live.id);
+            active.leave(live.id);
         }
         drop(state);
         self.idle.notify_waiters();
     }
 
     /// A run that is not over.
-    pub(super) fn live(&self, id: Uuid) -> Option<Arc<Live>> {
+    pub(super) fn live(&self, id: Uuid) -> Option<Arc<ActiveRun>> {
         self.state().lives.get(&id).cloned()
     }
 
@@ -120,7 +120,7 @@ impl Hub {
     pub(super) async fn quiet(&self, line: &Arc<Line>) {
         loop {
             let idle = self.idle.notified();
-            let busy = |live: &Arc<Live>| Arc::ptr_eq(&live.line, line);
+            let busy = |live: &Arc<ActiveRun>| Arc::ptr_eq(&live.line, line);
             if !self.state().lives.values().any(busy) {
                 return;
             }
@@ -128,38 +128,42 @@ impl Hub {
         }
     }
 
-    /// The seat of a thread. Where there are too many, that is given up which was not asked for for
-    /// longest, of those whose session can be taken up again if there are any.
-    pub(super) fn seat(&self, owner: &Arc<str>, thread: Uuid) -> Result<Arc<Seat>, Fault> {
+    /// The thread, active from now on. Where there are too many, that is given up which was not
+    /// asked for for longest, of those whose session can be taken up again if there are any.
+    pub(super) fn active_thread(
+        &self,
+        owner: &Arc<str>,
+        thread: Uuid,
+    ) -> Result<Arc<ActiveThread>, Fault> {
         let place = (owner.clone(), thread);
         let mut state = self.state();
         state.turn += 1;
         let turn = state.turn;
-        if let Some(seat) = state.seats.get(&place) {
-            seat.asked_for(turn);
-            return Ok(seat.clone());
+        if let Some(active) = state.active.get(&place) {
+            active.asked_for(turn);
+            return Ok(active.clone());
         }
-        if state.seats.len() >= self.limits.agent_connect_sessions {
-            let worth = |(place, seat): (&Place, &Arc<Seat>)| {
-                let worth = (Arc::strong_count(seat) == 1).then(|| seat.worth());
+        if state.active.len() >= self.limits.agent_connect_sessions {
+            let worth = |(place, active): (&Place, &Arc<ActiveThread>)| {
+                let worth = (Arc::strong_count(active) == 1).then(|| active.worth());
                 Some((worth??, place.clone()))
             };
-            let least = state.seats.iter().filter_map(worth).min();
+            let least = state.active.iter().filter_map(worth).min();
             let (_, least) =
                 least.ok_or_else(|| Fault::later("too many threads are in use at present"))?;
-            if let Some(seat) = state.seats.remove(&least) {
-                seat.give_up();
+            if let Some(active) = state.active.remove(&least) {
+                active.give_up();
             }
         }
-        let seat = Arc::new(Seat::default());
-        seat.asked_for(turn);
-        state.seats.insert(place, seat.clone());
-        Ok(seat)
+        let active = Arc::new(ActiveThread::default());
+        active.asked_for(turn);
+        state.active.insert(place, active.clone());
+        Ok(active)
     }
 
-    /// Nobody needs the seat of a thread any more.
-    pub(super) fn forget_seat(&self, owner: &Arc<str>, thread: Uuid) {
-        self.state().seats.remove(&(owner.clone(), thread));
+    /// Nobody needs the thread to be active any more.
+    pub(super) fn forget_active(&self, owner: &Arc<str>, thread: Uuid) {
+        self.state().active.remove(&(owner.clone(), thread));
     }
 
     /// A run, on this thread if one is named. Those of others are not there. Of one that goes on the
@@ -214,7 +218,7 @@ impl Hub {
     }
 
     /// Has the store know how a run stands.
-    pub(super) async fn keep(&self, live: &Live) -> Result<Run, Fault> {
+    pub(super) async fn keep(&self, live: &ActiveRun) -> Result<Run, Fault> {
         let (run, version) = live.snapshot(now());
         let kept = run.clone();
         let update = move |db: &rusqlite::Connection| store::update_run(db, &kept, version);

@@ -14,17 +14,17 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::time::timeout;
 
+use super::active_run::ActiveRun;
 use super::agents::Ground;
 use super::link;
-use super::live::Live;
 use super::settings::Offer;
 use crate::agent_connect::agent::Agent;
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::interrupt::Question;
 use crate::agent_connect::past::Past;
+use crate::agent_connect::run_request::Permissions;
 use crate::agent_connect::say;
 use crate::agent_connect::uuid::Uuid;
-use crate::agent_connect::wish::Permissions;
 use crate::transport::{Arrival, Worker};
 use crate::wire::Frame;
 
@@ -41,7 +41,7 @@ pub(super) struct Line {
     known: Mutex<Option<Arc<Agent>>>,
     /// It could not be had when it was asked for last.
     failed: AtomicBool,
-    /// What it is answered for those who cannot be asked: it is permitted.
+    /// Whether it is granted what it asks when nobody can be asked.
     permits: AtomicBool,
     state: Mutex<State>,
 }
@@ -65,7 +65,7 @@ pub(super) struct State {
     next: u64,
     calls: HashMap<u64, oneshot::Sender<Answer>>,
     /// Whose turn goes on in a session.
-    turns: HashMap<String, Arc<Live>>,
+    turns: HashMap<String, Arc<ActiveRun>>,
     /// What may still be told of the past in a session.
     pasts: HashMap<String, Past>,
     asks_forms: bool,
@@ -90,8 +90,8 @@ impl Line {
         Arc::new(line)
     }
 
-    /// What is answered for those who cannot be asked is from now on what `offer` says. The rest of
-    /// it stays as it began.
+    /// Takes over from `offer` whether the agent is granted what it asks when nobody can be asked.
+    /// The rest of the offer stays as it was.
     pub(super) fn renew(&self, offer: &Offer) {
         let rule = offer.unasked.unwrap_or(self.ground.unasked);
         let permits = rule == Permissions::Allow;
@@ -106,8 +106,8 @@ impl Line {
         }
     }
 
-    /// What the agent is like: as it says when it introduces itself. One that cannot be had is as it
-    /// was, or as the configuration has it; it is asked for again when a run needs it.
+    /// The agent's description: what it says when it introduces itself. If it cannot be reached,
+    /// what it said before, or what the configuration says; the next run asks it again.
     pub(super) async fn introduced(self: &Arc<Self>) -> Result<Arc<Agent>, Fault> {
         let named = self.offer.name.is_some();
         if !named || !self.failed.load(Ordering::Relaxed) {
@@ -224,7 +224,7 @@ impl Line {
     }
 
     /// The updates and questions of a session are this run's until it is taken out again.
-    pub(super) fn begin_turn(&self, session: &str, live: &Arc<Live>) {
+    pub(super) fn begin_turn(&self, session: &str, live: &Arc<ActiveRun>) {
         self.state().turns.insert(session.to_owned(), live.clone());
     }
 
@@ -302,7 +302,7 @@ impl Line {
     /// The agent tells something.
     fn told(&self, dial: Dial, method: &str, params: &Value) {
         if method == "$/cancel_request" {
-            let turns: Vec<Arc<Live>> = self.state().turns.values().cloned().collect();
+            let turns: Vec<Arc<ActiveRun>> = self.state().turns.values().cloned().collect();
             if let Some(id) = params.get("requestId")
                 && let Some(question) = turns.iter().find_map(|live| live.withdraw(id))
             {

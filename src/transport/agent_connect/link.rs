@@ -25,7 +25,7 @@ struct Mouth {
 
 /// A link whose client we are.
 pub(super) fn open(line: Arc<Line>, dial: Dial) -> Link {
-    let wish = line.offer.name.as_deref().map(Arc::from);
+    let wanted_agent = line.offer.name.as_deref().map(Arc::from);
     Link {
         peer: Peer {
             name: "agent-connect".to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn open(line: Arc<Line>, dial: Dial) -> Link {
             kind: PeerKind::Ours,
             // It carries the threads of many; each request is judged on its own.
             principal: None,
-            wish,
+            wanted_agent,
         },
         rx: Box::new(Ear {
             line: line.clone(),

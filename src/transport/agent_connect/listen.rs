@@ -1,4 +1,5 @@
-//! What a port is served with: the desk, the hub behind it, and the lines to the agents.
+//! Begins to serve Agent Connect at a port: the service that answers requests, the hub behind it,
+//! and the lines to the agents.
 //!
 //! Not here: the port (see `http::port`), and what is answered (see `routes`).
 
@@ -12,7 +13,7 @@ use hyper::body::Incoming;
 use super::agents::{Agents, Ground};
 use super::answer::{Answer, Events};
 use super::hub::{Hub, now};
-use super::routes::{self, Desk};
+use super::routes::{self, Service};
 use super::store::Store;
 use super::webhook::Postman;
 use crate::transport::http::port::caller::Caller;
@@ -22,12 +23,12 @@ use crate::transport::{Endpoint, Listener, OpenError, OpenErrorKind, Setup};
 /// Binds an endpoint, and serves Agent Connect there.
 pub(super) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
     let bound = bind(at, setup).await?;
-    let desk = serve(&bound.port, &bound.port.at.path)?;
-    Ok(bound.serve(desk))
+    let service = serve(&bound.port, &bound.port.at.path)?;
+    Ok(bound.serve(service))
 }
 
-/// Serves Agent Connect below a path of a port: what does it.
-pub(in crate::transport) fn serve(port: &Arc<Port>, path: &str) -> Result<Arc<Desk>, OpenError> {
+/// Serves Agent Connect below a path of a port, and returns what does it.
+pub(in crate::transport) fn serve(port: &Arc<Port>, path: &str) -> Result<Arc<Service>, OpenError> {
     let service = &port.setup.agent_connect;
     let path = path.trim_end_matches('/').to_owned();
     let scheme = if port.at.tls { "https" } else { "http" };
@@ -63,7 +64,7 @@ pub(in crate::transport) fn serve(port: &Arc<Port>, path: &str) -> Result<Arc<De
         });
     }
     let hub = Hub::new(agents, store, postman, port.limits.clone());
-    Ok(Arc::new(Desk {
+    Ok(Arc::new(Service {
         port: port.clone(),
         hub: Arc::new(hub),
         path,
@@ -71,7 +72,7 @@ pub(in crate::transport) fn serve(port: &Arc<Port>, path: &str) -> Result<Arc<De
     }))
 }
 
-impl Served for Desk {
+impl Served for Service {
     type Telling = Events;
 
     fn answer(

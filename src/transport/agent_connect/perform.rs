@@ -1,6 +1,6 @@
 //! What a run does: it waits for its turn, has a session, prompts, and comes to an end.
 //!
-//! Not here: what the agent says meanwhile (see `live`).
+//! Not here: what the agent says meanwhile (see `active_run`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,27 +8,31 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
+use super::active_run::ActiveRun;
+use super::active_thread::{ActiveThread, Open};
 use super::hub::{Hub, now};
-use super::live::Live;
-use super::seat::{Open, Seat};
 use super::start::is_news;
 use super::store;
 use super::threads::new_thread;
 use crate::agent_connect::record::{Outcome, Run, Status, Turn};
+use crate::agent_connect::run_request::text_block;
 use crate::agent_connect::say;
-use crate::agent_connect::wish::text_block;
 use crate::wire::reply;
 
 /// Why a run fails: a JSON-RPC code, and what happened.
 pub(super) type Failure = (i64, String);
 
 /// Carries a run to its end and keeps it.
-pub(super) async fn perform(hub: Arc<Hub>, live: Arc<Live>, seat: Option<Arc<Seat>>) {
+pub(super) async fn perform(
+    hub: Arc<Hub>,
+    live: Arc<ActiveRun>,
+    active: Option<Arc<ActiveThread>>,
+) {
     let limit = hub.limits.agent_connect_run;
-    let is_alone = seat.is_none();
-    let seat = seat.unwrap_or_default();
+    let is_alone = active.is_none();
+    let active = active.unwrap_or_default();
     let (status, outcome) = tokio::select! {
-        done = carry_out(&hub, &live, &seat) => match done {
+        done = carry_out(&hub, &live, &active) => match done {
             Ok(stop_reason) => (Status::Success, result(&live, &stop_reason)),
             Err((code, what)) => (Status::Error, Outcome::Error { code, what }),
         },
@@ -59,16 +63,20 @@ pub(super) async fn perform(hub: Arc<Hub>, live: Arc<Live>, seat: Option<Arc<Sea
     live.publish(run.clone());
     tell(&hub, &live, &run);
     if is_alone {
-        discard(&hub, &seat).await;
+        discard(&hub, &active).await;
     }
 }
 
 /// Does what a run is there for; why its turn has ended comes back.
-async fn carry_out(hub: &Hub, live: &Arc<Live>, seat: &Seat) -> Result<String, Failure> {
+async fn carry_out(
+    hub: &Hub,
+    live: &Arc<ActiveRun>,
+    active: &ActiveThread,
+) -> Result<String, Failure> {
     let cancelled = || Ok("cancelled".to_owned());
     let turn = async {
-        sleep(Duration::from_secs(live.wish.after)).await;
-        seat.session.lock().await
+        sleep(Duration::from_secs(live.request.after)).await;
+        active.session.lock().await
     };
     let mut session = tokio::select! {
         biased;
@@ -83,7 +91,7 @@ async fn carry_out(hub: &Hub, live: &Arc<Live>, seat: &Seat) -> Result<String, F
             .thread(&live.owner, id)
             .await
             .map_err(|fault| (-32603, fault.what.into_owned()))?,
-        None => new_thread(live.id, Map::new(), hub.kept_setup(&live.wish.setup)),
+        None => new_thread(live.id, Map::new(), hub.kept_setup(&live.request.setup)),
     };
     let opened = hub
         .open_session(&mut session, &live.owner, &mut thread, &live.line)
@@ -103,8 +111,8 @@ async fn carry_out(hub: &Hub, live: &Arc<Live>, seat: &Seat) -> Result<String, F
 }
 
 /// Sets a session to what the run wants.
-async fn set_up(live: &Live, open: &Open, opened: &Value) -> Result<(), Failure> {
-    let (setup, session) = (&live.wish.setup, &open.id);
+async fn set_up(live: &ActiveRun, open: &Open, opened: &Value) -> Result<(), Failure> {
+    let (setup, session) = (&live.request.setup, &open.id);
     let call = async |method, params: Value| {
         let set = open.line.call(open.dial, method, &params).await;
         set.map_err(|error| open.agent.complaint(&error))
@@ -120,14 +128,19 @@ async fn set_up(live: &Live, open: &Open, opened: &Value) -> Result<(), Failure>
     Ok(())
 }
 
-async fn prompt(hub: &Hub, live: &Live, open: &Open) -> Result<String, Failure> {
-    let wish = &live.wish;
-    let mut prompt = wish.input.prompt.clone();
+async fn prompt(hub: &Hub, live: &ActiveRun, open: &Open) -> Result<String, Failure> {
+    let request = &live.request;
+    let mut prompt = request.input.prompt.clone();
     // An agent that has heard what was said before need not be told.
-    if let Some(before) = wish.input.before.as_ref().filter(|_| live.thread.is_none()) {
+    if let Some(before) = request
+        .input
+        .before
+        .as_ref()
+        .filter(|_| live.thread.is_none())
+    {
         prompt.insert(0, text_block(before));
     }
-    let params = say::prompt(&open.id, &prompt, wish.meta.as_ref());
+    let params = say::prompt(&open.id, &prompt, request.meta.as_ref());
     let answered = open.line.call(open.dial, "session/prompt", &params);
     tokio::pin!(answered);
     let answer = tokio::select! {
@@ -147,7 +160,7 @@ async fn prompt(hub: &Hub, live: &Live, open: &Open) -> Result<String, Failure> 
 }
 
 /// Tells the agent that nobody wants the turn any more, nor answers what it asks.
-fn give_up(live: &Live) {
+fn give_up(live: &ActiveRun) {
     let Some((dial, session)) = live.session() else {
         return;
     };
@@ -161,7 +174,7 @@ fn give_up(live: &Live) {
 }
 
 /// Keeps each change of a run that goes on, and tells of it.
-async fn watch(hub: &Hub, live: &Live) {
+async fn watch(hub: &Hub, live: &ActiveRun) {
     let mut news = live.news.subscribe();
     let mut known = 0;
     loop {
@@ -182,15 +195,15 @@ async fn watch(hub: &Hub, live: &Live) {
 }
 
 /// Tells whoever wants to hear of a run's status.
-fn tell(hub: &Hub, live: &Live, run: &Run) {
-    if let Some(webhook) = &live.wish.webhook {
+fn tell(hub: &Hub, live: &ActiveRun, run: &Run) {
+    if let Some(webhook) = &live.request.webhook {
         hub.postman.send(webhook, &run.shown());
     }
 }
 
-fn result(live: &Live, stop_reason: &str) -> Outcome {
+fn result(live: &ActiveRun, stop_reason: &str) -> Outcome {
     let (values, messages) = live.values(Some(stop_reason));
-    let text = live.wish.input.is_message.then(|| live.text());
+    let text = live.request.input.is_message.then(|| live.text());
     Outcome::Result {
         values,
         messages,
@@ -199,7 +212,7 @@ fn result(live: &Live, stop_reason: &str) -> Outcome {
 }
 
 /// What a run has added to its thread.
-fn turn(live: &Live, run: &Run) -> Option<Turn> {
+fn turn(live: &ActiveRun, run: &Run) -> Option<Turn> {
     let Some(Outcome::Result {
         values, messages, ..
     }) = &run.outcome
@@ -209,7 +222,7 @@ fn turn(live: &Live, run: &Run) -> Option<Turn> {
     let mut values = values.clone();
     values.remove("messages");
     values.extend(live.work());
-    let mut said = vec![live.wish.input.said.clone()];
+    let mut said = vec![live.request.input.said.clone()];
     said.extend(messages.iter().cloned());
     Some(Turn {
         run: run.id,
@@ -220,8 +233,8 @@ fn turn(live: &Live, run: &Run) -> Option<Turn> {
 }
 
 /// The session of a run that has no thread is of no use any more.
-async fn discard(hub: &Hub, seat: &Seat) {
-    if let Some(open) = seat.session.lock().await.open.take() {
+async fn discard(hub: &Hub, active: &ActiveThread) {
+    if let Some(open) = active.session.lock().await.open.take() {
         hub.discard(&open.id);
         open.close().await;
     }

@@ -1,6 +1,7 @@
 //! Who answers a request.
 //!
-//! Not here: what a request wants (see `agent_connect::route`), what is done for it (`hub`, `start`).
+//! Not here: what a request wants (see `agent_connect::route`), what is done for it (`hub`,
+//! `start`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{Request, StatusCode};
 use serde_json::{Value, json};
 
+use super::active_run::ActiveRun;
 use super::agents::Asker;
 use super::answer::{self, Answer};
 use super::hub::Hub;
-use super::live::Live;
 use super::query::Query;
 use super::start::{self, start};
 use super::stay::Stay;
@@ -40,7 +41,7 @@ const LONGEST_BLOCK: f64 = 600.0;
 
 /// What stands between a port and the hub.
 #[derive(Debug)]
-pub(in crate::transport) struct Desk {
+pub(in crate::transport) struct Service {
     pub(super) port: Arc<Port>,
     pub(super) hub: Arc<Hub>,
     /// The path that is listened at, without a slash at its end.
@@ -49,7 +50,7 @@ pub(in crate::transport) struct Desk {
     pub(super) base: String,
 }
 
-impl Desk {
+impl Service {
     /// Whether a path of the port is ours.
     pub(in crate::transport) fn serves(&self, path: &str) -> bool {
         let below = path.strip_prefix(&self.path);
@@ -65,44 +66,50 @@ struct Asked {
 }
 
 /// A client that waits for a run which it wants cancelled when it cannot wait any more.
-struct Tied(Option<Arc<Live>>);
+struct Tied(Option<Arc<ActiveRun>>);
 
 /// Answers one request.
 pub(super) async fn answer(
-    desk: Arc<Desk>,
+    service: Arc<Service>,
     request: Request<Incoming>,
     caller: Arc<Caller>,
 ) -> Result<Answer, Infallible> {
-    let port = &desk.port;
+    let port = &service.port;
     let answered = receive(
         port,
         request,
         &caller,
         METHODS,
         answer::refusal,
-        |request, guest| serve(&desk, request, guest),
+        |request, guest| serve(&service, request, guest),
     );
     Ok(answered.await)
 }
 
 /// Who asks, if any of the agents is for that guest.
-fn asker(desk: &Desk, guest: Guest) -> Result<Asker, Refusal> {
+fn asker(service: &Service, guest: Guest) -> Result<Asker, Refusal> {
     let principal = guest.principal;
-    if !desk.hub.agents.has_any_for(&principal) {
+    if !service.hub.agents.has_any_for(&principal) {
         let why = format!("the {principal} is for other agents");
         return Err(Refusal::stranger(StatusCode::FORBIDDEN, why));
     }
     Ok(Asker {
         owner: principal.to_string().into(),
         principal,
-        usual: desk.port.rules().front.default_agent.clone(),
+        usual: service.port.rules().front.default_agent.clone(),
     })
 }
 
-async fn serve(desk: &Desk, request: Request<Incoming>, guest: Guest) -> Result<Answer, Refusal> {
-    let asker = Arc::new(asker(desk, guest)?);
+async fn serve(
+    service: &Service,
+    request: Request<Incoming>,
+    guest: Guest,
+) -> Result<Answer, Refusal> {
+    let asker = Arc::new(asker(service, guest)?);
     let path = request.uri().path();
-    let ours = path.strip_prefix(&desk.path).filter(|_| desk.serves(path));
+    let ours = path
+        .strip_prefix(&service.path)
+        .filter(|_| service.serves(path));
     let route = match ours {
         Some(rest) => find(request.method().as_str(), rest),
         None => Err(Lost::Unknown(Fault::unknown(
@@ -120,7 +127,7 @@ async fn serve(desk: &Desk, request: Request<Incoming>, guest: Guest) -> Result<
         .and_then(|id| id.to_str().ok())
         .map(str::to_owned);
     let is_json = is_json(&request);
-    let port = &desk.port;
+    let port = &service.port;
     // The share of the memory for bodies is held until the answer is there.
     let (body, _share) = body::read(request.into_body(), &port.bodies, &port.limits).await?;
     if !body.is_empty() && !is_json {
@@ -132,7 +139,7 @@ async fn serve(desk: &Desk, request: Request<Incoming>, guest: Guest) -> Result<
         body,
         last_event,
     };
-    let answered = Box::pin(route_to(desk, route, asked, &asker)).await;
+    let answered = Box::pin(route_to(service, route, asked, &asker)).await;
     Ok(answered.unwrap_or_else(|fault| {
         tracing::debug!(status = fault.status, what = %fault.what, "a request was refused");
         if fault.status == StatusCode::NOT_FOUND.as_u16() {
@@ -143,20 +150,20 @@ async fn serve(desk: &Desk, request: Request<Incoming>, guest: Guest) -> Result<
 }
 
 async fn route_to(
-    desk: &Desk,
+    service: &Service,
     route: Route,
     asked: Asked,
     asker: &Arc<Asker>,
 ) -> Result<Answer, Fault> {
-    let (hub, owner) = (&desk.hub, &asker.owner);
+    let (hub, owner) = (&service.hub, &asker.owner);
     if let Route::MakeThread | Route::Copy(_) | Route::Start(..) = route
-        && desk.port.setup.draining.is_cancelled()
+        && service.port.setup.draining.is_cancelled()
     {
         return Err(Fault::later("the relay is shutting down"));
     }
     let all = |found: Vec<Run>| answer::json(&found.iter().map(Run::shown).collect());
     Ok(match route {
-        Route::Document => answer::json(&openapi::document(&desk.base)),
+        Route::Document => answer::json(&openapi::document(&service.base)),
         Route::SearchAgents => {
             let wanted = search::Agents::read(&asked.json()?)?;
             answer::json(&hub.find_agents(asker, &wanted).await?.into())
@@ -209,24 +216,24 @@ async fn route_to(
             let wanted = search::Runs::read(&asked.json()?)?;
             all(hub.find_runs(owner, None, wanted).await?)
         }
-        Route::Start(thread, then) => begin(desk, asker, thread, then, &asked).await?,
-        Route::Run(thread, id, deed) => with_run(desk, asker, thread, id, deed, &asked).await?,
+        Route::Start(thread, then) => begin(service, asker, thread, then, &asked).await?,
+        Route::Run(thread, id, deed) => with_run(service, asker, thread, id, deed, &asked).await?,
     })
 }
 
 /// Starts a run, and answers as is wanted. The run's own place is told beside, for those who hear of
 /// its id only at its end.
 async fn begin(
-    desk: &Desk,
+    service: &Service,
     asker: &Arc<Asker>,
     thread: Option<Uuid>,
     then: Then,
     asked: &Asked,
 ) -> Result<Answer, Fault> {
-    let hub = &desk.hub;
+    let hub = &service.hub;
     let (run, live) = start(hub, asker, thread, asked.json()?).await?;
-    let tied = live.wish.tied;
-    let stay = Stay::of(desk, asker);
+    let tied = live.request.tied;
+    let stay = Stay::of(service, asker);
     let answer = match then {
         Then::Show => answer::json(&run.shown()),
         Then::Wait => {
@@ -238,28 +245,28 @@ async fn begin(
             waited(settled.as_ref())
         }
         Then::Stream => {
-            let modes = live.wish.modes;
+            let modes = live.request.modes;
             answer::events(follow(live, modes, None, tied, stay))
         }
     };
     let thread = run
         .thread
         .map_or_else(String::new, |id| format!("/threads/{id}"));
-    let place = format!("{}{thread}/runs/{}", desk.path, run.id);
+    let place = format!("{}{thread}/runs/{}", service.path, run.id);
     Ok(answer::located(answer, &place))
 }
 
 async fn with_run(
-    desk: &Desk,
+    service: &Service,
     asker: &Arc<Asker>,
     thread: Option<Uuid>,
     id: Uuid,
     deed: Deed,
     asked: &Asked,
 ) -> Result<Answer, Fault> {
-    let (hub, owner) = (&desk.hub, &asker.owner);
+    let (hub, owner) = (&service.hub, &asker.owner);
     let empty = || answer::empty(StatusCode::NO_CONTENT);
-    let stay = Stay::of(desk, asker);
+    let stay = Stay::of(service, asker);
     let settled = async |usual| {
         let patience = asked.patience(usual)?;
         stay.during(hub.settled(owner, thread, id, patience)).await
@@ -305,7 +312,7 @@ async fn with_run(
             let run = hub.run(owner, thread, id).await?;
             match hub.live(id) {
                 Some(live) => {
-                    let modes = live.wish.modes;
+                    let modes = live.request.modes;
                     let last = asked.last_event.as_deref();
                     answer::events(follow(live, modes, last, false, stay))
                 }

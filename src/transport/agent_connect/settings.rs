@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use crate::agent_connect::wish::Permissions;
+use crate::agent_connect::run_request::Permissions;
 
 /// How Agent Connect is served.
 #[derive(Clone, Debug)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::active_run::ActiveRun;
 use super::agents::Asker;
 use super::hub::{Hub, now, uuid};
 use super::line::Line;
-use super::live::Live;
 use super::perform::perform;
 use super::store;
 use super::threads::new_thread;
@@ -17,10 +17,10 @@ use crate::agent_connect::fault::Fault;
 use crate::agent_connect::fields::Fields;
 use crate::agent_connect::record::{Run, Status, Thread};
 use crate::agent_connect::route::Named;
+use crate::agent_connect::run_request::RunRequest;
 use crate::agent_connect::say;
 use crate::agent_connect::session::Setup;
 use crate::agent_connect::uuid::Uuid;
-use crate::agent_connect::wish::Wish;
 
 /// Starts the run that `body` wishes for, on the thread of the path if there is one. In a task of
 /// its own: a client that does not wait for the answer must not leave half a run.
@@ -29,7 +29,7 @@ pub(super) async fn start(
     asker: &Arc<Asker>,
     thread: Option<Uuid>,
     body: Value,
-) -> Result<(Run, Arc<Live>), Fault> {
+) -> Result<(Run, Arc<ActiveRun>), Fault> {
     let (hub, asker) = (hub.clone(), asker.clone());
     let started = tokio::spawn(async move { start_whole(&hub, &asker, thread, body).await });
     let broken = |_| Fault::later("the run could not be started");
@@ -41,43 +41,47 @@ async fn start_whole(
     asker: &Asker,
     path: Option<Uuid>,
     body: Value,
-) -> Result<(Run, Arc<Live>), Fault> {
+) -> Result<(Run, Arc<ActiveRun>), Fault> {
     let owner = &asker.owner;
-    let wish = Wish::read(body)?;
-    if let Some(webhook) = &wish.webhook {
+    let request = RunRequest::read(body)?;
+    if let Some(webhook) = &request.webhook {
         hub.postman.check(webhook)?;
     }
-    let (thread, line) = match path.or(wish.thread) {
+    let (thread, line) = match path.or(request.thread) {
         Some(id) => {
-            let thread = known_thread(hub, owner, id, &wish).await?;
-            let line = agent(hub, asker, &wish, &thread).await?;
+            let thread = known_thread(hub, owner, id, &request).await?;
+            let line = agent(hub, asker, &request, &thread).await?;
             (Some(id), line)
         }
         None => {
-            let thread = new_thread(uuid(), serde_json::Map::new(), hub.kept_setup(&wish.setup));
-            let line = agent(hub, asker, &wish, &thread).await?;
-            if wish.keep && !hub.add_thread(owner, &thread).await? {
+            let thread = new_thread(
+                uuid(),
+                serde_json::Map::new(),
+                hub.kept_setup(&request.setup),
+            );
+            let line = agent(hub, asker, &request, &thread).await?;
+            if request.keep && !hub.add_thread(owner, &thread).await? {
                 return Err(Fault::later("too many threads are kept already"));
             }
-            (wish.keep.then_some(thread.id), line)
+            (request.keep.then_some(thread.id), line)
         }
     };
-    let live = Live::new(
+    let live = ActiveRun::new(
         uuid(),
         (line.id().await?, line),
         (owner.clone(), thread),
         now(),
-        wish,
+        request,
         hub.limits.http_replay,
     );
-    let seat = thread.map(|id| hub.seat(owner, id)).transpose()?;
-    if let Some(seat) = &seat {
-        seat.enter(&live)?;
+    let active = thread.map(|id| hub.active_thread(owner, id)).transpose()?;
+    if let Some(active) = &active {
+        active.enter(&live)?;
     }
     let begun = async {
         hub.begin(&live)?;
         let run = live.snapshot(live.created).0;
-        let (kept, webhook) = (run.clone(), live.wish.webhook.clone());
+        let (kept, webhook) = (run.clone(), live.request.webhook.clone());
         let owner = owner.clone();
         let most = hub.limits.agent_connect_kept;
         let insert = move |db: &rusqlite::Connection| {
@@ -88,12 +92,12 @@ async fn start_whole(
     };
     match begun.await {
         Ok(run) => {
-            tokio::spawn(perform(hub.clone(), live.clone(), seat));
+            tokio::spawn(perform(hub.clone(), live.clone(), active));
             Ok((run, live))
         }
         Err(fault) => {
-            if let Some(seat) = &seat {
-                seat.leave(live.id);
+            if let Some(active) = &active {
+                active.leave(live.id);
             }
             hub.end(&live);
             Err(fault)
@@ -103,8 +107,13 @@ async fn start_whole(
 
 /// The agent that a run is for: the one it names, or its thread's. A thread in which something was
 /// said stays with its agent.
-async fn agent(hub: &Hub, asker: &Asker, wish: &Wish, thread: &Thread) -> Result<Arc<Line>, Fault> {
-    let Some(id) = wish.agent else {
+async fn agent(
+    hub: &Hub,
+    asker: &Asker,
+    request: &RunRequest,
+    thread: &Thread,
+) -> Result<Arc<Line>, Fault> {
+    let Some(id) = request.agent else {
         return hub.agent_of(asker, thread).await;
     };
     let line = hub.agents.find(asker, &Named::Id(id)).await?;
@@ -116,19 +125,24 @@ async fn agent(hub: &Hub, asker: &Asker, wish: &Wish, thread: &Thread) -> Result
     Ok(line)
 }
 
-/// The thread is there, or is made when the wish allows it. Its session's setup is the thread's own
-/// once it has one; before, the run's counts.
-async fn known_thread(hub: &Hub, owner: &Arc<str>, id: Uuid, wish: &Wish) -> Result<Thread, Fault> {
-    let has_setup = wish.setup.cwd.is_some() || !wish.setup.mcp_servers.is_empty();
+/// The thread is there, or is made when the request allows it. Its session's setup is the thread's
+/// own once it has one; before, the run's counts.
+async fn known_thread(
+    hub: &Hub,
+    owner: &Arc<str>,
+    id: Uuid,
+    request: &RunRequest,
+) -> Result<Thread, Fault> {
+    let has_setup = request.setup.cwd.is_some() || !request.setup.mcp_servers.is_empty();
     match hub.thread(owner, id).await {
         Ok(mut thread) if thread.session.is_none() && has_setup => {
             let own = Setup::of_metadata(&thread.metadata)?;
             let merged = Setup {
-                cwd: wish.setup.cwd.clone().or(own.cwd),
-                mcp_servers: if wish.setup.mcp_servers.is_empty() {
+                cwd: request.setup.cwd.clone().or(own.cwd),
+                mcp_servers: if request.setup.mcp_servers.is_empty() {
                     own.mcp_servers
                 } else {
-                    wish.setup.mcp_servers.clone()
+                    request.setup.mcp_servers.clone()
                 },
                 ..Setup::default()
             };
@@ -138,8 +152,8 @@ async fn known_thread(hub: &Hub, owner: &Arc<str>, id: Uuid, wish: &Wish) -> Res
             hub.store.ask(update).await?;
             Ok(thread)
         }
-        Err(fault) if fault.status == 404 && wish.make_thread => {
-            let thread = new_thread(id, serde_json::Map::new(), hub.kept_setup(&wish.setup));
+        Err(fault) if fault.status == 404 && request.make_thread => {
+            let thread = new_thread(id, serde_json::Map::new(), hub.kept_setup(&request.setup));
             match hub.add_thread(owner, &thread).await? {
                 true => Ok(thread),
                 // Somebody else has made it meanwhile, or there are too many.
@@ -208,7 +222,7 @@ pub(super) async fn delete(
 }
 
 /// Waits until a run is over.
-async fn over(hub: &Hub, live: &Live) {
+async fn over(hub: &Hub, live: &ActiveRun) {
     loop {
         let mut kept = live.kept.subscribe();
         let over = live.snapshot(now()).0.status.is_final();

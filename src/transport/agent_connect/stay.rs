@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::agents::Asker;
-use super::routes::Desk;
+use super::routes::Service;
 use crate::agent_connect::fault::Fault;
 use crate::guard::{Gate, Principal};
 use crate::transport::moment;
@@ -24,12 +24,12 @@ pub(super) struct Stay {
 }
 
 impl Stay {
-    pub(super) fn of(desk: &Desk, asker: &Asker) -> Self {
+    pub(super) fn of(service: &Service, asker: &Asker) -> Self {
         Self {
-            gate: desk.port.rules().gate.clone(),
+            gate: service.port.rules().gate.clone(),
             principal: asker.principal.clone(),
-            recheck: desk.port.limits.recheck,
-            sign_of_life: desk.port.limits.http_keepalive,
+            recheck: service.port.limits.recheck,
+            sign_of_life: service.port.limits.http_keepalive,
         }
     }
 

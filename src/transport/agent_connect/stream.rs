@@ -1,13 +1,14 @@
 //! A run's events, as server-sent events.
 //!
 //! An event's id is the run's and the number of the agent's update behind which it stands, so a
-//! client that comes back with `Last-Event-ID` goes on where it was. Not here: what is kept for those
-//! (see `live`).
+//! client that comes back with `Last-Event-ID` goes on where it was. Not here: what is kept for
+//! those (see `active_run`).
 //!
 //! # Why
 //!
-//! **Values are told at most every 100 ms**, for each time all that was said so far is told. The first
-//! is told at once; who hears each update anyway loses nothing by waiting for the first as well.
+//! **Values are told at most every 100 ms**, for each time all that was said so far is told. The
+//! first is told at once; who hears each update anyway loses nothing by waiting for the first as
+//! well.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +18,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::live::{Entry, Live, Next};
+use super::active_run::{ActiveRun, Entry, Next};
 use super::stay::Stay;
 use crate::agent_connect::fold::Fold;
 use crate::agent_connect::record::{Outcome, Run};
+use crate::agent_connect::run_request::Modes;
 use crate::agent_connect::uuid::Uuid;
-use crate::agent_connect::wish::Modes;
 
 /// Time between two tellings of all that was said.
 const PACE: Duration = Duration::from_millis(100);
@@ -34,7 +35,7 @@ const WAITING: usize = 16;
 
 /// Somebody who follows a run.
 struct Follower {
-    live: Arc<Live>,
+    live: Arc<ActiveRun>,
     modes: Modes,
     tx: mpsc::Sender<Bytes>,
     /// It knows all before this number.
@@ -49,7 +50,7 @@ struct Follower {
 /// The events of a run that goes on, behind the one with this id; when `tied`, the run is cancelled
 /// if nobody follows any more.
 pub(super) fn follow(
-    live: Arc<Live>,
+    live: Arc<ActiveRun>,
     modes: Modes,
     last: Option<&str>,
     tied: bool,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
+use super::active_thread::{Open, Session};
 use super::agents::Asker;
 use super::hub::{Hub, now, uuid};
 use super::line::Line;
 use super::perform::Failure;
-use super::seat::{Open, Session};
 use super::store;
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::fields::Fields;
@@ -74,8 +74,8 @@ impl Hub {
         }
         let mut opened = thread.clone();
         if let Some(line) = self.agents.sole(asker) {
-            let seat = self.seat(owner, id)?;
-            let mut session = seat.session.lock().await;
+            let active = self.active_thread(owner, id)?;
+            let mut session = active.session.lock().await;
             // What keeps the agent from it is said to the first run.
             if self
                 .open_session(&mut session, owner, &mut opened, &line)
@@ -139,12 +139,12 @@ impl Hub {
 
     pub(super) async fn delete_thread(&self, owner: &Arc<str>, id: Uuid) -> Result<(), Fault> {
         let thread = self.thread(owner, id).await?;
-        let seat = self.seat(owner, id)?;
-        if seat.is_busy() {
+        let active = self.active_thread(owner, id)?;
+        if active.is_busy() {
             return Err(Fault::conflict("Thread is busy"));
         }
-        let open = seat.session.lock().await.open.take();
-        self.forget_seat(owner, id);
+        let open = active.session.lock().await.open.take();
+        self.forget_active(owner, id);
         if let Some(open) = open {
             open.close().await;
         }
@@ -173,15 +173,15 @@ impl Hub {
                 "the agent cannot copy a session (no session/fork)",
             ));
         }
-        let seat = self.seat(owner, id)?;
-        if seat.is_busy() {
+        let active = self.active_thread(owner, id)?;
+        if active.is_busy() {
             return Err(Fault::conflict("Thread is busy"));
         }
         let copy = uuid();
-        let second = self.seat(owner, copy)?;
+        let second = self.active_thread(owner, copy)?;
         let mut open = second.session.lock().await;
         {
-            let mut session = seat.session.lock().await;
+            let mut session = active.session.lock().await;
             if thread.session.is_some() {
                 let revived = self.open_session(&mut session, owner, &mut thread, &line);
                 revived.await.map_err(|(_, what)| Fault::invalid(what))?;

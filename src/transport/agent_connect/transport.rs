@@ -4,7 +4,7 @@
 
 use super::listen::listen;
 use super::remote;
-use crate::transport::{BoxFuture, Endpoint, Link, Listener, OpenError, Setup, Transport};
+use crate::transport::{Binding, Connecting, Endpoint, OpenError, Setup, Transport};
 
 /// The transport behind `agent-connect+http://` and `agent-connect+https://`.
 #[derive(Debug)]
@@ -19,19 +19,11 @@ impl Transport for Rest {
         remote::check(to)
     }
 
-    fn connect<'a>(
-        &'a self,
-        to: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(remote::connect(to, setup))
     }
 
-    fn listen<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
         Box::pin(listen(at, setup))
     }
 }

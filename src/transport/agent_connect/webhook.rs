@@ -5,9 +5,9 @@
 //!
 //! # Why
 //!
-//! **The address that is called is the one that was judged.** A name is resolved once for each call,
-//! every address of it is judged, and the socket is opened to one of those: a name that means another
-//! address the next moment gains nothing.
+//! **The address that is called is the one that was judged.** A name is resolved once for each
+//! call, every address of it is judged, and the socket is opened to one of those: a name that means
+//! another address the next moment gains nothing.
 //!
 //! **Redirects are not followed**, for where they lead was not judged.
 

@@ -1,7 +1,8 @@
 //! What is served where somebody listens with HTTP: ACP, and Agent Connect beside it where that is
 //! wanted.
 //!
-//! Not here: the port, and what is answered there (see `port`, `server`, `transport::agent_connect`).
+//! Not here: the port, and what is answered there (see `port`, `server`,
+//! `transport::agent_connect`).
 //!
 //! # Why
 //!
@@ -26,7 +27,7 @@ pub(in crate::transport) async fn listen(
     };
     let lodger = agent_connect::serve(&bound.port, path)?;
     let host = server::serve(&bound.port);
-    let is_lodgers = |host: &server::Desk, lodger: &agent_connect::Desk, path: &str| {
+    let is_lodgers = |host: &server::Service, lodger: &agent_connect::Service, path: &str| {
         !host.serves(path) && lodger.serves(path)
     };
     let both = Beside {

@@ -3,7 +3,7 @@
 //! Not here: what either half does (see `client`, `listen`).
 
 use super::{client, listen};
-use crate::transport::{BoxFuture, Endpoint, Link, Listener, OpenError, Setup, Transport};
+use crate::transport::{Binding, Connecting, Endpoint, Setup, Transport};
 
 /// The transport behind `http://`, `https://`, `elephant+http://` and `elephant+https://`.
 #[derive(Debug)]
@@ -14,19 +14,11 @@ impl Transport for Http {
         &["http", "https", "elephant+http", "elephant+https"]
     }
 
-    fn connect<'a>(
-        &'a self,
-        to: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(client::connect(to, setup))
     }
 
-    fn listen<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
         Box::pin(listen(at, setup))
     }
 }

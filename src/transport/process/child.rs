@@ -2,7 +2,7 @@
 //!
 //! The words go to the operating system as they are: no shell.
 //! Dropping a [`Process`] kills its whole tree. Not here: how trees are found and ended (see
-//! `household`), and what the bytes in the pipes mean.
+//! `reaper`), and what the bytes in the pipes mean.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::fate::Fate;
 use super::stderr::Stderr;
-use super::{Launch, household, program};
+use super::{Launch, agents, program};
 use crate::transport::{Ear, Exit, Hold, OpenError, Peer, PeerKind, StopStep};
 use crate::wire::Limits;
 
@@ -60,11 +60,11 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
         .stderr(Stdio::piped());
     launch.apply(&mut command);
 
-    let birth = household::expect_birth().map_err(refused)?;
+    let starting = agents::starting().map_err(refused)?;
     let mut child = command.spawn().map_err(refused)?;
     let pid = child.id();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (ticket, fate) = birth.of(child);
+    let (ticket, fate) = starting.list(child);
 
     let pipes = || {
         let stdin = ChildStdin::from_std(stdin.expect("stdin was asked for"))?;
@@ -76,7 +76,7 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
     let (stdin, stdout, stderr) = match pipes() {
         Ok(pipes) => pipes,
         Err(source) => {
-            household::bury(ticket);
+            agents::kill(ticket);
             return Err(refused(source));
         }
     };
@@ -87,7 +87,7 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
             half_close: true,
             kind: PeerKind::Child,
             principal: None,
-            wish: None,
+            wanted_agent: None,
         },
         stdin,
         stdout,
@@ -113,7 +113,7 @@ impl Hold for Process {
     }
 
     fn signal(&mut self, step: StopStep) {
-        household::order(self.ticket, step);
+        agents::signal(self.ticket, step);
     }
 
     fn hear_stderr(&mut self, ear: Ear) {
@@ -127,6 +127,6 @@ impl Hold for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        household::bury(self.ticket);
+        agents::kill(self.ticket);
     }
 }

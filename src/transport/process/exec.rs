@@ -6,7 +6,7 @@
 use super::wide::Pipe;
 use super::{find_program, spawn};
 use crate::transport::{
-    BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport, stream,
+    Binding, Connecting, Endpoint, Link, OpenError, OpenErrorKind, Setup, Transport, stream,
 };
 
 /// The transport behind `exec:`.
@@ -25,11 +25,7 @@ impl Transport for Exec {
         find_program(argv, &setup.launch)
     }
 
-    fn connect<'a>(
-        &'a self,
-        to: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async move {
             let Endpoint::Exec(argv) = to else {
                 return Err(OpenError::misplaced(to));
@@ -50,11 +46,7 @@ impl Transport for Exec {
         })
     }
 
-    fn listen<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        _setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> Binding<'a> {
         Box::pin(async move {
             let error = OpenError::new(
                 OpenErrorKind::Usage,

@@ -4,7 +4,7 @@
 //! signals a bare number may hit a stranger that was given the number meanwhile. So on Linux
 //! relatives are found by the parent links in `/proc`, and a process is its number *and*
 //! its start time. Where there is no `/proc`, [`Census::take`] fails and callers are left with the
-//! group. Not here: when to signal whom (see `household` and `keeper`).
+//! group. Not here: when to signal whom (see `reaper` and `keeper`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -227,8 +227,8 @@ pub(super) fn fell(roots: &[Kin], top: Option<u32>) -> io::Result<Vec<Kin>> {
     outcome.map(|()| held)
 }
 
-/// Waits until each of `kins` has stopped or ended, no longer than `patience`, and gives what is left
-/// of that.
+/// Waits until each of `kins` has stopped or ended, no longer than `patience`, and gives what is
+/// left of that.
 fn await_rest(mut kins: Vec<Kin>, patience: Duration) -> Duration {
     let begun = Instant::now();
     loop {

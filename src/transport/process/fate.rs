@@ -1,6 +1,6 @@
 //! How an agent ended: told once, by whoever reaps it, and waited for by whoever holds it.
 //!
-//! Not here: the reaping (see `household`).
+//! Not here: the reaping (see `reaper`).
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;

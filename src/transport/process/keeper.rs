@@ -11,7 +11,7 @@
 //! look escapes. It does not stop anybody before looking: stopped processes get SIGHUP when we
 //! vanish.
 //!
-//! Not here: our orderly end, from which it is sent home (see `household`).
+//! Not here: our orderly end, from which it is sent home (see `agents`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -41,8 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PACE: Duration = Duration::from_millis(20);
 /// Pause before the first look at the tree after an agent came, and the longest. They double.
 const LOOK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
-/// Looking takes no more than one part in so many of the time, for a look costs what all processes of
-/// the machine cost, and each new agent asks for one.
+/// Looking takes no more than one part in so many of the time, for a look costs what all processes
+/// of the machine cost, and each new agent asks for one.
 const SHARE: u32 = 50;
 /// The last line of a relay that has left nothing behind.
 const RELEASE: &str = "=\n";

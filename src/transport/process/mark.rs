@@ -9,7 +9,7 @@
 //!
 //! It is a name and no fence: a program that sets the limit is unmarked. (`sudo` may do that.)
 //! Where the limit cannot be set there are no marks. Not here: what is done about the unmarked
-//! (see `household` and `keeper`).
+//! (see `reaper` and `keeper`).
 
 use std::fs::File;
 use std::io::Read;

@@ -1,6 +1,6 @@
 //! The agents there are: who they are, whether they have ended, and what is to become of them.
 //!
-//! Not here: the thread that does it (see `household`).
+//! Not here: the thread that does it (see `reaper`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;

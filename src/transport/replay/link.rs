@@ -94,7 +94,7 @@ pub(super) fn open(name: String, kind: PeerKind, actor: Actor, live: Option<Link
             half_close: true,
             kind,
             principal: None,
-            wish: None,
+            wanted_agent: None,
         },
         rx: Box::new(Ear {
             stage: Arc::clone(&stage),

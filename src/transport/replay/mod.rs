@@ -1,8 +1,8 @@
 //! A recording as the agent: `replay:PATH`.
 //!
 //! Who connects to it hears what the recorded client heard. [`Spot`] is how it is named, [`link`]
-//! what is at the other end. The one transport that knows what messages are. Not here: what is
-//! said when (see `recording::replay`).
+//! what is at the other end. With `agent_connect` it is one of the two transports that know what
+//! messages mean. Not here: what is said when (see `recording::replay`).
 
 mod link;
 mod spot;

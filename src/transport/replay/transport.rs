@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use super::super::{
-    BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, PeerKind, Setup, Transport,
-    registry,
+    Binding, Connecting, Endpoint, OpenError, OpenErrorKind, PeerKind, Setup, Transport, registry,
 };
 use super::{Spot, link};
 use crate::recording::replay::{Actor, Edge, Rules, Script, Unmatched};
@@ -29,11 +28,7 @@ impl Transport for Replay {
         }
     }
 
-    fn connect<'a>(
-        &'a self,
-        to: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async move {
             let spot = spot(to)?;
             let (script, rules) = read(to, spot)?;
@@ -51,11 +46,7 @@ impl Transport for Replay {
         })
     }
 
-    fn listen<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        _setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> Binding<'a> {
         Box::pin(async move {
             let what = "a recording is played as the agent; nobody can connect from it";
             let mut error = OpenError::new(OpenErrorKind::Usage, at, what);

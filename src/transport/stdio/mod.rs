@@ -1,7 +1,7 @@
 //! Our own stdin and stdout: `stdio:`.
 //!
-//! Only this room touches them. Pipes and sockets are waited for by the runtime, all else by threads.
-//! Not here: stderr, which belongs to the log.
+//! Only this room touches them. Pipes and sockets are waited for by the runtime, all else by
+//! threads. Not here: stderr, which belongs to the log.
 
 mod pollable;
 mod threads;

@@ -10,7 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use super::pollable::{self, Socket};
 use super::threads;
 use crate::transport::{
-    Arrival, BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind, Worker,
+    Accepting, Arrival, Binding, Connecting, Endpoint, Link, Listener, OpenError, OpenErrorKind,
+    Peer, PeerKind, Worker,
 };
 use crate::transport::{Setup, Transport, stream};
 
@@ -48,22 +49,14 @@ impl Transport for Stdio {
         &["stdio"]
     }
 
-    fn connect<'a>(
-        &'a self,
-        to: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async move {
             self.take(to)?;
             link(setup)
         })
     }
 
-    fn listen<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
         Box::pin(async move {
             self.take(at)?;
             Ok(Box::new(Once(Some(setup.clone()))) as Box<dyn Listener>)
@@ -72,7 +65,7 @@ impl Transport for Stdio {
 }
 
 impl Listener for Once {
-    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
+    fn accept(&mut self) -> Accepting<'_> {
         let setup = self.0.take();
         Box::pin(async move {
             let setup = setup?;
@@ -107,7 +100,7 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
             half_close: true,
             kind: PeerKind::Parent,
             principal: None,
-            wish: None,
+            wanted_agent: None,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

@@ -25,8 +25,8 @@ const SLICES: usize = 16;
 pub(in crate::transport) struct Pile {
     /// What goes out first.
     pieces: VecDeque<Bytes>,
-    /// Bytes in `pieces`, and those of the first that are written: its memory waits until all of it
-    /// is.
+    /// Bytes in `pieces`. Those of the first piece count until all of it is written, because its
+    /// memory is held until then.
     in_pieces: usize,
     /// Bytes of the first piece that are written.
     struck: usize,

@@ -8,16 +8,17 @@
 //! frames again. What waits holds at most a few times its own bytes and one buffer, and a stream
 //! of messages with nothing around them is never copied and needs no allocation.
 //!
-//! A message that is larger than any buffer has memory of its own, which would have to grow, and to
-//! be asked of the system, anew for each. So the memory of the last two is remembered: while one
-//! is being written, the next is read into the other. It goes as soon as small ones follow.
+//! A message that is larger than any buffer has memory of its own, which would be asked of the
+//! system, and grown, anew for each. So the memory of the last two is remembered: while one is
+//! being written, the next is read into the other. It is given back as soon as small messages
+//! follow.
 //!
 //! Not here: how many bytes may wait (see `core::Outbox`).
 
 use bytes::{Bytes, BytesMut};
 
-/// Memory of more than this, in bytes, was needed for one large message, and is not kept for the
-/// small ones that happen to end in it.
+/// Memory of more than this, in bytes, was needed for one large message. Small ones that happen to
+/// lie in it are copied out, so that it is not kept for them.
 const ROOMY: usize = 128 << 10;
 
 /// The memory of messages longer than this, in bytes, is remembered. Shorter ones grow in few steps,

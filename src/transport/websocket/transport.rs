@@ -9,7 +9,7 @@ use super::frame::Role;
 use super::handshake::{HandshakeError, connect_stream};
 use super::link::link;
 use crate::transport::http;
-use crate::transport::{BoxFuture, Endpoint, Link, Listener, OpenError, OpenErrorKind};
+use crate::transport::{Binding, Connecting, Endpoint, OpenError, OpenErrorKind};
 use crate::transport::{Setup, Transport, Web, failure, tcp, tls};
 
 /// The transport behind `ws://` and `wss://`.
@@ -21,11 +21,7 @@ impl Transport for WebSocket {
         &["ws", "wss"]
     }
 
-    fn connect<'a>(
-        &'a self,
-        to: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Link, OpenError>> {
+    fn connect<'a>(&'a self, to: &'a Endpoint, setup: &'a Setup) -> Connecting<'a> {
         Box::pin(async move {
             let Endpoint::Web(web) = to else {
                 return Err(OpenError::misplaced(to));
@@ -63,11 +59,7 @@ impl Transport for WebSocket {
         })
     }
 
-    fn listen<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        setup: &'a Setup,
-    ) -> BoxFuture<'a, Result<Box<dyn Listener>, OpenError>> {
+    fn listen<'a>(&'a self, at: &'a Endpoint, setup: &'a Setup) -> Binding<'a> {
         Box::pin(http::listen(at, setup))
     }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 use acp_relay::agent_connect::search;
-use acp_relay::agent_connect::wish::Wish;
+use acp_relay::agent_connect::run_request::RunRequest;
 use acp_relay::transport::{Endpoint, Setup, Web, registry};
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -62,7 +62,7 @@ fuzz_target!(|input: &[u8]| {
         let _ = search::Agents::read(&value);
         let _ = search::Threads::read(&value);
         let _ = search::Runs::read(&value);
-        let _ = Wish::read(value);
+        let _ = RunRequest::read(value);
     }
     let (runtime, at) = relay();
     let route = ROUTES[usize::from(*route) % ROUTES.len()];

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_relay::agent_connect::wish::Permissions;
+use acp_relay::agent_connect::run_request::Permissions;
 use acp_relay::transport::{AgentConnect, Endpoint, Setup, registry};
 use acp_relay::wire::Limits;
 use serde_json::{Value, json};

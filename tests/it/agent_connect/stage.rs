@@ -123,7 +123,7 @@ async fn serve(
             continue;
         };
         let (near, far) = memory::pair(&setup.limits);
-        let wish = client.peer.wish.as_deref().map(str::to_owned);
+        let wanted_agent = client.peer.wanted_agent.as_deref().map(str::to_owned);
         let (limits, stop) = (Arc::clone(&setup.limits), stop.clone());
         tokio::spawn(async move {
             relay::run(
@@ -137,7 +137,7 @@ async fn serve(
             )
             .await
         });
-        if agents.send(Agent(far, wish)).await.is_err() {
+        if agents.send(Agent(far, wanted_agent)).await.is_err() {
             return;
         }
     }

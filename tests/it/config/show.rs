@@ -139,8 +139,8 @@ fn each_value_has_who_said_it() {
                 "$ACP_RELAY_ADMIN",
             ),
             ("[limits]", "connections", "9", "--limit"),
-            ("[limits]", "handshake", "3", "line 25"),
-            ("[limits]", "drain", "30", "line 27"),
+            ("[limits]", "handshake", "\"3s\"", "line 25"),
+            ("[limits]", "drain", "\"30s\"", "line 27"),
             ("[limits]", "in-flight", "16384", "default"),
             (
                 "[traces]",

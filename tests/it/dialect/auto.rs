@@ -19,13 +19,7 @@ impl Talk {
         let limits = Limits::default();
         let library = Arc::new(super::library().clone());
         let speech = Speech::new(&library, &Choice::Auto, &Choice::Auto).unwrap();
-        let manners = Manners {
-            client_half_close: false,
-            agent_half_close: false,
-            agent_is_child: false,
-            agent_is_played: false,
-            announce_exit: false,
-        };
+        let manners = Manners::default();
         Self {
             out: Outbox::new(&limits),
             core: Core::new(Arc::new(limits), manners, speech),

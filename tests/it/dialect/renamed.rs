@@ -33,9 +33,7 @@ fn passes(library: &Arc<Library>, dialect: &str, method: &str) -> usize {
     let manners = Manners {
         client_half_close: true,
         agent_half_close: true,
-        agent_is_child: false,
-        agent_is_played: false,
-        announce_exit: false,
+        ..Manners::default()
     };
     let rules = Rules {
         guarded: true,

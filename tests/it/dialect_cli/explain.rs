@@ -67,8 +67,7 @@ impl Talk {
             client_half_close: true,
             agent_half_close: true,
             agent_is_child: true,
-            agent_is_played: false,
-            announce_exit: false,
+            ..Manners::default()
         };
         let limits = Limits::default();
         Self {

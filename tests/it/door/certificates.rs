@@ -215,12 +215,12 @@ fn agent_connect_asks_for_the_same_certificates() {
 }
 
 #[test]
-fn a_certificate_is_exchanged_while_it_is_listened() {
+fn a_listeners_certificate_is_exchanged_while_it_listens() {
     exchanged("https://localhost:0", "HTTP/1.1 101");
 }
 
 #[test]
-fn so_is_that_of_agent_connect() {
+fn a_certificate_of_agent_connect_is_exchanged_while_it_listens() {
     exchanged("agent-connect+https://localhost:0", "HTTP/1.1 404");
 }
 

@@ -169,7 +169,12 @@ async fn site(at: &str, admission: Admission) -> (u16, tokio::task::JoinHandle<(
             ..Limits::default()
         })
     };
-    let mut listener = listen(&at.parse().unwrap(), &setup).await;
+    taken_at(at, &setup).await
+}
+
+/// A listener whose clients are all taken and left alone: its port, and the task that takes them.
+pub(super) async fn taken_at(at: &str, setup: &Setup) -> (u16, tokio::task::JoinHandle<()>) {
+    let mut listener = listen(&at.parse().unwrap(), setup).await;
     let Endpoint::Web(Web { port, .. }) = listener.address() else {
         panic!("{}", listener.address());
     };
@@ -184,7 +189,7 @@ fn every_combination_is_answered_as_the_rules_say() {
 }
 
 #[test]
-fn so_is_every_combination_at_a_port_of_agent_connect() {
+fn every_combination_at_a_port_of_agent_connect_is_answered_as_the_rules_say() {
     let count = combinations(
         "agent-connect+http://127.0.0.1:0",
         "/runs/search",

@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
 use super::gate::{key, token};
-use super::matrix::ask;
+use super::matrix::{ask, taken_at};
 use crate::support::link::{listen, run, setup_with};
 
 /// Paths below which an agent is, and which; none where there is nothing.
@@ -95,11 +95,7 @@ async fn every_case(at: &str, routes: &[(&str, Option<&str>)]) -> usize {
             ..Limits::default()
         })
     };
-    let mut listener = listen(&at.parse().unwrap(), &setup).await;
-    let Endpoint::Web(Web { port, .. }) = listener.address() else {
-        panic!("{}", listener.address());
-    };
-    let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
+    let (port, taken) = taken_at(at, &setup).await;
     let mut count = 0;
     for (path, agent) in routes {
         for verb in VERBS {

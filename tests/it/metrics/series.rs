@@ -206,15 +206,12 @@ impl Counted {
             room: 1 << 20,
         });
         let manners = Manners {
-            client_half_close: false,
-            agent_half_close: false,
             agent_is_child: true,
-            agent_is_played: false,
-            announce_exit: false,
+            ..Manners::default()
         };
         let limits = Arc::new(Limits::default());
         let mut out = Outbox::new(&limits);
-        out.watch();
+        out.want_gists();
         Self {
             core: Core::new(limits, manners, Speech::canonical()),
             out,

@@ -41,15 +41,12 @@ impl Traced {
         let maker = Arc::new(Maker::new("test"));
         let tracer = Tracer::begin(outlet, maker, about, Instant::now());
         let manners = Manners {
-            client_half_close: false,
-            agent_half_close: false,
             agent_is_child: true,
-            agent_is_played: false,
-            announce_exit: false,
+            ..Manners::default()
         };
         let limits = Arc::new(Limits::default());
         let mut out = Outbox::new(&limits);
-        out.trace();
+        out.want_trails();
         let marker = insert.then(|| Box::new(tracer.marks()) as Box<_>);
         Self {
             core: Core::new(limits, manners, Speech::canonical()).with_marker(marker),

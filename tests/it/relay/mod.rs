@@ -3,4 +3,4 @@
 mod ending;
 mod flow;
 mod law;
-mod berth;
+mod resume;

@@ -17,8 +17,8 @@ use crate::agent_connect::remote::descriptor::Descriptor;
 use crate::agent_connect::remote::failure::Failure;
 use crate::agent_connect::remote::heard::Interrupt;
 use crate::agent_connect::remote::told::Told;
+use crate::agent_connect::run_request::Permissions;
 use crate::agent_connect::say;
-use crate::agent_connect::wish::Permissions;
 use crate::wire::{Frame, Id, IdBuf, Kind, Shape, reply, scan};
 
 /// Somebody else's agent, and the sessions it has with one client.
@@ -71,7 +71,8 @@ pub(super) struct Notes {
     pub(super) thread: Option<String>,
     /// What was said, if it is no thread.
     pub(super) before: Vec<Value>,
-    /// The run that waits for the next prompt, what it asks, and what the client has been told of it.
+    /// The run that waits for the next prompt, what it asks, and what the client has been told of
+    /// it.
     pub(super) open: Option<(String, Interrupt, Told)>,
 }
 

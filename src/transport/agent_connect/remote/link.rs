@@ -22,7 +22,8 @@ struct Ear {
     over: CancellationToken,
 }
 
-/// The agent is kept by this half, and by its tasks: when all of them are gone it has nothing to say.
+/// The agent is kept by this half, and by its tasks: when all of them are gone it has nothing to
+/// say.
 struct Mouth(Option<Arc<Agent>>);
 
 /// Opens a link to the agent that is made with where it speaks to.

@@ -11,9 +11,9 @@
 //! keep a second session, or its own cancellation, from being heard. What they say goes through one
 //! bounded queue, so a client that reads slowly slows the streams down.
 //!
-//! **No run is started twice.** A request is repeated when its server said that it was too busy to look
-//! at it (429, 503), and another path is tried when the server does not have the first (404, 405, 501).
-//! After anything else the run may have begun.
+//! **No run is started twice.** A request is repeated when its server said that it was too busy to
+//! look at it (429, 503), and another path is tried when the server does not have the first (404,
+//! 405, 501). After anything else the run may have begun.
 
 mod agent;
 mod connect;

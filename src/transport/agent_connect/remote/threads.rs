@@ -190,7 +190,8 @@ async fn thread(agent: &Agent, id: &str, below: &str) -> Result<Value, Failure> 
         .json()
 }
 
-/// MCP servers run where the agent does, and most agents behind Agent Connect have no place for them.
+/// MCP servers run where the agent does, and most agents behind Agent Connect have no place for
+/// them.
 fn warn_of_servers(known: &Descriptor, params: &Value) {
     let servers = params.get("mcpServers").and_then(Value::as_array);
     let count = servers.map_or(0, Vec::len);

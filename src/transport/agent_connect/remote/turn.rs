@@ -19,8 +19,9 @@ use crate::agent_connect::remote::failure::Failure;
 use crate::agent_connect::remote::graph;
 use crate::agent_connect::remote::heard::{self, Came, Event, Interrupt};
 use crate::agent_connect::remote::input::{self, input};
+use crate::agent_connect::remote::payload::typed;
 use crate::agent_connect::remote::told::{self, Told};
-use crate::agent_connect::wish::text_block;
+use crate::agent_connect::run_request::text_block;
 use crate::wire::reply;
 
 /// How long a server has to say that it has cancelled a run.
@@ -127,7 +128,7 @@ impl Turn<'_> {
                 self.told = told;
                 self.run.name(&id);
                 let schema = self.run.known.resume_schema(&interrupt.name);
-                let payload = ask::typed(&text, schema);
+                let payload = typed(&text, schema);
                 self.resume(&interrupt, payload, None).await?
             }
             None => {

@@ -48,7 +48,7 @@ impl Store {
         };
         let mut connection = opened.map_err(|error| said(&error))?;
         settle(&mut connection)?;
-        let orphans = rows::bury(&connection, now).map_err(|error| said(&error))?;
+        let orphans = rows::fail_unfinished(&connection, now).map_err(|error| said(&error))?;
         let (jobs, waiting) = mpsc::channel(WAITING);
         thread::Builder::new()
             .name("agent-connect-store".to_owned())

@@ -13,14 +13,15 @@ use crate::agent_connect::uuid::Uuid;
 
 type Result<T> = rusqlite::Result<T>;
 
-/// What a run that was not finished by the relay that began it is told to have come to.
+/// What is told of a run that the relay which began it has not finished.
 const LOST: &str = "the relay ended while the run was going on";
 
 const RUN: &str = "id, agent, thread, status, created, updated, creation, outcome";
 const THREAD: &str = "id, agent, session, created, updated, metadata, setup";
 
-/// Runs that nobody finishes any more are errors. Those that somebody wants to hear of come back.
-pub(super) fn bury(connection: &Connection, now: Moment) -> Result<Vec<(Run, String)>> {
+/// Makes errors of the runs that nobody will finish any more. Those that somebody wants to hear of
+/// come back, each with its webhook.
+pub(super) fn fail_unfinished(connection: &Connection, now: Moment) -> Result<Vec<(Run, String)>> {
     let lost = Outcome::Error {
         code: -32603,
         what: LOST.to_owned(),
@@ -434,7 +435,7 @@ mod tests {
         for run in &runs {
             insert_run(&connection, run, "o", Some("https://x"), 10).expect("inserted");
         }
-        let orphans = bury(&connection, Moment(2)).expect("buried");
+        let orphans = fail_unfinished(&connection, Moment(2)).expect("it is in memory");
         assert_eq!(orphans.len(), 2);
         let now = |run: &Run| {
             let read = read_run(&connection, "o", run.id).expect("read");

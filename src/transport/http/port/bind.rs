@@ -16,7 +16,7 @@ use super::refuse::Refusal;
 use super::rules::Rules;
 use crate::guard::origin::Names;
 use crate::guard::{Place, Turned};
-use crate::transport::{Arrival, BoxFuture, Endpoint, Link, Listener, OpenError};
+use crate::transport::{Accepting, Arrival, Endpoint, Link, Listener, OpenError};
 use crate::transport::{Setup, Web, Worker, tcp};
 use crate::wire::Limits;
 
@@ -111,7 +111,7 @@ impl Unserved {
 }
 
 impl<S: Served> Listener for Open<S> {
-    fn accept(&mut self) -> BoxFuture<'_, Option<io::Result<Arrival>>> {
+    fn accept(&mut self) -> Accepting<'_> {
         Box::pin(async move {
             tokio::select! {
                 arrival = self.arrivals.recv() => arrival.map(Ok),

@@ -35,7 +35,7 @@ pub(in crate::transport) struct Guest {
     pub(in crate::transport) from: Arc<str>,
     pub(in crate::transport) principal: Arc<Principal>,
     /// The agent that it asks for by name.
-    pub(in crate::transport) wish: Option<Arc<str>>,
+    pub(in crate::transport) wanted_agent: Option<Arc<str>>,
 }
 
 impl Caller {

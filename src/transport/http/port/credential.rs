@@ -68,7 +68,7 @@ pub(in crate::transport) fn identify<B>(
     Ok(Guest {
         from: Arc::clone(&caller.from),
         principal,
-        wish: None,
+        wanted_agent: None,
     })
 }
 

@@ -3,10 +3,10 @@
 //! `bind` opens it and `listen` serves the sockets that come, each a `socket` on a worker. A client
 //! is a `caller`, which counts among the `strangers` until it is known. Its request passes `door`,
 //! where pages are told from programs, and shows its `credential`; `reception` has both done, and
-//! then has it answered by whoever is `Served` there, with an `answer`, or refused (`refuse`; `bare`
-//! is what hyper refuses). `body` reads what it brings, and `rules` are what can change meanwhile.
-//! `beside` serves two at one port.
-//! Not here: what is served (see `http::server`, `transport::agent_connect`).
+//! then has it answered by whoever is `Served` there, with an `answer`, or refused (`refuse`;
+//! `bare` is what hyper refuses). `body` reads what it brings, and `rules` are what can change
+//! meanwhile. `beside` serves two at one port. Not here: what is served (see `http::server`,
+//! `transport::agent_connect`).
 
 pub(in crate::transport) mod answer;
 mod bare;

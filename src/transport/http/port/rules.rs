@@ -85,7 +85,7 @@ impl<'a> Asked<'a> {
     }
 
     /// The name that was said.
-    pub(in crate::transport) fn wish(self) -> Option<Arc<str>> {
+    pub(in crate::transport) fn wanted_agent(self) -> Option<Arc<str>> {
         match self {
             Self::Named(name) => Some(Arc::from(name)),
             Self::Default(_) => None,

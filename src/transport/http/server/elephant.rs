@@ -12,11 +12,11 @@ use hyper::{Method, Request, StatusCode};
 
 use super::answer::{self, Answer};
 use super::connection::Connection;
-use super::desk::Desk;
 use super::events::Events;
 use super::inbound::Taken;
 use super::post::{check_type, message};
 use super::refuse::Refusal;
+use super::service::Service;
 use super::streams::Opening;
 use crate::transport::http::port::body;
 use crate::transport::http::port::caller::Guest;
@@ -45,35 +45,39 @@ impl Route {
 
 /// Answers a request to one of the routes.
 pub(super) async fn answer(
-    desk: &Arc<Desk>,
+    service: &Arc<Service>,
     route: Route,
     request: Request<Incoming>,
     guest: &Guest,
 ) -> Result<Answer, Refusal> {
     let client = client_id(request.uri().query().unwrap_or_default());
     match (route, request.method()) {
-        (Route::Rpc, &Method::POST) => rpc(desk, client, request, guest).await,
-        (Route::Sse, &Method::GET) => sse(desk, client, guest).await,
+        (Route::Rpc, &Method::POST) => rpc(service, client, request, guest).await,
+        (Route::Sse, &Method::GET) => sse(service, client, guest).await,
         (Route::Rpc, _) => Err(Refusal::method("POST")),
         (Route::Sse, _) => Err(Refusal::method("GET")),
     }
 }
 
 async fn rpc(
-    desk: &Arc<Desk>,
+    service: &Arc<Service>,
     client: Option<String>,
     request: Request<Incoming>,
     guest: &Guest,
 ) -> Result<Answer, Refusal> {
     let client = client.ok_or_else(nameless)?;
     check_type(request.headers())?;
-    let (body, _share) =
-        body::read(request.into_body(), &desk.port.bodies, &desk.port.limits).await?;
-    let (frame, envelope) = message(Frame::new(body), desk)?;
+    let (body, _share) = body::read(
+        request.into_body(),
+        &service.port.bodies,
+        &service.port.limits,
+    )
+    .await?;
+    let (frame, envelope) = message(Frame::new(body), service)?;
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
         return Err(Refusal::bad("\"jsonrpc\" must be \"2.0\""));
     }
-    let connection = come(desk, &client, guest).await?;
+    let connection = come(service, &client, guest).await?;
     let _serving = connection.serve();
     let status = match envelope.kind {
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
@@ -85,21 +89,29 @@ async fn rpc(
     })
 }
 
-async fn sse(desk: &Arc<Desk>, client: Option<String>, guest: &Guest) -> Result<Answer, Refusal> {
+async fn sse(
+    service: &Arc<Service>,
+    client: Option<String>,
+    guest: &Guest,
+) -> Result<Answer, Refusal> {
     let client = client.ok_or_else(nameless)?;
-    let connection = come(desk, &client, guest).await?;
+    let connection = come(service, &client, guest).await?;
     let lease = connection.open(None, Opening::Takeover);
     let lease = lease.ok_or_else(Refusal::unknown_connection)??;
     Ok(answer::events(Events::new(connection, lease)))
 }
 
 /// The connection of a client, which its first request opens.
-async fn come(desk: &Arc<Desk>, client: &str, guest: &Guest) -> Result<Arc<Connection>, Refusal> {
-    let (connection, new) = desk
+async fn come(
+    service: &Arc<Service>,
+    client: &str,
+    guest: &Guest,
+) -> Result<Arc<Connection>, Refusal> {
+    let (connection, new) = service
         .register
-        .client(client, &guest.principal, &desk.port.limits);
+        .client(client, &guest.principal, &service.port.limits);
     if new {
-        desk.arrive(&connection, guest).await?;
+        service.arrive(&connection, guest).await?;
     }
     Ok(connection)
 }

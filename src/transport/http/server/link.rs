@@ -38,7 +38,7 @@ pub(super) fn link(connection: &Arc<Connection>, register: &Arc<Register>, guest
             half_close: false,
             kind: PeerKind::Remote,
             principal: Some(guest.principal.clone()),
-            wish: guest.wish.clone(),
+            wanted_agent: guest.wanted_agent.clone(),
         },
         rx: Box::new(Ear {
             connection: connection.clone(),

@@ -1,4 +1,5 @@
-//! What a port is served with: the desk, and a hand that looks after its connections.
+//! Begins to serve ACP at a port: the service that answers requests, and a task that looks after the
+//! connections.
 //!
 //! Not here: the port (see `port`), and what is answered (see `routes`).
 
@@ -13,20 +14,20 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::answer::{Answer, Behind};
-use super::desk::Desk;
+use super::service::Service;
 use super::{routes, seat};
 use crate::transport::http::port::caller::Caller;
 use crate::transport::http::port::{Port, Served};
 use crate::transport::{Worker, Workers};
 
-/// Serves ACP at a port: what does it, until the port is done.
-pub(in crate::transport::http) fn serve(port: &Arc<Port>) -> Arc<Desk> {
-    let desk = Arc::new(Desk::new(port));
-    tokio::spawn(mend(desk.clone()));
-    desk
+/// Serves ACP at a port until the port is done, and returns what does it.
+pub(in crate::transport::http) fn serve(port: &Arc<Port>) -> Arc<Service> {
+    let service = Arc::new(Service::new(port));
+    tokio::spawn(mend(service.clone()));
+    service
 }
 
-impl Served for Desk {
+impl Served for Service {
     type Telling = Behind;
 
     fn answer(
@@ -53,8 +54,8 @@ impl Served for Desk {
 }
 
 /// Looks after the connections from time to time.
-async fn mend(desk: Arc<Desk>) {
-    let limits = &desk.port.limits;
+async fn mend(service: Arc<Service>) {
+    let limits = &service.port.limits;
     let shortest = limits
         .http_unopened
         .min(limits.http_stall)
@@ -64,8 +65,8 @@ async fn mend(desk: Arc<Desk>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = ticks.tick() => desk.register.mend(Instant::now()),
-            () = desk.port.done.cancelled() => return,
+            _ = ticks.tick() => service.register.mend(Instant::now()),
+            () = service.port.done.cancelled() => return,
         }
     }
 }

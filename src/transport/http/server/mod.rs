@@ -1,13 +1,13 @@
 //! The server's side of ACP over HTTP: Streamable HTTP, WebSockets and elephant.ai's routes at one
 //! port.
 //!
-//! `listen` serves the port with a `desk`, which all requests share, and `seat` finds the worker of
-//! a socket. By `routes` a request is answered by `post`, `stream`, `upgrade` or `elephant` with an
+//! `listen` serves the port with a `service`, which all requests share, and `seat` finds the worker
+//! of a socket. By `routes` a request is answered by `post`, `get`, `upgrade` or `elephant` with an
 //! `answer`, or refused (`refuse`). A `connection` is what a client's requests have in common, kept
 //! in the `register`: `inbound` takes its messages, once each (`repeated`) and in their order
-//! (`turn`), `routing` finds the stream for what the agent says, `streams` keeps it, `events` writes
-//! it, and `link` shows all of it to the relay as a link. Not here: the port (see `port`), frames of
-//! WebSockets (see `websocket`).
+//! (`turn`), `routing` finds the `stream` for what the agent says, one of the connection's
+//! `streams`, `events` writes it, and `link` shows all of it to the relay as a link. Not here: the
+//! port (see `port`), frames of WebSockets (see `websocket`).
 //!
 //! # Why
 //!
@@ -35,9 +35,9 @@
 
 mod answer;
 mod connection;
-mod desk;
 mod elephant;
 mod events;
+mod get;
 mod inbound;
 mod link;
 mod listen;
@@ -48,10 +48,11 @@ mod repeated;
 mod routes;
 mod routing;
 mod seat;
+mod service;
 mod stream;
 mod streams;
 mod turn;
 mod upgrade;
 
-pub(in crate::transport::http) use desk::Desk;
 pub(in crate::transport::http) use listen::serve;
+pub(in crate::transport::http) use service::Service;

@@ -10,9 +10,9 @@ use hyper::{Request, StatusCode};
 
 use super::answer::{self, Answer};
 use super::connection::{Connection, Left};
-use super::desk::Desk;
 use super::inbound::Taken;
 use super::refuse::Refusal;
+use super::service::Service;
 use super::turn::Turn;
 use crate::transport::http::names;
 use crate::transport::http::port::body;
@@ -25,7 +25,7 @@ struct Hopeful(Option<Arc<Connection>>);
 
 /// Answers a POST.
 pub(super) async fn post(
-    desk: &Arc<Desk>,
+    service: &Arc<Service>,
     request: Request<Incoming>,
     turn: Option<Turn>,
     guest: &Guest,
@@ -37,16 +37,21 @@ pub(super) async fn post(
     // Whom nobody knows need not send a whole message to hear it.
     let connection = match connection {
         Some(id) => Some(
-            desk.register
+            service
+                .register
                 .get(&id, &guest.principal)
                 .ok_or_else(Refusal::unknown_connection)?,
         ),
         None => None,
     };
     let serving = connection.as_ref().map(Connection::serve);
-    let (body, share) =
-        body::read(request.into_body(), &desk.port.bodies, &desk.port.limits).await?;
-    let (frame, envelope) = message(Frame::new(body), desk)?;
+    let (body, share) = body::read(
+        request.into_body(),
+        &service.port.bodies,
+        &service.port.limits,
+    )
+    .await?;
+    let (frame, envelope) = message(Frame::new(body), service)?;
     let first = envelope.kind == Kind::Request && envelope.method(&frame) == "initialize";
     match connection {
         Some(_) if first => Err(Refusal::bad(
@@ -61,7 +66,7 @@ pub(super) async fn post(
                 Taken::Before => answer::empty(StatusCode::ACCEPTED),
             })
         }
-        None if first => initialize(desk, frame, &envelope, guest).await,
+        None if first => initialize(service, frame, &envelope, guest).await,
         None => Err(Refusal::bad(
             "Acp-Connection-Id is missing; it comes with the answer to initialize",
         )),
@@ -69,9 +74,9 @@ pub(super) async fn post(
 }
 
 /// Reads the one message of a body.
-pub(super) fn message(frame: Frame, desk: &Desk) -> Result<(Frame, Envelope), Refusal> {
+pub(super) fn message(frame: Frame, service: &Service) -> Result<(Frame, Envelope), Refusal> {
     let error = |error| Refusal::error(StatusCode::BAD_REQUEST, error);
-    match scan(&frame, &desk.port.limits) {
+    match scan(&frame, &service.port.limits) {
         Shape::One(envelope) => Ok((frame, envelope)),
         Shape::Batch => Err(error(reply::batch())),
         Shape::Bad(flaw) => Err(error(reply::flaw(&flaw))),
@@ -111,7 +116,7 @@ pub(super) fn check_type(fields: &HeaderMap) -> Result<(), Refusal> {
 }
 
 async fn initialize(
-    desk: &Arc<Desk>,
+    service: &Arc<Service>,
     frame: Frame,
     envelope: &Envelope,
     guest: &Guest,
@@ -119,13 +124,15 @@ async fn initialize(
     if envelope.id(&frame) == Id::Null {
         return Err(Refusal::bad("initialize must have an id"));
     }
-    let connection = desk.register.open(&guest.principal, &desk.port.limits);
+    let connection = service
+        .register
+        .open(&guest.principal, &service.port.limits);
     let connection =
         connection.map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why))?;
     let mut hopeful = Hopeful(Some(connection.clone()));
     let serving = connection.serve();
     let answered = connection.initial(envelope.id(&frame).to_owned());
-    desk.arrive(&connection, guest).await?;
+    service.arrive(&connection, guest).await?;
     connection.hear(frame.clone());
     let Some(answer) = answered.await else {
         let mut reason = reply::Reason::new(reply::PEER_LOST, "the conversation has ended");
@@ -134,7 +141,7 @@ async fn initialize(
         return Err(Refusal::error(StatusCode::BAD_GATEWAY, error));
     };
     let accepted = matches!(
-        scan(&answer, &desk.port.limits),
+        scan(&answer, &service.port.limits),
         Shape::One(Envelope {
             kind: Kind::Result,
             ..
@@ -147,7 +154,7 @@ async fn initialize(
     if let Ok(id) = connection.id.parse() {
         fields.insert(names::CONNECTION, id);
     }
-    if let Some(cookie) = desk.cookie() {
+    if let Some(cookie) = service.cookie() {
         fields.insert(SET_COOKIE, cookie);
     }
     if accepted {

@@ -1,6 +1,6 @@
 //! Method by path: who answers a request.
 //!
-//! Not here: the answers (see `post`, `stream`, `upgrade`, `elephant`).
+//! Not here: the answers (see `post`, `get`, `upgrade`, `elephant`).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -13,10 +13,10 @@ use tokio::task::yield_now;
 
 use super::answer::{self, Answer};
 use super::connection::Left;
-use super::desk::Desk;
+use super::get::get;
 use super::post::{only, post};
 use super::refuse::{METHODS, Refusal};
-use super::stream::stream;
+use super::service::Service;
 use super::turn::Turn;
 use super::{elephant, upgrade};
 use crate::transport::http::names;
@@ -29,26 +29,26 @@ const IN_A_ROW: u32 = 8;
 
 /// Answers one request of a client.
 pub(super) fn answer(
-    desk: Arc<Desk>,
+    service: Arc<Service>,
     request: Request<Incoming>,
     caller: Arc<Caller>,
 ) -> impl Future<Output = Result<Answer, Infallible>> + Send {
     // The server calls us in the order of the heads, and serves each answer in a task of its own.
-    let turn = turn(&desk, &request);
-    serve(desk, request, turn, caller)
+    let turn = turn(&service, &request);
+    serve(service, request, turn, caller)
 }
 
 /// The turn of a message that belongs to a connection.
-fn turn(desk: &Desk, request: &Request<Incoming>) -> Option<Turn> {
-    if request.method() != Method::POST || !desk.has(request.uri().path()) {
+fn turn(service: &Service, request: &Request<Incoming>) -> Option<Turn> {
+    if request.method() != Method::POST || !service.has(request.uri().path()) {
         return None;
     }
     let id = request.headers().get(names::CONNECTION)?.to_str().ok()?;
-    desk.register.of_anybody(id).map(Turn::after_all)
+    service.register.of_anybody(id).map(Turn::after_all)
 }
 
 async fn serve(
-    desk: Arc<Desk>,
+    service: Arc<Service>,
     request: Request<Incoming>,
     turn: Option<Turn>,
     caller: Arc<Caller>,
@@ -58,92 +58,96 @@ async fn serve(
         // sockets wait for it. Looking at those takes a system call.
         yield_now().await;
     }
-    let (port, methods) = (&desk.port, METHODS);
+    let (port, methods) = (&service.port, METHODS);
     let answered = receive(
         port,
         request,
         &caller,
         methods,
         Refusal::into_answer,
-        |request, guest| route(&desk, request, turn, guest),
+        |request, guest| route(&service, request, turn, guest),
     );
     Ok(answered.await)
 }
 
 async fn route(
-    desk: &Arc<Desk>,
+    service: &Arc<Service>,
     request: Request<Incoming>,
     turn: Option<Turn>,
     mut guest: Guest,
 ) -> Result<Answer, Refusal> {
     let path = request.uri().path();
-    let route = path.strip_prefix(&*desk.port.at.path);
-    let route = route.filter(|_| desk.speaks_elephant());
+    let route = path.strip_prefix(&*service.port.at.path);
+    let route = route.filter(|_| service.speaks_elephant());
     let route = route.and_then(elephant::Route::of);
-    let speaks = desk.speaks_http() || desk.only_websockets();
-    let rules = desk.port.rules();
+    let speaks = service.speaks_http() || service.only_websockets();
+    let rules = service.port.rules();
     let asked = match route {
-        Some(_) => rules.asked(&desk.port.at.path, &desk.port.at.path),
-        None => rules.asked(&desk.port.at.path, path).filter(|_| speaks),
+        Some(_) => rules.asked(&service.port.at.path, &service.port.at.path),
+        None => rules.asked(&service.port.at.path, path).filter(|_| speaks),
     };
     let Some(agent) = asked else {
-        let why = format!("only {} served here", desk.served());
+        let why = format!("only {} served here", service.served());
         return Err(Refusal::stranger(StatusCode::NOT_FOUND, why));
     };
     if !guest.principal.may_use(agent.name()) {
         let why = format!("the {} is for other agents", guest.principal);
         return Err(Refusal::stranger(StatusCode::FORBIDDEN, why));
     }
-    guest.wish = agent.wish();
+    guest.wanted_agent = agent.wanted_agent();
     let guest = &guest;
     if let Some(route) = route {
-        return elephant::answer(desk, route, request, guest).await;
+        return elephant::answer(service, route, request, guest).await;
     }
-    let wished = wish(&request);
-    if wished == Wish::WebSocket || desk.only_websockets() {
-        return upgrade::upgrade(desk, request, guest);
+    let protocol = protocol(&request);
+    if protocol == Protocol::WebSocket || service.only_websockets() {
+        return upgrade::upgrade(service, request, guest);
     }
-    if wished == Wish::Other && request.method() == Method::GET {
+    if protocol == Protocol::Other && request.method() == Method::GET {
         let why = "this endpoint upgrades to WebSocket and to nothing else";
         return Err(Refusal::upgrade(why));
     }
     match *request.method() {
-        Method::POST => post(desk, request, turn, guest).await,
-        Method::GET => stream(desk, &request, guest),
-        Method::DELETE => delete(desk, &request, guest),
+        Method::POST => post(service, request, turn, guest).await,
+        Method::GET => get(service, &request, guest),
+        Method::DELETE => delete(service, &request, guest),
         _ => Err(Refusal::method(METHODS)),
     }
 }
 
-/// What a request wants to go on with.
+/// The protocol in which a request wants to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
+enum Protocol {
     /// HTTP, or an HTTP/2 that nobody upgrades to any more.
     Http,
     WebSocket,
     Other,
 }
 
-fn wish<B>(request: &Request<B>) -> Wish {
+fn protocol<B>(request: &Request<B>) -> Protocol {
     let lists = |protocol| asks_for(request.headers(), protocol);
     if lists(b"websocket") {
-        Wish::WebSocket
+        Protocol::WebSocket
     } else if lists(b"h2c") || !request.headers().contains_key(UPGRADE) {
-        Wish::Http
+        Protocol::Http
     } else {
-        Wish::Other
+        Protocol::Other
     }
 }
 
 /// Ends a connection.
-fn delete(desk: &Desk, request: &Request<Incoming>, guest: &Guest) -> Result<Answer, Refusal> {
+fn delete(
+    service: &Service,
+    request: &Request<Incoming>,
+    guest: &Guest,
+) -> Result<Answer, Refusal> {
     let id = only(request.headers(), &names::CONNECTION)?;
     let id = id.ok_or_else(|| Refusal::bad("Acp-Connection-Id is missing"))?;
-    let connection = desk
+    let connection = service
         .register
         .get(id, &guest.principal)
         .ok_or_else(Refusal::unknown_connection)?;
     connection.leave(Left::Politely);
-    desk.register.remove(&connection);
+    service.register.remove(&connection);
     Ok(answer::empty(StatusCode::ACCEPTED))
 }

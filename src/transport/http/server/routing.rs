@@ -2,9 +2,9 @@
 //!
 //! Answers follow their request. Requests and notifications of the agent follow the session they
 //! name, once somebody has told the client of that session; until then they go on the connection's
-//! stream, where its answer is going to come behind them, as it would over stdio. The answer that
-//! lets a client into a session there is already goes the way of what was said of that session.
-//! Not here: what a stream does with a message (see `streams`).
+//! stream, where its answer is going to come behind them, as it would over stdio. The answer to
+//! `session/load` or `session/resume` goes on the stream on which the session's history went. Not
+//! here: what a stream does with a message (see `streams`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;

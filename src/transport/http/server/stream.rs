@@ -1,72 +1,130 @@
-//! A client opens one of its streams.
+//! One stream: a queue of messages that wait for a client, and a memory of those it was given.
 //!
-//! Not here: what a stream holds (see `streams`) and how it is written (see `events`).
+//! A message gets its number when it is given, so that the numbers of a stream have no gaps even
+//! where another stream took over its messages. Not here: the bounds, which all streams of a
+//! connection share (see `streams`).
 
-use hyper::body::Incoming;
-use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, StatusCode};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
 
-use super::answer::{self, Answer};
-use super::desk::Desk;
-use super::events::{Events, read_id};
-use super::post::only;
-use super::refuse::Refusal;
-use super::routing::SESSION_ID;
-use super::streams::Opening;
-use crate::transport::http::names;
-use crate::transport::http::port::caller::Guest;
+use tokio::time::Instant;
 
-/// What a client has had that comes back.
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+use crate::wire::Frame;
 
-/// Answers a GET.
-pub(super) fn stream(
-    desk: &Desk,
-    request: &Request<Incoming>,
-    guest: &Guest,
-) -> Result<Answer, Refusal> {
-    let fields = request.headers();
-    check_accept(fields)?;
-    let id = only(fields, &names::CONNECTION)?;
-    let id = id.ok_or_else(|| Refusal::bad("Acp-Connection-Id is missing"))?;
-    let connection = desk
-        .register
-        .get(id, &guest.principal)
-        .ok_or_else(Refusal::unknown_connection)?;
-    let session = only(fields, &names::SESSION)?;
-    if session.is_some_and(|session| session.len() > SESSION_ID) {
-        return Err(Refusal::bad("Acp-Session-Id is longer than 1024 bytes"));
-    }
-    let last = only(fields, &LAST_EVENT_ID)?;
-    let lease = match last {
-        None => connection.open(session, Opening::Fresh),
-        Some(last) => {
-            let read = read_id(last, connection.epoch);
-            let (stream, number) = read.ok_or_else(Refusal::forgotten)?;
-            connection.open(session, Opening::After(stream, number))
-        }
-    };
-    let lease = lease.ok_or_else(Refusal::unknown_connection)??;
-    let mut answer = answer::events(Events::new(connection.clone(), lease));
-    let said = [(names::CONNECTION, Some(id)), (names::SESSION, session)];
-    for (name, value) in said {
-        if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
-            answer.headers_mut().insert(name, value);
-        }
-    }
-    Ok(answer)
+/// What a message costs besides its text, in bytes.
+const OVERHEAD: usize = 64;
+
+/// One stream.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// `None` for the connection's own.
+    pub(super) session: Option<Arc<str>>,
+    /// Whether the client or the agent has named the session.
+    pub(super) known: bool,
+    /// The last messages that were given, kept to be given again.
+    pub(super) given: VecDeque<Event>,
+    pub(super) waiting: VecDeque<Event>,
+    /// The number of the next message to be given.
+    pub(super) next: u64,
+    pub(super) receiver: Option<Receiver>,
+    /// Whether a client has ever opened it.
+    pub(super) opened: bool,
+    /// Since when messages have waited with nobody there to take them.
+    pub(super) lonely: Option<Instant>,
+    /// Whether the connection's stream carries its messages until somebody opens it.
+    pub(super) carried: bool,
+    /// Whether it does until the client's request to be let into the session is answered.
+    pub(super) entering: bool,
 }
 
-/// Refuses clients that do not take events.
-pub(super) fn check_accept(fields: &HeaderMap) -> Result<(), Refusal> {
-    let mut accepted = fields.get_all(ACCEPT).iter();
-    let takes = |value: &HeaderValue| {
-        let text = value.as_bytes().to_ascii_lowercase();
-        memchr::memmem::find(&text, b"text/event-stream").is_some()
-    };
-    if accepted.any(takes) {
-        return Ok(());
+/// One message of a stream.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) frame: Frame,
+    /// When it came, in all streams.
+    pub(super) order: u64,
+}
+
+/// Who has a stream open.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// The number of its lease.
+    pub(super) lease: u64,
+    pub(super) waker: Option<Waker>,
+    /// When it last took a message or had none to take.
+    pub(super) moved: Instant,
+}
+
+impl Stream {
+    /// The empty stream of a session, or of the connection.
+    pub(super) fn new(session: Option<Arc<str>>) -> Self {
+        Self {
+            known: session.is_none(),
+            session,
+            next: 1,
+            ..Self::default()
+        }
     }
-    let why = "Accept must list text/event-stream";
-    Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why))
+
+    /// Has all that was given after message `last` wait again, and tells how many bytes that is.
+    /// `None`, and nothing done, when some of it is not kept any more, or `last` was never given.
+    pub(super) fn rewind(&mut self, last: u64) -> Option<usize> {
+        let oldest = self.next - self.given.len() as u64;
+        if last >= self.next || last + 1 < oldest {
+            return None;
+        }
+        let mut bytes = 0;
+        while self.next > last + 1 {
+            let event = self.given.pop_back();
+            let event = event.expect("as many are kept as were counted");
+            bytes += event.size();
+            self.waiting.push_front(event);
+            self.next -= 1;
+        }
+        Some(bytes)
+    }
+
+    /// Forgets the oldest message that was given, and tells its size.
+    pub(super) fn forget(&mut self) -> usize {
+        self.given.pop_front().map_or(0, |event| event.size())
+    }
+
+    /// Bytes of the messages that were given and are kept.
+    pub(super) fn given_bytes(&self) -> usize {
+        self.given.iter().map(Event::size).sum()
+    }
+
+    /// Bytes of the messages that wait.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting.iter().map(Event::size).sum()
+    }
+
+    /// Takes down since when messages wait for nobody.
+    pub(super) fn mind_loneliness(&mut self, now: Instant) {
+        if self.receiver.is_none() && !self.waiting.is_empty() {
+            self.lonely.get_or_insert(now);
+        }
+    }
+
+    /// Wakes the receiver, which is about to change or has something to take.
+    pub(super) fn wake(&mut self) {
+        if let Some(waker) = self.receiver.as_mut().and_then(|one| one.waker.take()) {
+            waker.wake();
+        }
+    }
+
+    /// The same, where the receiver stays and may have to be woken again.
+    pub(super) fn wake_by_ref(&self) {
+        if let Some(waker) = self.receiver.as_ref().and_then(|one| one.waker.as_ref()) {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Event {
+    /// What it counts for in all bounds, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.frame.len() + OVERHEAD
+    }
 }

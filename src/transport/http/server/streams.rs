@@ -1,20 +1,19 @@
 //! The streams of one connection: what waits on each, and what a client that comes back is sent
 //! again.
 //!
-//! A stream is a queue of messages to be given and a memory of those that were. A message gets its
-//! number when it is given, so that the numbers of a stream have no gaps even where another stream
-//! took over its messages. Nothing that waits is ever dropped: the sum of it is what pauses the
-//! agent. What was given is kept within a bound for all streams, the oldest forgotten first; a
-//! client that asks for forgotten messages is refused, for a part of them would look like all. Not
-//! here: which message belongs to which stream (see `routing`), and how one is written (see
+//! Nothing that waits is ever dropped: the sum of it is what pauses the agent. What was given is
+//! kept within a bound for all streams, the oldest forgotten first; a client that asks for forgotten
+//! messages is refused, for a part of them would look like all. Not here: one stream by itself (see
+//! `stream`), which message belongs to which stream (see `routing`), and how one is written (see
 //! `events`).
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
+use super::stream::{Event, Receiver, Stream};
 use crate::wire::{Frame, Limits};
 
 /// The connection's own stream.
@@ -22,11 +21,9 @@ pub(super) const CONNECTION: u32 = 0;
 
 /// Messages of a stream that are kept to be sent again, whatever their size.
 const KEPT: usize = 4096;
-/// Streams of one connection; beyond it those that hold nothing are forgotten, first those of
-/// sessions nobody has named.
+/// Streams of one connection. Beyond it empty ones are forgotten, first those of sessions that
+/// nobody has named.
 const STREAMS: usize = 1024;
-/// What a message costs besides its text, in bytes.
-const OVERHEAD: usize = 64;
 
 /// All streams of a connection.
 #[derive(Debug)]
@@ -47,41 +44,6 @@ pub(super) struct Streams {
     ending: bool,
     /// When a message was last taken.
     pub(super) taken_at: Instant,
-}
-
-#[derive(Debug, Default)]
-struct Stream {
-    session: Option<Arc<str>>,
-    /// Whether the client or the agent has named the session.
-    known: bool,
-    given: VecDeque<Event>,
-    waiting: VecDeque<Event>,
-    /// The number of the next message to be given.
-    next: u64,
-    receiver: Option<Receiver>,
-    /// Whether a client has ever opened it.
-    opened: bool,
-    /// Since when messages have waited with nobody there to take them.
-    lonely: Option<Instant>,
-    /// Whether the connection's stream carries its messages until somebody opens it.
-    carried: bool,
-    /// Whether it does until the client's request to be let into the session is answered.
-    entering: bool,
-}
-
-#[derive(Debug)]
-struct Event {
-    frame: Frame,
-    /// When it came, in all streams.
-    order: u64,
-}
-
-#[derive(Debug)]
-struct Receiver {
-    lease: u64,
-    waker: Option<Waker>,
-    /// When it last took a message or had none to take.
-    moved: Instant,
 }
 
 /// What a client has that opened a stream.
@@ -126,13 +88,8 @@ pub(super) enum Given {
 impl Streams {
     /// `keep` is how many bytes are kept to be sent again.
     pub(super) fn new(keep: usize, now: Instant) -> Self {
-        let own = Stream {
-            known: true,
-            next: 1,
-            ..Stream::default()
-        };
         Self {
-            all: BTreeMap::from([(CONNECTION, own)]),
+            all: BTreeMap::from([(CONNECTION, Stream::new(None))]),
             by_session: HashMap::new(),
             last: CONNECTION,
             next_number: 1,
@@ -165,7 +122,7 @@ impl Streams {
 
     /// Somebody has named this session.
     pub(super) fn know(&mut self, session: &str) {
-        let number = self.number(session);
+        let number = self.find_or_make(session);
         if let Some(stream) = self.all.get_mut(&number) {
             stream.known = true;
         }
@@ -180,14 +137,14 @@ impl Streams {
     /// hears all on the connection's until that is answered, even if it opens the other meanwhile:
     /// two streams have no order.
     pub(super) fn enter(&mut self, session: &str) {
-        let number = self.number(session);
+        let number = self.find_or_make(session);
         if let Some(stream) = self.all.get_mut(&number) {
             stream.entering |= !stream.opened && stream.waiting.is_empty();
         }
     }
 
-    /// Where the answer goes to a request to be let into a session, which came after the message
-    /// `since`: behind what was said of the session.
+    /// The stream for the answer to a request to be let into a session, which came after the
+    /// message `since`: the one that has what was said of the session.
     pub(super) fn entered(&mut self, session: &str, since: u64) -> u32 {
         let found = self.find(session);
         let Some((number, stream)) = found.and_then(|at| Some((at, self.all.get_mut(&at)?))) else {
@@ -204,7 +161,7 @@ impl Streams {
 
     /// The number of the stream of `session`, or of the connection's.
     pub(super) fn of(&mut self, session: Option<&str>) -> u32 {
-        session.map_or(CONNECTION, |session| self.number(session))
+        session.map_or(CONNECTION, |session| self.find_or_make(session))
     }
 
     /// Puts a message on a stream.
@@ -214,9 +171,10 @@ impl Streams {
         let number = if carried { CONNECTION } else { number };
         let order = self.next_order;
         self.next_order += 1;
-        self.waiting += frame.len() + OVERHEAD;
+        let event = Event { frame, order };
+        self.waiting += event.size();
         let stream = self.all.entry(number).or_default();
-        stream.waiting.push_back(Event { frame, order });
+        stream.waiting.push_back(event);
         stream.wake();
         if stream.receiver.is_none() {
             stream.mind_loneliness(Instant::now());
@@ -242,25 +200,18 @@ impl Streams {
                 return Err(Closed::Stranger);
             }
         }
-        let number = session.map_or(CONNECTION, |session| self.number(session));
+        let number = session.map_or(CONNECTION, |session| self.find_or_make(session));
         let stream = self.all.entry(number).or_default();
         if stream.receiver.is_some() && how == Opening::Fresh {
             return Err(Closed::Busy);
         }
         if let Opening::After(of, last) = how {
-            let oldest = stream.next - stream.given.len() as u64;
-            if of != number || last >= stream.next || last + 1 < oldest {
+            if of != number {
                 return Err(Closed::Forgotten);
             }
-            while stream.next > last + 1 {
-                let event = stream.given.pop_back();
-                let event = event.expect("as many are kept as were counted");
-                let size = event.size();
-                self.kept -= size;
-                self.waiting += size;
-                stream.waiting.push_front(event);
-                stream.next -= 1;
-            }
+            let bytes = stream.rewind(last).ok_or(Closed::Forgotten)?;
+            self.kept -= bytes;
+            self.waiting += bytes;
         }
         stream.wake();
         let lease = self.next_lease;
@@ -425,7 +376,7 @@ impl Streams {
     }
 
     /// The stream of a session, made if there is none.
-    fn number(&mut self, session: &str) -> u32 {
+    fn find_or_make(&mut self, session: &str) -> u32 {
         if let Some(number) = self.find(session) {
             self.last = number;
             return number;
@@ -443,12 +394,7 @@ impl Streams {
         let number = self.next_number;
         self.next_number += 1;
         let session: Arc<str> = session.into();
-        let stream = Stream {
-            session: Some(session.clone()),
-            next: 1,
-            ..Stream::default()
-        };
-        self.all.insert(number, stream);
+        self.all.insert(number, Stream::new(Some(session.clone())));
         self.by_session.insert(session, number);
         number
     }
@@ -457,44 +403,13 @@ impl Streams {
         let Some(stream) = self.all.remove(&number) else {
             return;
         };
-        self.kept -= stream.given.iter().map(Event::size).sum::<usize>();
-        self.waiting -= stream.waiting.iter().map(Event::size).sum::<usize>();
+        self.kept -= stream.given_bytes();
+        self.waiting -= stream.waiting_bytes();
         if let Some(session) = stream.session {
             self.by_session.remove(&session);
         }
         if self.last == number {
             self.last = CONNECTION;
         }
-    }
-}
-
-impl Stream {
-    fn wake(&mut self) {
-        if let Some(waker) = self.receiver.as_mut().and_then(|one| one.waker.take()) {
-            waker.wake();
-        }
-    }
-
-    fn wake_by_ref(&self) {
-        if let Some(waker) = self.receiver.as_ref().and_then(|one| one.waker.as_ref()) {
-            waker.wake_by_ref();
-        }
-    }
-
-    fn mind_loneliness(&mut self, now: Instant) {
-        if self.receiver.is_none() && !self.waiting.is_empty() {
-            self.lonely.get_or_insert(now);
-        }
-    }
-
-    /// Forgets the oldest message that was given; its size.
-    fn forget(&mut self) -> usize {
-        self.given.pop_front().map_or(0, |event| event.size())
-    }
-}
-
-impl Event {
-    fn size(&self) -> usize {
-        self.frame.len() + OVERHEAD
     }
 }

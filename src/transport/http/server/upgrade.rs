@@ -21,9 +21,9 @@ use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio::io::split;
 
 use super::answer::{self, Answer};
-use super::desk::Desk;
 use super::refuse::Refusal;
 use super::register::new_id;
+use super::service::Service;
 use crate::transport::http::names;
 use crate::transport::http::port::caller::Guest;
 use crate::transport::http::port::credential::subprotocol;
@@ -32,18 +32,18 @@ use crate::transport::websocket::{Role, accept_key, link};
 
 /// Opens a WebSocket, or says why not.
 pub(super) fn upgrade(
-    desk: &Arc<Desk>,
+    service: &Arc<Service>,
     mut request: Request<Incoming>,
     guest: &Guest,
 ) -> Result<Answer, Refusal> {
     let accept = judge(&request)?;
-    if desk.port.is_closed() {
+    if service.port.is_closed() {
         return Err(Refusal::closing());
     }
     let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
     let id = new_id().map_err(failed)?;
     let upgraded = hyper::upgrade::on(&mut request);
-    tokio::spawn(enter(desk.clone(), upgraded, guest.clone()));
+    tokio::spawn(enter(service.clone(), upgraded, guest.clone()));
     let mut answer = answer::empty(StatusCode::SWITCHING_PROTOCOLS);
     let fields = answer.headers_mut();
     let protocol = subprotocol(request.headers()).map(HeaderValue::from_str);
@@ -60,7 +60,7 @@ pub(super) fn upgrade(
             value.expect("Base64 and hexadecimal digits are plain text"),
         );
     }
-    if let Some(cookie) = desk.cookie() {
+    if let Some(cookie) = service.cookie() {
         fields.insert(SET_COOKIE, cookie);
     }
     Ok(answer)
@@ -91,7 +91,7 @@ fn judge<B>(request: &Request<B>) -> Result<String, Refusal> {
 }
 
 /// Takes the socket over once the 101 has left.
-async fn enter(desk: Arc<Desk>, upgraded: OnUpgrade, guest: Guest) {
+async fn enter(service: Arc<Service>, upgraded: OnUpgrade, guest: Guest) {
     let Ok(upgraded) = upgraded.await else {
         return;
     };
@@ -101,15 +101,15 @@ async fn enter(desk: Arc<Desk>, upgraded: OnUpgrade, guest: Guest) {
     };
     // A copy, so that the server's buffer is not held for what may be a few bytes of it.
     let begun = BytesMut::from(&parts.read_buf[..]);
-    let (name, setup) = (guest.from.to_string(), &desk.port.setup);
+    let (name, setup) = (guest.from.to_string(), &service.port.setup);
     let mut link = match parts.io.into_inner().stream {
         Stream::Clear(stream) => link(stream.into_split(), begun, Role::Server, name, setup),
         Stream::Tls(stream) => link(split(*stream), begun, Role::Server, name, setup),
     };
     link.peer.principal = Some(guest.principal);
-    link.peer.wish = guest.wish;
+    link.peer.wanted_agent = guest.wanted_agent;
     // Nobody is left to be told otherwise.
-    let _ = desk.port.announce(&guest.from, link).await;
+    let _ = service.port.announce(&guest.from, link).await;
 }
 
 fn only<'a>(fields: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {

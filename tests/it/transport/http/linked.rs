@@ -56,7 +56,7 @@ pub(in super::super) async fn pair(site: &mut Site) -> (Link, Link) {
             half_close: false,
             kind: PeerKind::Remote,
             principal: None,
-            wish: None,
+            wanted_agent: None,
         },
         rx: Box::new(Ear {
             listening: Box::pin(listen(events)),

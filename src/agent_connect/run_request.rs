@@ -1,4 +1,4 @@
-//! What a client wants run: the body of all requests that start a run.
+//! The body of all requests that start a run.
 //!
 //! Three generations of bodies are read. The published OpenAPI document (0.2.3) has `input`,
 //! `config.configurable`, `webhook`; the one before it has `thread_id` in the body; the prose
@@ -16,9 +16,9 @@ const LONGEST_DELAY: u64 = 7 * 86_400;
 /// Longest address of a webhook, in bytes.
 const LONGEST_WEBHOOK: usize = 2048;
 
-/// What a run is to be.
+/// What a client wants run.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct RunRequest {
     /// The agent that is asked; ours when there is only one.
     pub agent: Option<Uuid>,
     /// The thread it is to run on, when the body says so.
@@ -106,7 +106,7 @@ impl Permissions {
     }
 }
 
-impl Wish {
+impl RunRequest {
     /// Reads a body.
     ///
     /// # Errors
@@ -352,32 +352,35 @@ fn meta(metadata: Option<&Map<String, Value>>, tags: Option<&[Value]>) -> Option
 mod tests {
     use super::*;
 
-    fn read(body: Value) -> Wish {
-        Wish::read(body).expect("a good body")
+    fn read(body: Value) -> RunRequest {
+        RunRequest::read(body).expect("a good body")
     }
 
     #[test]
     fn only_the_last_message_is_the_prompt() {
-        let wish = read(json!({ "input": { "messages": [
+        let request = read(json!({ "input": { "messages": [
             { "role": "human", "content": "I am John" }, { "role": "ai", "content": "Hello" },
             { "role": "user", "content": [{ "type": "text", "text": "And I?", "metadata": {} }] },
         ] } }));
         assert_eq!(
-            wish.input.prompt,
+            request.input.prompt,
             [json!({ "type": "text", "text": "And I?" })]
         );
         assert_eq!(
-            wish.input.before.as_deref(),
+            request.input.before.as_deref(),
             Some("human: I am John\n\nai: Hello")
         );
     }
 
     #[test]
     fn the_prose_of_old_is_read() {
-        let wish = read(json!({ "message": "Hi", "callback": { "POST": "https://x/y" } }));
-        assert_eq!(wish.input.prompt, [json!({ "type": "text", "text": "Hi" })]);
-        assert_eq!(wish.webhook.as_deref(), Some("https://x/y"));
-        assert!(wish.keep);
+        let request = read(json!({ "message": "Hi", "callback": { "POST": "https://x/y" } }));
+        assert_eq!(
+            request.input.prompt,
+            [json!({ "type": "text", "text": "Hi" })]
+        );
+        assert_eq!(request.webhook.as_deref(), Some("https://x/y"));
+        assert!(request.keep);
     }
 
     #[test]
@@ -399,7 +402,7 @@ mod tests {
             json!({ "input": good, "config": { "configurable": { "cwd": "relative" } } }),
             json!({ "input": good, "config": { "configurable": { "permissions": "ask" } } }),
         ] {
-            let fault = Wish::read(bad.clone()).expect_err(&bad.to_string());
+            let fault = RunRequest::read(bad.clone()).expect_err(&bad.to_string());
             assert_eq!(fault.status, 422, "{bad}");
         }
     }

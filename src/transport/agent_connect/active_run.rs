@@ -17,8 +17,8 @@ use crate::agent_connect::fold::Fold;
 use crate::agent_connect::interrupt::{self, Question};
 use crate::agent_connect::moment::Moment;
 use crate::agent_connect::record::{Outcome, Run, Status};
+use crate::agent_connect::run_request::{Permissions, RunRequest};
 use crate::agent_connect::uuid::Uuid;
-use crate::agent_connect::wish::{Permissions, Wish};
 
 /// Questions of one run that may wait for an answer. Beyond it: answered without asking.
 const QUESTIONS: usize = 64;
@@ -27,7 +27,7 @@ const QUESTIONS: usize = 64;
 const LAST: u64 = u64::MAX;
 
 /// A run that is not over.
-pub(super) struct Live {
+pub(super) struct ActiveRun {
     pub(super) id: Uuid,
     pub(super) agent: Uuid,
     /// The line to its agent.
@@ -37,7 +37,7 @@ pub(super) struct Live {
     /// Its thread, unless it was made for this run alone.
     pub(super) thread: Option<Uuid>,
     pub(super) created: Moment,
-    pub(super) wish: Wish,
+    pub(super) request: RunRequest,
     /// Somebody wants it to end.
     pub(super) cancel: CancellationToken,
     pub(super) news: watch::Sender<()>,
@@ -93,13 +93,13 @@ pub(super) enum Next {
     Over(Box<Run>),
 }
 
-impl Live {
+impl ActiveRun {
     pub(super) fn new(
         id: Uuid,
         (agent, line): (Uuid, Arc<Line>),
         (owner, thread): (Arc<str>, Option<Uuid>),
         created: Moment,
-        wish: Wish,
+        request: RunRequest,
         room: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -109,7 +109,7 @@ impl Live {
             owner,
             thread,
             created,
-            wish,
+            request,
             cancel: CancellationToken::new(),
             news: watch::Sender::new(()),
             kept: watch::Sender::new(()),
@@ -151,7 +151,7 @@ impl Live {
         if self.cancel.is_cancelled() {
             return Some(question.cancelled());
         }
-        match self.wish.permissions.unwrap_or(Permissions::Interrupt) {
+        match self.request.permissions.unwrap_or(Permissions::Interrupt) {
             Permissions::Interrupt => {}
             rule => return Some(question.by_rule(rule)),
         }
@@ -254,7 +254,8 @@ impl Live {
         if let Some(reason) = stop_reason {
             values.insert("stopReason".to_owned(), json!(reason));
         }
-        let alone = self.thread.is_none() && (self.wish.modes.values || !self.wish.modes.custom);
+        let alone =
+            self.thread.is_none() && (self.request.modes.values || !self.request.modes.custom);
         if alone && !messages.is_empty() {
             values.insert("messages".to_owned(), json!(messages));
         }
@@ -299,7 +300,7 @@ impl Live {
             status,
             created: self.created,
             updated,
-            creation: self.wish.creation.clone(),
+            creation: self.request.creation.clone(),
             outcome,
         }
     }

@@ -1,4 +1,4 @@
-//! What the program does about processes as a whole: none outlives it.
+//! No process that an agent started outlives the program.
 //!
 //! Not here: how processes are found and ended (see `transport::process`).
 
@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::{cli, exit};
 use crate::transport::process::{answer_for_orphans, farewell, keeper};
 
-/// Time the remains of agents may take to go once the program is done. They have been killed by
-/// then; this is for the operating system.
+/// Time for the operating system to remove what agents have left. All of it has been killed by
+/// then.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Plays the keeper, if that is what this process was started for.
@@ -22,7 +22,7 @@ pub(super) fn keeper() -> Option<ExitCode> {
 
 /// Makes this process answer for all that its agents start, runs `main`, and waits until nothing
 /// of them is left.
-pub(super) fn keep(main: impl FnOnce() -> ExitCode) -> ExitCode {
+pub(super) fn leave_none(main: impl FnOnce() -> ExitCode) -> ExitCode {
     let program = std::env::current_exe();
     if let Err(error) = program.and_then(|program| answer_for_orphans(&program)) {
         return cli::fail(

@@ -86,7 +86,8 @@ impl History {
         }
     }
 
-    /// Nobody knows how much of what a client was last told has reached it.
+    /// It is not known how much of what a client was last told has reached it, so all of it will be
+    /// told again.
     pub(super) fn doubt(&mut self) {
         for session in self.sessions.values_mut().filter(|session| session.whole) {
             session.told = 0;
@@ -208,8 +209,8 @@ impl History {
         self.bytes -= dropped;
     }
 
-    /// The agent has refused to begin a session again. What was kept of it is gone, so only the agent
-    /// can tell its history; one that has never begun is none.
+    /// The agent has refused to begin a session again. What was kept of it is gone, so only the
+    /// agent can tell its history. A session that never began is forgotten.
     pub(super) fn not_begun(&mut self, session: &str) {
         match self.sessions.get_mut(session) {
             Some(known) if known.begun.is_some() => known.whole = false,

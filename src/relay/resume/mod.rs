@@ -1,13 +1,14 @@
 //! Agents that outlive their client's connection.
 //!
 //! A [`Harbour`] stands between a listener and the conversations it begins. It gives a conversation
-//! a link of its own, a *berth*: behind it is the client's link, and when that breaks off the
-//! berth keeps the conversation and its agent waiting for the client to come back. `reception`
-//! meets newcomers, `berth` is what is kept of a conversation, `line` the link's two halves,
-//! `ids`, `asked` and `history` the three things that have to be remembered, `absence` how long
-//! they are. Not here: whether
-//! agents are to be kept at all (see `app`), and how a conversation ends once nobody came back
-//! (see `core`).
+//! a link of its own, a *berth*. Behind it is the client's link, and when that breaks, the berth
+//! keeps the conversation and its agent waiting for the client to come back. `reception` meets
+//! newcomers and tells who has come back by the `opening`; a newcomer's first messages are put back
+//! in front of its link (`preface`). `berth` is one conversation's client, `line` the two halves of
+//! the link to it. `passing` sees to the messages that pass: `ids`, `asked` and `history` are what
+//! is remembered of them, `spell` makes those that are ours. `absence` is how long a client may be
+//! gone. Not here: whether agents are to be kept at all (see `app`), and how a conversation ends
+//! once nobody came back (see `core`).
 //!
 //! # Why
 //! *A link, not a state of the core.* To the core and the dialects a client that comes back never
@@ -29,13 +30,13 @@
 
 mod absence;
 mod asked;
-#[expect(clippy::module_inception, reason = "it is what the room is about")]
 mod berth;
 mod harbour;
 mod history;
 mod ids;
 mod line;
 mod opening;
+mod passing;
 mod preface;
 mod reception;
 mod spell;

@@ -18,13 +18,13 @@ use crate::transport::http::port::rules::AGENTS;
 
 /// What a listener knows.
 #[derive(Debug)]
-pub(in crate::transport::http) struct Desk {
+pub(in crate::transport::http) struct Service {
     pub(super) port: Arc<Port>,
     pub(super) register: Arc<Register>,
 }
 
-impl Desk {
-    /// A desk at a port, where nobody has come yet.
+impl Service {
+    /// A service at a port, where nobody has come yet.
     pub(super) fn new(port: &Arc<Port>) -> Self {
         Self {
             port: port.clone(),

@@ -1,8 +1,8 @@
-//! What is kept of one conversation on its client's side.
+//! One conversation's client, there or not: what it is told, now or when it comes back.
 //!
-//! Not here: how the conversation sees it (see `line`), and how a client finds it (see `harbour`).
+//! Not here: what the messages mean that pass (see `passing`), how the conversation sees the berth
+//! (see `line`), and how a client finds it (see `harbour`).
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,43 +14,40 @@ use tokio::time::timeout;
 use super::absence::Absence;
 use super::asked::Questions;
 use super::history::History;
-use super::ids::{Asked, Ids};
+use super::ids::Ids;
 use super::opening::Opening;
-use super::spell;
 use crate::guard::Principal;
 use crate::transport::{Link, LinkError, Peer, Presence, Watch};
 use crate::wire::framing::Cut;
-use crate::wire::{
-    Envelope, Farewell, Frame, IdBuf, Kind, Limits, Scanner, Shape, named_session, scan,
-};
+use crate::wire::{Farewell, Frame, Limits, Scanner};
 
 /// Time the link of a client that came back elsewhere has to be closed.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// One conversation's client, there or not.
 pub(super) struct Berth {
-    limits: Arc<Limits>,
+    pub(super) limits: Arc<Limits>,
     /// Of what is said to the client.
-    scanner: Scanner,
+    pub(super) scanner: Scanner,
     /// Who began the conversation, and alone may come back to it.
     owner: Option<Arc<Principal>>,
-    client: Option<Link>,
+    pub(super) client: Option<Link>,
     /// How many times a client has come back.
-    connection: u32,
+    pub(super) connection: u32,
     /// Nobody is there.
     absence: Option<Absence>,
     /// No client is expected any more.
     over: bool,
     /// What the client asked first, and what the agent answered.
-    opening: Opening,
-    ids: Ids,
-    questions: Questions,
-    history: History,
+    pub(super) opening: Opening,
+    pub(super) ids: Ids,
+    pub(super) questions: Questions,
+    pub(super) history: History,
     /// Messages to the client that belong to no session, kept while nobody is there.
     missed: VecDeque<Frame>,
     missed_bytes: usize,
     /// What the client is told before anything else.
-    first: VecDeque<Frame>,
+    pub(super) first: VecDeque<Frame>,
     /// What the client has said to others on our side.
     said: VecDeque<Frame>,
     waker: Option<Waker>,
@@ -199,44 +196,6 @@ impl Berth {
         Poll::Pending
     }
 
-    /// Takes a message for the client.
-    pub(super) fn say(&mut self, mut frame: Frame) {
-        let Shape::One(at) = self.scanner.scan(&mut frame) else {
-            return self.tell(frame);
-        };
-        match at.kind {
-            Kind::Result | Kind::Error => self.say_answer(frame, &at),
-            Kind::Request => {
-                let session = session_of(&frame, &at);
-                let now = self.client.is_some()
-                    && session
-                        .as_deref()
-                        .is_none_or(|session| self.history.is_shown(session));
-                let id = at.id(&frame);
-                self.questions.ask(id, session, frame.clone(), now);
-                if now {
-                    self.tell(frame);
-                }
-                self.rest();
-            }
-            Kind::Notification => {
-                let someone = self.client.is_some();
-                let session = session_of(&frame, &at);
-                let Some(session) = session.filter(|_| at.method(&frame) == "session/update")
-                else {
-                    return self.tell(frame);
-                };
-                let in_turn = self.ids.in_turn();
-                if self.history.update(&session, &frame, someone, in_turn) {
-                    self.tell(frame);
-                }
-                if someone {
-                    self.history.shrink(self.limits.kept_for_return);
-                }
-            }
-        }
-    }
-
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.push_first(cx).is_pending() {
             return Poll::Pending;
@@ -264,105 +223,8 @@ impl Berth {
         self.over = true;
     }
 
-    /// What the client has said, for the agent; `None` when it was for us.
-    fn hear(&mut self, frame: Frame) -> Option<Frame> {
-        let Shape::One(at) = scan(&frame, &self.limits) else {
-            return Some(frame);
-        };
-        match at.kind {
-            Kind::Request => self.hear_request(frame, &at),
-            Kind::Notification if self.connection > 0 => {
-                let ours = |id: &IdBuf| self.ids.ours(self.connection, id);
-                Some(spell::with_our_id(frame, &at, ours))
-            }
-            Kind::Notification => Some(frame),
-            Kind::Result | Kind::Error => {
-                self.questions.answer(at.id(&frame));
-                Some(frame)
-            }
-        }
-    }
-
-    fn hear_request(&mut self, frame: Frame, at: &Envelope) -> Option<Frame> {
-        let method = at.method(&frame);
-        let session = session_of(&frame, at);
-        let what = match (&*method, session) {
-            ("initialize", _) => {
-                self.opening.params = at.body(&frame).map(|params| Frame::new(params.to_vec()));
-                Asked::Initialize
-            }
-            ("session/new" | "session/fork", _) => Asked::NewSession,
-            ("session/load" | "session/resume", Some(session)) => {
-                let from_the_start = method == "session/load";
-                if self.history.waits(&session)
-                    && let Some((frames, begun)) = self.history.tell(&session, from_the_start)
-                {
-                    self.first.extend(frames);
-                    self.first.push_back(spell::answer(at.id(&frame), &begun));
-                    self.first.extend(self.questions.unsaid(Some(&session)));
-                    return None;
-                }
-                self.history.begin_again(&session);
-                Asked::OldSession(session)
-            }
-            ("session/close" | "session/delete", Some(session)) => Asked::EndOfSession(session),
-            ("session/prompt", Some(session)) => {
-                self.history.prompt(&session, &frame, at);
-                Asked::Prompt
-            }
-            _ => Asked::Other,
-        };
-        let ours = self.ids.open(self.connection, at.id(&frame), what);
-        Some(if self.connection == 0 {
-            frame
-        } else {
-            at.with_id(&frame, ours.as_id())
-        })
-    }
-
-    fn say_answer(&mut self, frame: Frame, at: &Envelope) {
-        let Some(open) = self.ids.close(at.id(&frame)) else {
-            return self.tell(frame);
-        };
-        if at.kind == Kind::Result {
-            match &open.what {
-                Asked::Initialize => {
-                    self.opening.answer = at.body(&frame).map(|body| Frame::new(body.to_vec()));
-                }
-                Asked::NewSession => {
-                    if let Some(session) = session_of(&frame, at) {
-                        self.history.begin(&session, &frame, at);
-                    }
-                }
-                Asked::OldSession(session) => {
-                    self.history.begin(session, &frame, at);
-                    self.first.extend(self.questions.unsaid(Some(session)));
-                }
-                Asked::EndOfSession(session) => {
-                    self.history.end(session);
-                    self.questions.forget(session);
-                }
-                Asked::Prompt | Asked::Other => {}
-            }
-        }
-        if let (Kind::Error, Asked::OldSession(session)) = (at.kind, &open.what) {
-            self.history.not_begun(session);
-        }
-        self.rest();
-        if open.connection != self.connection || self.client.is_none() {
-            let (id, session) = (open.id.as_id(), &open.what);
-            tracing::info!(%id, ?session, "an answer came after the connection that asked for it");
-            return;
-        }
-        self.tell(if open.connection == 0 {
-            frame
-        } else {
-            at.with_id(&frame, open.id.as_id())
-        });
-    }
-
     /// Tells the client, or keeps it for the next one.
-    fn tell(&mut self, frame: Frame) {
+    pub(super) fn tell(&mut self, frame: Frame) {
         if !self.first.is_empty() {
             self.first.push_back(frame);
             return;
@@ -446,7 +308,7 @@ impl Berth {
     }
 
     /// Counts anew how long an agent is kept that has just begun to wait for its client.
-    fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         let busy = self.is_busy();
         if let Some(absence) = &mut self.absence {
             absence.count_on(busy, &self.limits);
@@ -489,8 +351,4 @@ async fn send_away(mut old: Link) {
     let closed = poll_fn(|cx| old.tx.poll_close(cx, Farewell::Replaced));
     // A link that is not closed in time is dropped.
     let _ = timeout(FAREWELL, closed).await;
-}
-
-fn session_of(frame: &Frame, at: &Envelope) -> Option<String> {
-    named_session(frame, at).map(Cow::into_owned)
 }

@@ -56,8 +56,8 @@ impl Harbour {
         line::link(&berth, peer)
     }
 
-    /// What the agents of `peer` here have answered to an `initialize` that `params` may take for its
-    /// own.
+    /// What the agents of `peer` here have answered to an `initialize` that `params` may take for
+    /// its own.
     pub(super) fn answer(&self, peer: &Peer, params: &[u8]) -> Option<Frame> {
         let all = self.all();
         all.iter().find_map(|berth| {

@@ -1,24 +1,21 @@
-//! The agents of this process, and the one thread that reaps and ends them.
+//! The one thread that reaps agents, ends their trees, and reaps what they leave behind.
 //!
 //! Ending a tree takes walks through `/proc`, which no runtime thread should make and which serve
 //! many endings at once; reaping and the children of dead agents concern the whole process. So
-//! there is one list and one thread for all of it, woken by SIGCHLD. Orders never wait for the
-//! thread.
+//! there is one list and one thread for all of it, woken by SIGCHLD. Nobody who
+//! orders something waits for it.
 //!
-//! A program that called [`answer_for_orphans`] also inherits what its agents leave behind. An
-//! orphan that bears the mark of an agent is killed when that agent is gone. One that bears none
-//! cannot have come from an agent younger than itself: it is killed when no living agent is old
-//! enough to be its parent. But if anybody besides agents may leave us orphans, whoever is
-//! unmarked is theirs, and lives.
+//! A program that called `answer_for_orphans` also inherits what its agents leave behind. An orphan
+//! that bears the mark of an agent is killed when that agent is gone. An orphan without a mark
+//! cannot have come from an agent younger than itself, so it is killed when no living agent is old
+//! enough to be its parent. But where others than agents may leave us orphans, those without a mark
+//! are taken for theirs, and live.
 //!
-//! Not here: finding and signalling processes (see `family`), how they are marked (see `mark`),
-//! our own death (see `keeper`).
+//! Not here: what the rest of the program asks of it (see `agents`), finding and signalling
+//! processes (see `family`), how they are marked (see `mark`), our own death (see `keeper`).
 
-use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
-use std::process::Child;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, WaitOptions};
@@ -28,8 +25,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::family::{self, Census, Kin};
-use super::fate::Fate;
-use super::mark::{Mark, Worn};
+use super::mark::Mark;
 use super::roll::{Agent, Roll};
 use crate::transport::StopStep;
 
@@ -40,10 +36,11 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_se
 /// Shortest time between two looks for agents that have exited. Each agent is asked, some 0.3 µs.
 const REAP: Duration = Duration::from_millis(5);
 
-struct House {
-    state: Mutex<Roll>,
+/// The thread, as others see it.
+pub(super) struct Reaper {
+    roll: Mutex<Roll>,
     /// Rung whenever there is something to do.
-    bell: Notify,
+    pub(super) bell: Notify,
     /// Rung whenever something was done.
     done: Condvar,
 }
@@ -53,120 +50,8 @@ struct Pace {
     next_reap: Instant,
     next_look: Instant,
     next_sweep: Instant,
-    /// What is waited for those who were killed.
+    /// The next pause before looking whether those who were killed are gone.
     pause: Duration,
-}
-
-/// A start that has begun.
-#[derive(Debug)]
-pub(super) struct Birth {
-    ticket: u64,
-    _mark: Option<Worn>,
-}
-
-/// Makes this process answer for every process below it: the orphans of agents become our
-/// children (Linux), which are killed with their agent and reaped, and when this process is
-/// killed, a small helper process ends all of its agents. `program` is what the helper runs: our
-/// own executable, whose `main` calls [`keeper::run`](super::keeper::run) when its first argument
-/// is [`keeper::WORD`](super::keeper::WORD).
-///
-/// For a program that starts children in no other way than through this room: any other child
-/// would be taken for an orphan. Children that it has already now (a shell script may have started
-/// something and then replaced itself by us) and all that descends from them are left alone, and
-/// so is what comes to the first process of a container from elsewhere in it. Call it once,
-/// before the first agent.
-///
-/// # Errors
-/// When the operating system does not let us adopt.
-pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        let me = std::process::id();
-        let children = || family::children(me, &BTreeSet::new());
-        let others = me == 1 || children().is_ok_and(|found| found.iter().any(|c| c.alive));
-        let mut state = house().lock();
-        state.adopts = true;
-        state.me = Kin::of(me);
-        state.others = others;
-        state.keeper.set_program(program, others);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = program;
-    Ok(())
-}
-
-/// Waits until all that was dropped is gone; `false` when that takes longer than `patience`.
-/// Blocks: for the end of `main`, after the runtime.
-pub fn settle(patience: Duration) -> bool {
-    house().settled(patience).is_some()
-}
-
-/// The same when no agent will be started any more: if nothing is left of those there were, the
-/// keeper need not look for it.
-pub fn farewell(patience: Duration) -> bool {
-    let Some(mut state) = house().settled(patience) else {
-        return false;
-    };
-    // Of those who hide below others' children only the keeper knows, which has looked. And what
-    // cannot be seen to be over is left to it.
-    let over = state.agents.is_empty() && state.expected == 0 && !state.others;
-    if over && state.is_alone() {
-        state.keeper.release();
-    }
-    true
-}
-
-/// To be called before a child is started; dropped, when it could not be.
-///
-/// # Errors
-/// When there can be no thread to reap it.
-pub(super) fn expect_birth() -> io::Result<Birth> {
-    let house = house();
-    let mut state = house.lock();
-    if !state.started {
-        house.start()?;
-        state.started = true;
-    }
-    state.expected += 1;
-    state.births += 1;
-    let ticket = state.births;
-    if state.adopts {
-        state.staff_keeper();
-    }
-    let mark = state.me.map(|me| Mark::new(me, ticket));
-    drop(state);
-    Ok(Birth {
-        ticket,
-        _mark: mark.and_then(Mark::wear),
-    })
-}
-
-/// Orders a whole tree to stop.
-pub(super) fn order(ticket: u64, step: StopStep) {
-    let house = house();
-    let mut state = house.lock();
-    let Some(agent) = state.agents.get_mut(&ticket) else {
-        return;
-    };
-    // A kill is not taken back.
-    if agent.order != Some(StopStep::Kill) {
-        agent.order = Some(step);
-    }
-    drop(state);
-    house.bell.notify_one();
-}
-
-/// Kills a whole tree, which nobody has any more.
-pub(super) fn bury(ticket: u64) {
-    let house = house();
-    let mut state = house.lock();
-    if let Some(agent) = state.agents.get_mut(&ticket) {
-        agent.order = Some(StopStep::Kill);
-        agent.leaving = true;
-    }
-    drop(state);
-    house.bell.notify_one();
 }
 
 impl Pace {
@@ -191,77 +76,39 @@ impl Pace {
     }
 }
 
-impl Birth {
-    /// The child is there; what it is listed under, and where its exit will be told.
-    pub(super) fn of(self, child: Child) -> (u64, Arc<Fate>) {
-        let house = house();
-        let mut state = house.lock();
-        let (ticket, pid) = (self.ticket, child.id());
-        state.births += 1;
-        // Not known where there is no `/proc`; then there is its group.
-        let who = Kin::of(pid).unwrap_or(Kin { pid, start: 0 });
-        let fate = Arc::<Fate>::default();
-        state.agents.insert(
-            ticket,
-            Agent {
-                who,
-                child,
-                fate: Arc::clone(&fate),
-                reaped: false,
-                order: None,
-                leaving: false,
-            },
-        );
-        state.keeper.announce(who);
-        // It may have exited before it was listed.
-        state.died = true;
-        drop(state);
-        house.bell.notify_one();
-        (ticket, fate)
-    }
-}
-
-impl Drop for Birth {
-    fn drop(&mut self) {
-        let mut state = house().lock();
-        state.expected -= 1;
-        state.births += 1;
-    }
-}
-
-fn house() -> &'static House {
+/// The reaper of this process.
+pub(super) fn reaper() -> &'static Reaper {
     // Children, the adoption of orphans and SIGCHLD belong to the process, and so does this.
-    static HOUSE: OnceLock<House> = OnceLock::new();
-    HOUSE.get_or_init(|| House {
-        state: Mutex::default(),
+    static REAPER: OnceLock<Reaper> = OnceLock::new();
+    REAPER.get_or_init(|| Reaper {
+        roll: Mutex::default(),
         bell: Notify::new(),
         done: Condvar::new(),
     })
 }
 
-impl House {
-    fn lock(&self) -> MutexGuard<'_, Roll> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Reaper {
+    /// The list of agents.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Roll> {
+        self.roll.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until nothing is left to be done; `None` when that takes longer than `patience`.
-    fn settled(&self, patience: Duration) -> Option<MutexGuard<'_, Roll>> {
-        let (state, timeout) = self
+    pub(super) fn settled(&self, patience: Duration) -> Option<MutexGuard<'_, Roll>> {
+        let (roll, timeout) = self
             .done
-            .wait_timeout_while(self.lock(), patience, |state| {
-                state.leaving().next().is_some()
-                    || state.sweeping
-                    || (state.adopts && state.stirred)
+            .wait_timeout_while(self.lock(), patience, |roll| {
+                roll.leaving().next().is_some() || roll.sweeping || (roll.adopts && roll.stirred)
             })
             .unwrap_or_else(PoisonError::into_inner);
-        (!timeout.timed_out()).then_some(state)
+        (!timeout.timed_out()).then_some(roll)
     }
 
-    /// Starts the thread. It has a runtime of its own, so that it hears of every SIGCHLD whichever
-    /// other runtimes come and go.
-    fn start(&'static self) -> io::Result<()> {
+    /// Starts the thread. To be called once. It has a runtime of its own, so that it hears of every
+    /// SIGCHLD whichever other runtimes come and go.
+    pub(super) fn start(&'static self) -> io::Result<()> {
         let (tell, told) = mpsc::sync_channel(1);
-        let thread = std::thread::Builder::new().name("household".to_owned());
+        let thread = std::thread::Builder::new().name("reaper".to_owned());
         thread.spawn(move || {
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
@@ -299,9 +146,9 @@ impl House {
                 () = self.bell.notified() => {}
                 () = due => {}
                 _ = deaths.recv() => {
-                    let mut state = self.lock();
-                    state.died = true;
-                    state.stirred = true;
+                    let mut roll = self.lock();
+                    roll.died = true;
+                    roll.stirred = true;
                 }
             }
         }
@@ -310,32 +157,32 @@ impl House {
     /// Does one thing that is due; whether there was one.
     fn work(&self, pace: &mut Pace) -> bool {
         let now = Instant::now();
-        let mut state = self.lock();
-        let ordered = state.agents.values().any(|agent| agent.order.is_some());
-        let leaving = state.leaving().next().is_some();
-        if state.died && now >= pace.next_reap {
-            state.reap();
+        let mut roll = self.lock();
+        let ordered = roll.agents.values().any(|agent| agent.order.is_some());
+        let leaving = roll.leaving().next().is_some();
+        if roll.died && now >= pace.next_reap {
+            roll.reap();
             pace.next_reap = Instant::now() + REAP;
         } else if ordered || (leaving && now >= pace.next_look) {
             if ordered {
                 pace.pause = RETRY.0;
             }
-            drop(state);
+            drop(roll);
             let gone = self.carry_out();
             pace.next_look = Instant::now() + pace.pause;
             pace.pause = (pace.pause * 2).min(RETRY.1);
             if gone {
                 pace.next_sweep = now;
             }
-        } else if state.adopts && state.stirred && now >= pace.next_sweep {
-            state.stirred = false;
-            state.sweeping = true;
-            drop(state);
+        } else if roll.adopts && roll.stirred && now >= pace.next_sweep {
+            roll.stirred = false;
+            roll.sweeping = true;
+            drop(roll);
             let again = self.sweep();
-            let mut state = self.lock();
-            state.sweeping = false;
-            state.stirred |= again;
-            let idle = again && state.agents.is_empty();
+            let mut roll = self.lock();
+            roll.sweeping = false;
+            roll.stirred |= again;
+            let idle = again && roll.agents.is_empty();
             pace.next_sweep = Instant::now() + if idle { RETRY.0 * 5 } else { SWEEP };
         } else {
             return false;
@@ -347,9 +194,9 @@ impl House {
     fn carry_out(&self) -> bool {
         let mut terminate = Vec::new();
         let mut kill = Vec::new();
-        let mut state = self.lock();
-        let top = state.top();
-        for agent in state.agents.values_mut() {
+        let mut roll = self.lock();
+        let top = roll.top();
+        for agent in roll.agents.values_mut() {
             match agent.order.take() {
                 Some(StopStep::Terminate) => terminate.push((agent.who, agent.reaped)),
                 Some(StopStep::Kill) => kill.push((agent.who, agent.reaped)),
@@ -357,7 +204,7 @@ impl House {
                 None => {}
             }
         }
-        drop(state);
+        drop(roll);
         for &(who, reaped) in &terminate {
             ask(who, reaped, top);
         }
@@ -375,39 +222,39 @@ impl House {
 
     /// Forgets the leaving agents that are reaped and have left nothing; whether there were any.
     fn let_go(&self) -> bool {
-        let mut state = self.lock();
-        state.reap();
+        let mut roll = self.lock();
+        roll.reap();
         let gone = |agent: &&Agent| agent.reaped && agent.leaving;
-        let dead: Vec<(u64, Kin)> = (state.agents.iter())
+        let dead: Vec<(u64, Kin)> = (roll.agents.iter())
             .filter(|(_, agent)| gone(agent))
             .map(|(&ticket, agent)| (ticket, agent.who))
             .collect();
-        let top = state.top();
-        drop(state);
+        let top = roll.top();
+        drop(roll);
         if dead.is_empty() {
             return false;
         }
         // Without `/proc` there is nothing more to find out.
         let census = Census::within(top).unwrap_or_default();
-        let mut state = self.lock();
+        let mut roll = self.lock();
         let mut gone = false;
         for (ticket, who) in dead {
             if census.below([who]).is_empty() {
-                state.agents.remove(&ticket);
-                state.keeper.dismiss(who);
+                roll.agents.remove(&ticket);
+                roll.keeper.dismiss(who);
                 gone = true;
             }
         }
-        state.stirred |= gone;
+        roll.stirred |= gone;
         gone
     }
 
     /// Reaps and kills orphans; whether it is worth looking again soon.
     fn sweep(&self) -> bool {
-        let state = self.lock();
-        let births = state.births;
-        let listed = state.listed();
-        drop(state);
+        let roll = self.lock();
+        let births = roll.births;
+        let listed = roll.listed();
+        drop(roll);
         let Ok(strangers) = family::children(std::process::id(), &listed) else {
             return false;
         };
@@ -415,22 +262,22 @@ impl House {
         let found: Vec<(Kin, bool, Option<Mark>)> = (strangers.into_iter())
             .map(|child| (child.who, child.alive, Mark::on(child.who.pid)))
             .collect();
-        let mut state = self.lock();
-        if state.expected > 0 || state.births != births {
+        let mut roll = self.lock();
+        if roll.expected > 0 || roll.births != births {
             // A child that is not listed yet would look like an orphan.
             return true;
         }
-        if state.keeper.is_gone() && !state.agents.is_empty() {
-            state.staff_keeper();
+        if roll.keeper.is_gone() && !roll.agents.is_empty() {
+            roll.staff_keeper();
         }
-        let keeper = state.keeper.id();
+        let keeper = roll.keeper.id();
         let mut orphans = Vec::new();
         for (who, alive, mark) in found {
             if keeper == Some(who.pid) {
                 continue;
             }
             if alive {
-                if state.is_over(who, mark) {
+                if roll.is_over(who, mark) {
                     orphans.push(who);
                 }
             } else if let Some(pid) = family::number(who.pid) {
@@ -438,8 +285,8 @@ impl House {
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
             }
         }
-        let top = state.top();
-        drop(state);
+        let top = roll.top();
+        drop(roll);
         if orphans.is_empty() {
             return false;
         }

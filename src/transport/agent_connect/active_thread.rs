@@ -8,20 +8,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 
+use super::active_run::ActiveRun;
 use super::line::{Dial, Line};
-use super::live::Live;
 use crate::agent_connect::agent::Agent;
 use crate::agent_connect::fault::Fault;
+use crate::agent_connect::run_request::Strategy;
 use crate::agent_connect::uuid::Uuid;
-use crate::agent_connect::wish::Strategy;
 
 /// A thread that is in use.
 #[derive(Default)]
-pub(super) struct Seat {
+pub(super) struct ActiveThread {
     /// Held by the run whose turn it is; those who wait are served in the order they came.
     pub(super) session: AsyncMutex<Session>,
     /// Runs that are not over.
-    lives: Mutex<Vec<Arc<Live>>>,
+    lives: Mutex<Vec<Arc<ActiveRun>>>,
     /// When it was asked for last.
     asked: AtomicU64,
 }
@@ -42,16 +42,16 @@ pub(super) struct Open {
     pub(super) id: String,
 }
 
-/// What is lost with a seat: a session that cannot be taken up again, an open one, and how long ago
-/// it was in use.
+/// What is lost when a thread is not active any more: a session that cannot be taken up again, an
+/// open one, and how long ago it was in use.
 pub(super) type Worth = (bool, bool, u64);
 
-impl Seat {
+impl ActiveThread {
     /// Takes a run in, if what goes on allows it.
-    pub(super) fn enter(&self, live: &Arc<Live>) -> Result<(), Fault> {
+    pub(super) fn enter(&self, live: &Arc<ActiveRun>) -> Result<(), Fault> {
         let mut lives = self.lives();
         if !lives.is_empty() {
-            match live.wish.strategy {
+            match live.request.strategy {
                 Strategy::Reject => return Err(Fault::conflict("Thread is busy")),
                 Strategy::Interrupt => lives.iter().for_each(|other| other.cancel.cancel()),
                 Strategy::Enqueue => {}
@@ -92,7 +92,7 @@ impl Seat {
         }
     }
 
-    fn lives(&self) -> MutexGuard<'_, Vec<Arc<Live>>> {
+    fn lives(&self) -> MutexGuard<'_, Vec<Arc<ActiveRun>>> {
         self.lives.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

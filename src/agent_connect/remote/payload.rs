@@ -1,0 +1,138 @@
+//! What the payload of an interrupt is, and what resumes the run: by its schema, or by its looks.
+//!
+//! Not here: what a client is asked for it (see `ask`).
+
+use serde_json::{Map, Value, json};
+
+use super::heard::Interrupt;
+
+/// Words for yes and for no in a schema's enumerations.
+const YES: [&str; 7] = ["yes", "y", "approve", "approved", "accept", "allow", "true"];
+const NO: [&str; 8] = [
+    "no", "n", "reject", "rejected", "deny", "decline", "false", "cancel",
+];
+
+/// What was typed in answer to an interrupt: JSON, or a text where the payload has one place for it.
+#[must_use]
+pub fn typed(text: &str, schema: Option<&Value>) -> Value {
+    if let Ok(read @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
+        return read;
+    }
+    let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
+    let mut strings = properties
+        .into_iter()
+        .flatten()
+        .filter(|(_, property)| property.get("type").is_some_and(|kind| kind == "string"));
+    match (strings.next(), strings.next()) {
+        (Some((name, _)), None) => Value::Object(Map::from_iter([(name.clone(), text.into())])),
+        _ => text.into(),
+    }
+}
+
+/// What resumes the run for yes and for no, if its payload needs no more than that: one boolean, or
+/// a word for either. A payload without a schema is judged by what the interrupt is called.
+pub(super) fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<(Value, Value)> {
+    let Some(schema) = schema else {
+        if let Some(sides) = decisions(&interrupt.payload) {
+            return Some(sides);
+        }
+        let name = interrupt.name.to_ascii_lowercase();
+        let asks = ["approv", "confirm", "permission"]
+            .iter()
+            .any(|word| name.contains(word));
+        return asks.then(|| (json!({ "approved": true }), json!({ "approved": false })));
+    };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return sides(schema);
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    let (name, property) = match required.map(Vec::as_slice) {
+        Some([only]) => properties.get_key_value(only.as_str()?)?,
+        Some([]) | None if properties.len() == 1 => properties.iter().next()?,
+        Some([]) | None => {
+            let mut flags = properties.iter().filter(|(_, of)| of["type"] == "boolean");
+            let flag = flags.next()?;
+            flags.next().is_none().then_some(flag)?
+        }
+        Some(_) => return None,
+    };
+    let (yes, no) = sides(property)?;
+    let with = |side: Value| Value::Object(Map::from_iter([(name.clone(), side)]));
+    Some((with(yes), with(no)))
+}
+
+/// A schema that a form can hold: every property is a primitive one. Optional ones that are not are
+/// left out.
+pub(super) fn flat(schema: &Value) -> Option<Value> {
+    let properties = schema.get("properties")?.as_object()?;
+    let required = schema.get("required").and_then(Value::as_array);
+    let needs = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+    let mut kept = Map::new();
+    for (name, property) in properties {
+        let kind = property.get("type").and_then(Value::as_str);
+        if matches!(kind, Some("string" | "number" | "integer" | "boolean")) {
+            kept.insert(name.clone(), property.clone());
+        } else if needs(name) {
+            return None;
+        }
+    }
+    if kept.is_empty() {
+        return None;
+    }
+    let mut flat = json!({ "type": "object", "properties": kept });
+    if let Some(required) = required {
+        flat["required"] = json!(required);
+    }
+    Some(flat)
+}
+
+/// A payload for a person.
+pub(super) fn message(payload: &Value) -> String {
+    let Some(members) = payload.as_object() else {
+        return payload
+            .as_str()
+            .map_or_else(|| payload.to_string(), str::to_owned);
+    };
+    let asked = ["question", "message", "prompt", "text"];
+    if let Some(asked) = asked.iter().find_map(|name| members.get(*name)?.as_str()) {
+        return asked.to_owned();
+    }
+    let line = |(name, value): (&String, &Value)| {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        format!("{name}: {value}")
+    };
+    members.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// LangChain's requests to review what an agent is about to do: each of them is decided on.
+fn decisions(payload: &Value) -> Option<(Value, Value)> {
+    if let Some(requests) = payload.get("action_requests").and_then(Value::as_array) {
+        let all = |kind: &str| vec![json!({ "type": kind }); requests.len()];
+        let decided = |kind: &str| json!({ "decisions": all(kind) });
+        return Some((decided("approve"), decided("reject")));
+    }
+    let requests = payload.as_array()?;
+    let asks = requests
+        .iter()
+        .all(|one| one.get("action_request").is_some());
+    let all = |kind: &str| json!(vec![json!({ "type": kind, "args": null }); requests.len()]);
+    (asks && !requests.is_empty()).then(|| (all("accept"), all("ignore")))
+}
+
+/// Yes and no in a schema of one value.
+fn sides(schema: &Value) -> Option<(Value, Value)> {
+    if schema.get("type").is_some_and(|kind| kind == "boolean") {
+        return Some((json!(true), json!(false)));
+    }
+    let words = schema.get("enum")?.as_array()?;
+    let of = |known: &[&str]| {
+        let is = |word: &&Value| {
+            let word = word.as_str().map(str::to_ascii_lowercase);
+            word.is_some_and(|word| known.contains(&word.as_str()))
+        };
+        words.iter().find(is).cloned()
+    };
+    (words.len() == 2).then(|| Some((of(&YES)?, of(&NO)?)))?
+}

@@ -1,0 +1,72 @@
+//! GET: a client opens one of its streams.
+//!
+//! Not here: what a stream holds (see `stream`) and how it is written (see `events`).
+
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, StatusCode};
+
+use super::answer::{self, Answer};
+use super::events::{Events, read_id};
+use super::post::only;
+use super::refuse::Refusal;
+use super::routing::SESSION_ID;
+use super::service::Service;
+use super::streams::Opening;
+use crate::transport::http::names;
+use crate::transport::http::port::caller::Guest;
+
+/// What a client has had that comes back.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Answers a GET.
+pub(super) fn get(
+    service: &Service,
+    request: &Request<Incoming>,
+    guest: &Guest,
+) -> Result<Answer, Refusal> {
+    let fields = request.headers();
+    check_accept(fields)?;
+    let id = only(fields, &names::CONNECTION)?;
+    let id = id.ok_or_else(|| Refusal::bad("Acp-Connection-Id is missing"))?;
+    let connection = service
+        .register
+        .get(id, &guest.principal)
+        .ok_or_else(Refusal::unknown_connection)?;
+    let session = only(fields, &names::SESSION)?;
+    if session.is_some_and(|session| session.len() > SESSION_ID) {
+        return Err(Refusal::bad("Acp-Session-Id is longer than 1024 bytes"));
+    }
+    let last = only(fields, &LAST_EVENT_ID)?;
+    let lease = match last {
+        None => connection.open(session, Opening::Fresh),
+        Some(last) => {
+            let read = read_id(last, connection.epoch);
+            let (stream, number) = read.ok_or_else(Refusal::forgotten)?;
+            connection.open(session, Opening::After(stream, number))
+        }
+    };
+    let lease = lease.ok_or_else(Refusal::unknown_connection)??;
+    let mut answer = answer::events(Events::new(connection.clone(), lease));
+    let said = [(names::CONNECTION, Some(id)), (names::SESSION, session)];
+    for (name, value) in said {
+        if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
+            answer.headers_mut().insert(name, value);
+        }
+    }
+    Ok(answer)
+}
+
+/// Refuses clients that do not take events.
+pub(super) fn check_accept(fields: &HeaderMap) -> Result<(), Refusal> {
+    let mut accepted = fields.get_all(ACCEPT).iter();
+    let takes = |value: &HeaderValue| {
+        let text = value.as_bytes().to_ascii_lowercase();
+        memchr::memmem::find(&text, b"text/event-stream").is_some()
+    };
+    if accepted.any(takes) {
+        return Ok(());
+    }
+    let why = "Accept must list text/event-stream";
+    Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why))
+}
