@@ -188,8 +188,8 @@ fn one_that_has_to_be_recorded_says_so_to_its_client_and_in_its_figure() {
 
     // One that cannot even be begun is told the same, and counted the same.
     let tapes = relay.folder.path().join("tapes");
-    std::fs::remove_dir_all(&tapes).unwrap();
-    std::fs::write(&tapes, "").unwrap();
+    fs::remove_dir_all(&tapes).unwrap();
+    fs::write(&tapes, "").unwrap();
     let mut client = relay.client();
     client.say(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#);
     let heard = client.hear();
