@@ -56,4 +56,5 @@ fn a_strict_one_fails_with_it() {
     assert!(said.contains("and ends the conversation"), "{said}");
     assert!(!said.contains("goes on unrecorded"), "{said}");
     assert!(said.contains("left in peace"), "{said}");
+    assert!(said.contains("cause=Unrecorded"), "{said}");
 }
