@@ -126,12 +126,15 @@ fn file(
     };
     let mut tally = Tally::default();
     let done = conversation(args, path, reader, &mut tally, &mut repairs, out);
-    let told = if args.json {
-        tally.file_json(path, &repairs).to_string()
-    } else {
-        tally.text(path, &repairs)
-    };
-    out.line(told.as_bytes());
+    // What was not read to its end is not summed up, lest it be taken for clean.
+    if done.is_ok() {
+        let told = if args.json {
+            tally.file_json(path, &repairs).to_string()
+        } else {
+            tally.text(path, &repairs)
+        };
+        out.line(told.as_bytes());
+    }
     all.add(tally);
     done
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::admin::Account;
 use super::common::Ground;
@@ -17,7 +17,7 @@ use crate::border::Border;
 use crate::core::{Cause, Note};
 use crate::relay::{self, End, Stop};
 use crate::tap::metrics::Recorded;
-use crate::tap::{Journal, Tally, Taps};
+use crate::tap::{Fact, Journal, Tally, Taps};
 use crate::transport::registry;
 use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep, Watch};
 use crate::wire::Limits;
@@ -100,13 +100,13 @@ pub(super) async fn carry(
             Err(what) if studio.is_strict() => {
                 recorded(Recorded::Failed);
                 tracing::error!("turned away, because it cannot be recorded: {what}");
-                let reason =
-                    Reason::new(reply::POLICY_DENIED, "the conversation cannot be recorded");
-                turn_away(client, &reason, limits, stop).await;
+                turn_away(client, &Reason::unrecorded(), limits, stop).await;
+                let cause = Cause::Unrecorded;
+                taps.learn(&Fact::Over(&cause, Instant::now()));
                 let mut counts = taps.counts().clone();
                 counts.add(&Note::Unrecorded { why: what });
                 return End {
-                    cause: Cause::Stopped,
+                    cause,
                     exit: None,
                     lost: false,
                     forbidden: false,
@@ -223,7 +223,7 @@ fn tell_failure(end: &End, tail: &str) {
     let Some(exit) = end.exit.filter(|exit| *exit != Exit::Code(0)) else {
         return;
     };
-    if end.cause == Cause::Stopped || end.counts.note("stopping") > 0 {
+    if matches!(end.cause, Cause::Stopped | Cause::Unrecorded) || end.counts.note("stopping") > 0 {
         return;
     }
     let mut last: Vec<&str> = tail.lines().rev().take(LAST_LINES).collect();

@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::margin::Margin;
 use super::tongues::Tongues;
@@ -214,6 +215,7 @@ impl Studio {
         let own = Stop {
             asked: stop.asked.child_token(),
             forced: stop.forced.child_token(),
+            unrecorded: CancellationToken::new(),
         };
         let (tell, end) = oneshot::channel();
         let cut = self.strict.then(|| (own.clone(), Handle::current()));
@@ -231,6 +233,7 @@ impl Studio {
             tally,
             on_failure: Box::new(move || {
                 if let Some((stop, runtime)) = cut {
+                    stop.unrecorded.cancel();
                     stop.asked.cancel();
                     runtime.spawn(async move {
                         tokio::time::sleep(GRACE).await;

@@ -6,8 +6,9 @@ use std::future::Future;
 use std::io;
 use std::process::ExitCode;
 
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Signal, getrlimit};
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::{cli, exit};
 
@@ -29,7 +30,9 @@ pub(super) fn drive(builder: Builder, main: impl Future<Output = ExitCode>) -> E
 
 /// The runtime that `builder` describes. What is wrong is said, and the exit code returned.
 pub(super) fn build(mut builder: Builder) -> Result<Runtime, ExitCode> {
-    let runtime = room().and_then(|()| builder.enable_all().build());
+    let runtime = room()
+        .and_then(|()| builder.enable_all().build())
+        .and_then(|runtime| outlive_long_files(&runtime).map(|()| runtime));
     runtime.map_err(|error| {
         let limit = getrlimit(Resource::Nofile).current;
         let remedy = match limit.filter(|_| is_for_want_of_files(&error)) {
@@ -50,6 +53,13 @@ fn room() -> io::Result<()> {
         held.push(rustix::pipe::pipe()?);
     }
     Ok(())
+}
+
+/// Has a write beyond the size that files may have (`ulimit -f`) fail, and be told, instead of ending
+/// this process. A handler and not `SIG_IGN`, which agents would inherit.
+fn outlive_long_files(runtime: &Runtime) -> io::Result<()> {
+    let _inside = runtime.enter();
+    signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
 }
 
 fn is_for_want_of_files(error: &io::Error) -> bool {

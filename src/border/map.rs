@@ -121,6 +121,10 @@ mod tests {
         assert_eq!(map.carry(Way::Out, "/home/me/app/../x"), None);
         let inside = map.carry(Way::Out, "/home/me/app/a/../b");
         assert_eq!(inside.as_deref(), Some("/srv/app/a/../b"));
+        for dotted in ["/home/./me/app/x", "/./home/me/app/./x", "/home//me/app/x"] {
+            let moved = map.carry(Way::Out, dotted);
+            assert_eq!(moved.as_deref(), Some("/srv/app/x"), "{dotted}");
+        }
     }
 
     #[test]
@@ -134,6 +138,10 @@ mod tests {
         assert_eq!(drive.carry(Way::In, r"/srv/app/a\b"), None);
         let share = map(&[r"\\files\team\app=/srv/app"]);
         there_and_back(&share, r"\\files\team\app\x", "/srv/app/x");
+        for long in [r"\\?\UNC\files\team\app\x", r"\\?\unc\FILES\team\app\x"] {
+            let moved = share.carry(Way::Out, long);
+            assert_eq!(moved.as_deref(), Some("/srv/app/x"), "{long}");
+        }
         let root = map(&[r"D:\=/mnt/d"]);
         there_and_back(&root, r"D:\x\y", "/mnt/d/x/y");
         there_and_back(&root, r"D:\", "/mnt/d/");
@@ -147,6 +155,13 @@ mod tests {
             "file:///home/m%20e/app/x%20y.rs#L3",
             "file:///srv/app/x%20y.rs#L3",
         );
+        for short in [
+            "file:/home/m%20e/app/./x",
+            "FILE://localhost/home/m%20e/app/x",
+        ] {
+            let moved = posix.carry(Way::Out, short);
+            assert_eq!(moved.as_deref(), Some("file:///srv/app/x"), "{short}");
+        }
         let drive = map(&[r"C:\app=/srv/ä"]);
         there_and_back(&drive, "file:///C:/app/x", "file:///srv/%C3%A4/x");
         let lower = drive.carry(Way::Out, "file:///c%3A/app/x");
@@ -159,6 +174,8 @@ mod tests {
             "file:///srv%2Fx",
             "file:///srv/%zz",
             "file:///srv/x%2F..",
+            "file:///srv/%2E/../x",
+            "file:srv/x",
         ] {
             assert_eq!(share.carry(Way::In, other), None, "{other}");
         }

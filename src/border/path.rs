@@ -48,9 +48,15 @@ enum Form<'a> {
 impl<'a> Path<'a> {
     /// Takes an absolute path or a `file://` URI apart; `None` for any other text.
     pub(super) fn of(text: &'a str) -> Option<Self> {
-        match text.get(..7) {
-            Some(scheme) if scheme.eq_ignore_ascii_case("file://") => Self::of_uri(&text[7..]),
-            _ => Self::of_plain(text),
+        let (scheme, rest) = text.split_at_checked(5).unwrap_or_default();
+        if !scheme.eq_ignore_ascii_case("file:") {
+            return Self::of_plain(text);
+        }
+        match rest.strip_prefix("//") {
+            Some(rest) => Self::of_uri(rest),
+            // Without an authority there may be no slashes for one (RFC 8089, section 2).
+            None if rest.starts_with('/') => Self::of_uri(rest),
+            None => None,
         }
     }
 
@@ -59,19 +65,25 @@ impl<'a> Path<'a> {
             plain: Cow::Borrowed(raw),
             raw,
         };
-        let (style, text) = if let Some(rest) = text.strip_prefix(r"\\?\") {
+        let share = |text: &'a str| text.strip_prefix(r"\\");
+        let (style, text, server) = if let Some(rest) = text.strip_prefix(r"\\?\") {
             // The same path, without a limit on its length.
-            (Style::Windows, rest)
+            match rest.split_at_checked(4) {
+                Some((unc, rest)) if unc.eq_ignore_ascii_case(r"UNC\") => {
+                    (Style::Windows, rest, Some(rest))
+                }
+                _ => (Style::Windows, rest, share(rest)),
+            }
         } else if text.starts_with(r"\\") || has_drive(text) {
-            (Style::Windows, text)
+            (Style::Windows, text, share(text))
         } else if text.starts_with('/') {
-            (Style::Posix, text)
+            (Style::Posix, text, None)
         } else {
             return None;
         };
         let separates = |c: char| c == '/' || c == '\\' && style == Style::Windows;
         let mut names: Vec<_> = split(text, separates).map(plain).collect();
-        if let Some(server) = text.strip_prefix(r"\\") {
+        if let Some(server) = server {
             let server = server.split(separates).next().unwrap_or_default();
             names.first_mut()?.plain = Cow::Owned(format!(r"\\{server}"));
         }
@@ -132,6 +144,7 @@ impl<'a> Path<'a> {
             level = match &*name.plain {
                 ".." if level == 0 => return true,
                 ".." => level - 1,
+                // Encoded in a URI.
                 "." => level,
                 _ => level + 1,
             };
@@ -198,8 +211,10 @@ impl<'a> Path<'a> {
     }
 }
 
+/// The names in a path, but those that mean the folder they stand in.
 fn split(text: &str, by: impl Fn(char) -> bool) -> impl Iterator<Item = &str> {
-    text.split(by).filter(|name| !name.is_empty())
+    text.split(by)
+        .filter(|name| !name.is_empty() && *name != ".")
 }
 
 /// Whether a path begins with a drive.

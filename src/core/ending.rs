@@ -24,6 +24,8 @@ pub enum Cause {
     AgentLeft,
     /// The relay was told to stop.
     Stopped,
+    /// It has to be recorded and could not be any more.
+    Unrecorded,
     /// A side broke the rules once too often, or in a way that cannot be followed any more.
     Expelled(Side),
 }
@@ -42,7 +44,7 @@ pub(super) struct Ending {
     pub(super) blame: Option<String>,
     /// Whether it was lost before anybody asked for its end.
     pub(super) lost: bool,
-    /// The relay was told to stop, and has ended its stream to the agent for that.
+    /// It was told to stop, and our stream to the agent is ended for that.
     pub(super) dismissed: bool,
     /// It has also signalled the agent, so that its exit may be our doing.
     pub(super) signalled: bool,
@@ -98,8 +100,18 @@ impl Ending {
         self.hears[side as usize]
     }
 
+    /// Whether it was told to stop, for whatever reason.
     pub(super) fn is_stopped(&self) -> bool {
-        self.cause == Some(Cause::Stopped)
+        matches!(self.cause, Some(Cause::Stopped | Cause::Unrecorded))
+    }
+
+    /// How a side is taken leave of when we were told to stop.
+    pub(super) fn dismissal(&self) -> Farewell {
+        if self.cause == Some(Cause::Unrecorded) {
+            Farewell::Unrecorded
+        } else {
+            Farewell::Shutdown
+        }
     }
 
     /// Goes on to `step`, unless that or a later one is reached.
@@ -243,24 +255,12 @@ impl Core {
     /// The relay is told to stop: nothing new begins, and turns that run may end within
     /// [`Limits::drain`](crate::wire::Limits::drain). The second call does not wait.
     pub fn handle_stop(&mut self, now: Instant, out: &mut Outbox) {
-        if self.ending.step == Step::Over {
-            return;
-        }
-        if !self.ending.is_stopped() {
-            self.ending.cause = Some(Cause::Stopped);
-            if matches!(self.ending.step, Step::Finishing | Step::Closed) && self.owes_answers() {
-                self.ending.deadline = Some(now + self.limits.drain);
-            }
-            self.ending
-                .advance(Step::Draining, Some(now + self.limits.drain));
-            self.settle(now, out);
-        } else if self.ending.step == Step::Exited || !self.manners.agent_is_child {
-            self.ending.dismissed |= self.ending.step != Step::Exited;
-            self.finish(Cause::Stopped, out);
-        } else {
-            self.close_agent(Farewell::Shutdown, now, out);
-            self.kill(now, out);
-        }
+        self.stop(Cause::Stopped, now, out);
+    }
+
+    /// The same, because the conversation has to be recorded and cannot be any more.
+    pub fn handle_unrecorded(&mut self, now: Instant, out: &mut Outbox) {
+        self.stop(Cause::Unrecorded, now, out);
     }
 
     /// A deadline may have passed.
@@ -277,7 +277,9 @@ impl Core {
         match ending.step {
             Step::None | Step::Over => ending.deadline = None,
             Step::Finishing if !ending.is_stopped() => self.close_agent(Farewell::Done, now, out),
-            Step::Draining | Step::Finishing => self.close_agent(Farewell::Shutdown, now, out),
+            Step::Draining | Step::Finishing => {
+                self.close_agent(self.ending.dismissal(), now, out);
+            }
             Step::Closed if self.manners.agent_is_child => {
                 self.ending.dismissed |= self.ending.is_stopped() && self.ending.exit.is_none();
                 self.ending.advance(Step::Terminated, Some(now + grace));
@@ -332,7 +334,7 @@ impl Core {
     pub(super) fn settle(&mut self, now: Instant, out: &mut Outbox) {
         match self.ending.step {
             Step::Draining if !self.owes_answers() => {
-                self.close_agent(Farewell::Shutdown, now, out)
+                self.close_agent(self.ending.dismissal(), now, out)
             }
             Step::Finishing if !self.owes_answers() => self.close_agent(Farewell::Done, now, out),
             // The time for turns is not for an agent that owes no answer any more.
@@ -341,6 +343,28 @@ impl Core {
                 self.ending.deadline = self.ending.deadline.map(|at| at.min(soon));
             }
             _ => {}
+        }
+    }
+
+    fn stop(&mut self, cause: Cause, now: Instant, out: &mut Outbox) {
+        if self.ending.step == Step::Over {
+            return;
+        }
+        let again = self.ending.is_stopped();
+        self.ending.cause = Some(cause.clone());
+        if !again {
+            if matches!(self.ending.step, Step::Finishing | Step::Closed) && self.owes_answers() {
+                self.ending.deadline = Some(now + self.limits.drain);
+            }
+            self.ending
+                .advance(Step::Draining, Some(now + self.limits.drain));
+            self.settle(now, out);
+        } else if self.ending.step == Step::Exited || !self.manners.agent_is_child {
+            self.ending.dismissed |= self.ending.step != Step::Exited;
+            self.finish(cause, out);
+        } else {
+            self.close_agent(self.ending.dismissal(), now, out);
+            self.kill(now, out);
         }
     }
 
@@ -373,9 +397,9 @@ impl Core {
     /// Ends our stream to the agent and gives it time to end too. What it still waits for is
     /// answered before.
     fn close_agent(&mut self, why: Farewell, now: Instant, out: &mut Outbox) {
-        self.answer_agent(&excuse::draining(Delivered::Unknown), out);
+        self.answer_agent(&self.stopping(Delivered::Unknown), out);
         out.close(Side::Agent, why);
-        self.ending.dismissed |= why == Farewell::Shutdown && self.ending.exit.is_none();
+        self.ending.dismissed |= why == self.ending.dismissal() && self.ending.exit.is_none();
         self.ending.hears[Side::Agent as usize] = false;
         self.ending
             .advance(Step::Closed, Some(now + self.limits.stop_grace));

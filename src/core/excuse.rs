@@ -79,6 +79,13 @@ pub(super) fn dismissed(delivered: Delivered) -> Reason {
     reason
 }
 
+/// What is said would not be recorded any more, and has to be.
+pub(super) fn unrecorded(delivered: Delivered) -> Reason {
+    let mut reason = Reason::unrecorded();
+    reason.delivered = delivered;
+    reason
+}
+
 /// Too many requests of one side are open.
 pub(super) fn overloaded(limit: usize) -> Reason {
     let mut reason = Reason::new(

@@ -18,11 +18,11 @@ impl Core {
     pub(super) fn unanswerable(&self, from: Side) -> Option<Reason> {
         let ending = &self.ending;
         match from {
-            Side::Client if ending.is_stopped() => Some(excuse::draining(Delivered::No)),
+            Side::Client if ending.is_stopped() => Some(self.stopping(Delivered::No)),
             Side::Client if !ending.hears(Side::Agent) => {
                 Some(self.agent_gone(Delivered::No, true))
             }
-            Side::Agent if !ending.hears(Side::Agent) => Some(excuse::draining(Delivered::No)),
+            Side::Agent if !ending.hears(Side::Agent) => Some(self.stopping(Delivered::No)),
             Side::Agent if !ending.speaks[Side::Client as usize] => {
                 Some(excuse::client_left(Delivered::No))
             }
@@ -104,10 +104,18 @@ impl Core {
         }
     }
 
+    /// The error for what is asked while it ends.
+    pub(super) fn stopping(&self, delivered: Delivered) -> Reason {
+        match self.ending.cause {
+            Some(Cause::Unrecorded) => excuse::unrecorded(delivered),
+            _ => excuse::draining(delivered),
+        }
+    }
+
     /// How the client's link is closed.
     fn farewell(&self) -> Farewell {
         match (&self.ending.cause, self.ending.exit) {
-            (Some(Cause::Stopped), _) => Farewell::Shutdown,
+            (Some(Cause::Stopped | Cause::Unrecorded), _) => self.ending.dismissal(),
             (Some(Cause::Expelled(Side::Agent)), _) => Farewell::PeerFailed,
             (_, None | Some(Exit::Code(0))) => Farewell::Done,
             _ => Farewell::PeerFailed,
@@ -120,6 +128,9 @@ impl Core {
         let tail = ending.stderr_tail.as_str();
         let stderr_tail = if with_words { tail } else { "" };
         let mut reason = match &ending.blame {
+            _ if ending.dismissed && ending.cause == Some(Cause::Unrecorded) => {
+                excuse::unrecorded(delivered)
+            }
             _ if ending.dismissed => excuse::dismissed(delivered),
             Some(blame) if self.manners.agent_is_child => {
                 excuse::agent_stopped(blame, ending.exit, stderr_tail, delivered)

@@ -118,7 +118,7 @@ impl Pending {
                 spelled: otherwise.then_some(asked),
             });
         }
-        if self.fragile == 0 {
+        if self.fragile == 0 && !is_fragile(id.as_id()) {
             return None;
         }
         // Between two candidates nobody can choose, and a wrong answer is worse than none.

@@ -60,6 +60,10 @@ impl Translator {
                 continue;
             };
             let value = look.json();
+            // In an update it means what nothing does: that all is as it was told before.
+            if &*value == b"null" {
+                continue;
+            }
             let key = slot.by.as_ref().and_then(|by| message.body.text_at(by));
             match slot.per {
                 Per::Request => asked.slots.push((at, value.into_owned().into())),

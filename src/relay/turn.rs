@@ -42,6 +42,8 @@ pub struct Stop {
     pub asked: CancellationToken,
     /// Do not wait.
     pub forced: CancellationToken,
+    /// Why, when it was not the relay that was told so: the recording failed.
+    pub unrecorded: CancellationToken,
 }
 
 /// Carries a conversation between two links until it is over.
@@ -110,6 +112,7 @@ pub fn run(
             Box::pin(stop.asked.clone().cancelled_owned()),
             Box::pin(stop.forced.clone().cancelled_owned()),
         ],
+        unrecorded: stop.unrecorded.clone(),
         stopped: [false; 2],
     };
     poll_fn(move |cx| {
@@ -147,6 +150,7 @@ struct Conversation {
     parting: Parting,
     last_words: Duration,
     stops: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
+    unrecorded: CancellationToken,
     stopped: [bool; 2],
 }
 
@@ -310,8 +314,12 @@ impl Conversation {
             if !*stopped && stop.as_mut().poll(cx).is_ready() {
                 *stopped = true;
                 self.linger = None;
-                self.core
-                    .handle_stop(Instant::now().into_std(), &mut self.outbox);
+                let now = Instant::now().into_std();
+                if self.unrecorded.is_cancelled() {
+                    self.core.handle_unrecorded(now, &mut self.outbox);
+                } else {
+                    self.core.handle_stop(now, &mut self.outbox);
+                }
             }
         }
     }

@@ -35,7 +35,12 @@ pub async fn turn_away(
         _ => None,
     };
     let sink = &mut *client.tx;
-    let told = poll_fn(|cx| tell(sink, &mut answer, cx));
+    let why = if reason.reason == reply::UNRECORDED {
+        Farewell::Unrecorded
+    } else {
+        Farewell::PeerFailed
+    };
+    let told = poll_fn(|cx| tell(sink, &mut answer, why, cx));
     let told = tokio::time::timeout(PATIENCE, told).await.unwrap_or(Ok(()));
     // A socket that is closed with unread bytes is reset, and the answer could be lost.
     let rest = poll_fn(|cx| rest(&mut client, cx));
@@ -77,6 +82,7 @@ fn first_request(
 fn tell(
     sink: &mut dyn FrameSink,
     answer: &mut Option<Frame>,
+    why: Farewell,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), LinkError>> {
     if answer.is_some() {
@@ -88,5 +94,5 @@ fn tell(
             sink.start_send(frame)?;
         }
     }
-    sink.poll_close(cx, Farewell::PeerFailed)
+    sink.poll_close(cx, why)
 }

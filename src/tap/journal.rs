@@ -33,16 +33,12 @@ impl Tap for Journal {
             tracing::debug!(note = name, "{note}");
             return;
         }
+        let last = (*seen == LOGGED).then_some("; more of this kind are counted, not logged");
+        let last = last.unwrap_or_default();
         if is_expected(note) {
-            tracing::info!(note = name, "{note}");
+            tracing::info!(note = name, "{note}{last}");
         } else {
-            tracing::warn!(note = name, "{note}");
-        }
-        if *seen == LOGGED {
-            tracing::warn!(
-                note = name,
-                "further notes of this kind are counted, not logged"
-            );
+            tracing::warn!(note = name, "{note}{last}");
         }
     }
 }
@@ -65,7 +61,8 @@ const fn is_expected(note: &Note) -> bool {
         | Note::AgentExited { .. }
         | Note::Complaint { .. }
         | Note::RestoredId { .. }
-        | Note::Recognised { .. } => true,
+        | Note::Recognised { .. }
+        | Note::Adjusted { .. } => true,
         Note::Dialect { what, .. } => matches!(
             what,
             Happened::Answered | Happened::Swallowed | Happened::Held

@@ -17,6 +17,7 @@ pub(super) const fn code(why: Farewell) -> (u16, &'static str) {
     match why {
         Farewell::Done => (1000, ""),
         Farewell::PeerFailed => (1011, "the other side failed"),
+        Farewell::Unrecorded => (1011, "the conversation cannot be recorded"),
         // 4000 to 4999 are free for applications (7.4.2).
         Farewell::Replaced => (4409, "the client came back over another connection"),
         Farewell::Unauthorized => (UNAUTHORIZED, "what let you in is no longer good"),

@@ -12,6 +12,8 @@ pub enum Farewell {
     PeerFailed,
     /// The relay is going away.
     Shutdown,
+    /// What is said has to be recorded and cannot be.
+    Unrecorded,
     /// The same client has come back over another link.
     Replaced,
     /// The peer is no longer let in.

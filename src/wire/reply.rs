@@ -41,6 +41,10 @@ const CANCELLED: i32 = -32800;
 /// for extensions, and a peer that does not know a notification ignores it.
 pub const AGENT_EXITED_METHOD: &str = "_acp-relay/agent_exited";
 
+/// The word for a conversation that has to be recorded and cannot be. It is a policy's, and unlike
+/// its other refusals no fault of the request.
+pub const UNRECORDED: &str = "unrecorded";
+
 /// Bytes of another relay's stderr tail that are taken over.
 const TAIL: usize = 4096;
 
@@ -120,6 +124,15 @@ impl Reason {
             stdout_tail: None,
             rule: None,
         }
+    }
+
+    /// The conversation has to be recorded and cannot be (any more).
+    #[must_use]
+    pub fn unrecorded() -> Self {
+        let message = "the conversation has to be recorded and cannot be";
+        let mut reason = Self::new(POLICY_DENIED, message);
+        reason.reason = UNRECORDED;
+        reason
     }
 
     /// Why a message with this fault fails.

@@ -157,6 +157,10 @@ impl Stage {
                 self.core.handle_stop(self.now, &mut self.out);
                 return Ok(());
             }
+            "unrecorded" => {
+                self.core.handle_unrecorded(self.now, &mut self.out);
+                return Ok(());
+            }
             _ => return Err(format!("unknown event `{word}`")),
         };
         match rest.split_whitespace().collect::<Vec<_>>()[..] {
@@ -315,6 +319,7 @@ fn farewell(why: Farewell) -> &'static str {
         Farewell::Done => "done",
         Farewell::PeerFailed => "peer-failed",
         Farewell::Shutdown => "shutdown",
+        Farewell::Unrecorded => "unrecorded",
         Farewell::Replaced => "replaced",
         Farewell::Unauthorized => "unauthorized",
         Farewell::Violation => "violation",

@@ -350,6 +350,63 @@ fn what_the_linter_finds_stands_at_the_rows_and_by_rule() {
 }
 
 #[test]
+fn the_linter_is_told_of_every_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |segment: u64, paper: &Paper| {
+        let name = format!("talk.{segment:03}.acpr");
+        fs::write(folder.path().join(name), &paper.text).unwrap();
+    };
+    let ask = |paper: &mut Paper, id: &[u8]| {
+        let facts = Facts {
+            kind: Some(MessageKind::Request),
+            method: Some(b"_x"),
+            id: Some(id),
+            ..Facts::new(Side::Client, Side::Agent)
+        };
+        paper.frame(&facts, r#"{"method":"_x"}"#);
+    };
+    let mut first = Paper::segment(0);
+    ask(&mut first, b"1");
+    first.what(&What::End {
+        rotated: true,
+        why: "size".to_owned(),
+        digest: String::new(),
+    });
+    write(0, &first);
+    let asked = |rules: &Value, id: &str| {
+        let rules = rules.as_array().unwrap().iter();
+        let rule = rules.filter(|rule| rule["id"] == id).last();
+        rule.map_or(0, |rule| rule["count"].as_u64().unwrap())
+    };
+    let found = |seen: u64| {
+        let viewer = Viewer::of(folder.path());
+        // What is still open is found a moment after the rest.
+        let settled = |state: &Value| {
+            state["lint"]["seen"] == seen
+                && (seen == 2 || asked(&state["lint"]["rules"], "unanswered") > 0)
+        };
+        let state = viewer.wait(settled);
+        let of = |id| asked(&state["lint"]["rules"], id);
+        [of("unanswered"), of("duplicate-id"), of("not-initialized")]
+    };
+    // What is open may be answered in the next segment.
+    assert_eq!(found(2), [0, 0, 1]);
+    // That is there, and nobody writes it any more.
+    let mut second = Paper::segment(1);
+    second.n = first.n;
+    ask(&mut second, b"2");
+    write(1, &second);
+    assert_eq!(found(3), [2, 0, 2]);
+    // It is not there, and what was open may have been answered in it.
+    fs::remove_file(folder.path().join("talk.001.acpr")).unwrap();
+    let mut third = Paper::segment(2);
+    third.n = second.n;
+    ask(&mut third, b"1");
+    write(2, &third);
+    assert_eq!(found(3), [1, 0, 1]);
+}
+
+#[test]
 fn a_filter_learns_of_what_becomes_known_later() {
     let unanswered = |state: &Value| {
         let rules = state["lint"]["rules"].as_array().unwrap();

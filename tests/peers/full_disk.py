@@ -9,7 +9,8 @@ one without room for a second segment. Client and agent number what they say. De
   - both hear all that the other one said, in order, each message once;
   - the relay ends as the agent did, has said that the recording stops, and counts it in its summary;
   - all complete lines on the disk are whole, and `inspect verify` finds at most one that is torn;
-  - with --record-strict nothing that was said is lost up to where the talk is ended, with code 73.
+  - with --record-strict nothing that was said is lost up to where the talk is ended, with code 73,
+    and what was open is answered with that reason.
 Where namespaces cannot be had, it says so and proves nothing (exit 0).
 """
 import argparse
@@ -105,6 +106,9 @@ def one(name, options, relay, root, rounds=ROUNDS, pad=20, strict=False, can_beg
             wrong.append("what came before the end is not what was said")
         else:
             wrong = []
+        blamed = [what for kind, what in heard if isinstance(what, dict)]
+        if any(what.get("data", {}).get("relay", {}).get("reason") != "unrecorded" for what in blamed):
+            wrong.append("not all that was open is told why: %s" % blamed[:2])
         if (code == 73) == fits:
             wrong.append("exit code %s, and %s" % (code, "all is recorded" if fits else "not all is recorded"))
     elif code != 0:

@@ -127,6 +127,8 @@ def ask(base, path, **query):
         with urllib.request.urlopen(url, timeout=10) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as refused:
+        if refused.headers.get_content_type() != "application/json":
+            raise  # it is not ready yet
         return json.load(refused)
 
 

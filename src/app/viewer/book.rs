@@ -275,7 +275,7 @@ impl Hand {
         };
         let (began, ended) = {
             let index = book.index();
-            let began = index.header.as_ref().map_or(0, |header| header.began);
+            let began = index.header().map_or(0, |header| header.began);
             (began, index.ended)
         };
         if ended {

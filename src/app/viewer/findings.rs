@@ -121,7 +121,7 @@ impl Inspector {
     fn inspect(self) -> io::Result<()> {
         let mut linter = Linter::default();
         let (mut begun, mut settled) = (false, false);
-        let mut seen = 0;
+        let (mut seen, mut headers) = (0, 0);
         while let Some(book) = self.book.upgrade() {
             let (whole, at_rest) = {
                 let progress = book.progress();
@@ -133,9 +133,20 @@ impl Inspector {
             } else {
                 None
             };
-            if !begun && let Some(header) = &book.index().header {
-                linter.begin(header);
-                begun = block.is_some();
+            begun |= block.is_some();
+            // Those of segments that have begun; at the end also of one that has no event yet.
+            let until = match &block {
+                Some((items, _)) => items.first().map_or(0, |item| item.segment),
+                None => u16::MAX,
+            };
+            if block.is_some() || at_rest && begun {
+                for (segment, header) in &book.index().headers[headers..] {
+                    if *segment > until {
+                        break;
+                    }
+                    linter.begin(header);
+                    headers += 1;
+                }
             }
             if let Some((items, block)) = block {
                 let begin = items.first().map_or(0, |item| item.at);

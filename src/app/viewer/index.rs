@@ -12,7 +12,8 @@ use crate::wire::Side;
 /// Every line that was read, in order.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    pub(super) header: Option<Header>,
+    /// The header of each segment, and which segment that is.
+    pub(super) headers: Vec<(u16, Header)>,
     pub(super) items: Vec<Item>,
     /// What is shown while runs of chunks are folded: no repetitions, and not that frames were
     /// passed on.
@@ -99,8 +100,8 @@ impl Index {
         let last = self.items.last().map_or((0, 0), |item| (item.n, item.t));
         let (n, t, class) = match &entry.found {
             Found::Header(header) => {
-                if self.header.is_none() {
-                    self.header = Some((**header).clone());
+                if self.headers.last().is_none_or(|(last, _)| *last < segment) {
+                    self.headers.push((segment, (**header).clone()));
                 }
                 return;
             }
@@ -126,6 +127,11 @@ impl Index {
         if class != Class::Passed && self.items[at].run > 0 {
             self.folded.push(narrow(at));
         }
+    }
+
+    /// What the recording says of itself.
+    pub(super) fn header(&self) -> Option<&Header> {
+        self.headers.first().map(|(_, header)| header)
     }
 
     /// The exchange that the event with number `n` asks for or answers.

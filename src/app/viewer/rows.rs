@@ -39,7 +39,7 @@ pub(super) fn state(name: &str, book: &Book, progress: &Progress) -> Value {
     let spans = spans.map(|turn| json!([turn.t, turn.end.map(|end| end.t)]));
     json!({
         "name": name,
-        "header": index.header.as_ref().map(header),
+        "header": index.header().map(header),
         "revision": progress.revision,
         "bytes": progress.bytes,
         "of": progress.of,

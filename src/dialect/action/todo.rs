@@ -2,8 +2,8 @@
 //!
 //! A plan of v1 is always the whole list. What a session was told is remembered, and what is to be
 //! merged replaces the entries with the same ids, which are parked beside them, or comes after
-//! them; a todo without its text keeps the one it had, and one that is cancelled goes. Not here:
-//! what a todo is called (see the table).
+//! them; a todo without its text keeps the one it had, and one that the table leaves out goes. Not
+//! here: what a todo is called, and which are over (see the table).
 
 use super::run::{Scene, place, set};
 use crate::dialect::message::Message;
@@ -23,7 +23,7 @@ impl Translator {
         if merge.is_some_and(|look| &*look.json() == b"true") {
             let known = self.kept.plans.get(&session).cloned().unwrap_or_default();
             plan = elements(known);
-            plan.retain(|entry| !cancelled(scene.original, entry));
+            plan.retain(|entry| !left_out(scene.original, &told, entry));
             for entry in told {
                 merge_one(&mut plan, entry);
             }
@@ -56,18 +56,14 @@ fn merge_one(plan: &mut Vec<Node<'static>>, mut entry: Node<'static>) {
     }
 }
 
-/// Whether the todo of that entry is told to be cancelled.
-fn cancelled(original: &Message<'_>, entry: &Node<'_>) -> bool {
+/// Whether the todo of that entry was named, and the table left it out.
+fn left_out(original: &Message<'_>, told: &[Node<'_>], entry: &Node<'_>) -> bool {
     let own = id(entry);
     own.is_some()
-        && items(original, "/todos").iter().any(|todo| {
-            let status = todo.text_at(&place("/status"));
-            let gone = matches!(
-                status.as_deref(),
-                Some("cancelled" | "TODO_STATUS_CANCELLED")
-            );
-            gone && todo.text_at(&place("/id")) == own
-        })
+        && !told.iter().any(|entry| id(entry) == own)
+        && items(original, "/todos")
+            .iter()
+            .any(|todo| todo.text_at(&place("/id")) == own)
 }
 
 fn id(entry: &Node<'_>) -> Option<String> {

@@ -65,7 +65,9 @@ impl Linter {
         };
         if !follows {
             self.gaps = true;
+            // What was open may have been answered there, and its ids used again.
             self.requests = Requests::default();
+            self.schema = canon::Conversation::new(false);
             self.sessions.begin_late();
         }
     }

@@ -64,7 +64,7 @@ catalogue! {
     Gauge "acp_relay_drain_duration_seconds" [] "For how long it has been ending; 0 before."
     Gauge "acp_relay_connections_open" ["side" "transport"] "Connections that carry a conversation now."
     Counter "acp_relay_connections_total" ["side" "transport"] "Connections that have carried a conversation."
-    Counter "acp_relay_connections_closed_total" ["side" "transport" "reason"] "Those that are over, by what ended their conversation first."
+    Counter "acp_relay_connections_closed_total" ["side" "transport" "reason"] "Those that are over, by what ended their conversation first: client_left, agent_exited, agent_left, stopped, unrecorded (--record-strict), expelled."
     Histogram "acp_relay_connection_duration_seconds" ["transport"] "How long conversations lasted, by their client's transport."
     Counter "acp_relay_connections_rejected_total" ["transport" "reason"] "Clients that were turned away before they had a conversation; over HTTP, their requests."
     Counter "acp_relay_accept_errors_total" ["transport"] "Times that a listener could not take a client, as when there is no descriptor left."

@@ -53,6 +53,7 @@ list! {
         AgentExited = "agent_exited",
         AgentLeft = "agent_left",
         Stopped = "stopped",
+        Unrecorded = "unrecorded",
         Expelled = "expelled",
     }
 }
@@ -174,6 +175,7 @@ impl Closing {
             Cause::AgentExited => Self::AgentExited,
             Cause::AgentLeft => Self::AgentLeft,
             Cause::Stopped => Self::Stopped,
+            Cause::Unrecorded => Self::Unrecorded,
             Cause::Expelled(_) => Self::Expelled,
         }
     }

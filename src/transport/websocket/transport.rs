@@ -65,20 +65,25 @@ impl Transport for WebSocket {
 }
 
 fn not_opened(to: &Endpoint, fault: &HandshakeError) -> OpenError {
-    let (what, remedy) = match fault {
+    let (kind, what, remedy) = match fault {
         HandshakeError::Refused { status, why } => {
             let colon = if why.is_empty() { "" } else { ": " };
             let what = format!("it answered {status} to a WebSocket{colon}{why}");
-            if matches!(status.get(..3), Some("401" | "403")) {
-                return OpenError::new(OpenErrorKind::Forbidden, to, what)
-                    .with_remedy(failure::CHECK_TOKEN);
-            }
-            (what, "Check the path; /acp is usual")
+            let (kind, remedy) = match status.get(..3) {
+                Some("401" | "403") => (OpenErrorKind::Forbidden, failure::CHECK_TOKEN),
+                // It is busy, or drains, or a proxy stands where there is no server now.
+                Some("408" | "429" | "500" | "502" | "503" | "504") => {
+                    (OpenErrorKind::Unavailable, "Try again later")
+                }
+                _ => (OpenErrorKind::Protocol, "Check the path; /acp is usual"),
+            };
+            (kind, what, remedy)
         }
         fault => (
+            OpenErrorKind::Protocol,
             format!("it does not speak WebSocket ({fault})"),
             "Check the port and the scheme",
         ),
     };
-    OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy(remedy)
+    OpenError::new(kind, to, what).with_remedy(remedy)
 }

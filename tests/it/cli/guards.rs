@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::metrics::stage::{Relay, Scrape};
 use crate::support::link::run as block_on;
-use crate::support::program::Program;
+use crate::support::program::{Program, run};
 
 /// Asks for what it was told on its command line, one call after the other, once it has a session,
 /// and prints the answers it gets as notifications.
@@ -133,5 +133,20 @@ fn folders_have_their_names_on_the_other_machine() {
             .find(|one| one["method"] == "fs/read_text_file")
             .unwrap();
         assert_eq!(call["params"]["path"], "/home/me/app/x");
+    });
+}
+
+#[test]
+fn what_was_asked_for_is_no_warning() {
+    block_on(async {
+        let agent = ["--map", "/home/me=/srv", "--", "cat"];
+        let new = r#"{"jsonrpc":"2.0","method":"session/new","params":{"cwd":"/home/me/app","mcpServers":[]}}"#;
+        for (log, told) in [("warn", 0), ("info", 10)] {
+            let mut args = vec!["connect", "--log", log];
+            args.extend(agent);
+            let outcome = run(&args, &format!("{new}\n").repeat(30)).await;
+            let lines = outcome.stderr.matches("on the other machine").count();
+            assert_eq!(lines, told, "{}", outcome.stderr);
+        }
     });
 }

@@ -403,3 +403,41 @@ fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
     assert_eq!(relay.status.code(), Some(66));
     assert!(String::from_utf8_lossy(&relay.stderr).contains("torn"));
 }
+
+#[test]
+fn the_two_are_called_what_they_call_themselves() {
+    let said = r#"{"method":"initialize","id":0,"params":{"protocolVersion":1,"clientInfo":{"name":"zed","version":"1.2"}}}
+{"id":0,"result":{"protocolVersion":1,"agentInfo":{"title":"The Goose","name":"goose"}}}"#;
+    let folder = tempfile::tempdir().unwrap();
+    let listed = |file: &str| -> [String; 2] {
+        let line: Value = serde_json::from_str(&answer(&["ls", "--json", file], 0)).unwrap();
+        ["client", "agent"].map(|side| line[side].as_str().unwrap().to_owned())
+    };
+    let file = recording(folder.path(), "bare", said);
+    assert_eq!(listed(&file), ["zed 1.2", "goose"]);
+    for form in ["jsons", "har", "capture"] {
+        let out = folder.path().join(format!("it.{form}"));
+        let out = out.to_str().unwrap();
+        answer(&["export", &file, "--to", form, "--out", out], 0);
+        let back = import(folder.path(), out.as_ref(), form);
+        assert_eq!(listed(&back), ["zed 1.2", "goose"], "{form}");
+    }
+    // A form that names them itself is believed.
+    let own = r#"{"version":1,"session":{"clientName":"an editor of mine","agentCommand":"goose acp"},
+        "messages":[{"direction":"editor-to-agent","timestamp":1,"raw":"{\"method\":\"initialize\",\"id\":0,\"params\":{\"clientInfo\":{\"name\":\"zed\"}}}"}]}"#;
+    let own = recording(folder.path(), "own", own);
+    assert_eq!(listed(&own), ["an editor of mine", "goose acp"]);
+    // Nobody says it, or says it where texts are not kept.
+    let nobody = recording(
+        folder.path(),
+        "nobody",
+        r#"{"id":0,"result":{"agentInfo":{"name":7,"version":"x"}}}"#,
+    );
+    assert_eq!(listed(&nobody), ["a client", "an agent"]);
+    let to = folder.path().join("structure.acpr");
+    let to = to.to_str().unwrap();
+    let from = folder.path().join("bare.jsonl");
+    let from = from.to_str().unwrap();
+    answer(&["import", "--redact", "structure", from, to], 0);
+    assert_eq!(listed(to), ["a client", "an agent"]);
+}

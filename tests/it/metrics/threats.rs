@@ -170,6 +170,37 @@ fn a_full_disk_ends_the_recording_and_is_counted() {
 }
 
 #[test]
+fn one_that_has_to_be_recorded_says_so_to_its_client_and_in_its_figure() {
+    let shell = "trap '' XFSZ; ulimit -f 8";
+    let relay = Relay::under(shell, &["--record", "tapes", "--record-strict"], MUTE);
+    let mut client = relay.client();
+    client.say(r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{}}"#);
+    let words = "words ".repeat(2000);
+    client.say(&format!(
+        r#"{{"jsonrpc":"2.0","method":"n","params":["{words}"]}}"#
+    ));
+    let heard = client.hear();
+    assert!(heard.contains(r#""code":-32057"#), "{heard}");
+    assert!(heard.contains(r#""reason":"unrecorded""#), "{heard}");
+    assert_eq!(client.hear_or_end(), None);
+    let reason = [("reason", "unrecorded"), ("side", "client")];
+    relay.scrape_for("acp_relay_connections_closed_total", &reason);
+
+    // One that cannot even be begun is told the same, and counted the same.
+    let tapes = relay.folder.path().join("tapes");
+    fs::remove_dir_all(&tapes).unwrap();
+    fs::write(&tapes, "").unwrap();
+    let mut client = relay.client();
+    client.say(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#);
+    let heard = client.hear();
+    assert!(heard.contains(r#""reason":"unrecorded""#), "{heard}");
+    drop(client);
+    relay.scrape_when("acp_relay_connections_closed_total", |scrape| {
+        of(scrape, "connections_closed_total", &reason) == 2.
+    });
+}
+
+#[test]
 fn a_listener_without_descriptors_is_counted_and_takes_clients_again() {
     let mut relay = Relay::under("ulimit -n 128", &["--log", "warn"], AGENT);
     let clients: Vec<TcpStream> = (0..150)

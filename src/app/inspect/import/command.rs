@@ -16,7 +16,7 @@ use crate::app::console::print;
 use crate::app::inspect::command::unreadable;
 use crate::app::record::Redact;
 use crate::app::{cli, exit};
-use crate::recording::redact::{Pattern, Redactor};
+use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::tap::recorder::create;
 
 /// What `inspect import` is asked for.
@@ -57,6 +57,10 @@ pub(in crate::app::inspect) fn run(args: &Import) -> ExitCode {
             .ok()
             .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         capture.began = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
+    }
+    // What a body says is not kept where no text of one is.
+    if matches!(args.redact.mode(), Mode::Full | Mode::Default) {
+        capture.name_peers();
     }
     let mut random = [0; 48];
     if SystemRandom::new().fill(&mut random).is_err() {

@@ -19,8 +19,9 @@ pub(super) struct Capture {
     pub(super) form: &'static str,
     /// In microseconds since 1970; 0 when nobody knows.
     pub(super) began: u64,
-    pub(super) client: String,
-    pub(super) agent: String,
+    /// What the form calls them.
+    pub(super) client: Option<String>,
+    pub(super) agent: Option<String>,
     pub(super) items: Vec<Item>,
     /// Lines that say nothing of ACP.
     pub(super) left_out: u64,
@@ -117,12 +118,12 @@ fn devtools(text: &[u8]) -> Result<Capture, String> {
     }
     let session = &whole["session"];
     let began = micros(&session["startedAt"], 1e3);
-    let said = |name: &str, else_: &str| session[name].as_str().unwrap_or(else_).to_owned();
+    let said = |name: &str| session[name].as_str().map(str::to_owned);
     let mut capture = Capture {
         form: "an export of acp-devtools",
         began,
-        client: said("clientName", "an editor"),
-        agent: said("agentCommand", "an agent"),
+        client: said("clientName"),
+        agent: said("agentCommand"),
         ..Capture::default()
     };
     for message in whole["messages"].as_array().into_iter().flatten() {
@@ -149,8 +150,6 @@ fn har(text: &[u8]) -> Result<Capture, String> {
     let entries = whole["log"]["entries"].as_array().into_iter().flatten();
     let mut capture = Capture {
         form: "a HAR file",
-        client: "a client".to_owned(),
-        agent: "an agent".to_owned(),
         ..Capture::default()
     };
     for entry in entries {
@@ -184,8 +183,6 @@ fn har(text: &[u8]) -> Result<Capture, String> {
 fn lines(text: &[u8]) -> Result<Capture, String> {
     let mut capture = Capture {
         form: "a capture",
-        client: "a client".to_owned(),
-        agent: "an agent".to_owned(),
         ..Capture::default()
     };
     let mut conversation = canon::Conversation::new(false);

@@ -5,6 +5,7 @@
 
 mod command;
 mod forms;
+mod names;
 mod trace;
 mod writer;
 

@@ -17,8 +17,6 @@ type Parts<'a> = BTreeMap<String, &'a RawValue>;
 pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
     let mut capture = Capture {
         form: "a trace of the conductor",
-        client: "Client".to_owned(),
-        agent: "Agent".to_owned(),
         ..Capture::default()
     };
     let mut inner = HashSet::new();

@@ -32,8 +32,10 @@ struct Writer<'a> {
 
 /// The lines of a recording, and how many events it has.
 pub(super) fn recording(capture: &Capture, redactor: &Redactor, id: String) -> (Vec<u8>, u64) {
-    let peer = |name: &str| Peer {
-        name: redactor.remark(name).into_owned(),
+    let peer = |name: &Option<String>, unknown: &str| Peer {
+        name: redactor
+            .remark(name.as_deref().unwrap_or(unknown))
+            .into_owned(),
         dialect: "canonical".to_owned(),
     };
     let header = Header {
@@ -43,8 +45,8 @@ pub(super) fn recording(capture: &Capture, redactor: &Redactor, id: String) -> (
         first: 1,
         began: capture.began,
         by: format!("acp-relay {} import", env!("CARGO_PKG_VERSION")),
-        client: peer(&capture.client),
-        agent: peer(&capture.agent),
+        client: peer(&capture.client, "a client"),
+        agent: peer(&capture.agent, "an agent"),
         tables: None,
         policy: "lossless".to_owned(),
         redaction: redactor.describe(),

@@ -99,6 +99,7 @@ class Dropped {
   take(at, bytes) {
     const line = parseLine(bytes);
     if (line?.acpr) {
+      this.linter.begin(line);
       this.header ??= line;
       return;
     }

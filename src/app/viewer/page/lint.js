@@ -14,6 +14,19 @@ class Linter {
     this.open = new Map();
     this.done = new Set();
     this.gaps = false;
+    this.cut = false;
+  }
+
+  /** A segment begins. What was said before the first one that is here, or in one that is not, was in order. */
+  begin({ seg, first }) {
+    const follows = this.segment === undefined ? first <= 1 : seg === this.segment + 1;
+    this.segment = seg;
+    this.cut = false;
+    if (follows) return;
+    this.gaps = true;
+    this.open.clear();
+    this.done.clear();
+    this.sessions.beginLate();
   }
 
   /** What is wrong with a line of the recording, parsed. */
@@ -23,6 +36,8 @@ class Linter {
       this.gaps = true;
       found.push(["missing-events", `${line.events} events`]);
     }
+    // What is open at the end of a segment may be answered in the next one, if that is not here.
+    if (line.k === "end" || line.k === "rotate") this.cut = line.k === "rotate";
     const [from, to] = line.d === ">" ? ["client", "agent"] : ["agent", "client"];
     // What was said to the other side in other words is not judged again.
     if (line.k === "msg" && line.h !== to) this.message(line, from, found);
@@ -31,7 +46,7 @@ class Linter {
 
   /** The requests that have no answer. */
   unanswered() {
-    return [...this.open.values()].map((one) => this.finding("unanswered", "", one.at, one.from === "client" ? "agent" : "client", one.method));
+    return this.cut ? [] : [...this.open.values()].map((one) => this.finding("unanswered", "", one.at, one.from === "client" ? "agent" : "client", one.method));
   }
 
   finding(id, what, at, side, method) {
@@ -55,7 +70,7 @@ class Linter {
     }
     if (line.z !== undefined) return;
     const tree = treeOf({ line });
-    spelling(tree, found);
+    const readable = spelling(tree, found);
     if (!line.is) {
       found.push([tree === undefined ? "noise" : Array.isArray(tree) ? "batch" : "not-json-rpc", ""]);
       return;
@@ -67,15 +82,16 @@ class Linter {
       if (this.methods.get(method) === from) found.push(["wrong-side", method]);
       else if (!this.methods.has(method) && !method.startsWith("_")) found.push(["unknown-method", method]);
     }
-    this.sessions.see(line, from, object(tree), found);
+    this.sessions.see(line, from, readable ? object(tree) : {}, found);
   }
 }
 
-/** What is wrong with a text, whatever it says. */
+/** What is wrong with a text, whatever it says; false when few programs can read it at all. */
 function spelling(tree, found) {
   const first = {};
   const look = (value, place) => {
     if (typeof value === "string" && !value.isWellFormed()) first.half ??= place;
+    else if (typeof value === "number" && !Number.isFinite(value)) first.far ??= place;
     else if (typeof value === "number" && Math.abs(value) > SAFE && Number.isInteger(value)) first.big ??= `${value} at ${place}`;
     else if (value && typeof value === "object") {
       for (const [name, member] of Object.entries(value)) {
@@ -86,7 +102,9 @@ function spelling(tree, found) {
   };
   look(tree, "");
   if (first.half !== undefined) found.push(["lone-surrogate", `at ${first.half || "the text itself"}`]);
-  if (first.big !== undefined) found.push(["big-number", first.big]);
+  if (first.big !== undefined && first.far === undefined) found.push(["big-number", first.big]);
+  if (first.far !== undefined) found.push(["number-range", `at ${first.far}`]);
+  return first.far === undefined;
 }
 
 /** What may be said when: the handshake, sessions, turns, tool calls, permissions. */
@@ -97,6 +115,14 @@ class Sessions {
     this.opening = new Map();
     this.prompts = new Map();
     this.permissions = new Map();
+    this.late = false;
+  }
+
+  /** What was said before now is not known. */
+  beginLate() {
+    this.late = true;
+    // Turns may have begun and ended meanwhile.
+    for (const known of this.sessions.values()) Object.assign(known, { late: true, turns: 0, open: 0 });
   }
 
   see(line, from, tree, found) {
@@ -109,12 +135,12 @@ class Sessions {
   }
 
   session(id) {
-    if (!this.sessions.has(id)) this.sessions.set(id, { known: false, loading: 0, turns: 0, open: 0, tools: new Map() });
+    if (!this.sessions.has(id)) this.sessions.set(id, { known: false, loading: 0, turns: 0, open: 0, tools: new Map(), late: this.late });
     return this.sessions.get(id);
   }
 
   request(from, id, method, params, found) {
-    if (!this.initialized && method !== "initialize" && method !== "authenticate") found.push(["not-initialized", `${method} comes too early`]);
+    if (!this.initialized && !this.late && method !== "initialize" && method !== "authenticate") found.push(["not-initialized", `${method} comes too early`]);
     const path = { "session/new": params.cwd, "session/load": params.cwd, "fs/read_text_file": params.path, "fs/write_text_file": params.path }[method];
     if (typeof path === "string" && !/^(?:\/|\\\\|[A-Za-z]:[\\/])/.test(path)) found.push(["relative-path", path]);
     const session = text(params.sessionId);
@@ -133,7 +159,7 @@ class Sessions {
       this.session(session).loading++;
     } else if (method === "session/prompt") {
       const known = this.session(session);
-      if (!known.known) found.push(["unknown-session", session]);
+      if (!known.known && !known.late) found.push(["unknown-session", session]);
       if (known.open > 0) found.push(["turn-in-turn", `${known.open} open`]);
       known.open++;
       known.turns++;
@@ -155,7 +181,7 @@ class Sessions {
   permission(id, session, params, found) {
     const tool = text(object(params.toolCall).toolCallId);
     const known = this.session(session);
-    if (!known.tools.has(tool)) found.push(["permission-unknown-tool", tool]);
+    if (!known.tools.has(tool) && !known.late) found.push(["permission-unknown-tool", tool]);
     const options = new Set(list(params.options).map((one) => object(one).optionId));
     this.permissions.set(id, { session, options, cancelled: known.cancelled });
   }
@@ -173,14 +199,14 @@ class Sessions {
   update(session, update, found) {
     const kind = text(update.sessionUpdate);
     const known = this.session(session);
-    if (!known.known && known.loading === 0 && !known.early) {
+    if (!known.known && !known.late && known.loading === 0 && !known.early) {
       known.early = true;
       const opening = [...this.opening.values()].includes(null);
       found.push([opening ? "early-update" : "unknown-session", session]);
     }
     const works = kind.endsWith("_chunk") || kind.startsWith("tool_call") || kind === "plan";
     // Said once, until something else is asked.
-    if (works && known.open === 0 && known.loading === 0 && !known.strays) {
+    if (works && known.open === 0 && known.loading === 0 && (known.loaded || known.turns || !known.late) && !known.strays) {
       known.strays = true;
       found.push([known.loaded ? "late-history" : known.turns ? "update-after-turn" : "update-outside-turn", kind]);
     }
@@ -189,7 +215,7 @@ class Sessions {
     const over = update.status === "completed" || update.status === "failed";
     if (kind === "tool_call") known.tools.set(tool, over);
     else if (kind === "tool_call_update") {
-      if (!known.tools.has(tool)) found.push(["unknown-tool", tool]);
+      if (!known.tools.has(tool) && !known.late) found.push(["unknown-tool", tool]);
       known.tools.set(tool, known.tools.get(tool) || over);
     }
   }
@@ -219,7 +245,11 @@ class Sessions {
         known.strays = false;
       }
       const session = typeof body.sessionId === "string" ? body.sessionId : loaded;
-      if (well && session !== null) this.session(session).known = true;
+      if (well && session !== null) {
+        const known = this.session(session);
+        known.known = true;
+        known.late &&= loaded !== null;
+      }
     }
     if (!this.prompts.has(id)) return;
     const known = this.session(this.prompts.get(id));

@@ -152,6 +152,10 @@ fn a_conversation_that_is_over_says_so_on_each_stream() {
         (Farewell::Done, "1000 "),
         (Farewell::Shutdown, "1001 the relay is going away"),
         (Farewell::PeerFailed, "1011 the other side failed"),
+        (
+            Farewell::Unrecorded,
+            "1011 the conversation cannot be recorded",
+        ),
     ];
     for (why, words) in reasons {
         run(async {

@@ -19,6 +19,7 @@ fn the_close_code_says_why() {
         (Farewell::Done, CloseCode::Normal),
         (Farewell::PeerFailed, CloseCode::Error),
         (Farewell::Shutdown, CloseCode::Away),
+        (Farewell::Unrecorded, CloseCode::Error),
         (Farewell::Violation, CloseCode::Policy),
     ] {
         run(async {

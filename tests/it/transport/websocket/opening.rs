@@ -197,6 +197,40 @@ fn who_asks_for_something_else_gets_http() {
 }
 
 #[test]
+fn a_server_that_says_no_is_explained() {
+    run(async {
+        for (status, kind, remedy) in [
+            ("401 Unauthorized", OpenErrorKind::Forbidden, "token"),
+            ("404 Not Found", OpenErrorKind::Protocol, "path"),
+            ("429 Too Many Requests", OpenErrorKind::Unavailable, "later"),
+            (
+                "503 Service Unavailable",
+                OpenErrorKind::Unavailable,
+                "later",
+            ),
+            ("502 Bad Gateway", OpenErrorKind::Unavailable, "later"),
+            ("200 OK", OpenErrorKind::Protocol, "path"),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let endpoint = format!("ws://{}/acp", listener.local_addr().unwrap());
+            let answering = async {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\nwhy\n");
+                socket.write_all(answer.as_bytes()).await.unwrap();
+                socket
+            };
+            let (endpoint, setup) = (endpoint.parse().unwrap(), setup());
+            let (opened, _socket) = tokio::join!(registry::connect(&endpoint, &setup), answering);
+            let error = opened.map(drop).unwrap_err();
+            let told = error.to_string();
+            assert_eq!(error.kind, kind, "{told}");
+            assert!(told.contains(status) && told.contains("why"), "{told}");
+            assert!(told.contains(remedy), "{told}");
+        }
+    });
+}
+
+#[test]
 fn what_follows_the_head_is_heard() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
