@@ -70,7 +70,10 @@ pub(in crate::app) fn profile_names() -> impl Iterator<Item = &'static str> {
 pub(in crate::app) fn read_profile(name: &str) -> Result<&'static Profile, String> {
     profile(name).ok_or_else(|| {
         let near = crate::app::config::nearest(name, profile_names());
-        let near = near.map_or("; ".to_owned(), |near| format!("; did you mean `{near}`? "));
+        let near = near.map_or_else(
+            || "; ".to_owned(),
+            |near| format!("; did you mean `{near}`? "),
+        );
         format!("there is no profile of that name{near}`acp-relay agents list` has them all")
     })
 }
