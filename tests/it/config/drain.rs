@@ -88,7 +88,7 @@ fn listeners_stay_open_for_a_while_and_refuse() {
         let ws = Program::start(&["connect", &format!("ws://127.0.0.1:{ws}")])
             .exit()
             .await;
-        assert_eq!(ws.code(), Some(76));
+        assert_eq!(ws.code(), Some(69));
         let mut other = Program::start(&["connect", &tcp]);
         other
             .write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n")
