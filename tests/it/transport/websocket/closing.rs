@@ -1,0 +1,162 @@
+//! How a WebSocket ends, and what the close codes say.
+
+use acp_relay::transport::registry;
+use acp_relay::transport::{Endpoint, Farewell, LinkError};
+use acp_relay::wire::Frame;
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::TcpListener;
+use tokio_tungstenite::accept_async;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+use super::{farewell, open, text};
+use crate::support::link::{close, heard, next, run, say, setup};
+
+#[test]
+fn the_close_code_says_why() {
+    for (why, code) in [
+        (Farewell::Done, CloseCode::Normal),
+        (Farewell::PeerFailed, CloseCode::Error),
+        (Farewell::Shutdown, CloseCode::Away),
+        (Farewell::Unrecorded, CloseCode::Error),
+        (Farewell::Violation, CloseCode::Policy),
+    ] {
+        run(async {
+            let (mut client, mut server) = open(&setup()).await;
+            // What was said before arrives before.
+            server.tx.start_send("{}".into()).unwrap();
+            let leaving = close(&mut *server.tx, why);
+            let hearing = async {
+                assert_eq!(client.next().await.unwrap().unwrap(), text("{}"));
+                let frame = farewell(&mut client).await;
+                assert!(client.next().await.is_none());
+                frame
+            };
+            let (left, frame) = tokio::join!(leaving, hearing);
+            left.unwrap();
+            assert_eq!(frame.code, code);
+            assert!(next(&mut *server.rx).await.is_none());
+        });
+    }
+}
+
+#[test]
+fn a_peer_that_closes_is_answered() {
+    run(async {
+        let (mut client, mut server) = open(&setup()).await;
+        let frame = CloseFrame {
+            code: CloseCode::Away,
+            reason: Utf8Bytes::from_static("bye"),
+        };
+        client.send(text("{}")).await.unwrap();
+        client.close(Some(frame)).await.unwrap();
+        assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+        assert!(next(&mut *server.rx).await.is_none());
+        assert_eq!(farewell(&mut client).await.code, CloseCode::Away);
+        // There is nobody to write to, and nothing to wait for.
+        say(&mut *server.tx, "{}").await.unwrap_err();
+        close(&mut *server.tx, Farewell::Done).await.unwrap();
+    });
+}
+
+#[test]
+fn a_close_without_a_code_or_with_1000_is_on_purpose() {
+    run(async {
+        let closes = [
+            (None, true),
+            (Some(CloseCode::Normal), true),
+            (Some(CloseCode::Away), false),
+            (Some(CloseCode::Error), false),
+        ];
+        for (code, wanted) in closes {
+            let (mut client, mut server) = open(&setup()).await;
+            let reason = Utf8Bytes::from_static("bye");
+            let frame = code.map(|code| CloseFrame { code, reason });
+            client.close(frame).await.unwrap();
+            assert!(next(&mut *server.rx).await.is_none());
+            assert_eq!(server.rx.ended_on_purpose(), wanted, "{code:?}");
+        }
+    });
+}
+
+#[test]
+fn a_server_that_goes_is_told_of_by_what_it_said() {
+    let closed = |code, why: &'static str| {
+        Some(Some(CloseFrame {
+            code: CloseCode::from(code),
+            reason: Utf8Bytes::from_static(why),
+        }))
+    };
+    let cases = [
+        (Some(None), ""),
+        (closed(1000, "bye"), ""),
+        (closed(1001, "going"), ""),
+        (closed(1011, "oops\u{1b}[2J"), "1011: oops\\u{1b}[2J"),
+        (closed(1013, ""), "1013"),
+        (
+            closed(4401, "no longer"),
+            "4401: no longer. Check the token",
+        ),
+        // It goes without a word.
+        (None, "reading from the peer"),
+    ];
+    for (close, told) in cases {
+        run(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let to = format!("ws://{}/acp", listener.local_addr().unwrap());
+            let to: Endpoint = to.parse().unwrap();
+            let setup = setup();
+            let serve = async {
+                let (stream, _) = listener.accept().await.unwrap();
+                accept_async(stream).await.unwrap()
+            };
+            let (link, mut server) = tokio::join!(registry::connect(&to, &setup), serve);
+            let mut link = link.unwrap();
+            match close {
+                Some(frame) => server.close(frame).await.unwrap(),
+                None => drop(server),
+            }
+            match next(&mut *link.rx).await {
+                None => assert_eq!(told, ""),
+                Some(Err(fault)) => {
+                    let said = fault.to_string();
+                    assert!(!told.is_empty() && said.contains(told), "{told}: {said}");
+                    let forbidden = matches!(fault, LinkError::Forbidden(_));
+                    assert_eq!(forbidden, told.starts_with("4401"), "{said}");
+                }
+                Some(Ok(cut)) => panic!("{cut:?}"),
+            }
+        });
+    }
+}
+
+#[test]
+fn a_peer_that_never_answers_our_close_is_left() {
+    // Virtual time: the two seconds pass at once when nothing else can happen.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (client, mut server) = open(&setup()).await;
+        tokio::time::pause();
+        let before = tokio::time::Instant::now();
+        close(&mut *server.tx, Farewell::Done).await.unwrap();
+        let waited = before.elapsed();
+        assert!((1..=3).contains(&waited.as_secs()), "{waited:?}");
+        drop(client);
+    });
+}
+
+#[test]
+fn a_peer_that_goes_without_a_word_just_ends_the_stream() {
+    run(async {
+        let (mut client, mut server) = open(&setup()).await;
+        client.send(text("{}")).await.unwrap();
+        drop(client.into_inner());
+        assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+        assert!(next(&mut *server.rx).await.is_none());
+        assert!(!server.rx.ended_on_purpose());
+    });
+}

@@ -1,0 +1,211 @@
+//! What goes over an open WebSocket: texts, and what is taken for none.
+
+use acp_relay::transport::{Farewell, LinkError};
+use acp_relay::wire::framing::Cut;
+use acp_relay::wire::{Fault, Frame, Id, Limits, Role as WhichHalf};
+use futures_util::{SinkExt, StreamExt};
+use tokio::io::AsyncWriteExt;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame as Part;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+
+use super::{farewell, open, text};
+use crate::support::link::{close, flush, heard, next, run, say, setup, setup_with};
+
+#[test]
+fn a_message_is_a_text_frame() {
+    run(async {
+        let (mut client, mut server) = open(&setup()).await;
+        client.send(text(r#"{"id":1}"#)).await.unwrap();
+        assert_eq!(heard(&mut *server.rx).await, Frame::from(r#"{"id":1}"#));
+        say(&mut *server.tx, "{\n\"id\":2}").await.unwrap();
+        let got = client.next().await.unwrap().unwrap();
+        assert_eq!(got, text("{\n\"id\":2}"));
+        // A long one, too.
+        let long = format!("\"{}\"", "é".repeat(200_000));
+        say(&mut *server.tx, long.clone()).await.unwrap();
+        let got = client.next().await.unwrap().unwrap();
+        assert!(got == text(&long));
+        // Fragments of a peer are put together, with a ping in between.
+        for (data, kind, last) in [
+            ("{\"id\"", Data::Text, false),
+            (":3", Data::Continue, false),
+            ("}", Data::Continue, true),
+        ] {
+            let part = Part::message(data, OpCode::Data(kind), last);
+            client.send(Message::Frame(part)).await.unwrap();
+            client.send(Message::Ping("p".into())).await.unwrap();
+        }
+        assert_eq!(heard(&mut *server.rx).await, Frame::from(r#"{"id":3}"#));
+        let pong = client.next().await.unwrap().unwrap();
+        assert_eq!(pong, Message::Pong("p".into()));
+    });
+}
+
+#[test]
+fn binary_messages_are_passed_over_until_there_are_ten() {
+    run(async {
+        let (mut client, mut server) = open(&setup()).await;
+        for _ in 0..9 {
+            client.send(Message::Binary("{}".into())).await.unwrap();
+        }
+        client.send(text("{}")).await.unwrap();
+        assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+        client.send(Message::Binary("{}".into())).await.unwrap();
+        let fault = next(&mut *server.rx).await.unwrap().unwrap_err();
+        assert!(matches!(fault, LinkError::Protocol { .. }), "{fault}");
+        assert!(next(&mut *server.rx).await.is_none());
+        assert_eq!(farewell(&mut client).await.code, CloseCode::Unsupported);
+    });
+}
+
+#[test]
+fn what_breaks_the_protocol_is_told_its_code() {
+    let cases: [(&[u8], CloseCode); _] = [
+        (b"\x81\x82\0\0\0\0\xc3\x28", CloseCode::Invalid),
+        // In mid-message, of which most has not come.
+        (b"\x01\xfe\x80\0\0\0\0\0\xc3\x28", CloseCode::Invalid),
+        // It ends within a character.
+        (b"\x81\x81\0\0\0\0\xc3", CloseCode::Invalid),
+        (b"\x83\x80\0\0\0\0", CloseCode::Protocol),
+        (b"\xc1\x80\0\0\0\0", CloseCode::Protocol),
+        (b"\x81\x02{}", CloseCode::Protocol),
+        (b"\x80\x80\0\0\0\0", CloseCode::Protocol),
+        (b"\x09\x80\0\0\0\0", CloseCode::Protocol),
+        (b"\x89\xfe\0\x7e\0\0\0\0", CloseCode::Protocol),
+        (b"\x01\x80\0\0\0\0\x81\x80\0\0\0\0", CloseCode::Protocol),
+        (b"\x88\x81\0\0\0\0\x03", CloseCode::Protocol),
+        (b"\x88\x82\0\0\0\0\x03\xed", CloseCode::Protocol),
+        (b"\x88\x83\0\0\0\0\x03\xe8\xff", CloseCode::Invalid),
+    ];
+    for (bytes, code) in cases {
+        run(async {
+            let (client, mut server) = open(&setup()).await;
+            let mut stream = client.into_inner();
+            stream.write_all(bytes).await.unwrap();
+            let fault = next(&mut *server.rx).await.unwrap().unwrap_err();
+            assert!(matches!(fault, LinkError::Protocol { .. }), "{fault}");
+            let mut client = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
+            let leaving = async {
+                close(&mut *server.tx, Farewell::Violation).await.unwrap();
+                drop(server);
+            };
+            let hearing = async {
+                // It has not noticed yet and goes on; a reset would cost it our close frame.
+                let more = vec![0; 8 << 20];
+                client.get_mut().write_all(&more).await.unwrap();
+                assert_eq!(farewell(&mut client).await.code, code);
+                drop(client);
+            };
+            tokio::join!(leaving, hearing);
+        });
+    }
+}
+
+#[test]
+fn text_that_is_not_utf8_is_never_sent() {
+    run(async {
+        let (mut client, mut server) = open(&setup()).await;
+        let broken = Frame::new(&b"\"\xff\""[..]);
+        say(&mut *server.tx, broken).await.unwrap_err();
+        say(&mut *server.tx, "{}").await.unwrap();
+        flush(&mut *server.tx).await.unwrap();
+        assert_eq!(client.next().await.unwrap().unwrap(), text("{}"));
+    });
+}
+
+/// A frame of a client, masked with zeros.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first, 0xff];
+    frame.extend_from_slice(&(payload.len() as u64).to_be_bytes());
+    frame.extend_from_slice(&[0; 4]);
+    frame.extend_from_slice(payload);
+    frame
+}
+
+#[test]
+fn an_over_long_message_in_fragments_is_one_flaw() {
+    run(async {
+        let limit = 100_000;
+        let limits = Limits {
+            frame_from_network: limit,
+            ..Limits::default()
+        };
+        let (client, mut server) = open(&setup_with(limits)).await;
+        let mut stream = client.into_inner();
+        let speak = async {
+            let head = frame(0x01, br#"{"id":"long","method":"m","params":""#);
+            stream.write_all(&head).await.unwrap();
+            for _ in 0..300 {
+                // Not UTF-8 beyond the limit, and pings in between.
+                stream.write_all(&frame(0x00, &[b'x'; 1000])).await.unwrap();
+                stream.write_all(b"\x89\x80\0\0\0\0").await.unwrap();
+            }
+            stream.write_all(&frame(0x80, b"\"}")).await.unwrap();
+            stream.write_all(&frame(0x81, b"{}")).await.unwrap();
+        };
+        let listen = async {
+            let Some(Ok(Cut::Flaw(flaw))) = next(&mut *server.rx).await else {
+                panic!("it was taken");
+            };
+            assert_eq!(flaw.fault, Fault::TooLong { limit });
+            assert_eq!(flaw.id, Id::String(b"\"long\"").to_owned());
+            assert_eq!(flaw.role, Some(WhichHalf::Call));
+            assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+        };
+        tokio::join!(speak, listen);
+    });
+}
+
+#[test]
+fn a_flood_of_pings_holds_up_nothing() {
+    run(async {
+        let (client, mut server) = open(&setup()).await;
+        let mut stream = client.into_inner();
+        // Some 13 MB of pongs that nobody reads: more than the sockets hold.
+        let ping = [&b"\x89\xfd\0\0\0\0"[..], &[b'p'; 125]].concat();
+        let flood = ping.repeat(1000);
+        let speak = async {
+            for _ in 0..100 {
+                stream.write_all(&flood).await.unwrap();
+            }
+            stream.write_all(&frame(0x81, b"{}")).await.unwrap();
+        };
+        let (heard, ()) = tokio::join!(heard(&mut *server.rx), speak);
+        assert_eq!(heard, Frame::from("{}"));
+        // Once the pongs are read, whole frames come, and what we say is among them.
+        let mut client = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
+        let hear = async {
+            loop {
+                match client.next().await.unwrap().unwrap() {
+                    Message::Pong(payload) => assert_eq!(payload.len(), 125),
+                    message => break assert_eq!(message, text("[]")),
+                }
+            }
+        };
+        let (said, ()) = tokio::join!(say(&mut *server.tx, "[]"), hear);
+        said.unwrap();
+    });
+}
+
+#[test]
+fn a_flood_of_fragments_is_one_message() {
+    run(async {
+        let (client, mut server) = open(&setup()).await;
+        let mut stream = client.into_inner();
+        // 300,000 fragments of one byte, and as many of none.
+        let pair = [&frame(0x00, b"x")[..], &frame(0x00, b"")].concat();
+        let flood = pair.repeat(1000);
+        let speak = async {
+            stream.write_all(&frame(0x01, b"")).await.unwrap();
+            for _ in 0..300 {
+                stream.write_all(&flood).await.unwrap();
+            }
+            stream.write_all(&frame(0x80, b"")).await.unwrap();
+        };
+        let (heard, ()) = tokio::join!(heard(&mut *server.rx), speak);
+        assert!(heard.as_bytes() == "x".repeat(300_000).as_bytes());
+    });
+}

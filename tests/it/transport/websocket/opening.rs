@@ -1,0 +1,295 @@
+//! How a WebSocket is opened: who comes in, and who is told why not.
+
+use acp_relay::transport::registry;
+use acp_relay::transport::{Endpoint, OpenErrorKind, Web};
+use acp_relay::wire::Frame;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::dial;
+use crate::support::link::{accept, heard, listen, run, setup};
+
+#[test]
+fn another_path_or_a_web_page_is_refused() {
+    run(async {
+        let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
+        let address = listener.address();
+        let Endpoint::Web(Web { port, .. }) = address else {
+            panic!("{address}");
+        };
+        let good = format!("Host: 127.0.0.1:{port}\r\n");
+        // path, headers, status
+        let cases = [
+            ("/acp", good.clone(), "101"),
+            ("/acp?x=1", good.clone(), "101"),
+            ("/", good.clone(), "404"),
+            ("/acp/", good.clone(), "404"),
+            (
+                "/acp",
+                format!("{good}Origin: http://evil.example\r\n"),
+                "403",
+            ),
+            ("/acp", format!("{good}Origin: null\r\n"), "403"),
+            (
+                "/acp",
+                format!("{good}Origin: http://127.0.0.1:{port}\r\n"),
+                "403",
+            ),
+            ("/acp", format!("Host: evil.example:{port}\r\n"), "403"),
+            ("/acp", "Host: 127.0.0.1\r\n".to_owned(), "403"),
+            ("/acp", String::new(), "403"),
+        ];
+        for (path, headers, status) in cases {
+            let mut client = dial(&address).await;
+            let request = format!(
+                "GET {path} HTTP/1.1\r\n{headers}Connection: Upgrade\r\nUpgrade: websocket\r\n\
+                 Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+                 Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n"
+            );
+            client.write_all(request.as_bytes()).await.unwrap();
+            let arrival = listener.accept().await.unwrap().unwrap();
+            let link = arrival.finish.await;
+            let mut answer = vec![0; 1024];
+            let count = client.read(&mut answer).await.unwrap();
+            let answer = String::from_utf8_lossy(&answer[..count]).to_ascii_lowercase();
+            assert!(
+                answer.starts_with(&format!("http/1.1 {status}")),
+                "{request}{answer}"
+            );
+            assert!(!answer.contains("deflate"), "{answer}");
+            match link {
+                Ok(_) => assert_eq!(status, "101"),
+                Err(fault) => assert_eq!(fault.kind, OpenErrorKind::Forbidden, "{fault}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn a_connector_says_why_it_was_refused() {
+    run(async {
+        let mut listener = listen(&"ws://127.0.0.1:0/here".parse().unwrap(), &setup()).await;
+        let there = listener.address().to_string().replace("/here", "/there");
+        let (there, setup) = (there.parse().unwrap(), setup());
+        let connecting = registry::connect(&there, &setup);
+        let accepting = async { listener.accept().await.unwrap().unwrap().finish.await };
+        let (client, server) = tokio::join!(connecting, accepting);
+        let fault = client.unwrap_err();
+        assert_eq!(fault.kind, OpenErrorKind::Protocol);
+        let said = fault.to_string();
+        assert!(
+            said.contains("404") && said.contains("only /here is served"),
+            "{said}"
+        );
+        assert!(server.unwrap_err().to_string().contains("404"));
+    });
+}
+
+/// A request that upgrades to a WebSocket, but for what `headers` say.
+fn request(method: &str, headers: &[(&str, &str)]) -> String {
+    let mut request = format!("{method} /acp HTTP/1.1\r\n");
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    request + "\r\n"
+}
+
+#[test]
+fn who_asks_for_something_else_gets_http() {
+    const KEY: (&str, &str) = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+    const VERSION: (&str, &str) = ("Sec-WebSocket-Version", "13");
+    const UPGRADE: (&str, &str) = ("upgrade", "h2c, WebSocket");
+    const CONNECTION: (&str, &str) = ("Connection", "keep-alive, upgrade");
+    let many: String = request("GET", &[("A", "b"); 100]);
+    run(async {
+        let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
+        let address = listener.address();
+        let Endpoint::Web(Web { port, .. }) = address else {
+            panic!("{address}");
+        };
+        let host = format!("127.0.0.1:{port}");
+        let host = ("Host", host.as_str());
+        let wrong_key = ("Sec-WebSocket-Key", "short");
+        // request, status, a word of the answer
+        let cases = [
+            (
+                request("GET", &[host, UPGRADE, CONNECTION, VERSION, KEY]),
+                "101",
+                "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=",
+            ),
+            (request("GET", &[host]), "426", "Upgrade: websocket"),
+            (
+                request("POST", &[host]) + "{\"jsonrpc\":\"2.0\"}",
+                "426",
+                "WebSocket endpoint",
+            ),
+            (
+                request(
+                    "GET",
+                    &[
+                        host,
+                        UPGRADE,
+                        CONNECTION,
+                        ("Sec-WebSocket-Version", "8"),
+                        KEY,
+                    ],
+                ),
+                "426",
+                "Sec-Websocket-Version: 13",
+            ),
+            (
+                request("GET", &[host, UPGRADE, CONNECTION, VERSION]),
+                "400",
+                "Key",
+            ),
+            (
+                request("GET", &[host, UPGRADE, CONNECTION, VERSION, wrong_key]),
+                "400",
+                "Key",
+            ),
+            (
+                request("GET", &[host, UPGRADE, CONNECTION, VERSION, KEY, KEY]),
+                "400",
+                "Key",
+            ),
+            (
+                request("POST", &[host, UPGRADE, CONNECTION, VERSION, KEY]),
+                "400",
+                "GET",
+            ),
+            (
+                request("GET", &[host, UPGRADE, VERSION, KEY]),
+                "400",
+                "Connection",
+            ),
+            (
+                "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n".to_owned(),
+                "400",
+                "no HTTP/1.1\n",
+            ),
+            (many.clone(), "431", "too many fields\n"),
+            (
+                request("GET", &[("A", &"b".repeat(40_000))]),
+                "431",
+                "is too long",
+            ),
+        ];
+        for (request, status, word) in cases {
+            let mut client = dial(&address).await;
+            let answering = async {
+                let link = listener.accept().await.unwrap().unwrap().finish.await;
+                assert_eq!(link.is_ok(), status == "101", "{request}");
+            };
+            let asking = async {
+                client.write_all(request.as_bytes()).await.unwrap();
+                let mut answer = Vec::new();
+                client.read_to_end(&mut answer).await.unwrap();
+                String::from_utf8(answer).unwrap()
+            };
+            let (answer, ()) = tokio::join!(asking, answering);
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{request}{answer}"
+            );
+            assert!(answer.contains(word), "{request}{answer}");
+        }
+    });
+}
+
+#[test]
+fn a_server_that_says_no_is_explained() {
+    run(async {
+        for (status, kind, remedy) in [
+            ("401 Unauthorized", OpenErrorKind::Forbidden, "token"),
+            ("404 Not Found", OpenErrorKind::Protocol, "path"),
+            ("429 Too Many Requests", OpenErrorKind::Unavailable, "later"),
+            (
+                "503 Service Unavailable",
+                OpenErrorKind::Unavailable,
+                "later",
+            ),
+            ("502 Bad Gateway", OpenErrorKind::Unavailable, "later"),
+            ("200 OK", OpenErrorKind::Protocol, "path"),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let endpoint = format!("ws://{}/acp", listener.local_addr().unwrap());
+            let answering = async {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\nwhy\n");
+                socket.write_all(answer.as_bytes()).await.unwrap();
+                socket
+            };
+            let (endpoint, setup) = (endpoint.parse().unwrap(), setup());
+            let (opened, _socket) = tokio::join!(registry::connect(&endpoint, &setup), answering);
+            let error = opened.map(drop).unwrap_err();
+            let told = error.to_string();
+            assert_eq!(error.kind, kind, "{told}");
+            assert!(told.contains(status) && told.contains("why"), "{told}");
+            assert!(told.contains(remedy), "{told}");
+        }
+    });
+}
+
+#[test]
+fn what_follows_the_head_is_heard() {
+    run(async {
+        let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
+        let address = listener.address();
+        let Endpoint::Web(Web { port, .. }) = address else {
+            panic!("{address}");
+        };
+        let mut client = dial(&address).await;
+        let host = format!("127.0.0.1:{port}");
+        let mut bytes = request(
+            "GET",
+            &[
+                ("Host", &host),
+                ("Upgrade", "websocket"),
+                ("Connection", "Upgrade"),
+                ("Sec-WebSocket-Version", "13"),
+                ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ],
+        )
+        .into_bytes();
+        bytes.extend_from_slice(b"\x81\x82\0\0\0\0{}");
+        client.write_all(&bytes).await.unwrap();
+        let mut server = accept(&mut *listener).await;
+        assert_eq!(heard(&mut *server.rx).await, Frame::from("{}"));
+    });
+}
+
+#[test]
+fn a_server_that_answers_wrong_is_not_spoken_to() {
+    let cases = [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "200 OK"),
+        (
+            "HTTP/1.1 101 Whatever\r\n\r\n",
+            "upgrades to something else",
+        ),
+        (
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n",
+            "not to our request",
+        ),
+        ("SSH-2.0-OpenSSH_9.6\r\n", "not HTTP/1.1"),
+        ("", "end of file"),
+    ];
+    for (answer, word) in cases {
+        run(async {
+            let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = socket.local_addr().unwrap().port();
+            let to: Endpoint = format!("ws://127.0.0.1:{port}").parse().unwrap();
+            let setup = setup();
+            let serving = async {
+                let (mut stream, _) = socket.accept().await.unwrap();
+                let mut asked = [0; 1024];
+                let _ = stream.read(&mut asked).await.unwrap();
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            };
+            let (opened, ()) = tokio::join!(registry::connect(&to, &setup), serving);
+            let fault = opened.unwrap_err();
+            assert_eq!(fault.kind, OpenErrorKind::Protocol);
+            assert!(fault.to_string().contains(word), "{word}: {fault}");
+        });
+    }
+}
