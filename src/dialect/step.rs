@@ -40,69 +40,52 @@ impl Translator {
         next: &mut Vec<Message<'a>>,
         out: &mut Outcome,
     ) {
-        match choose(layer, way, self.from(way), &message, asked) {
-            Choice::Rule(rule, case) => {
-                let mut cases: SmallVec<[&Case; 2]> = smallvec![&rule.base];
-                cases.extend(case);
-                return self.split(layer, way, message, asked, rule, &cases, next, out);
-            }
-            Choice::Unmatched(rule) => {
-                let rule = Some(told(layer, rule));
-                out.note(Happened::Unmatched, rule, &*message.method);
-            }
-            Choice::Nothing => {}
-        }
-        next.push(message);
-    }
-
-    /// One message per element, where the rule splits.
-    #[expect(clippy::too_many_arguments, reason = "one step has one owner each")]
-    fn split<'a>(
-        &mut self,
-        layer: &'a Layer,
-        way: Way,
-        message: Message<'a>,
-        asked: &mut Asked,
-        rule: &'a Rule,
-        cases: &[&'a Case],
-        next: &mut Vec<Message<'a>>,
-        out: &mut Outcome,
-    ) {
-        let place = rule.split.as_ref().filter(|(split, _)| *split == way);
-        let Some((_, place)) = place else {
-            self.apply(layer, way, message, asked, rule, cases, next, out);
-            return;
+        let (rule, case) = match choose(layer, way, self.from(way), &message, asked) {
+            Choice::Rule(rule, case) => (rule, Some(case)),
+            Choice::Unmatched(rule) => (rule, None),
+            Choice::Nothing => return next.push(message),
         };
-        let mut body = message.body.clone();
-        let items = body
-            .at(place.names())
-            .and_then(|list| list.items().cloned());
-        let Some(items) = items else {
-            self.apply(layer, way, message, asked, rule, cases, next, out);
-            return;
+        let Some(parts) = parts(rule, way, &message) else {
+            return self.one(layer, way, message, asked, rule, case, next, out);
         };
-        if items.len() != 1 {
+        if parts.len() != 1 {
             out.fire(layer, rule, &message.method);
         }
-        if items.is_empty() {
+        if parts.is_empty() {
             out.note(
                 Happened::Dropped,
                 Some(told(layer, rule)),
                 "the list to split is empty",
             );
         }
-        for item in items {
-            let mut part = message.clone();
-            part.changed = true;
-            part.body = body.clone();
-            if part
-                .body
-                .put(place.names(), Node::Array(vec![item]))
-                .is_ok()
-            {
-                self.apply(layer, way, part, asked, rule, cases, next, out);
-            }
+        for part in parts {
+            // What is in a list need not be of one case.
+            let case = fitting(rule, way, &part);
+            self.one(layer, way, part, asked, rule, case, next, out);
         }
+    }
+
+    /// One message, with the case that is for it, if there is one.
+    #[expect(clippy::too_many_arguments, reason = "one step has one owner each")]
+    fn one<'a>(
+        &mut self,
+        layer: &'a Layer,
+        way: Way,
+        message: Message<'a>,
+        asked: &mut Asked,
+        rule: &'a Rule,
+        case: Option<Option<&'a Case>>,
+        next: &mut Vec<Message<'a>>,
+        out: &mut Outcome,
+    ) {
+        let Some(case) = case else {
+            let rule = Some(told(layer, rule));
+            out.note(Happened::Unmatched, rule, &*message.method);
+            return next.push(message);
+        };
+        let mut cases: SmallVec<[&Case; 2]> = smallvec![&rule.base];
+        cases.extend(case);
+        self.apply(layer, way, message, asked, rule, &cases, next, out);
     }
 
     #[expect(clippy::too_many_arguments, reason = "one step has one owner each")]
@@ -389,6 +372,31 @@ impl Translator {
     }
 }
 
+/// One message for each element of the list that the rule splits, if there is one.
+fn parts<'a>(rule: &Rule, way: Way, message: &Message<'a>) -> Option<Vec<Message<'a>>> {
+    let (_, place) = rule.split.as_ref().filter(|(split, _)| *split == way)?;
+    let mut body = message.body.clone();
+    let items = body.at(place.names())?.items().cloned()?;
+    let part = |item| {
+        let mut part = message.clone();
+        part.changed = true;
+        part.body = body.clone();
+        let put = part.body.put(place.names(), Node::Array(vec![item]));
+        put.is_ok().then_some(part)
+    };
+    Some(items.into_iter().filter_map(part).collect())
+}
+
+/// The case of a rule that is for a message: `Some(None)` where the rule has none, `None` where
+/// none of its cases fits.
+fn fitting<'a>(rule: &'a Rule, way: Way, message: &Message<'_>) -> Option<Option<&'a Case>> {
+    let works = |case: &&Case| case.works(way) && holds(&message.body, case.before(way));
+    match rule.cases.iter().find(works) {
+        None if !rule.cases.is_empty() => None,
+        case => Some(case),
+    }
+}
+
 /// Finds the rule for a message: the first whose guard holds.
 fn choose<'a>(
     layer: &'a Layer,
@@ -411,10 +419,9 @@ fn choose<'a>(
             if !holds(&message.body, rule.base.before(way)) {
                 continue;
             }
-            let works = |case: &&Case| case.works(way) && holds(&message.body, case.before(way));
-            match rule.cases.iter().find(works) {
-                None if !rule.cases.is_empty() => choice = Choice::Unmatched(rule),
-                case => return Choice::Rule(rule, case),
+            match fitting(rule, way, message) {
+                None => choice = Choice::Unmatched(rule),
+                Some(case) => return Choice::Rule(rule, case),
             }
         }
     }

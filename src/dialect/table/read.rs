@@ -137,6 +137,17 @@ impl Reading<'_> {
         if !self.object(at, &known) {
             return None;
         }
+        let looks = [
+            "agentInfo",
+            "clientInfo",
+            "initialize",
+            "initialize_result",
+            "update",
+        ];
+        if looks.iter().filter(|name| at.get(name).is_some()).count() > 1 {
+            let remedy = "say all in one guard, as initialize_result with /agentInfo/name";
+            self.fault(&at.pointer, "this clue looks at several things", remedy);
+        }
         let initialize = || Names::same("initialize");
         let prefixed = |at: At<'_>, name: &str| -> Vec<_> {
             at.members()

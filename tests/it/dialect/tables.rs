@@ -37,7 +37,7 @@ fn the_covers_tell_of_their_tables_what_has_to_be_known_at_the_start() {
 fn all_faults_of_a_table_are_told_at_once() {
     let table = r#"{
   "format": 1,
-  "dialect": "bad", "title": "Bad",
+  "dialect": "bad", "title": "Bad", "detect": [{"agentInfo": {"name": "a"}, "update": {"/x": 1}}],
   "rules": [
     { "id": "a", "why": "x", "on": { "from": "agent", "methode": "session/update" }, "examples": [] },
     { "id": "b", "why": "x", "on": { "from": "agent", "method": "session/update" },
@@ -51,6 +51,7 @@ fn all_faults_of_a_table_are_told_at_once() {
     let faults = Table::read("bad.json", table).unwrap_err().to_string();
     for wanted in [
         "bad.json:5: rule `a`, /rules/0/on/methode: unknown key `methode`; did you mean `method`?",
+        "/detect/0: this clue looks at several things",
         "`update/x` is no JSON Pointer: begin it with `/`",
         "the values are not injective",
         "two rows write `/v` and `/v/deep`, which overlap",
