@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::paint::{Paint, Tone};
 use super::round::Round;
-use super::select::{At, Selection};
+use super::select::{At, Selection, passed_over};
 use super::units::{excerpt, place};
 use crate::app::console::Output;
 use crate::app::junit::{self, Case, Suite, Verdict};
@@ -200,15 +200,20 @@ fn find(at: At, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
     }
     let mut linter = Linter::at(scene.clone());
     let mut order = scene.in_order();
+    let mut damaged = 0;
     for entry in chosen.entries() {
         match entry.map_err(unreadable)?.1.found {
             Found::Event(event) => order.take(*event, |event| {
                 linter.see(event);
             }),
             Found::Header(header) => linter.begin(&header),
-            Found::Broken(_) => {}
+            Found::Broken(_) => {
+                damaged += 1;
+                linter.miss();
+            }
         }
     }
+    passed_over(damaged);
     order.end(|event| {
         linter.see(event);
     });
