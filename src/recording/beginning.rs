@@ -4,6 +4,7 @@
 //! all of it is what was written (see `verify`).
 
 use std::io;
+use std::path::Path;
 
 use super::files::Recording;
 use super::parse::{Fault, Found};
@@ -22,6 +23,10 @@ pub enum Misfit {
     /// It is a folder.
     #[error("it is a folder; `acp-relay inspect ls` lists the recordings in one")]
     Folder,
+    /// It is a pipe or a device. What was read of one is gone, and a recording is read again and
+    /// again; the second reader would take what is left for all.
+    #[error("it is a pipe or a device, and is read more than once: write it into a file first")]
+    Pipe,
     /// There is nothing in it.
     #[error("it is empty: nothing was recorded, or it was cut off before anything was")]
     Empty,
@@ -36,14 +41,28 @@ pub enum Misfit {
     Foreign,
 }
 
+impl Misfit {
+    /// What is wrong with what is at `path`, before it is opened; nothing for a file, and where
+    /// there is none.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let kind = std::fs::metadata(path).ok()?.file_type();
+        match () {
+            () if kind.is_dir() => Some(Self::Folder),
+            () if !kind.is_file() => Some(Self::Pipe),
+            () => None,
+        }
+    }
+}
+
 impl Recording {
     /// Looks at how it begins.
     ///
     /// # Errors
     /// When it cannot be read as a recording.
     pub fn check(&self) -> Result<(), Misfit> {
-        if self.segments.iter().any(|path| path.is_dir()) {
-            return Err(Misfit::Folder);
+        if let Some(misfit) = self.segments.iter().find_map(|path| Misfit::of(path)) {
+            return Err(misfit);
         }
         let mut is_empty = true;
         for entry in self.entries().take(LINES) {
@@ -69,7 +88,7 @@ impl Recording {
 }
 
 /// Whether a file holds the beginning of a first line.
-fn begins(path: &std::path::Path) -> bool {
+fn begins(path: &Path) -> bool {
     use std::io::Read as _;
     const HEAD: &[u8] = b"{\"acpr\":";
     let mut head = Vec::new();

@@ -113,7 +113,13 @@ fn check(line: &[u8]) -> Result<(), Fault> {
     let found = tail
         .strip_prefix(b",\"crc\":\"")
         .and_then(|rest| rest.strip_suffix(b"\"}"))
-        .ok_or(Fault::Malformed("it does not end with its checksum"))?;
+        .ok_or_else(|| {
+            Fault::Malformed(if line.ends_with(b"\r") {
+                "it ends with CR LF: line breaks were changed on the way, as git's autocrlf does"
+            } else {
+                "it does not end with its checksum"
+            })
+        })?;
     let expected = checksum(content);
     if found == expected {
         return Ok(());

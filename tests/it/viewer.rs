@@ -374,8 +374,11 @@ fn the_linter_is_told_of_every_segment() {
     });
     write(0, &first);
     let asked = |rules: &Value, id: &str| {
-        let mut rules = rules.as_array().unwrap().iter();
-        let rule = rules.rfind(|rule| rule["id"] == id);
+        let rule = rules
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|rule| rule["id"] == id);
         rule.map_or(0, |rule| rule["count"].as_u64().unwrap())
     };
     let found = |seen: u64| {

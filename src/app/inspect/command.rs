@@ -88,8 +88,8 @@ pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
 
 /// The same, whatever is in the file.
 pub(super) fn segments_of(path: &Path) -> Result<Recording, ExitCode> {
-    if path.is_dir() {
-        return Err(misfitting(path, &Misfit::Folder));
+    if let Some(misfit) = Misfit::of(path) {
+        return Err(misfitting(path, &misfit));
     }
     let found = std::fs::File::open(path).and_then(|_| Recording::of(path));
     found.map_err(|error| unreadable(path, &error))

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use super::command::{recording, unreadable};
 use super::paint::{Paint, Tone};
-use super::select::At;
+use super::select::{At, passed_over};
 use super::units::excerpt;
 use crate::app::console::Output;
 use crate::app::exit;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
-use crate::recording::{MessageKind, Scene, parted_json};
+use crate::recording::{Found, MessageKind, Scene, parted_json};
 
 /// What `inspect diff` is asked for.
 #[derive(Debug, Args)]
@@ -93,10 +93,15 @@ fn load(path: &Path, at: At) -> Result<Vec<Step>, ExitCode> {
     }
     let mut steps = Steps::default();
     let mut order = scene.in_order();
-    for event in recording.events() {
-        let event = event.map_err(|error| unreadable(path, &error))?;
-        order.take(event, |event| steps.see(&scene, event));
+    let mut damaged = 0;
+    for entry in recording.entries() {
+        match entry.map_err(|error| unreadable(path, &error))?.1.found {
+            Found::Event(event) => order.take(*event, |event| steps.see(&scene, event)),
+            Found::Header(_) => {}
+            Found::Broken(_) => damaged += 1,
+        }
     }
+    passed_over(damaged);
     order.end(|event| steps.see(&scene, event));
     Ok(steps.done())
 }

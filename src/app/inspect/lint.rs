@@ -13,15 +13,15 @@ use serde_json::json;
 
 use super::paint::{Paint, Tone};
 use super::round::Round;
-use super::select::{At, Selection};
+use super::select::{At, Selection, passed_over};
 use super::units::{excerpt, place};
-use crate::app::console::Output;
+use crate::app::console::{Output, remark};
 use crate::app::junit::{self, Case, Suite, Verdict};
 use crate::app::several::sort_out;
 use crate::app::{cli, exit};
 use crate::recording::filter::{Facts, Filter};
 use crate::recording::lint::{Finding, Linter, RULES, Rule, Weight};
-use crate::recording::{Event, Found, Scene};
+use crate::recording::{Event, Found, Scene, What};
 use crate::wire::Side;
 
 /// What `inspect lint` is asked for.
@@ -193,22 +193,42 @@ fn find(at: At, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
         )
     };
     let mut scene = Scene::of(at.view());
+    let mut heard = [false; 2];
     for entry in chosen.entries() {
         if let Found::Event(event) = &entry.map_err(unreadable)?.1.found {
             scene.see(event);
+            if let What::Message(message) = &event.what {
+                heard[message.hop as usize] |= message.is_heard();
+            }
         }
+    }
+    if heard[0] != heard[1] {
+        let (side, other) = match heard {
+            [true, _] => (Side::Client, Side::Agent),
+            _ => (Side::Agent, Side::Client),
+        };
+        remark(&format!(
+            "acp-relay: {}: only the {side} is heard in it; if the {other} has said anything, it is \
+             missing in what is found",
+            selection.file.display()
+        ));
     }
     let mut linter = Linter::at(scene.clone());
     let mut order = scene.in_order();
+    let mut damaged = 0;
     for entry in chosen.entries() {
         match entry.map_err(unreadable)?.1.found {
             Found::Event(event) => order.take(*event, |event| {
                 linter.see(event);
             }),
             Found::Header(header) => linter.begin(&header),
-            Found::Broken(_) => {}
+            Found::Broken(_) => {
+                damaged += 1;
+                linter.miss();
+            }
         }
     }
+    passed_over(damaged);
     order.end(|event| {
         linter.see(event);
     });

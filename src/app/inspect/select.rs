@@ -170,11 +170,19 @@ impl Chosen<'_> {
             first = false;
         }
         order.end(&mut show);
-        if damaged > 0 {
-            remark(&format!(
-                "acp-relay: {damaged} damaged lines were passed over: see `inspect verify`"
-            ));
-        }
+        passed_over(damaged);
         Ok(())
     }
+}
+
+/// Says that lines of a recording could not be read, if there are any.
+pub(super) fn passed_over(damaged: u64) {
+    let lines = match damaged {
+        0 => return,
+        1 => "1 damaged line was".to_owned(),
+        more => format!("{more} damaged lines were"),
+    };
+    remark(&format!(
+        "acp-relay: {lines} passed over: see `inspect verify`"
+    ));
 }

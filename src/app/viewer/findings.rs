@@ -152,8 +152,10 @@ impl Inspector {
                 let begin = items.first().map_or(0, |item| item.at);
                 let mut found = Vec::new();
                 for item in &items {
-                    if let Found::Event(event) = line(&part(&block, begin, item)) {
-                        found.extend_from_slice(linter.see(&event));
+                    match line(&part(&block, begin, item)) {
+                        Found::Event(event) => found.extend_from_slice(linter.see(&event)),
+                        Found::Broken(_) => linter.miss(),
+                        Found::Header(_) => {}
                     }
                 }
                 seen += items.len();

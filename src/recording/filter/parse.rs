@@ -9,6 +9,7 @@ use super::eval::{Bound, Expr, Term};
 use super::field::{FIELDS, Field, Sort};
 use super::glob::Glob;
 use super::scan::{Sign, Spot, Word, words};
+use crate::recording::lint::RULES;
 
 /// How deep parentheses and `not` may nest.
 const DEEPEST: usize = 64;
@@ -185,7 +186,15 @@ impl Parser<'_> {
         };
         let bound = |value: f64| Term::Number(field, Bound { sign, value });
         match field.sort() {
-            Sort::Text => Ok(Term::Text(field, Glob::new(value))),
+            Sort::Text => {
+                let glob = Glob::new(value);
+                // A slip of the pen would find nothing, and so look as if all were well.
+                if field == Field::Lint && !RULES.iter().any(|rule| glob.is(rule.id)) {
+                    let why = "no rule is called so; `acp-relay inspect lint --list` has them";
+                    return Err(self.fault(why));
+                }
+                Ok(Term::Text(field, glob))
+            }
             Sort::Word(words) => match words.iter().find(|word| **word == value) {
                 Some(word) => Ok(Term::Word(field, word)),
                 None => Err(self.fault(&format!("one of these is wanted: {}", words.join(" ")))),

@@ -72,6 +72,11 @@ impl Linter {
         }
     }
 
+    /// A line cannot be read: what answers may be for was perhaps in it.
+    pub const fn miss(&mut self) {
+        self.gaps = true;
+    }
+
     /// Takes an event in; what was found about it now.
     pub fn see(&mut self, event: &Event) -> &[Finding] {
         let before = self.findings.len();

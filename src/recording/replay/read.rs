@@ -26,6 +26,10 @@ impl Script {
             path: path.to_owned(),
             source,
         };
+        if let Some(misfit) = Misfit::of(path) {
+            let path = path.to_owned();
+            return Err(ScriptError::Misfit { path, misfit });
+        }
         let (script, missing) = if is_recording(path).map_err(unreadable)? {
             let recording = Recording::of(path).map_err(unreadable)?;
             recording.check().map_err(|misfit| match misfit {

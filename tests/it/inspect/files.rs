@@ -1,6 +1,8 @@
 //! Files that are no recordings, or no whole ones.
 
 use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
 
 use super::{CAPTURES, answer, capture, import, inspect};
 
@@ -61,6 +63,98 @@ fn what_is_no_recording_is_told_in_one_line() {
             let _ = fs::remove_file(&copy);
         }
     }
+}
+
+/// Runs the program with this on a pipe that is its stdin.
+fn piped(args: &[&str], text: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+        .args(args)
+        .env_remove("ACP_RELAY_LOG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // One that refuses it does not read it.
+    let _ = child.stdin.take().unwrap().write_all(text);
+    child.wait_with_output().unwrap()
+}
+
+/// What is read twice was read in part, and that was told as if it were all.
+#[test]
+fn a_pipe_is_refused_where_it_would_be_read_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = import(folder.path(), &capture(CAPTURES[4]), "good");
+    let whole = fs::read(&good).unwrap();
+    let bare = fs::read(capture(CAPTURES[4])).unwrap();
+    let pipe = "/dev/stdin";
+    for args in [
+        &["inspect", "show", pipe][..],
+        &["inspect", "follow", pipe],
+        &["inspect", "stats", pipe],
+        &["inspect", "lint", pipe],
+        &["inspect", "verify", pipe],
+        &["inspect", "grep", "x", pipe],
+        &["inspect", "export", pipe, "--to", "md"],
+        &["inspect", "diff", &good, pipe],
+        &["replay", "client", pipe, "--", "true"],
+        &["bisect", pipe, "--", "true"],
+        &["replay", "agent", pipe],
+    ] {
+        for text in [&whole, &bare] {
+            let output = piped(args, text);
+            let said = String::from_utf8_lossy(&output.stderr);
+            let code = if args[1] == "agent" { 69 } else { 66 };
+            assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+            assert!(said.contains("is a pipe"), "{args:?}: {said}");
+        }
+    }
+    // What is read once may be one.
+    let to = folder.path().join("piped.acpr");
+    let to = to.to_str().unwrap();
+    let output = piped(&["inspect", "import", "-", to], &bare);
+    assert_eq!(output.status.code(), Some(0));
+    answer(&["diff", &good, to], 0);
+}
+
+/// Whoever reads on behind damage says so; what the linter misses for it is nobody's fault.
+#[test]
+fn damage_is_told_by_all_who_read_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = import(folder.path(), &capture(CAPTURES[4]), "good");
+    let text = fs::read_to_string(&good).unwrap();
+    let bad = folder.path().join("bad.acpr");
+    // The first request is not to be read any more.
+    fs::write(
+        &bad,
+        text.replacen(r#""is":"request""#, r#""is":"reqXest""#, 1),
+    )
+    .unwrap();
+    let bad = bad.to_str().unwrap();
+    for args in [
+        &["stats", bad][..],
+        &["lint", bad],
+        &["grep", "x", bad],
+        &["diff", bad, &good],
+        &["export", bad, "--to", "md"],
+    ] {
+        let said = String::from_utf8(inspect(args).stderr).unwrap();
+        let told = "1 damaged line was passed over: see `inspect verify`";
+        assert!(said.contains(told), "{args:?}: {said}");
+    }
+    let found = String::from_utf8(inspect(&["lint", bad]).stdout).unwrap();
+    assert!(!found.contains("answer-to-nobody"), "{found}");
+}
+
+/// The reason is one for all lines, so each says it.
+#[test]
+fn changed_line_breaks_are_told_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = import(folder.path(), &capture(CAPTURES[4]), "good");
+    let text = fs::read_to_string(&good).unwrap();
+    fs::write(&good, text.replace('\n', "\r\n")).unwrap();
+    let said = answer(&["verify", &good], 1);
+    assert!(said.contains("it ends with CR LF"), "{said}");
 }
 
 /// `verify` tells damage, and of what never was a recording what all others tell.

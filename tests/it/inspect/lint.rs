@@ -8,7 +8,7 @@ use serde_json::Value;
 use acp_relay::recording::lint::Linter;
 use acp_relay::recording::{Event, Header, What, open};
 
-use super::{CAPTURES, answer, capture, import, recording, vectors};
+use super::{CAPTURES, answer, capture, import, inspect, recording, vectors};
 
 #[test]
 fn each_fault_is_found_and_nothing_else() {
@@ -100,6 +100,24 @@ fn a_filter_and_a_weight_decide_what_fails() {
     assert_eq!(lint(&file, "", true), ["noise"]);
     assert_eq!(lint(&file, "not lint:noise", false), [""; 0]);
     assert_eq!(lint(&file, "lint:no* and from:agent", true), ["noise"]);
+}
+
+#[test]
+fn that_only_one_side_is_heard_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = fs::read_to_string(capture(CAPTURES[4])).unwrap();
+    for (dir, says) in [
+        ("c2a", "only the client"),
+        ("a2c", "only the agent"),
+        ("", ""),
+    ] {
+        let own = all.lines().filter(|line| line.contains(dir));
+        let own: Vec<&str> = own.collect();
+        let file = recording(folder.path(), &format!("of-{dir}"), &own.join("\n"));
+        let said = String::from_utf8(inspect(&["lint", &file]).stderr).unwrap();
+        assert_eq!(said.contains("is heard in it"), !dir.is_empty(), "{said}");
+        assert!(said.contains(says), "{said}");
+    }
 }
 
 /// The lines of a case as a capture.

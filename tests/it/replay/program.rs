@@ -175,7 +175,7 @@ fn bisect_finds_the_first_turn_in_which_something_is_met() {
         &["bisect"],
         &file,
         &file,
-        &["--until", "lint:unknown-value"],
+        &["--until", "lint:schema-unknown-value"],
     );
     assert_eq!(
         (not.code, not.stdout.as_str()),

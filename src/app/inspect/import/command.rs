@@ -1,7 +1,7 @@
 //! The command line of `inspect import`.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::forms;
 use super::writer;
-use crate::app::console::print;
+use crate::app::console::{self, print};
 use crate::app::inspect::command::unreadable;
 use crate::app::record::Redact;
 use crate::app::{cli, exit};
@@ -22,7 +22,7 @@ use crate::tap::recorder::create;
 /// What `inspect import` is asked for.
 #[derive(Debug, Args)]
 pub(in crate::app::inspect) struct Import {
-    /// A trace of the official conductor (.jsons), an export of acp-devtools, a HAR file, a
+    /// A file, or `-` for stdin: a trace of the official conductor (.jsons), an export of acp-devtools, a HAR file, a
     /// capture ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages, one a line or in an array
     #[arg(value_name = "IN")]
     from: PathBuf,
@@ -42,7 +42,13 @@ pub(in crate::app::inspect) struct Import {
 
 /// Runs the subcommand.
 pub(in crate::app::inspect) fn run(args: &Import) -> ExitCode {
-    let text = match fs::read(&args.from) {
+    let text = if args.from.as_os_str() == "-" {
+        let mut text = Vec::new();
+        console::input().read_to_end(&mut text).map(|_| text)
+    } else {
+        fs::read(&args.from)
+    };
+    let text = match text {
         Ok(text) => text,
         Err(error) => return unreadable(&args.from, &error),
     };

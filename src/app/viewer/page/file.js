@@ -109,6 +109,7 @@ class Dropped {
     if (!line) {
       item.kind = "damaged";
       this.counts.damaged++;
+      this.linter.gaps = true;
     } else {
       item.t = Math.max(item.t, Math.round(line.t * 1e6));
       this.learn(i, item, line);

@@ -178,6 +178,9 @@ class Filter {
   asksText(name, value) {
     this.fields.add(name);
     const glob = new Glob(value);
+    if (name === "lint" && !JSON.parse($("known").textContent).rules.some((rule) => glob.is(rule.id))) {
+      this.fail("no rule is called so; `acp-relay inspect lint --list` has them");
+    }
     return (one) => TEXT_ASKS[name](one, glob);
   }
 
