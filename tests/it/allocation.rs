@@ -249,7 +249,9 @@ fn requests_and_their_answers_cost_no_allocation() {
             let id = uuid(n);
             [
                 format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\"}}\n"),
-                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"stopReason\":\"end_turn\"}}}}\n"),
+                format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"stopReason\":\"end_turn\"}}}}\n"
+                ),
             ]
         };
         let [ask, answer] = quoted(7);
