@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::token::Digest;
 use super::{
-    Agents, Attempts, Grant, KeyId, Keyring, Means, Principal, Proof, Shown, Token, Turned, Witness,
+    Agents, Attempts, Grant, KeyId, Keyring, Means, Principal, Proof, Shown, Source, Token, Turned,
+    Witness,
 };
 
 /// Judges who may come in.
@@ -22,6 +23,7 @@ struct Inner {
     rules: Rules,
     /// Shared by all gates that came of one another.
     keys: Arc<RwLock<Arc<Keys>>>,
+    source: OnceLock<Arc<dyn Source>>,
     attempts: Mutex<Attempts>,
     witness: OnceLock<Arc<dyn Witness>>,
     nobody: Arc<Principal>,
@@ -132,6 +134,7 @@ impl Gate {
     fn with_keys(rules: Rules, keys: Arc<RwLock<Arc<Keys>>>) -> Self {
         Self(Arc::new(Inner {
             attempts: Mutex::new(Attempts::new(rules.failures)),
+            source: OnceLock::new(),
             witness: OnceLock::new(),
             nobody: Arc::new(Principal::nobody()),
             user: Arc::new(Principal::user(Arc::clone(&rules.user.1))),
@@ -143,6 +146,18 @@ impl Gate {
     /// Exchanges the keys. What was shown before is judged by the new ones from now on.
     pub fn set_keys(&self, keys: Keys) {
         *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+
+    /// Has `source` asked before a token is called wrong. The first one stays.
+    pub fn ask(&self, source: Arc<dyn Source>) {
+        // A gate is made for one store of keys.
+        let _ = self.0.source.set(source);
+    }
+
+    /// Takes the keys of its source, if there are new ones; whether there were.
+    pub fn refresh(&self) -> bool {
+        let keys = self.0.source.get().and_then(|source| source.changed());
+        keys.map(|keys| self.set_keys(keys)).is_some()
     }
 
     /// Has everybody who comes counted by `witness` from now on. The first one stays.
@@ -203,7 +218,9 @@ impl Gate {
         let admission = self.admission(claim.place);
         let open = admission == Admission::Anybody;
         if let Some(shown) = claim.token {
-            return match self.bearer(shown, now.unix) {
+            let known = self.bearer(shown, now.unix);
+            let known = known.or_else(|| self.refresh().then(|| self.bearer(shown, now.unix))?);
+            return match known {
                 Some(principal) => (Proof::Token, Ok(principal)),
                 None if open => (Proof::Nothing, Ok(Arc::clone(&self.0.nobody))),
                 None => (Proof::Token, Err(self.failed(claim.address, now.instant))),

@@ -2,8 +2,8 @@
 //!
 //! Pure judgements about what a peer says of itself. `origin` judges where a request comes from and
 //! whom it wants. The `gate` judges who is there, by a `token` of the `keyring`, a certificate, or
-//! what the operating system says; it counts the failed `attempts` of an address, and calls whom it
-//! lets in a `principal`. A `witness` hears of all of them. `inner` judges where a peer would have
+//! what the operating system says; it asks the `source` of its keys for new ones, counts the failed
+//! `attempts` of an address, and calls whom it lets in a `principal`. A `witness` hears of all of them. `inner` judges where a peer would have
 //! us call. Time is an argument. Not here: sockets and files, and what is answered to those who may
 //! not (see `transport`).
 //!
@@ -29,6 +29,7 @@ pub mod inner;
 mod keyring;
 pub mod origin;
 mod principal;
+mod source;
 mod token;
 mod witness;
 
@@ -36,5 +37,6 @@ pub use attempts::{Attempts, neighbourhood};
 pub use gate::{Admission, Certificate, Claim, Denial, Gate, Keys, Moment, Place, Rules};
 pub use keyring::{Key, Keyring, Unreadable, check_name, read_agents};
 pub use principal::{Agents, Grant, KeyId, Means, ONLY_AGENT, Principal, Shown};
+pub use source::Source;
 pub use token::{Digest, Token};
 pub use witness::{Proof, Turned, Witness};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::geteuid;
@@ -12,8 +12,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::guests::{Guests, Stay};
 use super::{DoorArgs, exposure, pass};
 use crate::app::state::Fault;
-use crate::app::token::Store;
-use crate::guard::{Admission, Agents, Gate, Keyring, Keys, Rules};
+use crate::app::token::{Stamp, Store};
+use crate::guard::{Admission, Agents, Gate, Keyring, Keys, Rules, Source};
 use crate::transport::{Endpoint, Link, OpenError, OpenErrorKind};
 use crate::wire::Limits;
 use crate::wire::reply::Reason;
@@ -40,6 +40,15 @@ pub(in crate::app) struct Door {
 
 /// The names that are good in certificates, and their agents.
 type Names = Option<Arc<BTreeMap<String, Agents>>>;
+
+/// The files that tokens are kept in.
+#[derive(Debug)]
+struct Files {
+    store: Store,
+    names: Names,
+    /// What they were when they were read last.
+    seen: Mutex<Option<Stamp>>,
+}
 
 impl Door {
     /// Makes the gate for these listeners, in the place of the one of `before`. The user's own token
@@ -98,6 +107,10 @@ impl Door {
                 || !args.dangerously_no_auth && listen.iter().any(|at| !at.is_loopback());
             door.fetch_keys(args, at, needed)?;
         }
+        if let Some(store) = door.store.clone() {
+            let (names, seen) = (door.names.clone(), Mutex::default());
+            door.gate.ask(Arc::new(Files { store, names, seen }));
+        }
         Ok(door)
     }
 
@@ -115,11 +128,10 @@ impl Door {
 
     /// Follows changes of the files, and warns of what is dangerous, for as long as it stands.
     pub(in crate::app) fn watch(&self) {
-        let (gate, names) = (self.gate(), self.names.clone());
-        let (store, warnings) = (self.store.clone(), self.warnings.clone());
-        if store.is_some() || !warnings.is_empty() {
+        if self.store.is_some() || !self.warnings.is_empty() {
             let over = self.over.clone();
-            tokio::spawn(over.run_until_cancelled_owned(watch(gate, names, store, warnings)));
+            let watch = watch(self.gate(), self.warnings.clone());
+            tokio::spawn(over.run_until_cancelled_owned(watch));
         }
     }
 
@@ -171,10 +183,33 @@ impl Door {
     }
 }
 
-async fn watch(gate: Gate, names: Names, store: Option<Store>, warnings: Vec<String>) {
+impl Source for Files {
+    fn changed(&self) -> Option<Keys> {
+        let stamp = self.store.stamp();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.as_ref() == Some(&stamp) {
+            return None;
+        }
+        let first = seen.replace(stamp).is_none();
+        let own = self.store.own();
+        match own.and_then(|own| Ok((own, self.store.others()?))) {
+            Ok((own, others)) => {
+                if !first {
+                    tracing::info!("the tokens were read again");
+                }
+                Some(Keys::new(own.as_ref(), others, self.names.clone()))
+            }
+            Err(fault) => {
+                tracing::error!("the tokens are as they were before: {fault}");
+                None
+            }
+        }
+    }
+}
+
+async fn watch(gate: Gate, warnings: Vec<String>) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut seen = None;
     let mut warned: Option<Instant> = None;
     loop {
         let now = ticks.tick().await;
@@ -184,24 +219,8 @@ async fn watch(gate: Gate, names: Names, store: Option<Store>, warnings: Vec<Str
                 tracing::warn!("{warning}");
             }
         }
-        let Some(store) = &store else {
-            continue;
-        };
-        let stamp = store.stamp();
-        if seen.as_ref() == Some(&stamp) {
-            continue;
-        }
-        let first = seen.replace(stamp).is_none();
-        let keys = store.own().and_then(|own| Ok((own, store.others()?)));
-        match keys {
-            Ok((own, others)) => {
-                gate.set_keys(Keys::new(own.as_ref(), others, names.clone()));
-                if !first {
-                    tracing::info!("the tokens were read again");
-                }
-            }
-            Err(fault) => tracing::error!("the tokens are as they were before: {fault}"),
-        }
+        // A token that was taken back is not good any more, and those who came in with it leave.
+        gate.refresh();
     }
 }
 

@@ -15,7 +15,7 @@ Examples:
   acp-relay token show
       Your own token, for a program on this machine that cannot find it by itself.
   acp-relay token new alice --expires 30d --agents goose,gemini
-      A token for somebody else, printed once. Only its SHA-256 is kept.
+      A token for somebody else, printed once and good at once. Only its SHA-256 is kept.
   acp-relay token revoke alice
       A running relay notices within a second, and closes what alice has open within a minute.";
 

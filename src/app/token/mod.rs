@@ -18,4 +18,4 @@ mod store;
 mod time;
 
 pub(super) use command::{TokenArgs, run};
-pub(super) use store::Store;
+pub(super) use store::{Stamp, Store};
