@@ -3,6 +3,8 @@
 use std::fs;
 use std::net::TcpListener;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
 use crate::support::link::run as block_on;
 use crate::support::program::run;
 
@@ -195,5 +197,31 @@ fn what_is_not_permitted_is_explained() {
         ])
         .await;
         assert!(fs::exists(file).unwrap(), "the file in the way is gone");
+    });
+}
+
+#[test]
+fn an_http_server_that_does_not_take_initialize_is_told_of() {
+    block_on(async {
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = format!("http://{}/acp", server.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = server.accept().await {
+                tokio::spawn(async move {
+                    let mut asked = [0; 4096];
+                    while socket.read(&mut asked).await.is_ok_and(|read| read > 0) {
+                        let no = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
+                        let _ = socket.write_all(no).await;
+                    }
+                });
+            }
+        });
+        let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+        let outcome = run(&["connect", to.as_str()], &format!("{initialize}\n")).await;
+        assert!(outcome.stdout.contains("-32050"), "{}", outcome.stdout);
+        let told = outcome
+            .stderr
+            .contains("did not get \"initialize\": its server answered 500");
+        assert!(told, "{}", outcome.stderr);
     });
 }

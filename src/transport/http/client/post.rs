@@ -4,6 +4,7 @@
 //! hold the POST of a call until the agent, which waits for one of our answers, is done with it.
 //! Not here: what an HTTP status means (see `answer`), and what is heard (see `stream`).
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +50,16 @@ enum Failure {
     Silent(Silence),
     /// There was no answer in time.
     Late,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => f.write_str(&refusal.words),
+            Self::Silent(silence) => write!(f, "{silence}"),
+            Self::Late => write!(f, "its server did not answer within {STATUS:?}"),
+        }
+    }
 }
 
 impl Said {
@@ -103,7 +114,15 @@ impl Exchange {
         };
         let answer = match self.post(said, None).await {
             Ok(answer) => answer,
-            Err(failure) => return self.give_up(said, failure),
+            Err(failure) => {
+                let why = failure.to_string();
+                let next = self.give_up(said, failure);
+                if next.is_continue() {
+                    // The client may try again, but whoever waits for an agent wants to know.
+                    tracing::warn!(to = %self.to, "the agent did not get \"initialize\": {why}");
+                }
+                return next;
+            }
         };
         let (head, body) = answer.into_parts();
         if head.status != StatusCode::OK || !is_of(&head.headers, "application/json") {
@@ -326,8 +345,7 @@ impl Exchange {
                 reason
             }
             Failure::Late => {
-                let what = format!("its server did not answer within {STATUS:?}");
-                let mut reason = Reason::new(reply::TIMEOUT, what);
+                let mut reason = Reason::new(reply::TIMEOUT, failure.to_string());
                 reason.delivered = Delivered::Unknown;
                 reason
             }
