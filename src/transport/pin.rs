@@ -95,7 +95,8 @@ impl ServerCertVerifier for Pinned {
             return Ok(ServerCertVerified::assertion());
         }
         Err(Error::General(format!(
-            "the server's certificate is not the pinned one: it has {whole}, its key {key}"
+            "the server's certificate is not the pinned one: its hash is {whole}, \
+             or {key} for its SubjectPublicKeyInfo"
         )))
     }
 
