@@ -66,7 +66,10 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
         } else {
             format!("`{name}` is not an executable file")
         },
-        remedy: Some(if on_path {
+        remedy: Some(if argv.len() == 1 && name.contains(' ') {
+            "Write the program and its arguments as words of their own: there is no shell"
+                .to_owned()
+        } else if on_path {
             format!("Install `{name}`, or name it with its full path")
         } else {
             "Check the path".to_owned()

@@ -143,6 +143,11 @@ fn what_is_not_there_is_named() {
                 69,
                 &["no-such-agent-anywhere", "PATH", "Install"],
             ),
+            (
+                &["connect", "--", "sh agent.sh --acp"],
+                69,
+                &["sh agent.sh --acp", "words of their own"],
+            ),
         ])
         .await;
     });
