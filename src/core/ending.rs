@@ -40,7 +40,7 @@ pub(super) struct Ending {
     pub(super) step: Step,
     pub(super) deadline: Option<Instant>,
     pub(super) cause: Option<Cause>,
-    /// Why the agent was expelled or lost, for those who wait for its answers.
+    /// Why the agent was expelled, stopped or lost, for those who wait for its answers.
     pub(super) blame: Option<String>,
     /// Whether it was lost before anybody asked for its end.
     pub(super) lost: bool,
@@ -284,6 +284,12 @@ impl Core {
                 self.ending.dismissed |= self.ending.is_stopped() && self.ending.exit.is_none();
                 self.ending.advance(Step::Terminated, Some(now + grace));
                 self.ending.signalled = self.ending.dismissed;
+                let blame = if self.ending.speaks[Side::Agent as usize] {
+                    "ran on though its input had ended"
+                } else {
+                    "ran on though it had closed its output"
+                };
+                self.ending.blame.get_or_insert_with(|| blame.to_owned());
                 out.note(Note::Stopping { signal: "SIGTERM" });
                 out.order(Order::Terminate);
             }
