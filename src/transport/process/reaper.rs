@@ -2,8 +2,8 @@
 //!
 //! Ending a tree takes walks through `/proc`, which no runtime thread should make and which serve
 //! many endings at once; reaping and the children of dead agents concern the whole process. So
-//! there is one list and one thread for all of it, woken by SIGCHLD. Nobody who
-//! orders something waits for it.
+//! there is one list and one thread for all of it, woken by SIGCHLD. Nobody who orders something
+//! waits for it.
 //!
 //! A program that called `answer_for_orphans` also inherits what its agents leave behind. An orphan
 //! that bears the mark of an agent is killed when that agent is gone. An orphan without a mark

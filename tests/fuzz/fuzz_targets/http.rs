@@ -1,5 +1,5 @@
 //! Any body, posted to any route of a real listener, is answered with a status that is no fault of
-//! ours; and any body of Agent Connect is a wish or none.
+//! ours; and any body of Agent Connect is a run request or none.
 
 #![no_main]
 
