@@ -42,11 +42,12 @@ seeds() {
 run() {
     local target=$1 log
     mkdir -p "tests/fuzz/corpus/$target" "tests/fuzz/artifacts/$target"
-    # A message may be long and a hang is a fault; memory is held against a bound as well.
+    # A message may be long and a hang is a fault, if it is none of a machine with other work; memory
+    # is held against a bound as well.
     # shellcheck disable=SC2046
     if log=$("tests/fuzz/target/$host/release/$target" "tests/fuzz/corpus/$target" $(seeds "$target") \
         -artifact_prefix="tests/fuzz/artifacts/$target/" -max_total_time="$seconds" -max_len=65536 \
-        -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 2>&1); then
+        -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 2>&1); then
         printf '%-10s %10s runs, coverage %5s, no crash\n' "$target" \
             "$(sed -n 's/^stat::number_of_executed_units: *//p' <<<"$log")" \
             "$(sed -n 's/.* cov: \([0-9]*\).*/\1/p' <<<"$log" | tail -1)"
