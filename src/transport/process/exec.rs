@@ -3,8 +3,8 @@
 //! It can only be connected to: a process that we start is always the agent. Not here: starting
 //! it (see `child`).
 
-use super::wide::Pipe;
 use super::{find_program, spawn};
+use crate::transport::wide::Pipe;
 use crate::transport::{
     Binding, Connecting, Endpoint, Link, OpenError, OpenErrorKind, Setup, Transport, stream,
 };

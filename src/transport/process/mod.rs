@@ -9,7 +9,6 @@
 //! - [`fate`] tells how it ended;
 //! - [`launch`] says where it starts and what it finds in its environment;
 //! - [`program`] looks for it before anything is started, to say what is wrong in words;
-//! - [`wide`] is the pipe it writes into;
 //! - [`stderr`] reads what it complains about;
 //! - [`family`] finds its descendants, wherever they moved, and signals exactly those; [`walk`]
 //!   looks for them below us alone;
@@ -50,7 +49,6 @@ mod reaper;
 mod roll;
 mod stderr;
 mod walk;
-mod wide;
 
 pub use agents::{answer_for_orphans, farewell, settle};
 pub use child::{Child, Process, spawn};

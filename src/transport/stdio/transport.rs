@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest};
 
 use super::pollable::{self, Socket};
 use super::threads;
+use crate::transport::wide::Pipe;
 use crate::transport::{
     Accepting, Arrival, Binding, Connecting, Endpoint, Link, Listener, OpenError, OpenErrorKind,
     Peer, PeerKind, Worker,
@@ -120,7 +121,7 @@ fn stdin() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
 
 fn stdout() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     if let Some(pipe) = pollable::pipe_out() {
-        return Ok(Box::new(pipe));
+        return Ok(Box::new(Pipe::new(pipe)));
     }
     if let Some(socket) = Socket::of(rustix::stdio::stdout(), Interest::WRITABLE) {
         return Ok(Box::new(socket));

@@ -1,7 +1,8 @@
-//! The pipe an agent writes into, made wider when the agent streams.
+//! A pipe, made wider when what goes through it streams: the one an agent writes into, and the one
+//! of our stdout.
 //!
-//! Linux gives a pipe 64 KiB. An agent that fills it waits until the relay has read, and the relay
-//! then for the agent: each waking takes longer than the carrying does. Not here: how much is read
+//! Linux gives a pipe 64 KiB. Who fills it waits until the other has read, and the other then for
+//! the first: each waking takes longer than the carrying does. Not here: how much is read or written
 //! at a time (see `transport::stream`).
 //!
 //! # Why
@@ -10,13 +11,13 @@
 //! gives whoever is beyond it pipes of two pages (pipe(7), `pipe-user-pages-soft`, 64 MiB). So it is
 //! done for those who fill theirs, and for [`MOST`] at a time.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use rustix::fd::AsFd;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes a wide pipe holds: the most that the system lets anybody have by itself.
 const WIDE: usize = 1 << 20;
@@ -30,7 +31,7 @@ const MOST: usize = 16;
 /// How many there are.
 static THERE_ARE: AtomicUsize = AtomicUsize::new(0);
 
-/// The end of a pipe that is read from.
+/// Either end of a pipe.
 #[derive(Debug)]
 pub(super) struct Pipe<P> {
     pipe: P,
@@ -59,6 +60,19 @@ impl<P> Pipe<P> {
     }
 }
 
+impl<P: AsFd> Pipe<P> {
+    /// Called each time that it was full, or about to be.
+    fn was_full(&mut self) {
+        if let Width::Given(full) = &mut self.width {
+            *full += 1;
+            if *full == STREAM {
+                let _permit = widen(&self.pipe);
+                self.width = Width::Wide { _permit };
+            }
+        }
+    }
+}
+
 impl<P: AsyncRead + AsFd + Unpin> AsyncRead for Pipe<P> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -67,16 +81,44 @@ impl<P: AsyncRead + AsFd + Unpin> AsyncRead for Pipe<P> {
     ) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.pipe).poll_read(cx, into))?;
-        if let Width::Given(full) = &mut self.width
-            && into.filled().len() - before >= FULL
-        {
-            *full += 1;
-            if *full == STREAM {
-                let _permit = widen(&self.pipe);
-                self.width = Width::Wide { _permit };
-            }
+        if into.filled().len() - before >= FULL {
+            self.was_full();
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<P: AsyncWrite + AsFd + Unpin> AsyncWrite for Pipe<P> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.pipe).poll_write_vectored(cx, pieces))?;
+        if written < pieces.iter().map(|piece| piece.len()).sum() {
+            self.was_full();
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.pipe.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.pipe).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.pipe).poll_shutdown(cx)
     }
 }
 
@@ -129,8 +171,26 @@ mod tests {
         to.read_exact(&mut heard).await.expect("it is written");
     }
 
-    fn size(pipe: &Pipe<Receiver>) -> usize {
+    fn size(pipe: &Pipe<impl AsFd>) -> usize {
         fcntl_getpipe_size(&pipe.pipe).expect("it is a pipe")
+    }
+
+    #[tokio::test]
+    async fn a_pipe_that_is_written_full_again_and_again_gets_wide() {
+        let (to, mut from) = pipe().unwrap();
+        let mut to = Pipe::new(to);
+        let mut heard = vec![0; GIVEN];
+        for _ in 0..100 {
+            to.write_all(&heard).await.expect("it fits");
+            from.read_exact(&mut heard).await.expect("it is written");
+        }
+        for number in 0..STREAM {
+            assert_eq!(size(&to), GIVEN, "what fits is no reason, nor are {number}");
+            let more = vec![b'a'; GIVEN + 1];
+            assert_eq!(to.write(&more).await.expect("some of it fits"), GIVEN);
+            from.read_exact(&mut heard).await.expect("it is written");
+        }
+        assert!(size(&to) > GIVEN);
     }
 
     #[tokio::test]
