@@ -47,7 +47,7 @@ run() {
     # shellcheck disable=SC2046
     if log=$("tests/fuzz/target/$host/release/$target" "tests/fuzz/corpus/$target" $(seeds "$target") \
         -artifact_prefix="tests/fuzz/artifacts/$target/" -max_total_time="$seconds" -max_len=65536 \
-        -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 2>&1); then
+        -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 2>&1); then
         printf '%-10s %10s runs, coverage %5s, no crash\n' "$target" \
             "$(sed -n 's/^stat::number_of_executed_units: *//p' <<<"$log")" \
             "$(sed -n 's/.* cov: \([0-9]*\).*/\1/p' <<<"$log" | tail -1)"
