@@ -1,7 +1,8 @@
 //! The tap: puts what it sees into the queue, and knows what led to what.
 //!
-//! A frame that is said is the very one that was heard when it is the same memory, which is held
-//! until then so that no other can take its place. Not here: spelling (see `scribe`).
+//! A frame that passes unchanged is the one that was heard, in the same place of the memory: so it is
+//! told from others by its address. It is held until then, for as long as it is no other frame can
+//! have that address. Not here: spelling (see `scribe`).
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
