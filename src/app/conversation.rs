@@ -19,7 +19,7 @@ use crate::relay::{self, End, Stop};
 use crate::tap::metrics::Recorded;
 use crate::tap::{Fact, Journal, Tally, Taps};
 use crate::transport::registry;
-use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Setup, StopStep, Watch};
+use crate::transport::{Ear, Endpoint, Exit, Hold, Link, OpenError, Peer, Setup, StopStep, Watch};
 use crate::wire::Limits;
 use crate::wire::reply::{self, Reason, Source};
 
@@ -78,15 +78,7 @@ pub(super) async fn carry(
     if let Some(account) = account {
         taps = taps.with(account.begin(&client, &mut agent, limits.queue_bytes));
     }
-    let mut trace = None;
-    let traced = ground.traces.as_ref();
-    if let Some((tracer, insert)) = traced.and_then(|traces| traces.begin(&client.peer, name)) {
-        trace = Some(tracer.trace());
-        if insert {
-            taps = taps.with_marker(tracer.marks());
-        }
-        taps = taps.with(tracer);
-    }
+    let (mut taps, trace) = traced(taps, ground, &client.peer, name);
     let (mut take, mut unrecorded) = (None, None);
     if let Some(studio) = &ground.studio {
         let tally = recordings.as_ref().map(|ledger| ledger.tape());
@@ -99,20 +91,8 @@ pub(super) async fn carry(
             }
             Err(what) if studio.is_strict() => {
                 recorded(Recorded::Failed);
-                tracing::error!("turned away, because it cannot be recorded: {what}");
-                turn_away(client, &Reason::unrecorded(), limits, stop).await;
-                let cause = Cause::Unrecorded;
-                taps.learn(&Fact::Over(&cause, Instant::now()));
-                let mut counts = taps.counts().clone();
-                counts.add(&Note::Unrecorded { why: what });
-                return End {
-                    cause,
-                    exit: None,
-                    lost: false,
-                    forbidden: false,
-                    unsaid: None,
-                    counts,
-                };
+                // In a box, as what is seldom needed.
+                return Box::pin(refuse_unrecorded(client, what, taps, ground)).await;
             }
             Err(what) => {
                 recorded(Recorded::Failed);
@@ -147,6 +127,49 @@ pub(super) async fn carry(
     if let Some(note) = &unrecorded {
         end.counts.add(note);
     }
+    sum_up(&end);
+    tell_failure(&end, tail.get().map_or("", String::as_str));
+    end
+}
+
+/// Adds who makes spans of a conversation, if anybody does; tells in which trace it is.
+fn traced(
+    mut taps: Taps,
+    ground: &Ground,
+    client: &Peer,
+    agent: Option<String>,
+) -> (Taps, Option<String>) {
+    let traces = ground.traces.as_ref();
+    let Some((tracer, insert)) = traces.and_then(|traces| traces.begin(client, agent)) else {
+        return (taps, None);
+    };
+    let trace = tracer.trace();
+    if insert {
+        taps = taps.with_marker(tracer.marks());
+    }
+    (taps.with(tracer), Some(trace))
+}
+
+/// Turns a client away whose conversation would have to be recorded and cannot be.
+async fn refuse_unrecorded(client: Link, why: String, mut taps: Taps, ground: &Ground) -> End {
+    tracing::error!("turned away, because it cannot be recorded: {why}");
+    turn_away(client, &Reason::unrecorded(), &ground.limits, &ground.stop).await;
+    let cause = Cause::Unrecorded;
+    taps.learn(&Fact::Over(&cause, Instant::now()));
+    let mut counts = taps.counts().clone();
+    counts.add(&Note::Unrecorded { why });
+    End {
+        cause,
+        exit: None,
+        lost: false,
+        forbidden: false,
+        unsaid: None,
+        counts,
+    }
+}
+
+/// Logs what a conversation came to.
+fn sum_up(end: &End) {
     let dialects: Vec<String> = end.counts.dialects().iter().map(Tally::to_string).collect();
     tracing::info!(
         cause = ?end.cause,
@@ -154,8 +177,6 @@ pub(super) async fn carry(
         dialects = (!dialects.is_empty()).then(|| dialects.join(", ")),
         "over"
     );
-    tell_failure(&end, tail.get().map_or("", String::as_str));
-    end
 }
 
 /// Answers the client's first request with `reason` and lets it go; brisk once we are to stop.

@@ -20,7 +20,7 @@ use crate::core::Note;
 use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
 use crate::relay::Stop;
-use crate::tap::recorder::{Desk, Folder, Outcome, Plan, Policy, Recorder, Tally};
+use crate::tap::recorder::{Desk, Folder, Outcome, Plan, Policy, Recorder, Remarks, Tally};
 use crate::transport::{self, Link, PeerKind, Presence};
 use crate::wire::Side;
 
@@ -218,7 +218,7 @@ impl Studio {
             unrecorded: CancellationToken::new(),
         };
         let (tell, end) = oneshot::channel();
-        let cut = self.strict.then(|| (own.clone(), Handle::current()));
+        let strict = self.strict.then(|| (own.clone(), Handle::current()));
         let place = Folder::new(&self.folder, &id, began);
         let plan = Plan {
             place: Box::new(place.map_err(|error| error.to_string())?),
@@ -232,13 +232,8 @@ impl Studio {
             redactor: Arc::clone(&self.redactor),
             tally,
             on_failure: Box::new(move || {
-                if let Some((stop, runtime)) = cut {
-                    stop.unrecorded.cancel();
-                    stop.asked.cancel();
-                    runtime.spawn(async move {
-                        tokio::time::sleep(GRACE).await;
-                        stop.forced.cancel();
-                    });
+                if let Some((stop, runtime)) = strict {
+                    end_unrecorded(stop, &runtime);
                 }
             }),
             on_end: Box::new(move |outcome| {
@@ -250,31 +245,7 @@ impl Studio {
             .desk
             .open(plan)
             .map_err(|error| format!("{}: {error}", self.folder.display()))?;
-        let watched = remarks.clone();
-        client.hold.watch(Box::new(move |presence| {
-            let (event, what) = match presence {
-                Presence::Lost(how) => ("lost", how),
-                Presence::Back(from) => ("resumed", from),
-            };
-            watched.event(What::Link {
-                side: Side::Client,
-                event: event.to_owned(),
-                what: what.to_owned(),
-            });
-        }));
-        for (side, peer) in [(Side::Client, &client.peer), (Side::Agent, &agent.peer)] {
-            remarks.event(What::Link {
-                side,
-                event: "open".to_owned(),
-                what: peer.name.clone(),
-            });
-        }
-        if agent.peer.kind == PeerKind::Child {
-            remarks.event(What::Process {
-                event: "start".to_owned(),
-                what: agent.peer.name.clone(),
-            });
-        }
+        tell_of_links(&remarks, client, agent);
         let margin = Arc::new(Margin::new(remarks));
         let ear = Arc::clone(&margin);
         agent
@@ -287,6 +258,45 @@ impl Studio {
         };
         Ok((recorder, take))
     }
+}
+
+/// Has a recording tell who the two are, and when the client is lost and comes back.
+fn tell_of_links(remarks: &Remarks, client: &mut Link, agent: &Link) {
+    let watched = remarks.clone();
+    client.hold.watch(Box::new(move |presence| {
+        let (event, what) = match presence {
+            Presence::Lost(how) => ("lost", how),
+            Presence::Back(from) => ("resumed", from),
+        };
+        watched.event(What::Link {
+            side: Side::Client,
+            event: event.to_owned(),
+            what: what.to_owned(),
+        });
+    }));
+    for (side, peer) in [(Side::Client, &client.peer), (Side::Agent, &agent.peer)] {
+        remarks.event(What::Link {
+            side,
+            event: "open".to_owned(),
+            what: peer.name.clone(),
+        });
+    }
+    if agent.peer.kind == PeerKind::Child {
+        remarks.event(What::Process {
+            event: "start".to_owned(),
+            what: agent.peer.name.clone(),
+        });
+    }
+}
+
+/// Ends a conversation that has to be recorded and cannot be any more; the agent gets its grace.
+fn end_unrecorded(stop: Stop, runtime: &Handle) {
+    stop.unrecorded.cancel();
+    stop.asked.cancel();
+    runtime.spawn(async move {
+        tokio::time::sleep(GRACE).await;
+        stop.forced.cancel();
+    });
 }
 
 impl Take {

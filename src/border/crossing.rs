@@ -106,12 +106,26 @@ impl Border {
         {
             return Crossing::Denied(format!("{method} is denied: {why}"));
         }
-        match (from, at.kind, &*method) {
+        changes.extend(self.mask(from, frame, at, &method, &mut body));
+        if changes.is_empty() {
+            return Crossing::Same;
+        }
+        Crossing::Changed(body.into_frame(frame, at), changes.join("; "))
+    }
+
+    /// Takes out of a message what the other side is not to learn of; says what that was.
+    fn mask(
+        &mut self,
+        from: Side,
+        frame: &Frame,
+        at: &Envelope,
+        method: &str,
+        body: &mut Body<'_>,
+    ) -> Option<String> {
+        match (from, at.kind, method) {
             (Side::Client, Kind::Request, "initialize") if !self.rules.is_open() => {
-                let hidden = masks::hide(&mut body, &self.rules);
-                if !hidden.is_empty() {
-                    changes.push(format!("not announced: {}", hidden.join(", ")));
-                }
+                let hidden = masks::hide(body, &self.rules);
+                (!hidden.is_empty()).then(|| format!("not announced: {}", hidden.join(", ")))
             }
             (Side::Agent, Kind::Result | Kind::Error, _) if self.rules.guarded => {
                 let logins: &[&str] = match at.kind {
@@ -119,21 +133,14 @@ impl Border {
                     _ if method == "initialize" => &["authMethods"],
                     _ => &[],
                 };
-                let count = masks::strip_logins(&mut body, logins);
-                if count > 0 {
-                    changes.push(format!(
-                        "{count} logins that run a program of the agent's left out"
-                    ));
-                }
+                let count = masks::strip_logins(body, logins);
                 let session = body.strings(&["sessionId"]).pop();
                 self.roots.answer(&at.id(frame).to_owned(), session);
+                let what = "logins that run a program of the agent's left out";
+                (count > 0).then(|| format!("{count} {what}"))
             }
-            _ => {}
+            _ => None,
         }
-        if changes.is_empty() {
-            return Crossing::Same;
-        }
-        Crossing::Changed(body.into_frame(frame, at), changes.join("; "))
     }
 
     /// Whether the rules have to look into such a message.

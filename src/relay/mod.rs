@@ -12,6 +12,7 @@
 //! *All that waits is written before a flush.* A burst of small messages then costs one system
 //! call, not one each.
 
+mod alarm;
 mod end;
 mod pauses;
 mod resume;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::End;
+use super::alarm::Alarm;
 use super::pauses::Pauses;
 use super::writer::{Writer, Written};
 use crate::border::Border;
@@ -61,42 +62,19 @@ pub fn run(
     mut taps: Taps,
     stop: &Stop,
 ) -> impl Future<Output = End> + Send + use<> {
-    let manners = Manners {
-        client_half_close: client.peer.half_close,
-        agent_half_close: agent.peer.half_close,
-        agent_is_child: agent.peer.kind == PeerKind::Child,
-        agent_is_played: agent.peer.kind == PeerKind::Played,
-        announce_exit: client.peer.kind == PeerKind::Remote,
-    };
-    let resets = client.peer.kind == PeerKind::Remote && client.peer.half_close;
-    let mut outbox = Outbox::new(&limits);
-    let counted = taps.want_facts();
-    if counted {
-        outbox.want_gists();
-    }
-    if taps.want_envelopes() {
-        outbox.want_envelopes();
-    }
-    if taps.want_trails() {
-        outbox.want_trails();
-    }
     let marker = taps.marker();
     let mut conversation = Conversation {
-        parting: if resets {
-            Parting::Patient
-        } else {
-            Parting::AtOnce
-        },
+        parting: Parting::of(&client),
         last_words: limits.last_words,
-        outbox,
+        outbox: outbox(&limits, &taps),
         pauses: Pauses::default(),
         silent: [false; 2],
-        core: Core::new(limits, manners, speech)
+        counted: taps.want_facts(),
+        core: Core::new(limits, manners(&client, &agent), speech)
             .with_border(border)
             .with_discretion(agent.hold.discretion())
             .with_marker(marker),
         taps,
-        counted,
         readers: [client.rx, agent.rx],
         writers: [
             Writer::new(Side::Client, client.tx),
@@ -165,11 +143,15 @@ enum Parting {
     Until(Instant),
 }
 
-/// A timer that is only touched when its time changes, and made when there is one.
-#[derive(Default)]
-struct Alarm {
-    sleep: Option<Pin<Box<Sleep>>>,
-    at: Option<Instant>,
+impl Parting {
+    /// How this client is to be seen off.
+    fn of(client: &Link) -> Self {
+        if client.peer.kind == PeerKind::Remote && client.peer.half_close {
+            Self::Patient
+        } else {
+            Self::AtOnce
+        }
+    }
 }
 
 impl Conversation {
@@ -431,26 +413,32 @@ impl Conversation {
 
     /// The core wants to be woken at another time than the alarm is set to.
     fn alarm_is_stale(&self) -> bool {
-        self.due() != self.alarm.at || self.client_is_awaited() != self.linger.is_some()
+        self.due() != self.alarm.at() || self.client_is_awaited() != self.linger.is_some()
     }
 }
 
-impl Alarm {
-    fn set(&mut self, at: Option<Instant>) {
-        if let Some(at) = at
-            && self.at != Some(at)
-        {
-            match &mut self.sleep {
-                Some(sleep) => sleep.as_mut().reset(at),
-                None => self.sleep = Some(Box::pin(sleep_until(at))),
-            }
-        }
-        self.at = at;
+/// What the core has to be told of the two links.
+fn manners(client: &Link, agent: &Link) -> Manners {
+    Manners {
+        client_half_close: client.peer.half_close,
+        agent_half_close: agent.peer.half_close,
+        agent_is_child: agent.peer.kind == PeerKind::Child,
+        agent_is_played: agent.peer.kind == PeerKind::Played,
+        announce_exit: client.peer.kind == PeerKind::Remote,
     }
+}
 
-    /// Whether the time has come.
-    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        let due = |sleep: &mut Pin<Box<Sleep>>| sleep.as_mut().poll(cx).is_ready();
-        self.at.is_some() && self.sleep.as_mut().is_some_and(due)
+/// An outbox in which the core puts what those who watch want.
+fn outbox(limits: &Limits, taps: &Taps) -> Outbox {
+    let mut outbox = Outbox::new(limits);
+    if taps.want_facts() {
+        outbox.want_gists();
     }
+    if taps.want_envelopes() {
+        outbox.want_envelopes();
+    }
+    if taps.want_trails() {
+        outbox.want_trails();
+    }
+    outbox
 }

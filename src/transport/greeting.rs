@@ -72,12 +72,6 @@ impl Greeting {
         self.headers.insert(AUTHORIZATION, value);
         Ok(())
     }
-
-    /// Whether there is nothing to say.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.headers.is_empty() && !self.http2
-    }
 }
 
 fn secret(text: &str) -> Option<HeaderValue> {

@@ -44,7 +44,7 @@ pub enum Fault {
 }
 
 /// Which half of an exchange a message belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// It carries a method.
     Call,

@@ -4,12 +4,11 @@
 //! allocates, so that hostile nesting costs neither stack nor memory. UTF-8 is checked over the
 //! whole text, and only where a string is not ASCII. Not here: what the members of a message mean.
 
+use super::Limits;
 use super::key::Key;
+use super::levels::{DEEPEST, Levels};
 use super::plain::Plain;
-use super::{Fault, Limits};
-
-/// The deepest nesting that can be followed; a higher `Limits::nesting` means this one.
-const DEEPEST: usize = 1024;
+use super::stop::Stop;
 
 /// Which bytes make an escape with a backslash before them, by themselves.
 const ESCAPES: [bool; 256] = {
@@ -83,57 +82,11 @@ impl Ear for () {
     fn ended(&mut self, _: usize, _: usize) {}
 }
 
-/// Why reading stopped: what was expected instead of the byte at hand. One byte wide, so that the
-/// good case stays in registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    Value,
-    Key,
-    Colon,
-    CommaOrBrace,
-    CommaOrBracket,
-    Digit,
-    Escape,
-    HexDigit,
-    NoControl,
-    Quote,
-    End,
-    Deep,
-}
-
-/// Which containers are open, one bit a level: set for an object, clear for an array.
-struct Levels([u64; DEEPEST / 64]);
-
 /// Whether `text` is one JSON value in UTF-8, nested no deeper than the limit.
 #[must_use]
 pub fn is_json(text: &[u8], limits: &Limits) -> bool {
     let mut reader = Reader::new(text, limits.nesting);
     reader.document().is_ok() && reader.is_utf8()
-}
-
-impl Stop {
-    /// The fault this is, under a nesting limit of `limit`.
-    pub(super) fn fault(self, limit: usize) -> Fault {
-        let expected = match self {
-            Self::Deep => {
-                return Fault::TooDeep {
-                    limit: limit.min(DEEPEST),
-                };
-            }
-            Self::Value => "a value",
-            Self::Key => "a member name in quotes",
-            Self::Colon => "a colon",
-            Self::CommaOrBrace => "a comma or a closing brace",
-            Self::CommaOrBracket => "a comma or a closing bracket",
-            Self::Digit => "a digit",
-            Self::Escape => "a valid escape",
-            Self::HexDigit => "four hexadecimal digits",
-            Self::NoControl => "no raw control character in a string",
-            Self::Quote => "a closing quote",
-            Self::End => "the end of the message",
-        };
-        Fault::Malformed { expected }
-    }
 }
 
 impl<'a> Reader<'a> {
@@ -444,25 +397,5 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         Ok(())
-    }
-}
-
-impl Levels {
-    #[inline]
-    fn set(&mut self, depth: usize, object: bool) {
-        let (word, bit) = Self::place(depth);
-        self.0[word] = self.0[word] & !(1 << bit) | u64::from(object) << bit;
-    }
-
-    #[inline]
-    fn get(&self, depth: usize) -> bool {
-        let (word, bit) = Self::place(depth);
-        self.0[word] >> bit & 1 == 1
-    }
-
-    /// Levels count from 1, so the deepest one takes the place of level 0, which is never asked.
-    #[inline]
-    fn place(depth: usize) -> (usize, usize) {
-        (depth / 64 % (DEEPEST / 64), depth % 64)
     }
 }

@@ -5,8 +5,9 @@
 //!
 //! - `frame` is one JSON-RPC text. `scan` proves that it is JSON and finds its `envelope`, with the
 //!   `id`, and the `outline` of its body; `scanner` does so for one message after the other. Below
-//!   it are `json`, which reads, with `plain` for strings and `key` for names, and `jsonrpc`, the
-//!   names that an envelope has.
+//!   it are `seen`, which says what kind of message the members make, `jsonrpc`, the names that they
+//!   have, and `json`, which reads, with `plain` for strings, `key` for names and `levels` for what
+//!   is open; `stop` is why it stops.
 //! - `flaw` is what can be wrong with a text, [`reply`] every message of our own, `farewell` and
 //!   `exit` are how links and processes end, and `limits` are all bounds.
 //! - [`framing`] cuts messages out of a stream of bytes and lays them into one.
@@ -22,15 +23,18 @@ mod id;
 mod json;
 mod jsonrpc;
 mod key;
+mod levels;
 mod limits;
-mod outline;
 mod member;
+mod outline;
 mod plain;
 mod printable;
 pub mod reply;
 mod scan;
 mod scanner;
+mod seen;
 mod side;
+mod stop;
 
 pub(crate) use envelope::unescaped;
 pub use envelope::{Envelope, IdAt, Kind, Span, Stem};

@@ -2,12 +2,15 @@
 //!
 //! Every message passes here once, so it costs no allocation unless the message is refused. What
 //! is refused, and no more: text that is not JSON, too deep, ambiguous (a member of the envelope
-//! twice) or no JSON-RPC. Not here: what a method means, and what is answered to a flaw.
+//! twice) or no JSON-RPC. Not here: what is made of the members (see `seen`), what a method means,
+//! and what is answered to a flaw.
 
-use super::json::{Reader, Stop};
+use super::json::Reader;
 use super::jsonrpc::Member;
 use super::outline::{Bookmark, Draw, Outline};
-use super::{Envelope, Fault, Flaw, Frame, IdAt, IdBuf, Kind, Limits, Role, Span, Stem};
+use super::seen::{Found, Seen};
+use super::stop::Stop;
+use super::{Envelope, Fault, Flaw, Frame, IdBuf, Kind, Limits, Role, Span, Stem};
 
 /// What a frame turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,24 +21,6 @@ pub enum Shape {
     Batch,
     /// Nothing that can be passed on.
     Bad(Flaw),
-}
-
-/// What was seen of an envelope so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    /// The members whose names were seen, a bit each.
-    names: u8,
-    id: IdAt,
-    method: Option<Span>,
-    params: Option<Span>,
-    result: Option<Span>,
-    error: Option<Span>,
-    /// The body that has an outline, if one has: where it starts.
-    outlined: Option<usize>,
-    /// Whether there are members that JSON-RPC does not know.
-    strangers: bool,
-    /// The first thing that is wrong although the text is JSON so far.
-    fault: Option<(Fault, usize)>,
 }
 
 /// A place in a message's body from which others that begin with the same bytes can be read.
@@ -60,13 +45,6 @@ struct Marks<'o> {
     /// Up to where the next message may be the same, for those who want to go on from the middle.
     reach: usize,
     begun: Option<Begun>,
-}
-
-/// What a text is that can be passed on.
-enum Found {
-    /// A message, with its body.
-    Message(Kind, Option<Span>),
-    Batch,
 }
 
 /// The depth of a message's own members.
@@ -253,6 +231,7 @@ impl Begun {
     }
 }
 
+/// Reading, member by member.
 impl Seen {
     /// Reads the message, from its opening brace to the end of the text.
     fn object(
@@ -345,7 +324,7 @@ impl Seen {
         let (whole, sessions, mark) = (draw.whole, draw.sessions, draw.mark);
         self.drawn(start, whole, sessions);
         marks.begun = mark.filter(|_| self.fault.is_none()).map(|mark| Begun {
-            seen: Self { outlined, ..*self },
+            seen: self.before_body(outlined),
             outline: *marks.outline,
             member,
             start,
@@ -353,116 +332,6 @@ impl Seen {
             number: 0,
         });
         Ok(())
-    }
-
-    /// Takes down what is known of a body that was read.
-    fn drawn(&mut self, start: usize, whole: bool, sessions: u8) {
-        if sessions > 1 {
-            let member = "sessionId";
-            self.note(Fault::Duplicate { member }, start);
-        }
-        self.outlined = whole.then_some(start);
-    }
-
-    /// Takes down that a member is there; `false` when it was there before.
-    #[inline]
-    fn name(&mut self, member: Member, at: usize) -> bool {
-        let new = self.names & member.bit() == 0;
-        if !new {
-            let member = Member::NAMES[member as usize];
-            self.note(Fault::Duplicate { member }, at);
-        }
-        self.names |= member.bit();
-        new
-    }
-
-    /// Takes down where a member's value lies.
-    #[inline]
-    fn take(&mut self, member: Member, text: &[u8], start: usize, end: usize, limits: &Limits) {
-        let span = Span::new(start, end);
-        let value = &text[start..end];
-        match member {
-            Member::Jsonrpc => {}
-            Member::Params => self.params = Some(span),
-            Member::Result => self.result = Some(span),
-            Member::Error => self.error = Some(span),
-            Member::Id if value.len() > limits.id => self.refuse("its id is too long", start),
-            Member::Id => match value[0] {
-                b'"' => self.id = IdAt::String(span),
-                b'n' => self.id = IdAt::Null,
-                b'-' | b'0'..=b'9' => self.id = IdAt::Number(span),
-                _ => self.refuse("its id is neither a string, a number nor null", start),
-            },
-            Member::Method if value[0] != b'"' => self.refuse("its method is not a string", start),
-            Member::Method if value.len() > limits.method.saturating_add(2) => {
-                self.refuse("its method is too long", start);
-            }
-            Member::Method => self.method = Some(Span::new(start + 1, end - 1)),
-        }
-    }
-
-    #[cold]
-    fn refuse(&mut self, why: &'static str, at: usize) {
-        self.note(Fault::NotAMessage { why }, at);
-    }
-
-    #[cold]
-    fn note(&mut self, fault: Fault, at: usize) {
-        self.fault.get_or_insert((fault, at));
-    }
-
-    fn has(&self, member: Member) -> bool {
-        self.names & member.bit() != 0
-    }
-
-    fn role(&self) -> Option<Role> {
-        if self.has(Member::Method) {
-            Some(Role::Call)
-        } else if self.has(Member::Result) || self.has(Member::Error) {
-            Some(Role::Answer)
-        } else {
-            None
-        }
-    }
-
-    /// What a message is that was read to its end.
-    fn message(&self, text: &[u8]) -> Result<Found, (Fault, usize)> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
-        let null = |span: Span| span.of(text) == b"null";
-        let (kind, body) = match (self.method, self.result, self.error) {
-            (Some(_), None, None) if self.has(Member::Id) => (Kind::Request, self.params),
-            (Some(_), None, None) => (Kind::Notification, self.params),
-            (None, Some(result), None) => (Kind::Result, Some(result)),
-            (None, None, Some(error)) => (Kind::Error, Some(error)),
-            (None, Some(result), Some(error)) if null(error) => (Kind::Result, Some(result)),
-            (None, Some(result), Some(error)) if null(result) => (Kind::Error, Some(error)),
-            (None, None, None) => return not("it has neither method, result nor error"),
-            (None, Some(_), Some(_)) => return not("it has both a result and an error"),
-            (Some(_), ..) => return not("it has both a method and a result or an error"),
-        };
-        Ok(Found::Message(kind, body))
-    }
-
-    /// The envelope of that message.
-    #[inline(always)]
-    fn envelope(&self, kind: Kind, body: Option<Span>, outline: &Outline, stem: Stem) -> Envelope {
-        let start = body.map(|body| body.start as usize);
-        Envelope {
-            kind,
-            id: self.id,
-            method: self.method,
-            body,
-            outline: if start.is_some() && start == self.outlined {
-                Some(*outline)
-            } else {
-                None
-            },
-            jsonrpc: self.has(Member::Jsonrpc),
-            strangers: self.strangers,
-            stem,
-        }
     }
 }
 
@@ -481,9 +350,4 @@ fn was_last(reader: &mut Reader<'_>) -> Result<bool, Stop> {
         }
         _ => Err(Stop::CommaOrBrace),
     }
-}
-
-#[cold]
-fn not(why: &'static str) -> Result<Found, (Fault, usize)> {
-    Err((Fault::NotAMessage { why }, 0))
 }

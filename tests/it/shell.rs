@@ -1,11 +1,12 @@
 //! What a shell and a packager want: the version, completions, manual pages.
 
 use std::ffi::OsStr;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
+
+use crate::support::once::relay;
 
 fn run<S: AsRef<OsStr>>(args: &[S]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-relay"));
-    command.args(args).stdin(Stdio::null()).output().unwrap()
+    relay(args).output().unwrap()
 }
 
 #[test]

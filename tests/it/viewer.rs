@@ -4,13 +4,15 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use acp_relay::recording::write::{self, Facts, Kept, Stamp};
 use acp_relay::recording::{Body, Header, MessageKind, Passed, Peer, What, pack};
 use acp_relay::wire::Side;
 use serde_json::{Value, json};
+
+use crate::support::once::relay;
 
 /// Longest time that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,11 +39,7 @@ struct Paper {
 
 impl Viewer {
     fn of(place: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
-            .args(["inspect", "open"])
-            .arg(place)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
+        let mut child = relay(&["inspect".as_ref(), "open".as_ref(), place.as_os_str()])
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
@@ -583,11 +581,8 @@ fn nobody_else_gets_anything() {
 fn the_page_can_be_had_in_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("viewer.html");
-    let done = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
-        .args(["inspect", "open", "--page"])
-        .arg(&path)
-        .output()
-        .unwrap();
+    let args = ["inspect", "open", "--page", path.to_str().unwrap()];
+    let done = relay(&args).output().unwrap();
     assert!(done.status.success(), "{done:?}");
     let page = fs::read_to_string(path).unwrap();
     assert!(page.len() < 300 << 10, "{} bytes", page.len());
@@ -597,10 +592,8 @@ fn the_page_can_be_had_in_one_file() {
 
 #[test]
 fn what_cannot_be_read_is_said_at_once() {
-    let done = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
-        .args(["inspect", "open", "/nowhere/at/all"])
-        .output()
-        .unwrap();
+    let args = ["inspect", "open", "/nowhere/at/all"];
+    let done = relay(&args).output().unwrap();
     assert_eq!(done.status.code(), Some(66));
     let said = String::from_utf8(done.stderr).unwrap();
     assert!(said.contains("/nowhere/at/all"), "{said}");

@@ -31,7 +31,8 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from peers import AGENTS, PEERS
+from paths import PEERS, RELAY
+from peers import AGENTS
 
 HERE = Path(__file__).resolve().parent
 VENV = PEERS / "agent_connect"
@@ -406,8 +407,7 @@ def main():
         os.execv(VENV / "bin/python", [str(VENV / "bin/python"), *sys.argv])
     parts = {"sdk": part_sdk, "schema": part_schema, "kill": part_kill, "load": part_load}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[1] / "target")
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--only", action="append", choices=list(parts))
     parser.add_argument("--moments", type=int, default=100)
     parser.add_argument("--threads", type=int, default=200)

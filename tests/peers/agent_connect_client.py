@@ -22,7 +22,7 @@ import urllib.request
 from pathlib import Path
 
 import isolation
-from peers import PEERS
+from paths import PEERS, RELAY
 
 HERE = Path(__file__).resolve().parent
 VENV = PEERS / "langgraph"
@@ -196,7 +196,7 @@ def check(relay, server):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN", str(HERE.parents[1] / "target/debug/acp-relay")))
+    parser.add_argument("--relay", default=RELAY)
     relay = str(Path(parser.parse_args().relay).resolve())
     with tempfile.TemporaryDirectory() as folder:
         server = Server(folder)

@@ -31,7 +31,7 @@ import threading
 from pathlib import Path
 
 import isolation
-from peers import PEERS
+from paths import PEERS
 
 HERE = Path(__file__).resolve().parent
 PYTHON2 = PEERS / "autobahn/python2/bin/python"

@@ -30,8 +30,9 @@ import sys
 import time
 
 import isolation
+from paths import TARGET
 from websocket import connect, frame
-from wires import TARGET, Relay
+from wires import Relay
 
 # Answers what has an id with its id, and throws away the rest as fast as it comes.
 AGENT = r"""

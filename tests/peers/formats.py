@@ -11,17 +11,14 @@ named and passed over: install.sh gets the npm packages, and tshark is Debian's.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from peers import PEERS
+from paths import PEERS, RELAY, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-RELAY = os.environ.get("ACP_RELAY_BIN", str(ROOT / "target" / "debug" / "acp-relay"))
 PACKAGES = PEERS / "formats"
 PATIENCE = 120
 

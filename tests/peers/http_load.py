@@ -24,6 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from paths import TARGET
 from websocket import frame
 
 HERE = Path(__file__).resolve().parent
@@ -209,8 +210,7 @@ async def run(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parent.parent / "target")
-    parser.add_argument("--relay", default=str(target / "release/acp-relay"))
+    parser.add_argument("--relay", default=str(TARGET / "release/acp-relay"))
     parser.add_argument("--agents", help=argparse.SUPPRESS)
     parser.add_argument("--idle", type=int, default=9_900)
     parser.add_argument("--busy", type=int, default=1_000)

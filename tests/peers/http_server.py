@@ -10,7 +10,6 @@ when told. Peers are installed by install.sh. Not here: what each status means (
 """
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -21,7 +20,8 @@ from pathlib import Path
 
 import isolation
 import run
-from peers import AGENTS, PEERS, SDK, WAYS, Way
+from paths import PEERS, RELAY
+from peers import AGENTS, SDK, WAYS, Way
 
 HERE = Path(__file__).resolve().parent
 SDK_2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
@@ -93,8 +93,7 @@ class Talk(run.Run):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parent.parent / "target")
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--agent", action="append", choices=[agent.name for agent in AGENTS])
     parser.add_argument("--client", action="append", choices=[one.name for one in CLIENTS])
     parser.add_argument("--jobs", type=int, default=3)

@@ -38,8 +38,9 @@ from pathlib import Path
 
 import isolation
 from framing import CONTENT_LENGTH, NDJSON, one_line
+from paths import RELAY
 from websocket import Broken
-from wires import BINARY, ByteWire, Listener, Relay, dial, listen_at
+from wires import ByteWire, Listener, Relay, dial, listen_at
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors/json"
 PATIENCE = 10
@@ -233,7 +234,7 @@ def is_refusal(answer, ident):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--relay", default=BINARY)
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--client", action="append", choices=[kind.name for kind in CLIENTS])
     parser.add_argument("--agent", action="append", choices=[kind.name for kind in AGENTS])
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))

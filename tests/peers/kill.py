@@ -44,7 +44,8 @@ from pathlib import Path
 
 import isolation
 import websocket
-from wires import BINARY, Relay, dial, listen_at
+from paths import RELAY
+from wires import Relay, dial, listen_at
 
 HERE = Path(__file__).resolve().parent
 BUSY = [sys.executable, str(HERE / "busy.py")]
@@ -246,7 +247,7 @@ class Run:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--relay", default=BINARY)
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--moments", type=int, default=200)
     parser.add_argument("--only", type=int, action="append", help="this moment of the seed")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))

@@ -28,9 +28,10 @@ import time
 from pathlib import Path
 
 import isolation
+from paths import RELAY
 from remote_agents import Editor
 from remote_cuts import AGENT, Fault, heard, last_answers, stop, turns
-from wires import BINARY, Relay
+from wires import Relay
 
 # The shortest silence that tells (the default is 25 s), and what both sides may take to notice:
 # keepalive asks once a second, and all lanes share the machine.
@@ -224,8 +225,8 @@ def able(asked):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--relay", default=BINARY)
-    parser.add_argument("--server", default=BINARY)
+    parser.add_argument("--relay", default=RELAY)
+    parser.add_argument("--server", default=RELAY)
     parser.add_argument("--cuts", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     asked = parser.parse_args()

@@ -3,13 +3,12 @@
 To add an agent, install it in install.sh and describe it here. What it says need not be known:
 its direct run is the measure of its other runs.
 """
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from framing import CONTENT_LENGTH, NDJSON
+from paths import PEERS
 
-PEERS = Path(os.environ.get("ACP_RELAY_PEERS") or Path(__file__).resolve().parents[2] / "target/peers")
 SDK = PEERS / "npm/node_modules/@agentclientprotocol/sdk"
 GOOSE = PEERS / "goose/node_modules/@aaif/goose-binary-linux-x64/bin/goose"
 

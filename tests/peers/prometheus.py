@@ -26,9 +26,9 @@ import urllib.request
 from pathlib import Path
 
 import isolation
+from paths import PEERS, RELAY
 
 HERE = Path(__file__).resolve().parent
-PEERS = Path(os.environ.get("ACP_RELAY_PEERS") or HERE.parents[1] / "target/peers")
 # What install.sh has unpacked, where the machine has none of its own.
 os.environ["PATH"] += ":%s" % (PEERS.resolve() / "prometheus/usr/bin")
 ALERTS = HERE.parents[1] / "packaging/prometheus/alerts.yaml"
@@ -227,8 +227,7 @@ def questions(relay, env, at, base):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[1] / "target")
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--prove", action="store_true")
     args = parser.parse_args()
     if not (shutil.which("prometheus") and shutil.which("promtool")):

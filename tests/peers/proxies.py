@@ -20,8 +20,9 @@ import time
 from pathlib import Path
 
 import isolation
+from paths import RELAY
 from websocket import WebSocket, _head
-from wires import TARGET, Relay
+from wires import Relay
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 # Says something by itself a moment after it was greeted.
@@ -113,7 +114,7 @@ def check(port, token):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN", str(TARGET / "debug" / "acp-relay")))
+    parser.add_argument("--relay", default=RELAY)
     relay = str(Path(parser.parse_args().relay).resolve())
     wrong = []
     for proxy in (nginx, caddy):

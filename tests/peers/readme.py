@@ -32,7 +32,8 @@ import urllib.request
 from pathlib import Path
 
 import isolation
-from peers import AGENTS, PEERS, SDK
+from paths import PEERS, RELAY
+from peers import AGENTS, SDK
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parents[1] / "README.md"
@@ -433,8 +434,7 @@ def own_names():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[1] / "target")
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--keep", action="store_true", help="keep what was written")
     parser.add_argument("--prove", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME", help="of: %s" % " ".join(s.__name__ for s in SITUATIONS))

@@ -31,8 +31,9 @@ import time
 import urllib.request
 from pathlib import Path
 
+from paths import TARGET
 from websocket import PING, Broken, WebSocket, _head, frame
-from wires import TARGET, Relay
+from wires import Relay
 
 HERE = Path(__file__).resolve().parent
 TEXTS = HERE.parent / "vectors" / "json"

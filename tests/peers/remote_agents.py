@@ -28,8 +28,8 @@ import time
 from pathlib import Path
 
 import isolation
-from peers import AGENTS, GOOSE, PEERS, SDK
-from wires import BINARY
+from paths import PEERS, RELAY
+from peers import AGENTS, GOOSE, SDK
 
 HERE = Path(__file__).resolve().parent
 PATIENCE = 30
@@ -51,8 +51,8 @@ SERVERS = {
                          [("ws", [])]),
 }
 # Both of our halves, and our server before a client of others.
-OURS = [BINARY, "serve", "--listen", "http://127.0.0.1:{port}", "--", *TURNER]
-SERVERS["acp-relay"] = (BINARY, OURS, [("http", []), ("http", H2), ("ws", []), ("elephant+http", [])])
+OURS = [RELAY, "serve", "--listen", "http://127.0.0.1:{port}", "--", *TURNER]
+SERVERS["acp-relay"] = (RELAY, OURS, [("http", []), ("http", H2), ("ws", []), ("elephant+http", [])])
 SERVERS["acpremote-mirror"] = (ACPREMOTE, OURS, [("ws", [])])
 # Whose client it is where it is not ours.
 CLIENTS = {"acpremote-mirror": [ACPREMOTE, "mirror"]}
@@ -368,7 +368,7 @@ def run(relay, name, root):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--relay", default=BINARY)
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--server", action="append", choices=SERVERS)
     asked = parser.parse_args()
     passed = failed = 0

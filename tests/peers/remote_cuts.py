@@ -23,8 +23,9 @@ import threading
 import time
 from pathlib import Path
 
+from paths import RELAY
 from remote_agents import Editor
-from wires import BINARY, Relay
+from wires import Relay
 
 HERE = Path(__file__).resolve().parent
 # An agent whose turn is 20 numbered updates, a millisecond apart.
@@ -202,8 +203,8 @@ def run(asked, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--relay", default=BINARY)
-    parser.add_argument("--server", default=BINARY)
+    parser.add_argument("--relay", default=RELAY)
+    parser.add_argument("--server", default=RELAY)
     parser.add_argument("--cuts", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()

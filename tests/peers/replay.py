@@ -19,7 +19,6 @@ No process of a run is left. One line per step, `N passed, N failed`, exit 1 whe
 Not here: the agents (peers.py), how one is run (run.py).
 """
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -28,7 +27,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import isolation
-from peers import AGENTS, PEERS, SDK, WAYS
+from paths import PEERS, RELAY
+from peers import AGENTS, SDK, WAYS
 from run import TEE, Run
 
 # What a table would mend is recorded as it was said, for the agent is asked directly afterwards.
@@ -172,8 +172,7 @@ def only(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or Path(__file__).resolve().parents[2] / "target")
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--agent", action="append", choices=[agent.name for agent in AGENTS])
     parser.add_argument("--keep", action="store_true", help="keep the recordings")
     args = parser.parse_args()

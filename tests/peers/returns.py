@@ -25,7 +25,8 @@ import time
 from pathlib import Path
 
 import isolation
-from peers import PEERS, SDK
+from paths import PEERS
+from peers import SDK
 from wires import BINARY, Relay
 
 HERE = Path(__file__).resolve().parent

@@ -36,7 +36,8 @@ from pathlib import Path
 import isolation
 from capture import Capture, same_bytes, same_talk
 from framing import NDJSON
-from peers import AGENTS, PEERS, SDK, WAYS
+from paths import PEERS, RELAY
+from peers import AGENTS, SDK, WAYS
 from stand_in import FAULTS
 
 HERE = Path(__file__).resolve().parent
@@ -283,8 +284,7 @@ def prove(agents, root, jobs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parent.parent / "target")
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--agent", action="append", choices=[agent.name for agent in AGENTS])
     parser.add_argument("--way", action="append", choices=[way.name for way in WAYS])
     parser.add_argument("--jobs", type=int, default=3)

@@ -10,7 +10,6 @@ without a listener there is a fault that is told. A machine without systemd's pr
 """
 import argparse
 import json
-import os
 import re
 import shutil
 import signal
@@ -21,6 +20,7 @@ import time
 from pathlib import Path
 
 import isolation
+from paths import RELAY
 
 HERE = Path(__file__).resolve().parent
 UNITS = HERE.parents[1] / "packaging/systemd"
@@ -93,8 +93,7 @@ def activate(folder, relay, at, served):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[1] / "target")
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--relay", default=RELAY)
     relay = str(Path(parser.parse_args().relay).resolve())
     if not shutil.which("systemd-analyze") or not shutil.which("systemd-socket-activate"):
         print("skip  systemd's programs are not installed here")

@@ -28,6 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import isolation
+from paths import RELAY
 
 UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","t":"%s"}}'
 TALKERS = {
@@ -214,8 +215,7 @@ def prove(relay, root, mark):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or Path(__file__).resolve().parents[2] / "target")
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--moments", type=int, default=1000)
     parser.add_argument("--only", type=int, action="append")
     parser.add_argument("--seed", type=int, default=5)

@@ -8,7 +8,6 @@ that the page's script reads. `--prove` shows that the check can fail.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,9 +15,8 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PEERS = Path(os.environ.get("ACP_RELAY_PEERS", ROOT / "target" / "peers"))
-RELAY = os.environ.get("ACP_RELAY_BIN", str(ROOT / "target" / "debug" / "acp-relay"))
+from paths import PEERS, RELAY, ROOT
+
 VIEWER = PEERS / "viewer" / "bin" / "agent-client-protocol-trace-viewer"
 PATIENCE = 60
 

@@ -15,8 +15,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from paths import PEERS, RELAY
+
 HERE = Path(__file__).resolve().parent
-PEERS = Path(os.environ.get("ACP_RELAY_PEERS") or HERE.parents[1] / "target/peers")
 PYTHON = PEERS / "traces/bin/python"
 if Path(sys.prefix).resolve() != (PEERS / "traces").resolve():
     if not PYTHON.exists():
@@ -27,9 +28,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: 
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
-
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[1] / "target")
-BINARY = os.environ.get("ACP_RELAY_BIN") or str(TARGET / "debug/acp-relay")
 
 
 class Collector(BaseHTTPRequestHandler):
@@ -68,14 +66,14 @@ def main():
             "SEEN": str(Path(home) / "seen"),
         }
         serve = subprocess.Popen(
-            [BINARY, "serve", "--listen", "ws://127.0.0.1:0", "--", str(PYTHON), str(HERE / "traced.py"), "agent"],
+            [RELAY, "serve", "--listen", "ws://127.0.0.1:0", "--", str(PYTHON), str(HERE / "traced.py"), "agent"],
             env={**environment, "OTEL_SERVICE_NAME": "far"}, stderr=subprocess.PIPE, text=True)
         try:
             line = serve.stderr.readline()
             url = line.rsplit(" ", 1)[-1].strip()
             assert url.startswith("ws://"), line
             threading.Thread(target=serve.stderr.read, daemon=True).start()
-            subprocess.run([str(PYTHON), str(HERE / "traced.py"), "client", BINARY, url],
+            subprocess.run([str(PYTHON), str(HERE / "traced.py"), "client", RELAY, url],
                            env={**environment, "OTEL_SERVICE_NAME": "editor"}, check=True, timeout=60)
             serve.terminate()
             assert serve.wait(30) == 0

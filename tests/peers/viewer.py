@@ -14,11 +14,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from peers import PEERS, SDK
+from paths import PEERS, RELAY
+from peers import SDK
 
 HERE = Path(__file__).resolve().parent
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", HERE / "../../target"))
-RELAY = os.environ.get("ACP_RELAY_BIN", str(TARGET / "debug/acp-relay"))
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # All of it takes less than a minute on two cores; a big recording is written and read besides.

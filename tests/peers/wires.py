@@ -10,13 +10,10 @@ import signal
 import socket
 import subprocess
 import threading
-from pathlib import Path
 
 import websocket
 from framing import NDJSON, Splitter
 
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or Path(__file__).resolve().parents[2] / "target")
-BINARY = os.environ.get("ACP_RELAY_BIN") or str(TARGET / "debug/acp-relay")
 
 
 class ByteWire:

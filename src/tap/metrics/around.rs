@@ -1,8 +1,8 @@
-//! What others know and a scrape asks them for: the program, of its runtimes and its log; the relay,
-//! of clients that may come back.
+//! Figures that the metrics have from others: those of runtimes and of the log from the program,
+//! those of clients that may come back from the relay.
 //!
-//! Asked when somebody looks, so it costs nothing while nobody does. Not here: the answers (see
-//! `app::admin`, `relay`).
+//! They are asked for at each scrape, so they cost nothing while nobody scrapes. Not here: the answers
+//! (see `app::admin`, `relay`).
 
 use std::fmt;
 use std::time::Duration;

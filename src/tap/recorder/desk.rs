@@ -8,7 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::queue::Queue;
-use super::tap::{Recorder, Remarks};
+use super::remarks::Remarks;
+use super::tap::Recorder;
 use super::work::{Plan, Work};
 
 /// How long what was seen may wait before it is written.

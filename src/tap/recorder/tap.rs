@@ -1,19 +1,17 @@
 //! The tap: puts what it sees into the queue, and knows what led to what.
 //!
-//! A frame that is said is the very one that was heard when it is the same memory, which is held
-//! until then so that no other can take its place. Not here: spelling (see `scribe`).
+//! A frame that passes unchanged is the one that was heard, in the same place of the memory: so it is
+//! told from others by its address. It is held until then, for as long as it is no other frame can
+//! have that address. Not here: spelling (see `scribe`).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
-use super::desk::Desk;
 use super::facts::Told;
-use super::queue::{Batch, Entry, Origin, Policy, Queue, Run, Seen};
-use super::tally::Tally;
+use super::queue::{Batch, Entry, Origin, Policy, Run, Seen};
+use super::remarks::Remarks;
 use crate::core::Note;
-use crate::recording::{Body, What};
+use crate::recording::What;
 use crate::tap::{Sight, Tap};
 use crate::wire::{Frame, Side};
 
@@ -41,16 +39,6 @@ pub struct Recorder {
     lost: (u64, u64),
     /// The desk was found to be behind, and may still be.
     behind: bool,
-}
-
-/// Puts remarks from elsewhere into a recording: what an agent writes to stderr.
-#[derive(Clone, Debug)]
-pub struct Remarks {
-    pub(super) queue: Arc<Queue>,
-    pub(super) desk: Arc<Desk>,
-    pub(super) policy: Policy,
-    pub(super) began: Instant,
-    pub(super) tally: Arc<Tally>,
 }
 
 /// What led to a frame. Without it, the frame is the relay's own.
@@ -361,44 +349,6 @@ impl Drop for Recorder {
         state.over.get_or_insert_with(|| "over".to_owned());
         state.hurried = false;
         self.remarks.list(state);
-    }
-}
-
-impl Remarks {
-    /// The agent has written this to its stderr.
-    pub fn stderr(&self, bytes: &[u8]) {
-        let bytes = bytes::Bytes::copy_from_slice(bytes);
-        let body = match std::str::from_utf8(&bytes) {
-            Ok(_) => Body::Text(bytes),
-            Err(_) => Body::Bytes(bytes),
-        };
-        self.event(What::Stderr(body));
-    }
-
-    /// Something has happened. It is left out when the recording is over, or far behind.
-    pub fn event(&self, what: What) {
-        let at = self.now();
-        let mut state = self.queue.lock();
-        if !state.broken && state.over.is_none() && state.batch.has_room() {
-            let seen = Seen::Event(Box::new(what), None);
-            state.batch.entries.push(Entry { at, seen });
-            self.list(state);
-        }
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
-    }
-
-    /// Has the desk look at the queue when it has to know.
-    fn list(&self, mut state: std::sync::MutexGuard<'_, super::queue::State>) {
-        let new = !std::mem::replace(&mut state.listed, true);
-        let hurry = (state.is_worthwhile() || state.over.is_some()) && !state.hurried;
-        state.hurried |= hurry;
-        drop(state);
-        if new || hurry {
-            self.desk.tell(new.then(|| Arc::clone(&self.queue)), hurry);
-        }
     }
 }
 

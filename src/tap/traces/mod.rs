@@ -21,8 +21,10 @@
 mod context;
 mod outlet;
 mod span;
+mod story;
 mod tracer;
 
 pub use outlet::{Outlet, Tally};
 pub use span::Maker;
-pub use tracer::{About, Marks, Tracer};
+pub use story::About;
+pub use tracer::{Marks, Tracer};

@@ -1,6 +1,6 @@
 //! One span, from its beginning to its end.
 //!
-//! Not here: which spans there are (see `tracer`).
+//! Not here: which spans there are (see `story`).
 
 use std::borrow::Cow;
 use std::time::SystemTime;

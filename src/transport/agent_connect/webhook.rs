@@ -1,6 +1,6 @@
 //! Whoever wants to hear of a run is called: the address is judged, then the call is made.
 //!
-//! Not here: of what somebody wants to hear (see `perform`), which addresses are public (see
+//! Not here: what somebody wants to hear of (see `perform`), which addresses are public (see
 //! `guard::inner`).
 //!
 //! # Why

@@ -1,12 +1,13 @@
-//! Looks below one process that cost what is below it, and not what the machine has.
+//! Finds the processes below one process, at a cost that depends on how many those are and not on
+//! how many the machine has.
 //!
 //! Linux lists the children of every thread (`/proc/PID/task/TID/children`, if the kernel was built
 //! so). A list is only right while nobody in it dies, and a child may come to another parent while
-//! we walk. But each way to miss somebody who was there when we began takes that somebody whom the
-//! walk did see, a process or a thread, ends meanwhile, and then the next walk sees that. So a walk
-//! counts when the one after it saw exactly the same; until then there is another, and in a tree
-//! that never rests, or is large, none. Whoever asked then takes a census instead (see `family`).
-//! Not here: whom is looked for, and why.
+//! we walk. But a walk can only miss a process that was there when it began if another one that it
+//! did see, or a thread of it, ends meanwhile; and the next walk sees that. So a walk counts when the
+//! one after it finds exactly the same, and is repeated until then. In a tree that never rests, or
+//! is large, no walk counts, and whoever asked takes a census instead (see `family`). Not here: whom
+//! is looked for, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, read_dir};

@@ -6,8 +6,6 @@
 //! is, and which runs go on.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
 
 use acp_relay::transport::{Link, registry};
 use acp_relay::wire::framing::Cut;
@@ -23,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
+use super::exchanges;
 use super::vectors::covers;
 use crate::support::link::{next, run, say, setup};
 
@@ -50,19 +49,11 @@ struct Play<'a> {
 
 #[test]
 fn every_exchange_with_a_server_goes_as_it_is_written() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/agntcy");
-    let mut count = 0;
-    for file in fs::read_dir(folder).unwrap() {
-        let text = fs::read_to_string(file.unwrap().path()).unwrap();
-        for line in text.lines() {
-            let case: Value = serde_json::from_str(line).unwrap();
-            if case["role"] == "agntcy-server-as-acp-agent" {
-                run(play(&case));
-                count += 1;
-            }
-        }
+    let cases = exchanges("agntcy-server-as-acp-agent");
+    assert!(cases.len() >= 20, "only {} cases", cases.len());
+    for case in cases {
+        run(play(&case));
     }
-    assert!(count >= 20, "only {count} cases");
 }
 
 async fn play(case: &Value) {

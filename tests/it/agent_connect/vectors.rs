@@ -8,13 +8,12 @@
 //! then on. A case may begin in the middle: what it takes for granted is set up first.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs;
 use std::mem;
-use std::path::Path;
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use super::exchanges;
 use super::stage::{Agent, Client, Events, Stage, human, introduction};
 use crate::support::link::run;
 
@@ -51,19 +50,11 @@ enum Answered {
 
 #[test]
 fn every_exchange_goes_as_it_is_written() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/agntcy");
-    let mut count = 0;
-    for file in fs::read_dir(folder).unwrap() {
-        let text = fs::read_to_string(file.unwrap().path()).unwrap();
-        for line in text.lines() {
-            let case: Value = serde_json::from_str(line).unwrap();
-            if case["role"] == "acp-agent-as-agntcy-server" {
-                run(play(&case));
-                count += 1;
-            }
-        }
+    let cases = exchanges("acp-agent-as-agntcy-server");
+    assert!(cases.len() >= 24, "only {} cases", cases.len());
+    for case in cases {
+        run(play(&case));
     }
-    assert!(count >= 24, "only {count} cases");
 }
 
 async fn play(case: &Value) {

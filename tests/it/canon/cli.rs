@@ -1,11 +1,9 @@
 //! `acp-relay check`, as a program: what it prints and how it exits.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
-
 use serde_json::Value;
 
 use super::vectors;
+use crate::support::once::run_on;
 
 const GOOD: &str = r#"{"jsonrpc":"2.0","id":1,"method":"logout","params":{}}
 {"jsonrpc":"2.0","id":1,"result":{}}
@@ -19,23 +17,13 @@ const BAD: &str = r#"{"dir":"c2a","ts":0.1,"msg":{"jsonrpc":"2.0","id":1,"method
 "#;
 
 pub(super) fn check(args: &[&str], stdin: &str) -> (Option<i32>, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
-        .arg("check")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // It may have gone before it read anything.
-    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = child.wait_with_output().unwrap();
+    let output = run_on(&[&["check"], args].concat(), stdin.as_bytes());
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (status.code(), text(stdout), text(stderr))
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }
 
 #[test]

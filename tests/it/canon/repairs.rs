@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::cases;
 use super::cli::check;
+use crate::support::once::run_unread;
 
 /// Everything that is found, and by which rules it is repaired; said once in a capture, and once
 /// in lines that say nothing of who speaks.
@@ -123,20 +124,7 @@ fn a_dialect_that_nobody_knows_is_a_fault_of_usage() {
 /// `| head` ends neither in an error nor in a pass.
 #[test]
 fn a_reader_that_leaves_early_does_not_change_the_exit_code() {
-    use std::io::Write;
-    use std::process::{Command, Stdio};
-    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
-        .args(["check", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let mut stdin = child.stdin.take().unwrap();
-    while stdin.write_all(STEPS.repeat(100).as_bytes()).is_ok() {}
-    drop(stdin);
-    let output = child.wait_with_output().unwrap();
+    let output = run_unread(&["check", "-"], STEPS.repeat(100).as_bytes());
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::relay;
+use crate::support::once::run_unread;
 
 const NEW: &str = r#"{"dir":"c2a","ts":1.50,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}}"#;
 const NEW_RESULT: &str =
@@ -267,20 +268,7 @@ fn a_users_table_translates() {
 
 #[test]
 fn a_reader_that_leaves_early_is_no_failure() {
-    use std::io::Write;
-    use std::process::{Command, Stdio};
-    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
-        .args(["translate", "--from", "canonical"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let mut stdin = child.stdin.take().unwrap();
-    while stdin
-        .write_all(format!("{NEW}\n").repeat(100).as_bytes())
-        .is_ok()
-    {}
-    drop(stdin);
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let input = format!("{NEW}\n").repeat(100);
+    let output = run_unread(&["translate", "--from", "canonical"], input.as_bytes());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 }

@@ -1,10 +1,9 @@
 //! Files that are no recordings, or no whole ones.
 
 use std::fs;
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
 
 use super::{CAPTURES, answer, capture, import, inspect};
+use crate::support::once::run_on;
 
 /// What each subcommand says of a file it cannot read: one line that names the file and says what
 /// to do.
@@ -65,21 +64,6 @@ fn what_is_no_recording_is_told_in_one_line() {
     }
 }
 
-/// Runs the program with this on a pipe that is its stdin.
-fn piped(args: &[&str], text: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
-        .args(args)
-        .env_remove("ACP_RELAY_LOG")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // One that refuses it does not read it.
-    let _ = child.stdin.take().unwrap().write_all(text);
-    child.wait_with_output().unwrap()
-}
-
 /// What is read twice was read in part, and that was told as if it were all.
 #[test]
 fn a_pipe_is_refused_where_it_would_be_read_twice() {
@@ -102,7 +86,7 @@ fn a_pipe_is_refused_where_it_would_be_read_twice() {
         &["replay", "agent", pipe],
     ] {
         for text in [&whole, &bare] {
-            let output = piped(args, text);
+            let output = run_on(args, text);
             let said = String::from_utf8_lossy(&output.stderr);
             let code = if args[1] == "agent" { 69 } else { 66 };
             assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
@@ -112,7 +96,7 @@ fn a_pipe_is_refused_where_it_would_be_read_twice() {
     // What is read once may be one.
     let to = folder.path().join("piped.acpr");
     let to = to.to_str().unwrap();
-    let output = piped(&["inspect", "import", "-", to], &bare);
+    let output = run_on(&["inspect", "import", "-", to], &bare);
     assert_eq!(output.status.code(), Some(0));
     answer(&["diff", &good, to], 0);
 }

@@ -11,7 +11,9 @@ mod scrub;
 mod several;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::once::relay;
 
 /// Captures of real agents.
 const CAPTURES: [&str; 5] = [
@@ -32,12 +34,7 @@ fn capture(name: &str) -> PathBuf {
 
 /// Runs `acp-relay inspect` to its end.
 fn inspect(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_acp-relay"))
-        .arg("inspect")
-        .args(args)
-        .env_remove("ACP_RELAY_LOG")
-        .output()
-        .unwrap()
+    relay(&[&["inspect"], args].concat()).output().unwrap()
 }
 
 /// Runs it and wants this exit code; what it printed.

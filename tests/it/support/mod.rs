@@ -2,4 +2,5 @@
 
 pub(crate) mod bridge;
 pub(crate) mod link;
+pub(crate) mod once;
 pub(crate) mod program;

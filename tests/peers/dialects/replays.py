@@ -24,6 +24,7 @@ import tempfile
 from pathlib import Path
 
 import run
+from paths import RELAY
 from run import PLAIN, Run
 
 PATIENCE = 120
@@ -84,8 +85,7 @@ def held(play, relay, root):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or run.HERE.parents[2] / "target")
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("plays", nargs="*")
     args = parser.parse_args()

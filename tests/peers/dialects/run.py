@@ -34,6 +34,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import isolation  # noqa: E402
+from paths import RELAY  # noqa: E402
 from peers import AGENTS, SDK  # noqa: E402
 from play import Play  # noqa: E402
 
@@ -237,8 +238,7 @@ def prove(chosen, relay, root, jobs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[2] / "target")
-    parser.add_argument("--relay", default=os.environ.get("ACP_RELAY_BIN") or str(target / "debug/acp-relay"))
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--keep", action="store_true", help="keep what passing runs leave, too")
     parser.add_argument("--prove", action="store_true")

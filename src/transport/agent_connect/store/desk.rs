@@ -1,6 +1,6 @@
 //! The thread that has the database.
 //!
-//! Not here: what is asked of it (see `rows`).
+//! Not here: what is asked of it (see `runs` and `threads`).
 
 use std::fs::OpenOptions;
 use std::io;
@@ -11,7 +11,7 @@ use std::thread;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::rows;
+use super::runs;
 use super::schema::{said, settle};
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::moment::Moment;
@@ -48,7 +48,7 @@ impl Store {
         };
         let mut connection = opened.map_err(|error| said(&error))?;
         settle(&mut connection)?;
-        let orphans = rows::fail_unfinished(&connection, now).map_err(|error| said(&error))?;
+        let orphans = runs::fail_unfinished(&connection, now).map_err(|error| said(&error))?;
         let (jobs, waiting) = mpsc::channel(WAITING);
         thread::Builder::new()
             .name("agent-connect-store".to_owned())

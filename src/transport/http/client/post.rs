@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::http::response::Parts;
 use hyper::{Method, Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
@@ -125,15 +126,7 @@ impl Exchange {
             }
         };
         let (head, body) = answer.into_parts();
-        if head.status != StatusCode::OK || !is_of(&head.headers, "application/json") {
-            let kind = head.headers.get(CONTENT_TYPE);
-            let kind = kind.map_or(&b"nothing"[..], HeaderValue::as_bytes);
-            let kind = String::from_utf8_lossy(kind);
-            let what = format!(
-                "its server answered \"initialize\" with {} and {kind:?} instead of 200 and JSON; \
-                 check the address",
-                head.status
-            );
+        if let Some(what) = unusable(&head) {
             self.refused(what);
             return ControlFlow::Break(());
         }
@@ -146,18 +139,15 @@ impl Exchange {
             }
             Err(_) => return self.give_up(said, Failure::Late),
         };
-        let shape = scan(&body, &self.site.limits);
-        let error = matches!(&shape, Shape::One(at) if at.kind == Kind::Error);
-        let answers = matches!(&shape, Shape::One(at)
-            if matches!(at.kind, Kind::Result | Kind::Error) && at.id(&body).to_owned() == id);
+        let Some(at) = self.answer_to(&id, &body) else {
+            self.refused("its answer to \"initialize\" is none in JSON-RPC");
+            return ControlFlow::Break(());
+        };
         let connection = head.headers.get(CONNECTION).cloned();
-        if !answers || connection.is_none() && !error {
-            let what = if answers {
-                "its server gave no Acp-Connection-Id; it does not speak ACP's Streamable HTTP"
-            } else {
-                "its answer to \"initialize\" is none in JSON-RPC"
-            };
-            self.refused(what);
+        if connection.is_none() && at.kind != Kind::Error {
+            self.refused(
+                "its server gave no Acp-Connection-Id; it does not speak ACP's Streamable HTTP",
+            );
             return ControlFlow::Break(());
         }
         let length = body.len();
@@ -384,4 +374,19 @@ impl Exchange {
         let answers = matches!(at.kind, Kind::Result | Kind::Error);
         (answers && at.id(body).to_owned() == *id).then_some(at)
     }
+}
+
+/// What is wrong with the head of an answer to `initialize`, if something is.
+fn unusable(head: &Parts) -> Option<String> {
+    if head.status == StatusCode::OK && is_of(&head.headers, "application/json") {
+        return None;
+    }
+    let kind = head.headers.get(CONTENT_TYPE);
+    let kind = kind.map_or(&b"nothing"[..], HeaderValue::as_bytes);
+    let kind = String::from_utf8_lossy(kind);
+    Some(format!(
+        "its server answered \"initialize\" with {} and {kind:?} instead of 200 and JSON; check the \
+         address",
+        head.status
+    ))
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, timeout};
 
-use super::connection::Connection;
-use super::routing::{Misrouted, pending_of, session_of};
+use super::connection::{Connection, Inbound, State};
+use super::routing::{Misrouted, Pending, pending_of, session_of};
 use super::turn::Turn;
-use crate::wire::{Envelope, Frame, Id, IdBuf, Kind};
+use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Role};
 
 /// What becomes of a message.
 #[derive(Debug)]
@@ -48,9 +48,16 @@ pub(super) struct Release {
 
 /// A message's place in the bookkeeping.
 enum Entry {
-    Request(IdBuf, super::routing::Pending),
+    Request(IdBuf, Pending),
     Answer(IdBuf, u64),
     Notification,
+}
+
+/// A message that may be taken.
+struct Judged {
+    entry: Entry,
+    /// The session that it is about.
+    named: Option<String>,
 }
 
 impl Connection {
@@ -98,72 +105,13 @@ impl Connection {
         if state.closing.is_some() {
             return Err(Untaken::Closing);
         }
-        let id = envelope.id(frame).to_owned();
-        let nameless = matches!(id.as_id(), Id::Absent | Id::Null);
-        let mut named = None;
-        let entry = match envelope.kind {
-            Kind::Request | Kind::Notification => {
-                let session = session_of(frame, envelope, header).map_err(Untaken::Misrouted)?;
-                named = session.as_deref().map(str::to_owned);
-                if envelope.kind == Kind::Notification || nameless {
-                    Entry::Notification
-                } else {
-                    let hash = state.repeated.hash(frame);
-                    match state.routing.pending(&id) {
-                        Some(open) if open.hash == hash => return Ok(Some(Taken::Before)),
-                        Some(_) => return Err(Untaken::Reused),
-                        None if state.repeated.knows(false, &id, hash, now) => {
-                            return Ok(Some(Taken::Before));
-                        }
-                        None => {}
-                    }
-                    let said = state.streams.said();
-                    let pending = pending_of(frame, envelope, session.as_deref(), said, hash);
-                    Entry::Request(id, pending)
-                }
-            }
-            Kind::Result | Kind::Error => {
-                let awaited = state.routing.check_answer(&id, header);
-                let awaited = awaited.map_err(Untaken::Misrouted)?;
-                let hash = state.repeated.hash(frame);
-                if !awaited && state.repeated.knows(true, &id, hash, now) {
-                    return Ok(Some(Taken::Before));
-                }
-                if nameless {
-                    Entry::Notification
-                } else {
-                    Entry::Answer(id, hash)
-                }
-            }
+        let Some(judged) = state.judge(frame, envelope, header, now)? else {
+            return Ok(Some(Taken::Before));
         };
-        let inbound = &mut state.inbound;
-        let fits = inbound.bytes + frame.len() <= self.limits.queue_bytes
-            && inbound.frames < self.limits.queue_frames;
-        if inbound.frames > 0 && !fits {
+        if !state.inbound.takes(frame.len(), &self.limits) {
             return Ok(None);
         }
-        inbound.frames += 1;
-        inbound.bytes += frame.len();
-        if let Some(session) = named {
-            state.streams.know(&session);
-        }
-        match entry {
-            Entry::Request(id, pending) => {
-                state
-                    .repeated
-                    .remember(false, id.clone(), pending.hash, now);
-                let enters = pending.session.clone().filter(|_| pending.enters.is_some());
-                let remembered = state.routing.remember(id, pending);
-                if let Some(session) = enters.filter(|_| remembered) {
-                    state.streams.enter(&session);
-                }
-            }
-            Entry::Answer(id, hash) => {
-                state.routing.answered(&id);
-                state.repeated.remember(true, id, hash, now);
-            }
-            Entry::Notification => {}
-        }
+        state.enter(judged, now);
         Ok(Some(Taken::New(Release {
             connection: self.clone(),
             frame: Some(frame.clone()),
@@ -182,6 +130,92 @@ impl Connection {
             frame: Some(frame),
             _turn: None,
         });
+    }
+}
+
+impl State {
+    /// What a message is for the bookkeeping; `None` when it was taken before.
+    fn judge(
+        &self,
+        frame: &Frame,
+        envelope: &Envelope,
+        header: Option<&str>,
+        now: Instant,
+    ) -> Result<Option<Judged>, Untaken> {
+        let id = envelope.id(frame).to_owned();
+        let nameless = matches!(id.as_id(), Id::Absent | Id::Null);
+        let mut named = None;
+        let entry = match envelope.kind {
+            Kind::Request | Kind::Notification => {
+                let session = session_of(frame, envelope, header).map_err(Untaken::Misrouted)?;
+                named = session.as_deref().map(str::to_owned);
+                if envelope.kind == Kind::Notification || nameless {
+                    Entry::Notification
+                } else {
+                    let hash = self.repeated.hash(frame);
+                    match self.routing.pending(&id) {
+                        Some(open) if open.hash == hash => return Ok(None),
+                        Some(_) => return Err(Untaken::Reused),
+                        None if self.repeated.knows(Role::Call, &id, hash, now) => return Ok(None),
+                        None => {}
+                    }
+                    let said = self.streams.said();
+                    let pending = pending_of(frame, envelope, session.as_deref(), said, hash);
+                    Entry::Request(id, pending)
+                }
+            }
+            Kind::Result | Kind::Error => {
+                let awaited = self.routing.check_answer(&id, header);
+                let awaited = awaited.map_err(Untaken::Misrouted)?;
+                let hash = self.repeated.hash(frame);
+                if !awaited && self.repeated.knows(Role::Answer, &id, hash, now) {
+                    return Ok(None);
+                }
+                if nameless {
+                    Entry::Notification
+                } else {
+                    Entry::Answer(id, hash)
+                }
+            }
+        };
+        Ok(Some(Judged { entry, named }))
+    }
+
+    /// Enters a message that is taken.
+    fn enter(&mut self, judged: Judged, now: Instant) {
+        if let Some(session) = judged.named {
+            self.streams.know(&session);
+        }
+        match judged.entry {
+            Entry::Request(id, pending) => {
+                let call = Role::Call;
+                self.repeated.remember(call, id.clone(), pending.hash, now);
+                let enters = pending.session.clone().filter(|_| pending.enters.is_some());
+                let remembered = self.routing.remember(id, pending);
+                if let Some(session) = enters.filter(|_| remembered) {
+                    self.streams.enter(&session);
+                }
+            }
+            Entry::Answer(id, hash) => {
+                self.routing.answered(&id);
+                self.repeated.remember(Role::Answer, id, hash, now);
+            }
+            Entry::Notification => {}
+        }
+    }
+}
+
+impl Inbound {
+    /// Counts a message of that length, if there is room for it.
+    fn takes(&mut self, length: usize, limits: &Limits) -> bool {
+        let fits = self.bytes + length <= limits.queue_bytes && self.frames < limits.queue_frames;
+        // One alone is taken, however long it is.
+        if self.frames > 0 && !fits {
+            return false;
+        }
+        self.frames += 1;
+        self.bytes += length;
+        true
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::wire::{Frame, IdBuf};
+use crate::wire::{Frame, IdBuf, Role};
 
 /// How long a message is remembered.
 const MEMORY: Duration = Duration::from_secs(600);
@@ -22,8 +22,8 @@ const MOST: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
     hasher: RandomState,
-    seen: HashMap<(bool, IdBuf), (u64, Instant)>,
-    order: VecDeque<((bool, IdBuf), Instant)>,
+    seen: HashMap<(Role, IdBuf), (u64, Instant)>,
+    order: VecDeque<((Role, IdBuf), Instant)>,
 }
 
 impl Repeated {
@@ -32,16 +32,15 @@ impl Repeated {
         self.hasher.hash_one(frame.as_bytes())
     }
 
-    /// Whether this very message has come before. `answer` tells answers from requests, whose ids
-    /// are unrelated.
-    pub(super) fn knows(&self, answer: bool, id: &IdBuf, hash: u64, now: Instant) -> bool {
-        let seen = self.seen.get(&(answer, id.clone()));
+    /// Whether this very message has come before. The ids of requests and of answers are unrelated.
+    pub(super) fn knows(&self, role: Role, id: &IdBuf, hash: u64, now: Instant) -> bool {
+        let seen = self.seen.get(&(role, id.clone()));
         seen.is_some_and(|(before, at)| *before == hash && now - *at < MEMORY)
     }
 
-    /// A message has come.
-    pub(super) fn remember(&mut self, answer: bool, id: IdBuf, hash: u64, now: Instant) {
-        let key = (answer, id);
+    /// Such a message has come.
+    pub(super) fn remember(&mut self, role: Role, id: IdBuf, hash: u64, now: Instant) {
+        let key = (role, id);
         self.seen.insert(key.clone(), (hash, now));
         self.order.push_back((key, now));
         while let Some((oldest, at)) = self.order.front()
@@ -67,24 +66,30 @@ mod tests {
         let now = Instant::now();
         let id = |number: usize| Id::Number(number.to_string().as_bytes()).to_owned();
         let hash = repeated.hash(&Frame::from("{}"));
-        repeated.remember(false, id(0), hash, now);
-        assert!(repeated.knows(false, &id(0), hash, now));
-        assert!(!repeated.knows(true, &id(0), hash, now), "an answer");
+        repeated.remember(Role::Call, id(0), hash, now);
+        assert!(repeated.knows(Role::Call, &id(0), hash, now));
         assert!(
-            !repeated.knows(false, &id(0), hash + 1, now),
+            !repeated.knows(Role::Answer, &id(0), hash, now),
+            "an answer"
+        );
+        assert!(
+            !repeated.knows(Role::Call, &id(0), hash + 1, now),
             "another body"
         );
         assert!(
-            !repeated.knows(false, &id(0), hash, now + MEMORY),
+            !repeated.knows(Role::Call, &id(0), hash, now + MEMORY),
             "too late"
         );
         for number in 1..=MOST {
-            repeated.remember(false, id(number), hash, now);
+            repeated.remember(Role::Call, id(number), hash, now);
         }
-        assert!(!repeated.knows(false, &id(0), hash, now), "too many since");
-        assert!(repeated.knows(false, &id(1), hash, now));
-        repeated.remember(false, id(1), hash, now);
-        repeated.remember(false, id(2), hash, now + MEMORY);
+        assert!(
+            !repeated.knows(Role::Call, &id(0), hash, now),
+            "too many since"
+        );
+        assert!(repeated.knows(Role::Call, &id(1), hash, now));
+        repeated.remember(Role::Call, id(1), hash, now);
+        repeated.remember(Role::Call, id(2), hash, now + MEMORY);
         assert_eq!((repeated.seen.len(), repeated.order.len()), (1, 1));
     }
 }

@@ -1,9 +1,9 @@
 //! Which worker a socket is served by.
 //!
-//! The sockets of one HTTP connection share its state, and each message crosses from one to another.
-//! So a socket whose first request names a connection goes to the worker that has it; that spares
-//! each message the way to another thread. One that names none yet, or over TLS cannot be looked
-//! into, goes where there is most room, which costs no more than that way. Not here: workers (see
+//! The sockets of one ACP connection over HTTP share its state, and each message crosses from one to
+//! another. So a socket whose first request names a connection goes to the worker that has it, and
+//! no message has to go to another thread. A socket whose first request names none yet, or cannot be
+//! seen because of TLS, goes to the worker with the most room. Not here: workers (see
 //! `transport::workers`).
 
 use httparse::{EMPTY_HEADER, Request};

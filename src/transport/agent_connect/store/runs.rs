@@ -1,0 +1,198 @@
+//! Runs, in and out of the database.
+//!
+//! Not here: what the tables look like (see `schema`).
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde_json::Value;
+
+use super::columns::{Result, json, odd, optional_uuid, uuid};
+use crate::agent_connect::moment::Moment;
+use crate::agent_connect::record::{Outcome, Run, Status};
+use crate::agent_connect::search::{self, has_all};
+use crate::agent_connect::uuid::Uuid;
+
+/// What is told of a run that the relay which began it has not finished.
+const LOST: &str = "the relay ended while the run was going on";
+
+const RUN: &str = "id, agent, thread, status, created, updated, creation, outcome";
+
+/// Makes errors of the runs that nobody will finish any more. Those that somebody wants to hear of
+/// come back, each with its webhook.
+pub(super) fn fail_unfinished(connection: &Connection, now: Moment) -> Result<Vec<(Run, String)>> {
+    let lost = Outcome::Error {
+        code: -32603,
+        what: LOST.to_owned(),
+    };
+    let open = "status IN ('pending', 'interrupted')";
+    let mut wanted = connection.prepare(&format!(
+        "SELECT {RUN}, webhook FROM runs WHERE {open} AND webhook IS NOT NULL"
+    ))?;
+    let mut orphans = wanted
+        .query_map([], |row| Ok((run(row)?, row.get(8)?)))?
+        .collect::<Result<Vec<(Run, String)>>>()?;
+    for (run, _) in &mut orphans {
+        (run.status, run.updated) = (Status::Error, now);
+        run.outcome = Some(lost.clone());
+    }
+    connection.execute(
+        &format!("UPDATE runs SET status = 'error', updated = ?1, outcome = ?2 WHERE {open}"),
+        params![now.0, lost.kept().to_string()],
+    )?;
+    Ok(orphans)
+}
+
+/// A new run; of the old ones only the last `keep` are kept.
+pub(in super::super) fn insert_run(
+    connection: &Connection,
+    run: &Run,
+    owner: &str,
+    webhook: Option<&str>,
+    keep: usize,
+) -> Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO runs (id, agent, thread, status, version, created, updated, creation, \
+             outcome, webhook, owner) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, NULL, ?8, ?9)",
+        )?
+        .execute(params![
+            run.id.to_string(),
+            run.agent.to_string(),
+            run.thread.map(|id| id.to_string()),
+            run.status.word(),
+            run.created.0,
+            run.updated.0,
+            run.creation.to_string(),
+            webhook,
+            owner,
+        ])?;
+    let oldest = connection.last_insert_rowid() - i64::try_from(keep).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached(
+            "DELETE FROM runs WHERE n <= ?1 AND status NOT IN ('pending', 'interrupted')",
+        )?
+        .execute([oldest])?;
+    Ok(())
+}
+
+/// A run's news, unless newer ones are known.
+pub(in super::super) fn update_run(connection: &Connection, run: &Run, version: u64) -> Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE runs SET status = ?2, updated = ?3, outcome = ?4, version = ?5 \
+             WHERE id = ?1 AND version < ?5",
+        )?
+        .execute(params![
+            run.id.to_string(),
+            run.status.word(),
+            run.updated.0,
+            run.outcome
+                .as_ref()
+                .map(|outcome| outcome.kept().to_string()),
+            i64::try_from(version).unwrap_or(i64::MAX),
+        ])?;
+    Ok(())
+}
+
+/// A run, if it is this principal's.
+pub(in super::super) fn read_run(
+    connection: &Connection,
+    owner: &str,
+    id: Uuid,
+) -> Result<Option<Run>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {RUN} FROM runs WHERE id = ?1 AND owner = ?2"
+        ))?
+        .query_row([&*id.to_string(), owner], run)
+        .optional()
+}
+
+pub(in super::super) fn delete_run(connection: &Connection, id: Uuid) -> Result<()> {
+    connection.execute("DELETE FROM runs WHERE id = ?1", [id.to_string()])?;
+    Ok(())
+}
+
+/// The runs that are looked for, of one thread if it is named, the latest first.
+pub(in super::super) fn find_runs(
+    connection: &Connection,
+    owner: &str,
+    thread: Option<Uuid>,
+    wanted: &search::Runs,
+) -> Result<Vec<Run>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {RUN} FROM runs WHERE (?1 IS NULL OR thread = ?1) AND (?2 IS NULL OR status = ?2) \
+         AND (?3 IS NULL OR agent = ?3) AND owner = ?4 ORDER BY n DESC"
+    ))?;
+    let thread = thread.map(|id| id.to_string());
+    let agent = wanted.agent.map(|id| id.to_string());
+    let found = statement.query_map(
+        params![thread, wanted.status.map(Status::word), agent, owner],
+        run,
+    )?;
+    let fits = |run: &Result<Run>| {
+        let Ok(run) = run else {
+            return true;
+        };
+        let metadata = run.creation.get("metadata").and_then(Value::as_object);
+        wanted.metadata.is_empty() || metadata.is_some_and(|all| has_all(all, &wanted.metadata))
+    };
+    wanted.page.of_all(found.filter(fits)).into_iter().collect()
+}
+
+fn run(row: &Row<'_>) -> Result<Run> {
+    let status: String = row.get(3)?;
+    let outcome: Option<String> = row.get(7)?;
+    let outcome = outcome.map(|_| json(row, 7)).transpose()?;
+    Ok(Run {
+        id: uuid(row, 0)?,
+        agent: uuid(row, 1)?,
+        thread: optional_uuid(row, 2)?,
+        status: Status::of(&status).ok_or_else(|| odd(3))?,
+        created: Moment(row.get(4)?),
+        updated: Moment(row.get(5)?),
+        creation: json(row, 6)?,
+        outcome: outcome.as_ref().and_then(Outcome::read),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::settle;
+    use super::*;
+
+    #[test]
+    fn what_nobody_finishes_any_more_is_an_error() {
+        let mut connection = Connection::open_in_memory().expect("memory");
+        settle(&mut connection).expect("settled");
+        let run = |n: u8, status| Run {
+            id: Uuid::random([n; 16]),
+            agent: Uuid::random([0; 16]),
+            thread: None,
+            status,
+            created: Moment(1),
+            updated: Moment(1),
+            creation: Value::Null,
+            outcome: None,
+        };
+        let runs = [
+            run(1, Status::Pending),
+            run(2, Status::Interrupted),
+            run(3, Status::Success),
+        ];
+        for run in &runs {
+            insert_run(&connection, run, "o", Some("https://x"), 10).expect("inserted");
+        }
+        let orphans = fail_unfinished(&connection, Moment(2)).expect("it is in memory");
+        assert_eq!(orphans.len(), 2);
+        let now = |run: &Run| {
+            let read = read_run(&connection, "o", run.id).expect("read");
+            read.expect("it is there")
+        };
+        assert_eq!(
+            runs.each_ref().map(|run| now(run).status),
+            [Status::Error, Status::Error, Status::Success]
+        );
+        assert!(matches!(now(&runs[0]).outcome, Some(Outcome::Error { .. })));
+        assert!(orphans.iter().all(|(run, _)| now(run) == *run));
+    }
+}

@@ -1,0 +1,232 @@
+//! Threads and the turns in them, in and out of the database.
+//!
+//! Not here: what the tables look like (see `schema`).
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde_json::Value;
+
+use super::columns::{Result, json, object, optional_uuid, text, uuid};
+use crate::agent_connect::moment::Moment;
+use crate::agent_connect::record::{Status, Thread, Turn};
+use crate::agent_connect::search::{self, Page, has_all};
+use crate::agent_connect::uuid::Uuid;
+
+const THREAD: &str = "id, agent, session, created, updated, metadata, setup";
+
+/// A new thread; `false` when there are `most` already, or one of that name and principal.
+pub(in super::super) fn insert_thread(
+    connection: &Connection,
+    thread: &Thread,
+    owner: &str,
+    most: usize,
+) -> Result<bool> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let made = connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO threads SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?9 \
+             WHERE (SELECT count(*) FROM threads) < ?8",
+        )?
+        .execute(params![
+            thread.id.to_string(),
+            thread.agent.map(|id| id.to_string()),
+            thread.session,
+            thread.created.0,
+            thread.updated.0,
+            text(&thread.metadata),
+            thread.setup.to_string(),
+            most,
+            owner,
+        ])?;
+    Ok(made == 1)
+}
+
+pub(in super::super) fn update_thread(
+    connection: &Connection,
+    owner: &str,
+    thread: &Thread,
+) -> Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE threads SET agent = ?2, session = ?3, updated = ?4, metadata = ?5, setup = ?6 \
+             WHERE id = ?1 AND owner = ?7",
+        )?
+        .execute(params![
+            thread.id.to_string(),
+            thread.agent.map(|id| id.to_string()),
+            thread.session,
+            thread.updated.0,
+            text(&thread.metadata),
+            thread.setup.to_string(),
+            owner,
+        ])?;
+    Ok(())
+}
+
+/// A thread, if it is this principal's.
+pub(in super::super) fn read_thread(
+    connection: &Connection,
+    owner: &str,
+    id: Uuid,
+) -> Result<Option<Thread>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {THREAD} FROM threads WHERE id = ?1 AND owner = ?2"
+        ))?
+        .query_row([&*id.to_string(), owner], thread)
+        .optional()
+}
+
+/// Whether a session is that of a thread, whosever it is.
+pub(in super::super) fn has_session(
+    connection: &Connection,
+    agent: Uuid,
+    session: &str,
+) -> Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM threads WHERE agent = ?1 AND session = ?2")?
+        .exists([&*agent.to_string(), session])
+}
+
+/// Forgets a thread, its turns and its runs.
+pub(in super::super) fn delete_thread(
+    connection: &Connection,
+    owner: &str,
+    id: Uuid,
+) -> Result<()> {
+    let of = [&*id.to_string(), owner];
+    connection.execute("DELETE FROM runs WHERE thread = ?1 AND owner = ?2", of)?;
+    connection.execute("DELETE FROM turns WHERE thread = ?1 AND owner = ?2", of)?;
+    connection.execute("DELETE FROM threads WHERE id = ?1 AND owner = ?2", of)?;
+    Ok(())
+}
+
+/// Where a thread stands: as its runs do.
+pub(in super::super) fn thread_status(
+    connection: &Connection,
+    owner: &str,
+    id: Uuid,
+) -> Result<&'static str> {
+    let of = [&*id.to_string(), owner];
+    let mut statement = connection.prepare_cached(
+        "SELECT status FROM runs WHERE thread = ?1 AND owner = ?2 \
+         ORDER BY status = 'interrupted' DESC, status = 'pending' DESC, n DESC LIMIT 1",
+    )?;
+    let status: Option<String> = statement.query_row(of, |row| row.get(0)).optional()?;
+    Ok(match status.as_deref().and_then(Status::of) {
+        Some(Status::Pending) => "busy",
+        Some(Status::Interrupted) => "interrupted",
+        Some(Status::Error | Status::Timeout) => "error",
+        Some(Status::Success) | None => "idle",
+    })
+}
+
+/// The threads that are looked for, as they are shown, the latest first.
+pub(in super::super) fn find_threads(
+    connection: &Connection,
+    owner: &str,
+    wanted: &search::Threads,
+) -> Result<Vec<Value>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {THREAD} FROM threads WHERE owner = ?1 ORDER BY created DESC, id"
+    ))?;
+    let mut found = Vec::new();
+    let mut passed = 0;
+    let Page { limit, offset } = wanted.page;
+    for thread in statement.query_map([owner], thread)? {
+        let thread = thread?;
+        if !has_all(&thread.metadata, &wanted.metadata) {
+            continue;
+        }
+        let status = thread_status(connection, owner, thread.id)?;
+        if wanted.status.is_some_and(|one| one != status) {
+            continue;
+        }
+        let turns = read_turns(connection, owner, thread.id)?;
+        let values = turns.last().map(|turn| &turn.values);
+        if !wanted.values.is_empty() && !values.is_some_and(|all| has_all(all, &wanted.values)) {
+            continue;
+        }
+        passed += 1;
+        if passed > offset {
+            found.push(thread.shown(status, &turns));
+        }
+        if found.len() == limit {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+pub(in super::super) fn insert_turn(
+    connection: &Connection,
+    owner: &str,
+    of: Uuid,
+    turn: &Turn,
+) -> Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO turns (thread, run, at, vals, messages, owner) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            of.to_string(),
+            turn.run.to_string(),
+            turn.at.0,
+            text(&turn.values),
+            Value::from(turn.messages.clone()).to_string(),
+            owner,
+        ])?;
+    connection
+        .prepare_cached("UPDATE threads SET updated = ?2 WHERE id = ?1 AND owner = ?3")?
+        .execute(params![of.to_string(), turn.at.0, owner])?;
+    Ok(())
+}
+
+/// What was said in a thread, the first first.
+pub(in super::super) fn read_turns(
+    connection: &Connection,
+    owner: &str,
+    of: Uuid,
+) -> Result<Vec<Turn>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT run, at, vals, messages FROM turns WHERE thread = ?1 AND owner = ?2 ORDER BY n",
+    )?;
+    let turn = |row: &Row<'_>| {
+        Ok(Turn {
+            run: uuid(row, 0)?,
+            at: Moment(row.get(1)?),
+            values: object(row, 2)?,
+            messages: json(row, 3)?.as_array().cloned().unwrap_or_default(),
+        })
+    };
+    statement
+        .query_map([&*of.to_string(), owner], turn)?
+        .collect()
+}
+
+/// Gives a thread the turns of another.
+pub(in super::super) fn copy_turns(
+    connection: &Connection,
+    owner: &str,
+    from: Uuid,
+    to: Uuid,
+) -> Result<()> {
+    connection.execute(
+        "INSERT INTO turns (thread, run, at, vals, messages, owner) SELECT ?2, run, at, vals, \
+         messages, owner FROM turns WHERE thread = ?1 AND owner = ?3 ORDER BY n",
+        [&*from.to_string(), &*to.to_string(), owner],
+    )?;
+    Ok(())
+}
+
+fn thread(row: &Row<'_>) -> Result<Thread> {
+    Ok(Thread {
+        id: uuid(row, 0)?,
+        agent: optional_uuid(row, 1)?,
+        session: row.get(2)?,
+        created: Moment(row.get(3)?),
+        updated: Moment(row.get(4)?),
+        metadata: object(row, 5)?,
+        setup: json(row, 6)?,
+    })
+}

@@ -1,0 +1,30 @@
+//! Which containers are open around the place at hand in a JSON text.
+//!
+//! A bit for each, in a fixed number of words, so that hostile nesting costs neither stack nor
+//! memory. Not here: how many there may be, which is a limit.
+
+/// The deepest nesting that can be followed; a higher `Limits::nesting` means this one.
+pub(super) const DEEPEST: usize = 1024;
+
+/// Which containers are open, one bit a level: set for an object, clear for an array.
+pub(super) struct Levels(pub(super) [u64; DEEPEST / 64]);
+
+impl Levels {
+    #[inline]
+    pub(super) fn set(&mut self, depth: usize, object: bool) {
+        let (word, bit) = Self::place(depth);
+        self.0[word] = self.0[word] & !(1 << bit) | u64::from(object) << bit;
+    }
+
+    #[inline]
+    pub(super) fn get(&self, depth: usize) -> bool {
+        let (word, bit) = Self::place(depth);
+        self.0[word] >> bit & 1 == 1
+    }
+
+    /// Levels count from 1, so the deepest one takes the place of level 0, which is never asked.
+    #[inline]
+    fn place(depth: usize) -> (usize, usize) {
+        (depth / 64 % (DEEPEST / 64), depth % 64)
+    }
+}

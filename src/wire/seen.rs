@@ -1,0 +1,168 @@
+//! What is seen of an envelope while its message is read.
+//!
+//! It takes down where each member lies, and at the end says what kind of message that makes, or
+//! why it makes none. Not here: reading (see `scan`), and the finished `envelope`.
+
+use super::jsonrpc::Member;
+use super::outline::Outline;
+use super::{Envelope, Fault, IdAt, Kind, Limits, Role, Span, Stem};
+
+/// What was seen of an envelope so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// The members whose names were seen, a bit each.
+    pub(super) names: u8,
+    pub(super) id: IdAt,
+    pub(super) method: Option<Span>,
+    params: Option<Span>,
+    result: Option<Span>,
+    error: Option<Span>,
+    /// The body that has an outline, if one has: where it starts.
+    pub(super) outlined: Option<usize>,
+    /// Whether there are members that JSON-RPC does not know.
+    pub(super) strangers: bool,
+    /// The first thing that is wrong although the text is JSON so far.
+    pub(super) fault: Option<(Fault, usize)>,
+}
+
+/// What a text is that can be passed on.
+pub(super) enum Found {
+    /// A message, with its body.
+    Message(Kind, Option<Span>),
+    Batch,
+}
+
+impl Seen {
+    /// Takes down what is known of a body that was read.
+    pub(super) fn drawn(&mut self, start: usize, whole: bool, sessions: u8) {
+        if sessions > 1 {
+            let member = "sessionId";
+            self.note(Fault::Duplicate { member }, start);
+        }
+        self.outlined = whole.then_some(start);
+    }
+
+    /// The same as before a body was read, when the last one with an outline was `outlined`.
+    pub(super) const fn before_body(self, outlined: Option<usize>) -> Self {
+        Self { outlined, ..self }
+    }
+
+    /// Takes down that a member is there; `false` when it was there before.
+    #[inline]
+    pub(super) fn name(&mut self, member: Member, at: usize) -> bool {
+        let new = self.names & member.bit() == 0;
+        if !new {
+            let member = Member::NAMES[member as usize];
+            self.note(Fault::Duplicate { member }, at);
+        }
+        self.names |= member.bit();
+        new
+    }
+
+    /// Takes down where a member's value lies.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        member: Member,
+        text: &[u8],
+        start: usize,
+        end: usize,
+        limits: &Limits,
+    ) {
+        let span = Span::new(start, end);
+        let value = &text[start..end];
+        match member {
+            Member::Jsonrpc => {}
+            Member::Params => self.params = Some(span),
+            Member::Result => self.result = Some(span),
+            Member::Error => self.error = Some(span),
+            Member::Id if value.len() > limits.id => self.refuse("its id is too long", start),
+            Member::Id => match value[0] {
+                b'"' => self.id = IdAt::String(span),
+                b'n' => self.id = IdAt::Null,
+                b'-' | b'0'..=b'9' => self.id = IdAt::Number(span),
+                _ => self.refuse("its id is neither a string, a number nor null", start),
+            },
+            Member::Method if value[0] != b'"' => self.refuse("its method is not a string", start),
+            Member::Method if value.len() > limits.method.saturating_add(2) => {
+                self.refuse("its method is too long", start);
+            }
+            Member::Method => self.method = Some(Span::new(start + 1, end - 1)),
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, why: &'static str, at: usize) {
+        self.note(Fault::NotAMessage { why }, at);
+    }
+
+    #[cold]
+    fn note(&mut self, fault: Fault, at: usize) {
+        self.fault.get_or_insert((fault, at));
+    }
+
+    fn has(&self, member: Member) -> bool {
+        self.names & member.bit() != 0
+    }
+
+    pub(super) fn role(&self) -> Option<Role> {
+        if self.has(Member::Method) {
+            Some(Role::Call)
+        } else if self.has(Member::Result) || self.has(Member::Error) {
+            Some(Role::Answer)
+        } else {
+            None
+        }
+    }
+
+    /// What a message is that was read to its end.
+    pub(super) fn message(&self, text: &[u8]) -> Result<Found, (Fault, usize)> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let null = |span: Span| span.of(text) == b"null";
+        let (kind, body) = match (self.method, self.result, self.error) {
+            (Some(_), None, None) if self.has(Member::Id) => (Kind::Request, self.params),
+            (Some(_), None, None) => (Kind::Notification, self.params),
+            (None, Some(result), None) => (Kind::Result, Some(result)),
+            (None, None, Some(error)) => (Kind::Error, Some(error)),
+            (None, Some(result), Some(error)) if null(error) => (Kind::Result, Some(result)),
+            (None, Some(result), Some(error)) if null(result) => (Kind::Error, Some(error)),
+            (None, None, None) => return not("it has neither method, result nor error"),
+            (None, Some(_), Some(_)) => return not("it has both a result and an error"),
+            (Some(_), ..) => return not("it has both a method and a result or an error"),
+        };
+        Ok(Found::Message(kind, body))
+    }
+
+    /// The envelope of that message.
+    #[inline(always)]
+    pub(super) fn envelope(
+        &self,
+        kind: Kind,
+        body: Option<Span>,
+        outline: &Outline,
+        stem: Stem,
+    ) -> Envelope {
+        let start = body.map(|body| body.start as usize);
+        Envelope {
+            kind,
+            id: self.id,
+            method: self.method,
+            body,
+            outline: if start.is_some() && start == self.outlined {
+                Some(*outline)
+            } else {
+                None
+            },
+            jsonrpc: self.has(Member::Jsonrpc),
+            strangers: self.strangers,
+            stem,
+        }
+    }
+}
+
+#[cold]
+fn not(why: &'static str) -> Result<Found, (Fault, usize)> {
+    Err((Fault::NotAMessage { why }, 0))
+}
