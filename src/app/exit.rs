@@ -40,6 +40,7 @@ pub(super) const CONFIG: u8 = 78;
 pub(super) fn of_open_error(error: &OpenError) -> u8 {
     match error.kind {
         OpenErrorKind::Usage => USAGE,
+        OpenErrorKind::NoInput => NO_INPUT,
         OpenErrorKind::NoHost => NO_HOST,
         OpenErrorKind::Unavailable => UNAVAILABLE,
         OpenErrorKind::CannotCreate => CANNOT_CREATE,
