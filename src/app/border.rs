@@ -69,6 +69,11 @@ impl BorderArgs {
             Guard::Always => true,
             Guard::Never => false,
         };
+        if !guarded && !(self.allow.is_empty() && self.root.is_empty()) {
+            tracing::warn!(
+                "{agent} is not guarded, so --allow and --root change nothing; see --guard"
+            );
+        }
         if !guarded && self.deny.is_empty() && self.map.is_empty() {
             return None;
         }
@@ -90,7 +95,11 @@ fn folder(path: &Path) -> Result<PathBuf, String> {
             "`~` is the shell's, which leaves it as it is in quotes; name the folder".into(),
         );
     }
-    std::path::absolute(path).map_err(|fault| fault.to_string())
+    let path = std::path::absolute(path).map_err(|fault| fault.to_string())?;
+    match path.exists() {
+        true => Ok(path),
+        false => Err("there is no such folder".into()),
+    }
 }
 
 impl Disk for Files {
