@@ -109,7 +109,7 @@ pub(super) async fn carry(
                     cause,
                     exit: None,
                     lost: false,
-                    forbidden: false,
+                    refused: None,
                     unsaid: None,
                     counts,
                 };
