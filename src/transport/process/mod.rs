@@ -52,7 +52,7 @@ mod stderr;
 mod walk;
 mod wide;
 
-pub use agents::{answer_for_orphans, farewell, settle};
+pub use agents::{answer_for_orphans, bar, farewell, settle};
 pub use child::{Child, Process, spawn};
 pub(super) use exec::Exec;
 pub use launch::{ALLOCATOR, Launch};
