@@ -69,7 +69,8 @@ impl BorderArgs {
             Guard::Always => true,
             Guard::Never => false,
         };
-        if !guarded && !(self.allow.is_empty() && self.root.is_empty()) {
+        let says_more = !self.allow.is_empty() || !self.root.is_empty();
+        if says_more && !guarded {
             tracing::warn!(
                 "{agent} is not guarded, so --allow and --root change nothing; see --guard"
             );

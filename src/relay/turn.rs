@@ -268,7 +268,9 @@ impl Conversation {
             LinkError::Refused(_) => Some(Refused::Protocol),
             _ => None,
         };
-        self.refused = self.refused.or(refused.filter(|_| side == Side::Agent));
+        if side == Side::Agent {
+            self.refused = self.refused.or(refused);
+        }
         let how = format!("broke off: {error}");
         if matches!(error, LinkError::Io { .. } | LinkError::Unavailable(_)) {
             self.core.handle_lost(side, how, now, &mut self.outbox);

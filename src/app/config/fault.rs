@@ -42,7 +42,7 @@ impl Fault {
         self
     }
 
-    pub(super) const fn as_note(mut self) -> Self {
+    pub(super) const fn into_note(mut self) -> Self {
         self.is_note = true;
         self
     }

@@ -22,7 +22,7 @@ use crate::transport::{check_authorities, check_certificates};
 /// What is not there yet is made when it is needed, or done without.
 pub(super) fn tokens(sheet: &Sheet<'_>, key: &'static str, file: Option<&Path>) {
     let store = Store::find(file.map(Path::to_owned));
-    let read = store.and_then(|store| store.own().and(store.others()));
+    let read = store.and_then(|store| store.own().and_then(|_| store.others()));
     match read {
         Err(Fault::Unavailable(_)) if file.is_none() => {}
         Err(fault) => missing(sheet, key, &fault.to_string()),

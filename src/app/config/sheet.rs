@@ -85,7 +85,7 @@ impl<'f> Sheet<'f> {
     /// Something is worth a word.
     pub(super) fn note(&self, at: &Range<usize>, what: impl Into<String>, remedy: &str) {
         self.found
-            .add(Fault::new(at, what).with_remedy(remedy).as_note());
+            .add(Fault::new(at, what).with_remedy(remedy).into_note());
     }
 
     /// How a key of this sheet is called.
