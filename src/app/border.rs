@@ -69,6 +69,12 @@ impl BorderArgs {
             Guard::Always => true,
             Guard::Never => false,
         };
+        let says_more = !self.allow.is_empty() || !self.root.is_empty();
+        if says_more && !guarded {
+            tracing::warn!(
+                "{agent} is not guarded, so --allow and --root change nothing; see --guard"
+            );
+        }
         if !guarded && self.deny.is_empty() && self.map.is_empty() {
             return None;
         }
@@ -90,7 +96,11 @@ fn folder(path: &Path) -> Result<PathBuf, String> {
             "`~` is the shell's, which leaves it as it is in quotes; name the folder".into(),
         );
     }
-    std::path::absolute(path).map_err(|fault| fault.to_string())
+    let path = std::path::absolute(path).map_err(|fault| fault.to_string())?;
+    match path.exists() {
+        true => Ok(path),
+        false => Err("there is no such folder".into()),
+    }
 }
 
 impl Disk for Files {
@@ -156,10 +166,10 @@ mod tests {
     fn a_folder_counts_from_where_the_relay_runs() {
         let here = std::env::current_dir().unwrap();
         let named = |text: &str| folder(Path::new(text));
-        assert_eq!(named("ws/other"), Ok(here.join("ws/other")));
+        assert_eq!(named("src/app"), Ok(here.join("src/app")));
         assert_eq!(named("."), Ok(here));
-        assert_eq!(named("/srv"), Ok(PathBuf::from("/srv")));
-        for bad in ["", "~", "~/ws", "~me/ws"] {
+        assert_eq!(named("/"), Ok(PathBuf::from("/")));
+        for bad in ["", "~", "~/ws", "~me/ws", "no/such/folder"] {
             assert!(named(bad).is_err(), "{bad}");
         }
     }

@@ -16,7 +16,7 @@ use super::traces::{Traces, TracesArgs, TracesPart};
 use super::{cli, exit, limits, shutdown};
 use crate::core::Choice;
 use crate::relay::Stop;
-use crate::transport::Setup;
+use crate::transport::{Endpoint, Setup};
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
 
@@ -180,6 +180,16 @@ impl Common {
             studio: ground.studio.clone().filter(|_| part.record),
             ..ground.clone()
         })
+    }
+
+    /// Refuses what was said of the agent that this one has no use for.
+    pub(super) fn check_agent(&self, agent: &Endpoint) -> Result<(), String> {
+        if self.agent_framing.is_some() && !agent.is_byte_stream() {
+            return Err(format!(
+                "--agent-framing is for agents on byte streams, and the agent is {agent}"
+            ));
+        }
+        self.remote.check(agent)
     }
 
     /// The framing of clients that were not told of on the command line.

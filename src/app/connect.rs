@@ -34,7 +34,9 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
         Ok(agent) => agent,
         Err(fault) => return Ok(cli::fail(exit::USAGE, &fault)),
     };
-    if let Err(fault) = remote::check(&agent, &ground.agent) {
+    let suits = args.common.check_agent(&agent);
+    let fits = remote::check(&agent, &ground.agent);
+    if let Err(fault) = fits.and(suits) {
         return Ok(cli::fail(exit::USAGE, &fault));
     }
     if let Some(unasked) = args.unasked {

@@ -162,7 +162,7 @@ async fn refuse_unrecorded(client: Link, why: String, mut taps: Taps, ground: &G
         cause,
         exit: None,
         lost: false,
-        forbidden: false,
+        refused: None,
         unsaid: None,
         counts,
     }

@@ -50,6 +50,25 @@ pub(super) fn check_listener(at: &Endpoint) -> Result<(), String> {
     Err(format!("{at}: {fault}"))
 }
 
+/// What is wrong with a listener at `new` beside `others`, if anything is.
+pub(super) fn clash<'a>(
+    mut others: impl Iterator<Item = &'a Endpoint>,
+    new: &Endpoint,
+) -> Option<String> {
+    // The system chooses another port for each that asks for none.
+    let chosen = matches!(
+        new,
+        Endpoint::Tcp { port: 0, .. } | Endpoint::Web(Web { port: 0, .. })
+    );
+    let one = others.find(|one| one.shares_port(new) || *one == new && !chosen)?;
+    Some(match one == new {
+        true => format!("{new} is listened at already"),
+        false => {
+            format!("{one} is at the same port already; each listener needs a port of its own")
+        }
+    })
+}
+
 /// Refuses to look for an agent where none can be.
 pub(super) fn check_agent(to: &Endpoint) -> Result<(), String> {
     let fault = match to {

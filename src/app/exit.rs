@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::cli;
 use super::common::Ground;
 use crate::core::Cause;
-use crate::relay::End;
+use crate::relay::{End, Refused};
 use crate::transport::{OpenError, OpenErrorKind};
 use crate::wire::Exit;
 
@@ -40,6 +40,7 @@ pub(super) const CONFIG: u8 = 78;
 pub(super) fn of_open_error(error: &OpenError) -> u8 {
     match error.kind {
         OpenErrorKind::Usage => USAGE,
+        OpenErrorKind::NoInput => NO_INPUT,
         OpenErrorKind::NoHost => NO_HOST,
         OpenErrorKind::Unavailable => UNAVAILABLE,
         OpenErrorKind::CannotCreate => CANNOT_CREATE,
@@ -64,8 +65,12 @@ pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
     if strict && end.counts.note("unrecorded") > 0 {
         return ExitCode::from(CANNOT_CREATE);
     }
-    if end.forbidden {
-        return ExitCode::from(FORBIDDEN);
+    if let Some(refused) = end.refused {
+        return ExitCode::from(match refused {
+            Refused::Unavailable => UNAVAILABLE,
+            Refused::Forbidden => FORBIDDEN,
+            Refused::Protocol => PROTOCOL,
+        });
     }
     if let Some(why) = &end.unsaid {
         return cli::fail(

@@ -5,8 +5,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::{cli, exit};
-use crate::transport::process::{answer_for_orphans, farewell, keeper};
+use crate::transport::process::{answer_for_orphans, bar, farewell, keeper};
 
 /// Time for the operating system to remove what agents have left. All of it has been killed by
 /// then.
@@ -21,14 +20,12 @@ pub(super) fn keeper() -> Option<ExitCode> {
 }
 
 /// Makes this process answer for all that its agents start, runs `main`, and waits until nothing
-/// of them is left.
+/// of them is left. Where it cannot answer (on Linux without `/proc`), agents are refused when they
+/// are to be started: to reach one that listens takes no process of ours.
 pub(super) fn leave_none(main: impl FnOnce() -> ExitCode) -> ExitCode {
     let program = std::env::current_exe();
     if let Err(error) = program.and_then(|program| answer_for_orphans(&program)) {
-        return cli::fail(
-            exit::SYSTEM,
-            &format!("cannot answer for the processes that agents start: {error}"),
-        );
+        bar(&error);
     }
     let code = main();
     if !farewell(PATIENCE) {

@@ -17,6 +17,8 @@ use crate::transport::{Endpoint, Greeting, Pin, Setup, Web};
 
 /// The environment variable that holds a bearer token.
 const BEARER: &str = "ACP_RELAY_BEARER";
+/// Who sees headers.
+const OVER_HTTP: &str = "HTTP (http://, https://, ws://, wss://)";
 /// Longest file that can be a token, in bytes.
 const TOKEN: u64 = 16 << 10;
 
@@ -61,7 +63,18 @@ impl RemoteArgs {
         Ok(())
     }
 
-    /// The same, without the environment: its token is for the agent on the command line, and for
+    /// Refuses a file with a token that this agent would not see. The token in the environment may be
+    /// for another.
+    pub(super) fn check(&self, agent: &Endpoint) -> Result<(), String> {
+        match self.bearer_file {
+            Some(_) if !matches!(agent, Endpoint::Web(_)) => {
+                unseen("--bearer-file", OVER_HTTP, agent)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same as `apply`, without the environment: its token is for the agent on the command line, and for
     /// none of several.
     pub(super) fn set_up(&self, setup: &mut Setup) -> Result<(), String> {
         setup.tls.ca = self.tls_ca.clone();
@@ -117,31 +130,32 @@ const fn is_handed_down(owner: u32, mode: u32) -> bool {
 
 /// Refuses options that nobody would see.
 pub(super) fn check(agent: &Endpoint, setup: &Setup) -> Result<(), String> {
-    let unseen = |options: &str, of: &str| {
-        Err(format!(
-            "{options} is for agents behind {of}, and the agent is {agent}"
-        ))
-    };
     let tls = matches!(agent, Endpoint::Web(Web { tls: true, .. }));
     if setup.tls.ca.is_some() && !tls {
-        return unseen("--tls-ca", "TLS (https://, wss://)");
+        return unseen("--tls-ca", "TLS (https://, wss://)", agent);
     }
     if setup.tls.pin.is_some() && !tls {
-        return unseen("--pin-sha256", "TLS (https://, wss://)");
+        return unseen("--pin-sha256", "TLS (https://, wss://)", agent);
     }
     let Greeting { headers, http2 } = &setup.greeting;
     // A token in the environment may be for another agent.
     let named = headers.keys().any(|name| name != "authorization");
     if named && !matches!(agent, Endpoint::Web(_)) {
-        return unseen("--header", "HTTP (http://, https://, ws://, wss://)");
+        return unseen("--header", OVER_HTTP, agent);
     }
     if *http2 && !matches!(agent, Endpoint::Web(Web { tls: false, .. })) {
-        return unseen("--http2-prior-knowledge", "HTTP in clear (http://)");
+        return unseen("--http2-prior-knowledge", "HTTP in clear (http://)", agent);
     }
     if headers.contains_key("authorization") && !tls && !agent.is_loopback() {
         tracing::warn!(%agent, "the token for the agent is sent in clear; use https:// or wss://");
     }
     Ok(())
+}
+
+fn unseen(options: &str, of: &str, agent: &Endpoint) -> Result<(), String> {
+    Err(format!(
+        "{options} is for agents behind {of}, and the agent is {agent}"
+    ))
 }
 
 #[cfg(test)]

@@ -31,6 +31,9 @@ Examples:
   acp-relay man --dir ~/.local/share/man/man1
       A page for each subcommand; `man acp-relay-serve` finds them.";
 
+/// Letters in our texts, and what stands for them in roff.
+const PLAIN: [(char, &str); 4] = [('…', "..."), ('→', "\\(->"), ('←', "\\(<-"), ('⇄', "<->")];
+
 /// What `completions` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct Completions {
@@ -108,8 +111,12 @@ fn page(man: &Man) -> io::Result<String> {
     for letter in page.chars() {
         match letter.is_ascii() {
             true => plain.push(letter),
-            // Writing to a string does not fail.
-            false => drop(write!(plain, "\\[u{:04X}]", u32::from(letter))),
+            // Whoever reads in ASCII is shown nothing of what roff knows by its number alone.
+            false => match PLAIN.iter().find(|(known, _)| *known == letter) {
+                Some((_, text)) => plain.push_str(text),
+                // Writing to a string does not fail.
+                None => drop(write!(plain, "\\[u{:04X}]", u32::from(letter))),
+            },
         }
     }
     Ok(plain)

@@ -13,10 +13,21 @@ pub struct End {
     pub exit: Option<Exit>,
     /// Whether the agent's link broke off before anybody asked for its end.
     pub lost: bool,
-    /// Whether the agent's server did not let us in.
-    pub forbidden: bool,
+    /// How the agent's server refused us, if it did.
+    pub refused: Option<Refused>,
     /// Why the client could be told nothing more, if not because it had gone.
     pub unsaid: Option<String>,
     /// What passed.
     pub counts: Counts,
+}
+
+/// How the agent's server refused us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It serves nobody at present.
+    Unavailable,
+    /// It does not let us in.
+    Forbidden,
+    /// It is not what it was taken for.
+    Protocol,
 }

@@ -20,7 +20,7 @@ mod turn;
 mod turn_away;
 mod writer;
 
-pub use end::End;
+pub use end::{End, Refused};
 pub use resume::{Harbour, Received};
 pub use turn::{Stop, run};
 pub use turn_away::turn_away;

@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::End;
 use super::alarm::Alarm;
 use super::pauses::Pauses;
 use super::writer::{Writer, Written};
+use super::{End, Refused};
 use crate::border::Border;
 use crate::core::{Core, Manners, Note, Order, Outbox, Speech};
 use crate::tap::{Fact, Sight, Taps};
@@ -82,7 +82,7 @@ pub fn run(
         ],
         holds: [client.hold, agent.hold],
         exited: false,
-        forbidden: false,
+        refused: None,
         unsaid: None,
         alarm: Alarm::default(),
         linger: None,
@@ -119,7 +119,7 @@ struct Conversation {
     holds: [Box<dyn Hold>; 2],
     exited: bool,
     /// The agent's server did not let us in.
-    forbidden: bool,
+    refused: Option<Refused>,
     unsaid: Option<String>,
     alarm: Alarm,
     /// When to give up on a client that does not take what is left for it.
@@ -244,9 +244,17 @@ impl Conversation {
     }
 
     fn broke_off(&mut self, side: Side, error: LinkError, now: std::time::Instant) {
-        self.forbidden |= matches!(error, LinkError::Forbidden(_));
+        let refused = match error {
+            LinkError::Unavailable(_) => Some(Refused::Unavailable),
+            LinkError::Forbidden(_) => Some(Refused::Forbidden),
+            LinkError::Refused(_) => Some(Refused::Protocol),
+            _ => None,
+        };
+        if side == Side::Agent {
+            self.refused = self.refused.or(refused);
+        }
         let how = format!("broke off: {error}");
-        if matches!(error, LinkError::Io { .. }) {
+        if matches!(error, LinkError::Io { .. } | LinkError::Unavailable(_)) {
             self.core.handle_lost(side, how, now, &mut self.outbox);
         } else {
             let flaw = error.into_flaw().map(|flaw| *flaw);
@@ -375,7 +383,7 @@ impl Conversation {
             cause,
             exit: self.core.exit(),
             lost: self.core.has_lost_agent(),
-            forbidden: self.forbidden,
+            refused: self.refused,
             unsaid: self.unsaid.take(),
             counts: self.taps.counts().clone(),
         })

@@ -43,14 +43,6 @@ struct Shown {
 /// What tells a file from the one that was there before: when it was written, its size.
 type Stamp = Option<(SystemTime, u64)>;
 
-/// Whether the files are there and fit together.
-///
-/// # Errors
-/// Which is not, and what to do.
-pub fn check_certificates(at: &Endpoint, tls: &Tls) -> Result<(), OpenError> {
-    tls::server(at, tls, &[]).map(drop)
-}
-
 impl Certificates {
     /// Reads the files. `protocols` are those of ALPN.
     pub(super) fn read(at: &Endpoint, tls: &Tls, protocols: &[&[u8]]) -> Result<Self, OpenError> {

@@ -7,8 +7,8 @@ mod web;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::net::Ipv6Addr;
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 pub use web::{DEFAULT_PATH, Manner, Web};
@@ -113,6 +113,30 @@ impl Endpoint {
         }
     }
 
+    /// Whether bytes go there that have to be cut into messages.
+    #[must_use]
+    pub const fn is_byte_stream(&self) -> bool {
+        matches!(
+            self,
+            Self::Stdio | Self::Exec(_) | Self::Tcp { .. } | Self::Unix(_) | Self::Memory(_)
+        )
+    }
+
+    /// The same, its relative paths beginning at `folder`.
+    #[must_use]
+    pub fn below(self, folder: &Path) -> Self {
+        match self {
+            Self::Unix(path) => Self::Unix(folder.join(path)),
+            Self::Replay(spot) => Self::Replay(Spot {
+                path: folder.join(spot.path),
+                fault: spot.fault.map(|path| folder.join(path)),
+                forward: spot.forward.map(|to| Box::new(to.below(folder))),
+                ..spot
+            }),
+            other => other,
+        }
+    }
+
     /// Whether two listeners would be at the same port of the same host, whatever is spoken there.
     /// Ports that are chosen later, and paths of sockets, are never the same.
     #[must_use]
@@ -123,7 +147,10 @@ impl Endpoint {
             }
             _ => None,
         };
-        place(self).is_some_and(|ours| place(other) == Some(ours))
+        let (Some((ours, at)), Some((theirs, port))) = (place(self), place(other)) else {
+            return false;
+        };
+        at == port && (ours == theirs || are_one(&ours, &theirs))
     }
 }
 
@@ -304,9 +331,13 @@ fn without_colon(given: &str) -> Option<String> {
     (known && text.parse::<Endpoint>().is_ok()).then_some(text)
 }
 
-/// A host and its port, as where a relay listens unless it is told otherwise.
+/// A host and its port, or a port alone, as where a relay listens unless it is told otherwise.
 fn as_websocket(given: &str) -> Option<String> {
-    let text = format!("ws://{given}");
+    let port = given.strip_prefix(':').unwrap_or(given);
+    let text = match port_number(port) {
+        Ok(port) => format!("ws://127.0.0.1:{port}"),
+        Err(_) => format!("ws://{given}"),
+    };
     text.parse::<Endpoint>().is_ok().then_some(text)
 }
 
@@ -338,6 +369,16 @@ fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> EndpointError {
         what: format!("the scheme {scheme:?} is not known{unless}"),
         suggestion,
     }
+}
+
+/// Whether two addresses are the same, or one of them stands for all of its kind.
+fn are_one(one: &str, other: &str) -> bool {
+    let read = |text: &str| text.parse().map(|address: IpAddr| address.to_canonical());
+    let (Ok(one), Ok(other)) = (read(one), read(other)) else {
+        return false;
+    };
+    let all = one.is_unspecified() || other.is_unspecified();
+    one == other || all && one.is_ipv4() == other.is_ipv4()
 }
 
 /// Levenshtein's distance.

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::io;
 
+use hyper::StatusCode;
+
 use super::{Endpoint, OpenError, OpenErrorKind};
 
 /// What to do about a server that answers 401 or 403.
@@ -38,6 +40,12 @@ impl OpenError {
         let what = "this transport does not serve that scheme";
         Self::new(OpenErrorKind::Usage, endpoint, what)
     }
+}
+
+/// Whether a server that answers so may do later: it is busy, or drains, or a proxy stands where
+/// there is no server now.
+pub(super) const fn is_passing(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
 }
 
 /// A socket that was accepted cannot be waited for.

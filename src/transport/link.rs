@@ -184,6 +184,9 @@ pub enum LinkError {
     /// The peer's server does not let us in.
     #[error("{0}")]
     Forbidden(String),
+    /// The peer's server serves nobody at present.
+    #[error("{0}")]
+    Unavailable(String),
     /// The byte stream cannot be cut into messages any more.
     #[error("{0}")]
     Framing(Box<Flaw>),

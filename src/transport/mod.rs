@@ -44,7 +44,6 @@ mod workers;
 
 pub use crate::wire::{Exit, Farewell};
 pub use agent_connect::{AgentConnect, Offer};
-pub use certificate::check_certificates;
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
 pub use errand::errand;
 pub use greeting::Greeting;
@@ -59,5 +58,6 @@ pub use open::{
 };
 pub use pin::Pin;
 pub use process::Launch;
+pub use tls::{check_authorities, check_certificates};
 pub use unix::{SocketFile, bind_unix};
 pub use workers::{Worker, Workers};

@@ -153,6 +153,8 @@ pub struct OpenError {
 pub enum OpenErrorKind {
     /// The endpoint makes no sense here (sysexits 64).
     Usage,
+    /// A recording cannot be read (66).
+    NoInput,
     /// The host's name does not resolve (68).
     NoHost,
     /// The peer, program or port is not to be had (69).

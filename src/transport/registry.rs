@@ -9,10 +9,10 @@ use super::memory::Memory;
 use super::process::Exec;
 use super::replay::Replay;
 use super::stdio::Stdio;
-use super::tcp::Tcp;
-use super::unix::Unix;
+use super::tcp::{self, Tcp};
+use super::unix::{self, Unix};
 use super::websocket::WebSocket;
-use super::{Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport};
+use super::{Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport, Web};
 
 /// Every transport there is. Some keep state for the process (there is one stdin), so they are
 /// made once.
@@ -39,6 +39,21 @@ pub fn lookup(scheme: &str) -> Option<&'static dyn Transport> {
 /// When connecting could not succeed.
 pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
     serving(to)?.check(to, setup)
+}
+
+/// Whether nobody listens at `at` now, as far as that shows without listening there; who is behind a
+/// socket file is not asked.
+///
+/// # Errors
+/// When it could not be bound whoever listens there.
+pub fn is_free(at: &Endpoint) -> Result<bool, OpenError> {
+    match at {
+        Endpoint::Tcp { host, port } | Endpoint::Web(Web { host, port, .. }) => {
+            tcp::is_free(at, host, *port)
+        }
+        Endpoint::Unix(path) => unix::check_path(at, path).map(|()| true),
+        _ => Ok(true),
+    }
 }
 
 /// Opens a link to a peer that listens (or starts it).

@@ -14,10 +14,10 @@
 //! come through ssh, or over `wss://`.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
@@ -161,6 +161,30 @@ pub(super) async fn bind(
     let socket = socket.map_err(not_bound)?;
     let port = socket.local_addr().map_err(not_bound)?.port();
     Ok((socket, port))
+}
+
+/// Whether a port is free, as far as that shows without listening there. Nobody else is kept from it
+/// meanwhile.
+pub(super) fn is_free(at: &Endpoint, host: &str, port: u16) -> Result<bool, OpenError> {
+    let found = (host, port).to_socket_addrs();
+    let found = found.map_err(|source| failure::not_resolved(at, host, &source))?;
+    let mut refused = None;
+    for address in found {
+        let try_one = || -> io::Result<()> {
+            let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+            socket.set_reuse_address(true)?;
+            socket.bind(&address.into())
+        };
+        match try_one() {
+            Ok(()) => return Ok(true),
+            Err(source) => refused = Some(source),
+        }
+    }
+    let refused = refused.unwrap_or_else(|| io::Error::other("its host has no address"));
+    match refused.kind() {
+        io::ErrorKind::AddrInUse => Ok(false),
+        _ => Err(failure::not_bound(at, &refused)),
+    }
 }
 
 /// Accepts a socket; peers that have gone before they were accepted are passed over.

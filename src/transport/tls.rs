@@ -32,8 +32,7 @@ pub(super) fn server(
             .with_remedy("Give both with --tls-cert and --tls-key, in PEM"));
     };
     let chain = certificates(at, cert)?;
-    let private = PrivateKeyDer::from_pem_file(key)
-        .map_err(|fault| unreadable(at, "private key", key, &fault))?;
+    let private = private(at, key)?;
     let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|fault| broken(at, &fault))?;
@@ -57,6 +56,46 @@ pub(super) fn server(
     })?;
     protocols.clone_into(&mut config.alpn_protocols);
     Ok(Arc::new(config))
+}
+
+/// The files of a listener that are not there, hold something else or do not fit, each by the name of
+/// its option.
+#[must_use]
+pub fn check_certificates(at: &Endpoint, tls: &Tls) -> Vec<(&'static str, OpenError)> {
+    let of = |option, fault: Option<OpenError>| Some((option, fault?));
+    let faults = [
+        of(
+            "tls-cert",
+            tls.cert
+                .as_ref()
+                .and_then(|path| certificates(at, path).err()),
+        ),
+        of(
+            "tls-key",
+            tls.key.as_ref().and_then(|path| private(at, path).err()),
+        ),
+        of(
+            "tls-client-ca",
+            tls.client_ca
+                .as_ref()
+                .and_then(|path| authorities(at, path).err()),
+        ),
+    ];
+    let faults: Vec<_> = faults.into_iter().flatten().collect();
+    if faults.is_empty() {
+        // Each is good by itself.
+        let unfit = server(at, tls, &[]).err();
+        return of("tls-key", unfit).into_iter().collect();
+    }
+    faults
+}
+
+/// Whether the authorities that a connector is to trust are there.
+///
+/// # Errors
+/// Why they are not, and what to do.
+pub fn check_authorities(to: &Endpoint, path: &Path) -> Result<(), OpenError> {
+    authorities(to, path).map(drop)
 }
 
 /// What a connector trusts, and the protocols it offers to speak inside.
@@ -145,6 +184,11 @@ fn certificates(
         ));
     }
     Ok(found)
+}
+
+fn private(endpoint: &Endpoint, path: &Path) -> Result<PrivateKeyDer<'static>, OpenError> {
+    let key = PrivateKeyDer::from_pem_file(path);
+    key.map_err(|fault| unreadable(endpoint, "private key", path, &fault))
 }
 
 fn unreadable(endpoint: &Endpoint, thing: &str, path: &Path, fault: &pem::Error) -> OpenError {

@@ -17,7 +17,7 @@ use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
@@ -119,6 +119,23 @@ pub async fn bind_unix(
     Ok((file, socket))
 }
 
+/// Whether such a file could be made, as far as that shows without making it. Whoever listens there
+/// already is not disturbed.
+pub(super) fn check_path(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
+    address(at, path)?;
+    let folder = folder(path);
+    let there = fs::metadata(folder).map_err(|source| not_bound(at, &source))?;
+    if !there.is_dir() {
+        return Err(not_bound(at, &io::ErrorKind::NotADirectory.into()));
+    }
+    access(folder, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|source| not_bound(at, &source.into()))?;
+    match fs::symlink_metadata(path) {
+        Ok(file) if !file.file_type().is_socket() => Err(no_socket(at)),
+        _ => Ok(()),
+    }
+}
+
 impl Listener for Bound {
     fn accept(&mut self) -> Accepting<'_> {
         Box::pin(async move { Some(self.next().await) })
@@ -199,15 +216,16 @@ fn address(endpoint: &Endpoint, path: &Path) -> Result<SockAddr, OpenError> {
     })
 }
 
+fn folder(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    parent.unwrap_or_else(|| Path::new("."))
+}
+
 /// Waits until no other relay is making a socket in the directory of `path`; the others wait until
 /// the file is dropped. `None` where the directory cannot be locked (it may not be read, or the
 /// file system has no locks): then there are no turns.
 async fn turn(at: &Endpoint, path: &Path) -> Result<Option<File>, OpenError> {
-    let directory = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let Ok(directory) = File::open(directory) else {
+    let Ok(directory) = File::open(folder(path)) else {
         return Ok(None);
     };
     let until = Instant::now() + TURN;
@@ -237,9 +255,7 @@ async fn clear_away(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
         Err(fault) => return Err(not_bound(at, &fault)),
     };
     if !file.file_type().is_socket() {
-        let what = "a file that is no socket stands there";
-        return Err(OpenError::new(OpenErrorKind::CannotCreate, at, what)
-            .with_remedy("Choose another path; nothing was deleted"));
+        return Err(no_socket(at));
     }
     match UnixStream::connect(path).await {
         Err(fault) if fault.kind() == io::ErrorKind::ConnectionRefused => {
@@ -257,6 +273,12 @@ async fn clear_away(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
                 .with_remedy("Stop what listens there, or choose another path"))
         }
     }
+}
+
+fn no_socket(at: &Endpoint) -> OpenError {
+    let what = "a file that is no socket stands there";
+    OpenError::new(OpenErrorKind::CannotCreate, at, what)
+        .with_remedy("Choose another path; nothing was deleted")
 }
 
 /// Binds with mode 0600, and without a moment in which the file has another one.

@@ -98,6 +98,8 @@ fn each_fault_says_what_is_expected() {
         ("127.0.0.1:80", &["no scheme", "mean \"ws://127.0.0.1:80\""]),
         ("[::1]:80", &["no scheme", "mean \"ws://[::1]:80\""]),
         ("localhost:80", &["scheme", "mean \"ws://localhost:80\""]),
+        ("9000", &["scheme", "mean \"ws://127.0.0.1:9000\""]),
+        (":9000", &["scheme", "mean \"ws://127.0.0.1:9000\""]),
         ("wss//h", &["no scheme", "mean \"wss://h\""]),
         ("/run/a.sock", &["no scheme", "mean \"unix:/run/a.sock\""]),
         (

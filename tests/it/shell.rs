@@ -84,6 +84,8 @@ fn the_manual_has_a_page_for_every_subcommand() {
     for entry in std::fs::read_dir(&place).unwrap() {
         let text = std::fs::read(entry.unwrap().path()).unwrap();
         assert!(text.is_ascii(), "readers of manuals need not know UTF-8");
+        let text = String::from_utf8_lossy(&text);
+        assert!(!text.contains("\\[u"), "nor roff all letters: {text}");
     }
 }
 

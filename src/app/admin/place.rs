@@ -7,11 +7,26 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::transport::Endpoint;
+
 /// A place on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::app) enum Place {
     Loopback(SocketAddr),
     Unix(PathBuf),
+}
+
+impl Place {
+    /// The same as listeners have it.
+    pub(in crate::app) fn endpoint(&self) -> Endpoint {
+        match self {
+            Self::Loopback(address) => Endpoint::Tcp {
+                host: address.ip().to_string(),
+                port: address.port(),
+            },
+            Self::Unix(path) => Endpoint::Unix(path.clone()),
+        }
+    }
 }
 
 impl FromStr for Place {

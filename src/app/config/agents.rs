@@ -13,7 +13,7 @@ use super::sheet::{Sheet, Spot, nearest};
 use crate::app::agents::{self, Program, check_name};
 use crate::app::remote::RemoteArgs;
 use crate::app::{agent_connect, endpoints, limits};
-use crate::transport::{Endpoint, Launch, Pin};
+use crate::transport::{Endpoint, Greeting, Launch, Pin};
 
 /// The names of agents.
 pub(super) type Names = BTreeSet<String>;
@@ -32,9 +32,16 @@ const OF_ENDPOINTS: [&str; 6] = [
 
 /// All agents of the file, and their names: one with faults is called by its name all the same.
 pub(super) fn agents(sheet: &Sheet<'_>, context: &Context) -> (BTreeMap<String, AgentPart>, Names) {
-    let Some(sheet) = sheet.sheet("agents") else {
+    let Some(own) = sheet.sheet("agents") else {
+        if sheet.has("agents").is_none() {
+            nobody(sheet, context);
+        }
         return Default::default();
     };
+    if own.is_empty() {
+        nobody(&own, context);
+    }
+    let sheet = own;
     let mut names = Names::new();
     let agents = sheet.tables().into_iter().filter_map(|(name, sheet)| {
         if let Err(why) = check_name(&name.value) {
@@ -47,6 +54,15 @@ pub(super) fn agents(sheet: &Sheet<'_>, context: &Context) -> (BTreeMap<String, 
         agent(&sheet, context).map(|agent| (name.value, agent))
     });
     (agents.collect(), names)
+}
+
+/// Finds fault with a file that describes no agent.
+fn nobody(sheet: &Sheet<'_>, context: &Context) {
+    if context.look >= Look::Whole && !context.torn {
+        let remedy = "describe it below [agents.NAME], with command = [\"PROGRAM\", \"ARG\"]; \
+                      `acp-relay config example` shows how";
+        sheet.fault_with(&sheet.at, "there is no agent", remedy);
+    }
 }
 
 /// Finds fault with agents of which is said what nobody heeds: there is no Agent Connect, neither
@@ -98,7 +114,10 @@ fn agent(sheet: &Sheet<'_>, context: &Context) -> Option<AgentPart> {
 fn source(sheet: &Sheet<'_>, context: &Context) -> Option<Source> {
     let command = sheet.texts("command");
     let profile = sheet.text("profile");
-    let endpoint = sheet.read("endpoint", endpoints::read_agent);
+    let endpoint = sheet.read("endpoint", |text| {
+        let at = endpoints::read_agent(text)?;
+        Ok(at.below(&context.folder))
+    });
     let launch = launch(sheet, context);
     let args = sheet.texts("args").unwrap_or_default();
     let remote = remote(sheet, context);
@@ -206,7 +225,47 @@ fn reached(sheet: &Sheet<'_>, endpoint: Spot<Endpoint>, remote: RemoteArgs) -> O
     endpoints::check_agent(&endpoint.value)
         .map_err(fault)
         .ok()?;
+    unseen(sheet, &endpoint.value, &remote);
     Some(Source::Endpoint(endpoint.value, remote))
+}
+
+/// Finds fault with what nobody behind this endpoint would see.
+fn unseen(sheet: &Sheet<'_>, at: &Endpoint, remote: &RemoteArgs) {
+    let web = match at {
+        Endpoint::Web(web) => Some(web),
+        _ => None,
+    };
+    let tls = web.is_some_and(|web| web.tls);
+    let clear = web.is_some_and(|web| !web.tls);
+    for (keys, seen, of) in [
+        (&["tls-ca", "pin-sha256"][..], tls, "TLS (https://, wss://)"),
+        (
+            &["headers", "header-file", "bearer-file"],
+            web.is_some(),
+            "HTTP (http://, https://, ws://, wss://)",
+        ),
+        (
+            &["http2-prior-knowledge"],
+            clear || !remote.http2_prior_knowledge,
+            "HTTP in clear (http://)",
+        ),
+        (
+            &["framing"],
+            at.is_byte_stream(),
+            "a byte stream (tcp://, unix:)",
+        ),
+    ] {
+        for key in keys {
+            if let Some(at) = sheet.has(key).filter(|_| !seen) {
+                let what = format!("`{}` is for agents behind {of}", sheet.path(key));
+                sheet.fault(&at, what);
+            }
+        }
+    }
+    if let (Some(_), Some(at)) = (sheet.has("tls-ca"), sheet.has("pin-sha256")) {
+        let what = format!("`{}` stands beside `tls-ca`", sheet.path("pin-sha256"));
+        sheet.fault_with(&at, what, "an agent is trusted by one of them");
+    }
 }
 
 fn launch(sheet: &Sheet<'_>, context: &Context) -> Launch {
@@ -239,7 +298,10 @@ fn remote(sheet: &Sheet<'_>, context: &Context) -> Option<RemoteArgs> {
                 text.parse::<Pin>().map_err(|error| error.to_string())
             })
             .map(|pin| pin.value),
-        headers: sheet.list("headers", |text| Ok(text.to_owned())),
+        headers: sheet.list("headers", |text| {
+            let added = Greeting::default().add(text);
+            added.map(|()| text.to_owned())
+        }),
         header_file: path(sheet, "header-file", context),
         bearer_file: path(sheet, "bearer-file", context),
         http2_prior_knowledge: sheet.flag("http2-prior-knowledge").unwrap_or(false),

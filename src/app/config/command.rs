@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Args, Subcommand};
 
+use super::read::judge;
 use super::source::{Sources, lines};
 use super::{Config, Look, Place, read, show};
 use crate::app::cli::Serve;
@@ -71,23 +72,27 @@ fn check(named: Option<Place>, look: Look) -> ExitCode {
     };
     let text = match place.text() {
         Ok(text) => text,
-        Err(fault) => return cli::fail(exit::NO_INPUT, &fault),
+        Err((code, fault)) => return cli::fail(code, &fault),
     };
-    match read(&place, &text, look) {
-        Ok(config) => {
-            if let Err(fault) = place.check_owner() {
-                return cli::fail(exit::FORBIDDEN, &fault);
-            }
-            let (agents, listeners) = (config.agents.len(), config.listeners.len());
-            let path = place.0.display();
-            let text = format!("{path}: no faults; {agents} agents, {listeners} listeners");
-            console::print(&text, exit::SUCCESS)
-        }
-        Err(faults) => {
-            console::remark(&faults.to_string());
-            ExitCode::from(exit::CONFIG)
-        }
+    let (config, found) = judge(&place, &text, look);
+    if !found.is_empty() {
+        console::remark(&found.to_string());
     }
+    if !found.is_sound() {
+        return ExitCode::from(exit::CONFIG);
+    }
+    if let Err(fault) = place.check_owner() {
+        return cli::fail(exit::FORBIDDEN, &fault);
+    }
+    let agents = counted(config.agents.len(), "agent");
+    let listeners = counted(config.listeners.len(), "listener");
+    let text = format!("{}: no faults; {agents}, {listeners}", place.0.display());
+    console::print(&text, exit::SUCCESS)
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 fn in_force(
@@ -112,7 +117,7 @@ fn in_force(
         Some(place) => {
             let text = match place.text() {
                 Ok(text) => text,
-                Err(fault) => return cli::fail(exit::NO_INPUT, &fault),
+                Err((code, fault)) => return cli::fail(code, &fault),
             };
             match read(place, &text, Look::Words) {
                 Ok(file) => (file, text),

@@ -14,9 +14,11 @@ pub(in crate::app) struct Fault {
     pub(super) what: String,
     /// What to do about it, as a clause, when we know.
     pub(super) remedy: Option<String>,
+    /// Whether it is only worth a word: what is so now may be otherwise when it counts.
+    pub(super) is_note: bool,
 }
 
-/// All faults of a file, in its order.
+/// All faults of a file, in its order, and the notes between them.
 #[derive(Debug)]
 pub(in crate::app) struct Faults {
     /// The file, as it was named.
@@ -31,11 +33,17 @@ impl Fault {
             at: at.start,
             what: what.into(),
             remedy: None,
+            is_note: false,
         }
     }
 
     pub(super) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
+        self
+    }
+
+    pub(super) const fn into_note(mut self) -> Self {
+        self.is_note = true;
         self
     }
 }
@@ -56,14 +64,28 @@ impl Faults {
             found: found.collect(),
         }
     }
+
+    /// Whether there is nothing but notes.
+    pub(super) fn is_sound(&self) -> bool {
+        self.found.iter().all(|(_, _, fault)| fault.is_note)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
 }
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (line, column, Fault { what, remedy, .. })) in self.found.iter().enumerate() {
+        for (index, (line, column, fault)) in self.found.iter().enumerate() {
             let end = if index > 0 { "\n" } else { "" };
-            write!(f, "{end}{}:{line}:{column}: {what}", self.file)?;
-            if let Some(remedy) = remedy {
+            let note = if fault.is_note { "note: " } else { "" };
+            write!(
+                f,
+                "{end}{}:{line}:{column}: {note}{}",
+                self.file, fault.what
+            )?;
+            if let Some(remedy) = &fault.remedy {
                 write!(f, "; {remedy}")?;
             }
         }

@@ -3,6 +3,7 @@
 //! Looked at by `config check` alone, so that one run tells all; `serve` comes across the same when
 //! it begins. Nothing is made or changed. Not here: what is wrong with the words (see `read`).
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
@@ -11,14 +12,21 @@ use super::plan::Source;
 use super::sheet::Sheet;
 use crate::app::dialect::Tables;
 use crate::app::endpoints;
+use crate::app::remote::RemoteArgs;
+use crate::app::state::Fault;
 use crate::app::token::Store;
-use crate::transport::{Endpoint, Setup, Tls, check_certificates};
+use crate::transport::{Endpoint, OpenError, Setup, Tls, registry};
+use crate::transport::{check_authorities, check_certificates};
 
-/// The user's own token.
-pub(super) fn token(sheet: &Sheet<'_>, key: &'static str, file: &Path) {
-    let own = Store::find(Some(file.to_owned())).and_then(|store| store.own());
-    if let Err(fault) = own {
-        missing(sheet, key, &fault.to_string());
+/// The tokens: the user's own, which is in `file` if it is not where it usually is, and all others.
+/// What is not there yet is made when it is needed, or done without.
+pub(super) fn tokens(sheet: &Sheet<'_>, key: &'static str, file: Option<&Path>) {
+    let store = Store::find(file.map(Path::to_owned));
+    let read = store.and_then(|store| store.own().and_then(|_| store.others()));
+    match read {
+        Err(Fault::Unavailable(_)) if file.is_none() => {}
+        Err(fault) => missing(sheet, key, &fault.to_string()),
+        Ok(_) => {}
     }
 }
 
@@ -26,7 +34,8 @@ pub(super) fn token(sheet: &Sheet<'_>, key: &'static str, file: &Path) {
 pub(super) fn tables(sheet: &Sheet<'_>, tables: &[PathBuf], folders: &[PathBuf]) {
     let read = Tables::default().over(tables, folders).library();
     if let Err(trouble) = read {
-        let key = if tables.is_empty() {
+        let of_folders = || Tables::default().over(&[], folders).library().is_err();
+        let key = if !folders.is_empty() && of_folders() {
             "folders"
         } else {
             "tables"
@@ -35,45 +44,88 @@ pub(super) fn tables(sheet: &Sheet<'_>, tables: &[PathBuf], folders: &[PathBuf])
     }
 }
 
+/// Where a listener is to be. A port may be in use by the very relay that the file is for.
+pub(super) fn place(sheet: &Sheet<'_>, key: &'static str, at: &Endpoint) {
+    match registry::is_free(at) {
+        Ok(true) => {}
+        Ok(false) => {
+            let what = format!("{}: the port is in use now", sheet.path(key));
+            let remedy = "unless it is by the relay that this file is for, `serve` will not start";
+            sheet.note(&spot(sheet, key), what, remedy);
+        }
+        Err(error) => lacking(sheet, key, error),
+    }
+}
+
 /// What a listener with TLS shows.
 pub(super) fn certificate(sheet: &Sheet<'_>, at: &Endpoint, tls: &Tls) {
-    if let Err(error) = check_certificates(at, tls) {
-        let at = sheet.has("tls-cert").unwrap_or_else(|| sheet.at.clone());
-        match error.remedy {
-            Some(remedy) => sheet.fault_with(&at, error.what, remedy),
-            None => sheet.fault(&at, error.what),
+    for (key, error) in check_certificates(at, tls) {
+        lacking(sheet, key, error);
+    }
+}
+
+/// An agent's program and its folder, or the secrets that are shown to it.
+pub(super) fn agent(sheet: &Sheet<'_>, source: &Source) {
+    match source {
+        Source::Program(program) => {
+            let mut launch = program.launch.clone();
+            if let Some(dir) = launch.dir.take_if(|dir| !dir.is_dir()) {
+                missing(
+                    sheet,
+                    "cwd",
+                    &format!("there is no folder {}", dir.display()),
+                );
+            }
+            let setup = Setup {
+                launch,
+                ..Setup::default()
+            };
+            let to = Endpoint::Exec(program.argv.clone());
+            let found = endpoints::check_agent_here(&to, &setup, program.install.as_deref());
+            if let Err(error) = found {
+                let key = sheet.has("command").map_or("profile", |_| "command");
+                lacking(sheet, key, error);
+            }
+        }
+        Source::Endpoint(to, remote) => {
+            secrets(sheet, remote);
+            if let Some(path) = &remote.tls_ca
+                && let Err(error) = check_authorities(to, path)
+            {
+                lacking(sheet, "tls-ca", error);
+            }
+            if let Err(error) = endpoints::check_agent_here(to, &Setup::default(), None) {
+                lacking(sheet, "endpoint", error);
+            }
         }
     }
 }
 
-/// An agent's program, or the secrets that are shown to it.
-pub(super) fn agent(sheet: &Sheet<'_>, source: &Source) {
-    let (endpoint, install, setup) = match source {
-        Source::Program(program) => {
-            let setup = Setup {
-                launch: program.launch.clone(),
-                ..Setup::default()
-            };
-            let endpoint = Endpoint::Exec(program.argv.clone());
-            (endpoint, program.install.as_deref(), setup)
-        }
-        Source::Endpoint(endpoint, remote) => {
-            let mut setup = Setup::default();
-            if let Err(what) = remote.set_up(&mut setup) {
-                // Called as the flag is called.
-                return sheet.fault(&sheet.at, what.trim_start_matches("--"));
-            }
-            (endpoint.clone(), None, setup)
-        }
+/// The files of what an agent is shown: each by itself, and then whether they go together.
+fn secrets(sheet: &Sheet<'_>, remote: &RemoteArgs) {
+    let headers = RemoteArgs {
+        header_file: remote.header_file.clone(),
+        ..RemoteArgs::default()
     };
-    if let Err(error) = endpoints::check_agent_here(&endpoint, &setup, install) {
-        let key = ["command", "profile", "endpoint"];
-        let at = key.into_iter().find_map(|key| sheet.has(key));
-        let at = at.unwrap_or_else(|| sheet.at.clone());
-        match error.remedy {
-            Some(remedy) => sheet.fault_with(&at, error.what, remedy),
-            None => sheet.fault(&at, error.what),
-        }
+    let bearer = RemoteArgs {
+        bearer_file: remote.bearer_file.clone(),
+        ..RemoteArgs::default()
+    };
+    let fault = |key, args: &RemoteArgs| {
+        let what = args.set_up(&mut Setup::default()).err();
+        // It begins with the flag, which is called as the key is.
+        let what = what.map(|what| match what.split_once(": ") {
+            Some((_, what)) => what.to_owned(),
+            None => what,
+        });
+        what.inspect(|what| missing(sheet, key, what)).is_some()
+    };
+    let alone = [
+        fault("header-file", &headers),
+        fault("bearer-file", &bearer),
+    ];
+    if alone == [false, false] {
+        fault("bearer-file", remote);
     }
 }
 
@@ -105,6 +157,25 @@ pub(super) fn file(sheet: &Sheet<'_>, key: &'static str, file: &Path) {
 }
 
 fn missing(sheet: &Sheet<'_>, key: &'static str, what: &str) {
-    let at = sheet.has(key).unwrap_or_else(|| sheet.at.clone());
-    sheet.fault(&at, format!("{}: {what}", sheet.path(key)));
+    sheet.fault(&spot(sheet, key), format!("{}: {what}", sheet.path(key)));
+}
+
+/// What could not be opened with what the key says.
+fn lacking(sheet: &Sheet<'_>, key: &'static str, error: OpenError) {
+    let at = spot(sheet, key);
+    match error.remedy {
+        Some(remedy) => sheet.fault_with(&at, error.what, clause(&remedy)),
+        None => sheet.fault(&at, error.what),
+    }
+}
+
+fn spot(sheet: &Sheet<'_>, key: &'static str) -> Range<usize> {
+    sheet.has(key).unwrap_or_else(|| sheet.at.clone())
+}
+
+/// A sentence, as it stands behind a semicolon.
+fn clause(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
 }

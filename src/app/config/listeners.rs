@@ -25,19 +25,8 @@ pub(super) fn listeners(
             continue;
         };
         let at = || sheet.has("endpoint").unwrap_or_else(|| sheet.at.clone());
-        let twice = |one: &&ListenerPart| {
-            one.endpoint.shares_port(&part.endpoint)
-                || one.endpoint == part.endpoint && !chosen_later(&part.endpoint)
-        };
-        match all.iter().find(twice) {
-            Some(one) if one.endpoint == part.endpoint => {
-                sheet.fault(&at(), format!("{} is listened at already", part.endpoint));
-            }
-            Some(one) => {
-                let what = format!("{} is at the same port already", one.endpoint);
-                sheet.fault_with(&at(), what, "each listener needs a port of its own");
-            }
-            None => {}
+        if let Some(what) = endpoints::clash(all.iter().map(|one| &one.endpoint), &part.endpoint) {
+            sheet.fault(&at(), what);
         }
         all.push(part);
     }
@@ -54,7 +43,8 @@ fn listener(
         let endpoint = text
             .parse::<Endpoint>()
             .map_err(|error| error.to_string())?;
-        endpoints::check_listener(&endpoint).map(|()| endpoint)
+        endpoints::check_listener(&endpoint)?;
+        Ok(endpoint.below(&context.folder))
     });
     if sheet.has("endpoint").is_none() {
         let remedy = "such as endpoint = \"http://127.0.0.1:9000\"";
@@ -144,6 +134,16 @@ fn listener(
             _ => {}
         }
     }
+    if let Some(at) = sheet
+        .has("framing")
+        .filter(|_| !part.endpoint.is_byte_stream())
+    {
+        let what = format!("`{}` is for byte streams", sheet.path("framing"));
+        sheet.fault_with(&at, what, "such as tcp:// and unix:");
+    }
+    if context.look == Look::Here {
+        here::place(sheet, "endpoint", &part.endpoint);
+    }
     if context.look >= Look::Whole {
         guarded(sheet, &endpoint, auth);
     }
@@ -170,12 +170,4 @@ fn guarded(sheet: &Sheet<'_>, endpoint: &Spot<Endpoint>, auth: &DoorArgs) {
         }
     };
     sheet.fault_with(&endpoint.at, error.what, remedy);
-}
-
-/// Whether it is a port that the system chooses, which any number of listeners may ask for.
-fn chosen_later(endpoint: &Endpoint) -> bool {
-    matches!(
-        endpoint,
-        Endpoint::Tcp { port: 0, .. } | Endpoint::Web(Web { port: 0, .. })
-    )
 }

@@ -3,12 +3,13 @@
 //! Not here: what stands in it.
 
 use std::env;
-use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 
-use crate::app::console;
+use crate::app::{console, exit};
 
 /// The file's place below a folder of configuration.
 const BELOW: &str = "acp-relay/acp-relay.toml";
@@ -46,16 +47,27 @@ impl Place {
     /// Its text.
     ///
     /// # Errors
-    /// Why it cannot be read, for a person.
-    pub(in crate::app) fn text(&self) -> Result<String, String> {
+    /// Why it cannot be read, for a person, and the exit code.
+    pub(in crate::app) fn text(&self) -> Result<String, (u8, String)> {
         let path = self.0.display();
-        let read = || -> io::Result<String> {
-            if fs::metadata(&self.0)?.len() > LONGEST {
+        let read = || -> io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            File::open(&self.0)?
+                .take(LONGEST + 1)
+                .read_to_end(&mut bytes)?;
+            if bytes.len() as u64 > LONGEST {
                 return Err(io::Error::other("it is longer than 1 MiB"));
             }
-            fs::read_to_string(&self.0)
+            Ok(bytes)
         };
-        read().map_err(|error| format!("{path}: {}", console::why(&error)))
+        let bytes = read().map_err(|error| {
+            let fault = format!("{path}: {}", console::why(&error));
+            (exit::NO_INPUT, fault)
+        })?;
+        String::from_utf8(bytes).map_err(|error| {
+            let fault = format!("{path}:{}", not_text(&error));
+            (exit::CONFIG, fault)
+        })
     }
 
     /// Refuses a file whose programs somebody else could choose.
@@ -72,7 +84,8 @@ impl Place {
                  make it yours with chown"
             ));
         }
-        if about.mode() & WRITABLE != 0 {
+        // What is written to a device such as /dev/null is not what is read from it.
+        if about.mode() & WRITABLE != 0 && !about.file_type().is_char_device() {
             return Err(format!(
                 "others may write to {path}, and so choose what is run here; \
                  `chmod go-w {path}` keeps them out"
@@ -89,4 +102,16 @@ impl Place {
         // A folder that is gone is not one that anything could be found in.
         std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
     }
+}
+
+/// Where a file is not UTF-8, with line and column: `3:9: …`.
+fn not_text(error: &FromUtf8Error) -> String {
+    let good = error.utf8_error().valid_up_to();
+    let (before, rest) = error.as_bytes().split_at(good);
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let begins = before.iter().rposition(|byte| *byte == b'\n');
+    let begins = begins.map_or(0, |at| at + 1);
+    let column = String::from_utf8_lossy(&before[begins..]).chars().count() + 1;
+    let byte = rest.first().copied().unwrap_or_default();
+    format!("{line}:{column}: byte {good} (0x{byte:02x}) is not UTF-8; save the file as UTF-8")
 }

@@ -14,13 +14,14 @@ use super::fault::{Fault, Faults};
 use super::here;
 use super::listeners::listeners;
 use super::place::Place;
-use super::plan::Config;
+use super::plan::{Config, ListenerPart};
 use super::sections::{admin, agent_connect, auth, log, record, traces};
 use super::sheet::{Found, Sheet, nearest};
 use crate::app::limits::{self, Setting};
 use crate::app::tongues;
 use crate::core::Choice;
 use crate::dialect::Library;
+use crate::transport::Endpoint;
 
 /// Most faults of syntax that are told one by one. Where there are more, the file is mostly not
 /// TOML, and each line of it is a fault.
@@ -44,6 +45,8 @@ pub(super) struct Context {
     /// Where relative paths begin.
     pub(super) folder: PathBuf,
     pub(super) look: Look,
+    /// Parts of the file could not be read, so that what is not there may only not be seen.
+    pub(super) torn: bool,
     /// The file names no tables of its own, so that it is known which dialects may be named.
     builtin: bool,
     /// Those, once one is named: reading them takes longer than all the rest.
@@ -67,6 +70,15 @@ impl Context {
 /// # Errors
 /// All its faults.
 pub(in crate::app) fn read(place: &Place, text: &str, look: Look) -> Result<Config, Faults> {
+    let (config, faults) = judge(place, text, look);
+    match faults.is_sound() {
+        true => Ok(config),
+        false => Err(faults),
+    }
+}
+
+/// The same, with what was found whatever it is worth.
+pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
     let (tree, broken) = DeTable::parse_recoverable(text);
     let found = Found::default();
     let mut broken = broken.into_iter().map(|error| {
@@ -80,13 +92,11 @@ pub(in crate::app) fn read(place: &Place, text: &str, look: Look) -> Result<Conf
         next.what = format!("{} more faults of syntax from here on", 1 + broken.count());
         found.add(next.with_remedy("is this a TOML file?"));
     }
+    let torn = !found.is_empty();
     let sheet = Sheet::new(String::new(), tree.span(), tree.get_ref(), &found);
-    let config = config(&sheet, place.folder(), look);
-    let faults = found.into_inner();
-    match faults.is_empty() {
-        true => Ok(config),
-        false => Err(Faults::new(&place.0.display().to_string(), text, faults)),
-    }
+    let config = config(&sheet, place.folder(), (look, torn));
+    let file = place.0.display().to_string();
+    (config, Faults::new(&file, text, found.into_inner()))
 }
 
 /// All that is wrong with the text of a configuration file, a line each, as `config check
@@ -98,7 +108,7 @@ pub fn faults(text: &str) -> Option<String> {
     faults.map(|faults| faults.to_string())
 }
 
-fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
+fn config(sheet: &Sheet<'_>, folder: PathBuf, (look, torn): (Look, bool)) -> Config {
     let dialects = sheet.sheet("dialects");
     let own = |key| {
         let paths = dialects
@@ -117,6 +127,7 @@ fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
     let context = Context {
         folder,
         look,
+        torn,
         builtin,
         dialects: OnceCell::new(),
     };
@@ -127,6 +138,13 @@ fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
         .as_ref()
         .map_or_else(Default::default, |own| auth(own, &context, &names));
     let listeners = listeners(sheet, &context, &names, &auth);
+    let shown = |one: &ListenerPart| matches!(one.endpoint, Endpoint::Web(_));
+    if look == Look::Here
+        && auth.token_file.is_none()
+        && (listeners.is_empty() || listeners.iter().any(shown))
+    {
+        here::tokens(sheet, "auth", None);
+    }
     if look >= Look::Whole
         && auth.certificates.is_some()
         && listeners.iter().all(|one| one.tls.client_ca.is_none())
@@ -143,7 +161,7 @@ fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
     let record = sheet.sheet("record").map(|sheet| record(&sheet, &context));
     let admin = sheet
         .sheet("admin")
-        .and_then(|sheet| admin(&sheet, &context));
+        .and_then(|sheet| admin(&sheet, &context, &listeners));
     let agent_connect = sheet
         .sheet("agent-connect")
         .map(|sheet| agent_connect(&sheet, &context, &listeners));

@@ -9,7 +9,7 @@ use super::agents::Names;
 use super::here;
 use super::plan::{ListenerPart, LogPart};
 use super::read::{Context, Look, known_agent, one_of, path};
-use super::sheet::Sheet;
+use super::sheet::{Sheet, Spot};
 use crate::app::agent_connect::AgentConnectArgs;
 use crate::app::door::DoorArgs;
 use crate::app::record::RecordPart;
@@ -40,7 +40,7 @@ pub(super) fn auth(sheet: &Sheet<'_>, context: &Context, agents: &Names) -> Door
     }
     sheet.close();
     if let (Look::Here, Some(file)) = (context.look, &auth.token_file) {
-        here::token(sheet, "token-file", file);
+        here::tokens(sheet, "token-file", Some(file));
     }
     auth
 }
@@ -86,7 +86,11 @@ pub(super) fn record(sheet: &Sheet<'_>, context: &Context) -> RecordPart {
 }
 
 /// Where monitoring is answered.
-pub(super) fn admin(sheet: &Sheet<'_>, context: &Context) -> Option<admin::Place> {
+pub(super) fn admin(
+    sheet: &Sheet<'_>,
+    context: &Context,
+    listeners: &[ListenerPart],
+) -> Option<admin::Place> {
     let place = sheet.read("listen", |text| match text.strip_prefix("unix:") {
         Some(path) if !path.is_empty() => Ok(admin::Place::Unix(context.folder.join(path))),
         _ => text.parse(),
@@ -96,9 +100,14 @@ pub(super) fn admin(sheet: &Sheet<'_>, context: &Context) -> Option<admin::Place
         sheet.fault_with(&sheet.at, "admin: `listen` is missing", remedy);
     }
     sheet.close();
-    let place = place?.value;
-    if let (Look::Here, admin::Place::Unix(path)) = (context.look, &place) {
-        here::file(sheet, "listen", path);
+    let Spot { at, value: place } = place?;
+    let own = place.endpoint();
+    let same = |one: &&ListenerPart| one.endpoint == own || one.endpoint.shares_port(&own);
+    if let Some(one) = listeners.iter().find(same) {
+        let what = format!("{} is at the same place already", one.endpoint);
+        sheet.fault_with(&at, what, "monitoring needs one of its own");
+    } else if context.look == Look::Here {
+        here::place(sheet, "listen", &own);
     }
     Some(place)
 }

@@ -42,6 +42,10 @@ impl Found {
         self.0.borrow_mut().push(fault);
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
     pub(super) fn into_inner(self) -> Vec<Fault> {
         self.0.into_inner()
     }
@@ -78,6 +82,12 @@ impl<'f> Sheet<'f> {
         self.found.add(Fault::new(at, what).with_remedy(remedy));
     }
 
+    /// Something is worth a word.
+    pub(super) fn note(&self, at: &Range<usize>, what: impl Into<String>, remedy: &str) {
+        self.found
+            .add(Fault::new(at, what).with_remedy(remedy).into_note());
+    }
+
     /// How a key of this sheet is called.
     pub(super) fn path(&self, key: &str) -> String {
         // As TOML would have it.
@@ -90,6 +100,11 @@ impl<'f> Sheet<'f> {
             true => key.into_owned(),
             false => format!("{}.{key}", self.name),
         }
+    }
+
+    /// Whether nothing stands there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
     }
 
     /// Whether the key stands there; its value is not looked at.

@@ -85,7 +85,7 @@ pub(in crate::app) fn place(args: &Serve) -> Option<Place> {
 fn load(place: &Place) -> Result<Config, ExitCode> {
     let text = place
         .text()
-        .map_err(|fault| cli::fail(exit::NO_INPUT, &fault))?;
+        .map_err(|(code, fault)| cli::fail(code, &fault))?;
     let owned = place.check_owner();
     owned.map_err(|fault| cli::fail(exit::FORBIDDEN, &fault))?;
     let read = config::read(place, &text, Look::Words);

@@ -97,7 +97,7 @@ impl Listening {
         for open in before {
             stderr::say(&format!(
                 "acp-relay: no longer listening on {}",
-                open.endpoint
+                open.address
             ));
         }
         for (endpoint, listener, station) in bound {

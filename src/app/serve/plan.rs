@@ -61,6 +61,13 @@ pub(super) fn plan(
     let usage = |fault: String| cli::fail(exit::USAGE, &fault);
     let ground = args.common.lay_over(file, stop.clone(), traces.cloned())?;
     let parts = listener_parts(args, file).map_err(usage)?;
+    if args.common.client_framing(None).is_some()
+        && !parts.iter().any(|part| part.endpoint.is_byte_stream())
+    {
+        let fault = "--client-framing is for listeners on byte streams (tcp://, unix:), and there \
+                     is none";
+        return Err(usage(fault.to_owned()));
+    }
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
     let agent_connect = args.agent_connect.over(&file.agent_connect);
     let agent_connect = agent_connect.settle(&parts).map_err(usage)?;
@@ -160,8 +167,11 @@ pub(in crate::app) fn listener_parts(
         [] => vec![LISTEN.parse().expect("the usual listener is an endpoint")],
         given => given.to_vec(),
     };
-    for endpoint in &listen {
+    for (index, endpoint) in listen.iter().enumerate() {
         endpoints::check_listener(endpoint)?;
+        if let Some(what) = endpoints::clash(listen[..index].iter(), endpoint) {
+            return Err(format!("--listen {endpoint}: {what}"));
+        }
     }
     endpoints::check_certificate(&listen, &tls)?;
     listeners::check(&listen, &front)?;
@@ -197,6 +207,7 @@ fn on_command_line(
     let mut ground = ground.clone();
     ground.agent.launch = std::mem::take(&mut program.launch);
     remote::check(&endpoint, &ground.agent).map_err(usage)?;
+    args.common.check_agent(&endpoint).map_err(usage)?;
     let here = endpoints::check_agent_here(&endpoint, &ground.agent, program.install.as_deref());
     here.map_err(|error| failed(&error))?;
     let detach = detaches(args, file, None);

@@ -100,5 +100,9 @@ fn print(token: &str) -> (bool, ExitCode) {
 }
 
 fn unwritable(path: &Path, fault: &io::Error) -> Fault {
-    Fault::Unavailable(format!("{} cannot be written ({fault})", path.display()))
+    let why = match fault.kind() {
+        io::ErrorKind::AlreadyExists => "there is such a file, and it is left as it is".to_owned(),
+        _ => fault.to_string(),
+    };
+    Fault::Unavailable(format!("{} cannot be written ({why})", path.display()))
 }

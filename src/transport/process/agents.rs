@@ -57,6 +57,12 @@ pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Has all agents refused from now on, because nobody could answer for what they start. What starts
+/// no agent needs no answer.
+pub fn bar(why: &io::Error) {
+    reaper().lock().barred = Some(why.to_string());
+}
+
 /// Waits until all that was dropped is gone; `false` when that takes longer than `patience`.
 /// Blocks: for the end of `main`, after the runtime.
 pub fn settle(patience: Duration) -> bool {
@@ -76,6 +82,11 @@ pub fn farewell(patience: Duration) -> bool {
         roll.keeper.release();
     }
     true
+}
+
+/// Why no agent may be started, if none may.
+pub(super) fn barred() -> Option<String> {
+    reaper().lock().barred.clone()
 }
 
 /// To be called before a child is started. To be dropped when it could not be started.

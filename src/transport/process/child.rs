@@ -49,6 +49,7 @@ pub struct Process {
 /// As [`find_program`](super::find_program), and `System` when the operating system has no
 /// process or descriptor left.
 pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Child, OpenError> {
+    program::check_answerable(argv)?;
     program::find_program(argv, launch)?;
     let refused = |source: io::Error| program::refused(argv, &source);
     let mut command = Command::new(&argv[0]);

@@ -3,6 +3,7 @@
 //! It can only be connected to: a process that we start is always the agent. Not here: starting
 //! it (see `child`).
 
+use super::program::check_answerable;
 use super::{find_program, spawn};
 use crate::transport::wide::Pipe;
 use crate::transport::{
@@ -22,6 +23,7 @@ impl Transport for Exec {
         let Endpoint::Exec(argv) = to else {
             return Err(OpenError::misplaced(to));
         };
+        check_answerable(argv)?;
         find_program(argv, &setup.launch)
     }
 

@@ -50,7 +50,7 @@ mod roll;
 mod stderr;
 mod walk;
 
-pub use agents::{answer_for_orphans, farewell, settle};
+pub use agents::{answer_for_orphans, bar, farewell, settle};
 pub use child::{Child, Process, spawn};
 pub(super) use exec::Exec;
 pub use launch::{ALLOCATOR, Launch};

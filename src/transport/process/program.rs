@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::Launch;
+use super::{Launch, agents};
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// Whether the program that `argv` names could be started as `launch` says.
@@ -74,6 +74,22 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
         } else {
             "Check the path".to_owned()
         }),
+    })
+}
+
+/// Whether agents may be started at all.
+///
+/// # Errors
+/// `System` when nobody could answer for what they start.
+pub(super) fn check_answerable(argv: &[OsString]) -> Result<(), OpenError> {
+    let Some(why) = agents::barred() else {
+        return Ok(());
+    };
+    Err(OpenError {
+        kind: OpenErrorKind::System,
+        endpoint: words(argv),
+        what: format!("the processes that it starts could not be found and ended ({why})"),
+        remedy: Some("Start the relay where /proc is mounted".to_owned()),
     })
 }
 

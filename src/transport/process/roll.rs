@@ -23,6 +23,8 @@ pub(super) struct Roll {
     pub(super) births: u64,
     /// Whether orphans become our children.
     pub(super) adopts: bool,
+    /// Why no agent may be started, if none may.
+    pub(super) barred: Option<String>,
     /// Ourselves, once marks are to be made.
     pub(super) me: Option<Kin>,
     /// Whether there may be orphans that no agent left.

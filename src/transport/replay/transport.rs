@@ -65,11 +65,12 @@ fn spot(endpoint: &Endpoint) -> Result<&Spot, OpenError> {
 }
 
 fn read(to: &Endpoint, spot: &Spot) -> Result<(Script, Rules), OpenError> {
-    let fault = |what: String| OpenError::new(OpenErrorKind::Unavailable, to, what);
-    let script = Script::open(&spot.path, spot.edge).map_err(|error| fault(error.to_string()))?;
-    let rules = spot.rules().map_err(fault)?;
+    let unread = |what: String| OpenError::new(OpenErrorKind::NoInput, to, what);
+    let script = Script::open(&spot.path, spot.edge).map_err(|error| unread(error.to_string()))?;
+    let rules = spot.rules().map_err(unread)?;
     if rules.unmatched == Unmatched::Forward && spot.forward.is_none() {
-        return Err(fault("nobody is named to forward to".to_owned()));
+        let what = "nobody is named to forward to";
+        return Err(OpenError::new(OpenErrorKind::Usage, to, what));
     }
     Ok((script, rules))
 }

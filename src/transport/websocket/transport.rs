@@ -2,6 +2,7 @@
 //!
 //! Not here: listening, which begins with HTTP (see `http::listen`).
 
+use hyper::StatusCode;
 use tokio::io::split;
 use tokio::time::timeout;
 
@@ -69,10 +70,12 @@ fn not_opened(to: &Endpoint, fault: &HandshakeError) -> OpenError {
         HandshakeError::Refused { status, why } => {
             let colon = if why.is_empty() { "" } else { ": " };
             let what = format!("it answered {status} to a WebSocket{colon}{why}");
-            let (kind, remedy) = match status.get(..3) {
-                Some("401" | "403") => (OpenErrorKind::Forbidden, failure::CHECK_TOKEN),
-                // It is busy, or drains, or a proxy stands where there is no server now.
-                Some("408" | "429" | "500" | "502" | "503" | "504") => {
+            let code = status.get(..3).and_then(|code| code.parse().ok());
+            let (kind, remedy) = match code {
+                Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                    (OpenErrorKind::Forbidden, failure::CHECK_TOKEN)
+                }
+                Some(code) if failure::is_passing(code) => {
                     (OpenErrorKind::Unavailable, "Try again later")
                 }
                 _ => (OpenErrorKind::Protocol, "Check the path; /acp is usual"),

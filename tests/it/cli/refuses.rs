@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::link::run as block_on;
-use crate::support::program::run;
+use crate::support::program::{Program, run};
 
 /// Arguments, the code, and parts of the one line.
 type Case<'a> = (&'a [&'a str], i32, &'a [&'a str]);
@@ -81,6 +81,40 @@ fn a_command_line_without_sense_is_refused() {
                 "cannot be used with",
             ),
             (&["connect", "--limit", "nesting", "--", "cat"], "nesting"),
+            (
+                &["connect", "--root", "/no/such/folder", "--", "cat"],
+                "/no/such/folder",
+            ),
+            (
+                &["connect", "--agent-framing", "ndjson", "ws://127.0.0.1:1"],
+                "--agent-framing is for agents on byte streams",
+            ),
+            (
+                &[
+                    "serve",
+                    "--agent-framing",
+                    "auto",
+                    "--agent",
+                    "http://[::1]:1",
+                ],
+                "--agent-framing is for agents on byte streams",
+            ),
+            (
+                &[
+                    "serve",
+                    "--listen",
+                    "ws://[::1]:1",
+                    "--listen",
+                    "tcp://[::1]:1",
+                    "--",
+                    "cat",
+                ],
+                "ws://[::1]:1/acp is at the same port already",
+            ),
+            (
+                &["serve", "--client-framing", "ndjson", "--", "cat"],
+                "--client-framing is for listeners on byte streams",
+            ),
         ] {
             let outcome = run(args, "").await;
             assert_eq!(outcome.code, Some(64), "{args:?}: {outcome:?}");
@@ -128,6 +162,21 @@ fn what_is_not_there_is_named() {
             (&["connect", &tcp], 69, &[&tcp, "refused", "Start the peer"]),
             (&["connect", &ws], 69, &[&ws, "refused", "Start the peer"]),
             (&["connect", &socket], 69, &[&socket, "no such socket file"]),
+            (
+                &["replay", "agent", "/nonexistent/talk.acpr"],
+                66,
+                &["/nonexistent/talk.acpr", "No such file"],
+            ),
+            (
+                &["connect", "replay:/nonexistent/talk.acpr"],
+                66,
+                &["/nonexistent/talk.acpr", "No such file"],
+            ),
+            (
+                &["serve", "--agent", "replay:/nonexistent/talk.acpr"],
+                66,
+                &["/nonexistent/talk.acpr", "No such file"],
+            ),
             (
                 &["connect", "--", "/nonexistent/agent"],
                 69,
@@ -205,28 +254,59 @@ fn what_is_not_permitted_is_explained() {
     });
 }
 
+/// Answers every request so.
+async fn server(answer: String) -> String {
+    let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = format!("http://{}/acp", server.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = server.accept().await {
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let mut asked = [0; 4096];
+                while socket.read(&mut asked).await.is_ok_and(|read| read > 0) {
+                    let _ = socket.write_all(answer.as_bytes()).await;
+                }
+            });
+        }
+    });
+    to
+}
+
 #[test]
-fn an_http_server_that_does_not_take_initialize_is_told_of() {
+fn an_http_server_that_does_not_take_initialize_ends_connect_with_a_fitting_code() {
     block_on(async {
-        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let to = format!("http://{}/acp", server.local_addr().unwrap());
-        tokio::spawn(async move {
-            while let Ok((mut socket, _)) = server.accept().await {
-                tokio::spawn(async move {
-                    let mut asked = [0; 4096];
-                    while socket.read(&mut asked).await.is_ok_and(|read| read > 0) {
-                        let no = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
-                        let _ = socket.write_all(no).await;
-                    }
-                });
-            }
-        });
         let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+        for (status, code) in [
+            ("500 Internal Server Error", 69),
+            ("503 Service Unavailable\r\nRetry-After: 3600", 69),
+            ("404 Not Found", 76),
+            ("405 Method Not Allowed", 76),
+            ("426 Upgrade Required", 76),
+            ("401 Unauthorized", 77),
+        ] {
+            let no = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            let to = server(no).await;
+            let mut connect = Program::start(&["connect", to.as_str()]);
+            connect.write(&format!("{initialize}\n")).await;
+            let told = connect.json().await;
+            assert!(told["error"]["code"].is_i64(), "{status}: {told}");
+            // Its client has not left.
+            assert_eq!(connect.exit().await.code(), Some(code), "{status}");
+            let outcome = run(&["connect", to.as_str()], &format!("{initialize}\n")).await;
+            let says = format!("its server answered {}", &status[..3]);
+            assert!(outcome.stderr.contains(&says), "{outcome:?}");
+        }
+        // What the agent itself has against it is an answer, and the client may do better.
+        let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no version"}}"#;
+        let no = format!(
+            "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{error}",
+            error.len()
+        );
+        let to = server(no).await;
         let outcome = run(&["connect", to.as_str()], &format!("{initialize}\n")).await;
-        assert!(outcome.stdout.contains("-32050"), "{}", outcome.stdout);
-        let told = outcome
-            .stderr
-            .contains("did not get \"initialize\": its server answered 500");
-        assert!(told, "{}", outcome.stderr);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert_eq!(outcome.stdout.trim_end(), error);
+        assert!(outcome.stderr.contains("answered 400"), "{outcome:?}");
     });
 }

@@ -95,3 +95,30 @@ fn an_editor_whose_file_is_full_has_not_left() {
     let read = run(&format!("{ask} | \"$@\""), &words);
     assert_eq!(read.status.code(), Some(0), "{read:?}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_proc_agents_are_reached_and_none_is_started() {
+    let hidden = |words: &[&str]| {
+        let script = "exec unshare -rm sh -c 'mount -t tmpfs none /proc && exec \"$@\"' sh \"$@\"";
+        run(script, words)
+    };
+    let tried = Command::new("unshare")
+        .args(["-rm", "mount", "-t", "tmpfs", "none", "/proc"])
+        .stderr(Stdio::null())
+        .status();
+    if !tried.is_ok_and(|tried| tried.success()) {
+        // Not everybody may hide it.
+        return;
+    }
+    for (words, code, says) in [
+        (&["connect", "ws://127.0.0.1:1"][..], 69, "nothing listens"),
+        (&["connect", "--", "cat"], 71, "where /proc is mounted"),
+        (&["serve", "--", "cat"], 71, "where /proc is mounted"),
+    ] {
+        let done = hidden(words);
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(code), "{words:?}: {said}");
+        assert!(said.contains(says), "{words:?}: {said}");
+    }
+}

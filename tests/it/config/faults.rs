@@ -4,10 +4,12 @@
 //! it, a line `#= LINE:COLUMN: …` for each fault. A file without such lines has none.
 
 use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::support::link::run as block_on;
-use crate::support::program::{command, run, run_command};
+use crate::support::program::{command, run, run_command, run_in};
 
 #[test]
 fn every_fault_is_told_at_once_with_its_place() {
@@ -158,6 +160,16 @@ dir = "cert.pem/recordings"
 tables = ["table.json"]
 [admin]
 listen = "unix:nowhere/admin.sock"
+[agents.e]
+endpoint = "wss://agents.example/acp"
+tls-ca = "cert.pem"
+header-file = "nowhere.headers"
+[[listeners]]
+endpoint = "unix:nowhere/acp.sock"
+[[listeners]]
+endpoint = "unix:cert.pem"
+[[listeners]]
+endpoint = "tcp://192.0.2.1:9000"
 "#;
     let file = path("x.toml");
     fs::write(&file, text).unwrap();
@@ -170,13 +182,19 @@ listen = "unix:nowhere/admin.sock"
         (":2:1:", "`listen` is not known"),
         (":4:11:", "acp-relay-no-such-program"),
         (":6:11:", "npm i -g @google/gemini-cli"),
-        (":8:11:", "nowhere"),
-        (":10:", "nowhere.token"),
+        (":9:7:", "there is no folder"),
+        (":12:15:", "nowhere.token"),
         (":15:12:", "holds no certificate"),
+        (":16:11:", "key.pem cannot be read"),
         (":18:14:", "is open to others"),
         (":20:7:", "is no folder"),
         (":22:10:", "mapping tables have faults"),
-        (":24:10:", "there is no folder"),
+        (":24:10:", "the directory of the socket file does not exist"),
+        (":27:10:", "holds no certificate"),
+        (":28:15:", "nowhere.headers"),
+        (":30:12:", "the directory of the socket file does not exist"),
+        (":32:12:", "a file that is no socket stands there"),
+        (":34:12:", "this machine has no such address"),
     ] {
         let told = |line: &&str| line.contains(place) && line.contains(says);
         assert!(
@@ -185,7 +203,60 @@ listen = "unix:nowhere/admin.sock"
             outcome.stderr
         );
     }
-    // Its words alone have one fault.
+    // Its words alone have two faults.
     let elsewhere = block_on(run(&["config", "check", "--elsewhere", &file], ""));
-    assert_eq!(elsewhere.stderr.lines().count(), 1, "{}", elsewhere.stderr);
+    assert_eq!(elsewhere.stderr.lines().count(), 2, "{}", elsewhere.stderr);
+}
+
+#[test]
+fn a_port_that_is_in_use_is_noted_and_no_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.toml").display().to_string();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let text = format!(
+        "[agents.a]\ncommand = [\"cat\"]\n[[listeners]]\nendpoint = \"ws://127.0.0.1:{port}\"\n"
+    );
+    fs::write(&file, text).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let outcome = block_on(run(&["config", "check", &file], ""));
+    let note = format!("{file}:4:12: note: listeners.endpoint: the port is in use now;");
+    assert!(outcome.stderr.starts_with(&note), "{outcome:?}");
+    let all_is_well = outcome.stdout.contains("no faults; 1 agent, 1 listener");
+    assert!(outcome.code == Some(0) && all_is_well, "{outcome:?}");
+    // It was looked at and not taken.
+    drop(taken);
+    let outcome = block_on(run(&["config", "check", &file], ""));
+    assert_eq!((outcome.code, &*outcome.stderr), (Some(0), ""));
+}
+
+#[test]
+fn what_is_not_utf8_is_told_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.toml").display().to_string();
+    fs::write(&file, b"# \xc3\xa4\n# \xc3\xa4\xff\n").unwrap();
+    let (check, serve) = (["config", "check", &file], ["serve", "--config", &file]);
+    for args in [&check[..], &serve] {
+        let outcome = block_on(run(args, ""));
+        let says = format!("{file}:2:4: byte 9 (0xff) is not UTF-8");
+        assert!(outcome.stderr.contains(&says), "{outcome:?}");
+        assert_eq!(outcome.code, Some(78), "{outcome:?}");
+    }
+}
+
+#[test]
+fn tokens_that_others_could_have_read_are_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.toml").display().to_string();
+    fs::write(&file, "[agents.a]\ncommand = [\"cat\"]\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let state = dir.path().join("state");
+    fs::create_dir(&state).unwrap();
+    fs::write(state.join("tokens"), "").unwrap();
+    for (mode, code) in [(0o600, 0), (0o644, 78)] {
+        fs::set_permissions(state.join("tokens"), fs::Permissions::from_mode(mode)).unwrap();
+        let outcome = block_on(run_in(&state, &["config", "check", &file]));
+        assert_eq!(outcome.code, Some(code), "{outcome:?}");
+        assert_eq!(outcome.stderr.contains("is open to others"), code > 0);
+    }
 }

@@ -195,3 +195,37 @@ fn an_agent_that_is_not_installed_is_told_with_what_to_do() {
         );
     });
 }
+
+#[test]
+fn no_file_at_all_is_named_by_dev_null() {
+    block_on(async {
+        let outcome = run_command(command(&["serve", "--config", "/dev/null"]), "").await;
+        assert_eq!(outcome.code, Some(64), "{outcome:?}");
+        assert!(outcome.stderr.contains("there is no agent"), "{outcome:?}");
+        let mut serve = Program::start(&["serve", "--config", "/dev/null", "--", "cat"]);
+        assert!(serve.address().await.starts_with("ws://127.0.0.1:"));
+        // What never ends is not read to its end.
+        let outcome = run_command(command(&["config", "check", "/dev/zero"]), "").await;
+        assert_eq!(outcome.code, Some(66), "{outcome:?}");
+        assert!(outcome.stderr.contains("longer than 1 MiB"), "{outcome:?}");
+    });
+}
+
+#[test]
+fn sockets_are_where_the_file_is() {
+    block_on(async {
+        let stage = Stage::with(
+            r#"
+[agents.one]
+command = ["AGENT"]
+[[listeners]]
+endpoint = "unix:here.sock"
+"#,
+        );
+        let mut serve = stage.command(&[]);
+        serve.current_dir("/");
+        let mut serve = Program::of(serve);
+        let path = stage.path("here.sock");
+        assert_eq!(serve.address().await, format!("unix:{}", path.display()));
+    });
+}

@@ -193,3 +193,20 @@ fn what_counts_from_the_next_start_on_is_said() {
         assert!(said.ends_with(later), "{said}");
     });
 }
+
+#[test]
+fn a_listener_that_goes_is_named_by_where_it_was() {
+    block_on(async {
+        let listener = "[[listeners]]\nendpoint = \"http://127.0.0.1:0\"\n";
+        let agent = "[agents.a]\ncommand = [\"AGENT\"]\n";
+        let more = "[[listeners]]\nendpoint = \"tcp://127.0.0.1:0\"\n";
+        let stage = Stage::with(&format!("{agent}{listener}{more}"));
+        let mut serve = stage.serve();
+        let (_, tcp) = (serve.address().await, serve.address().await);
+        assert!(!tcp.ends_with(":0"), "{tcp}");
+        stage.write(&format!("{agent}{listener}"));
+        serve.signal(Signal::HUP);
+        let said = serve.complaint().await.unwrap();
+        assert_eq!(said, format!("acp-relay: no longer listening on {tcp}"));
+    });
+}

@@ -230,7 +230,7 @@ fn what_makes_no_sense_is_refused_with_a_way_out() {
             66,
             "No such file",
         ),
-        (vec!["replay", "agent", "/none"], 69, "No such file"),
+        (vec!["replay", "agent", "/none"], 66, "No such file"),
         (
             vec!["replay", "agent", file, "--match", "loose"],
             64,

@@ -136,6 +136,11 @@ impl Exchange {
         self.end_with(LinkError::Refused(why.into()));
     }
 
+    /// Ends the link before it has begun: the server serves nobody at present.
+    pub(super) fn unavailable(&self, why: impl Into<String>) {
+        self.end_with(LinkError::Unavailable(why.into()));
+    }
+
     /// Ends the link for a refusal after which nothing can succeed.
     pub(super) fn turned_away(&self, refusal: Refusal) {
         let words = refusal.words;

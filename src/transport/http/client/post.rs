@@ -22,6 +22,7 @@ use super::queue::Queue;
 use super::sessions::{self, Session};
 use super::site::{Silence, is_of};
 use super::stream;
+use crate::transport::failure;
 use crate::transport::http::names::CONNECTION;
 use crate::wire::framing::Cut;
 use crate::wire::reply::{self, Delivered, Reason, Source};
@@ -59,6 +60,16 @@ impl fmt::Display for Failure {
             Self::Refused(refusal) => f.write_str(&refusal.words),
             Self::Silent(silence) => write!(f, "{silence}"),
             Self::Late => write!(f, "its server did not answer within {STATUS:?}"),
+        }
+    }
+}
+
+impl Failure {
+    /// Whether the same may do later, or elsewhere: the server is busy, or did not answer.
+    fn is_passing(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => failure::is_passing(refusal.status),
+            Self::Silent(_) | Self::Late => true,
         }
     }
 }
@@ -116,13 +127,23 @@ impl Exchange {
         let answer = match self.post(said, None).await {
             Ok(answer) => answer,
             Err(failure) => {
-                let why = failure.to_string();
+                let (passing, why) = (failure.is_passing(), failure.to_string());
+                let answered = matches!(&failure, Failure::Refused(refusal)
+                    if self.answer_to(&id, &refusal.body).is_some());
+                // Whoever waits for an agent wants to know, also when the client has left by now.
+                tracing::warn!(to = %self.to, "the agent did not get \"initialize\": {why}");
                 let next = self.give_up(said, failure);
-                if next.is_continue() {
-                    // The client may try again, but whoever waits for an agent wants to know.
-                    tracing::warn!(to = %self.to, "the agent did not get \"initialize\": {why}");
+                if next.is_break() {
+                    return next;
                 }
-                return next;
+                // There is no connection, as when a WebSocket is not opened; unless the agent itself
+                // has said so, and the client may do better.
+                match (passing, answered) {
+                    (true, _) => self.unavailable(why),
+                    (false, false) => self.refused(why),
+                    (false, true) => return ControlFlow::Continue(()),
+                }
+                return ControlFlow::Break(());
             }
         };
         let (head, body) = answer.into_parts();

@@ -8,7 +8,7 @@ use hyper::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST,
     HeaderMap, HeaderName, HeaderValue, ORIGIN, UPGRADE, VARY,
 };
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 
 use super::refuse::Refusal;
 use crate::guard::Turned;
@@ -43,22 +43,39 @@ impl Doorkeeper {
             None => all(HOST).collect(),
         };
         let admitted = self.door.admit(all(ORIGIN), hosts, all(FETCH_SITE));
-        admitted.map_err(|why| {
+        let refused = |status, why: String, turned| {
+            let mut refusal = Refusal::stranger(status, why);
+            refusal.turned = Some(turned);
+            Err(refusal)
+        };
+        match (admitted, mishosted(request)) {
+            (Err(page @ (origin::Refusal::Origin | origin::Refusal::Site)), _) => {
+                refused(StatusCode::FORBIDDEN, page.to_string(), Turned::Origin)
+            }
+            (_, Some(why)) => refused(StatusCode::BAD_REQUEST, why.to_owned(), Turned::Host),
             // A client may take the request elsewhere (RFC 9110, 15.5.20), but no handshake.
-            let status = match why {
-                origin::Refusal::Host if !asks_for(fields, b"websocket") => {
-                    StatusCode::MISDIRECTED_REQUEST
-                }
-                _ => StatusCode::FORBIDDEN,
-            };
-            let mut refusal = Refusal::stranger(status, why.to_string());
-            refusal.turned = Some(match why {
-                origin::Refusal::Host => Turned::Host,
-                origin::Refusal::Origin | origin::Refusal::Site => Turned::Origin,
-            });
-            refusal
-        })?;
-        Ok(Page(fields.get(ORIGIN).cloned()))
+            (Err(host), None) if asks_for(fields, b"websocket") => {
+                refused(StatusCode::FORBIDDEN, host.to_string(), Turned::Host)
+            }
+            (Err(host), None) => refused(
+                StatusCode::MISDIRECTED_REQUEST,
+                host.to_string(),
+                Turned::Host,
+            ),
+            (Ok(()), None) => Ok(Page(fields.get(ORIGIN).cloned())),
+        }
+    }
+}
+
+/// What is wrong with a head that names no host, or several. RFC 9112 (3.2) has it answered with 400,
+/// whoever is named: something between may have gone by another of them. 421 and 403 are for those
+/// who name one host, and not ours.
+fn mishosted<B>(request: &Request<B>) -> Option<&'static str> {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => Some("the Host header stands twice"),
+        (None, None) if request.version() == Version::HTTP_11 => Some("the Host header is missing"),
+        _ => None,
     }
 }
 

@@ -10,6 +10,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::Request;
@@ -220,8 +221,11 @@ impl<S: Served> Server<S> {
             first.notify_one();
             served.clone().answer(request, who.clone())
         });
-        let io = TokioIo::new(Socket::new(stream, patience));
-        let connection = self.builder.serve_connection_with_upgrades(io, service);
+        let socket = Socket::new(stream, patience);
+        let parting = socket.parting();
+        let connection = self
+            .builder
+            .serve_connection_with_upgrades(TokioIo::new(socket), service);
         tokio::pin!(connection);
         let (first, late) = (spoken.notified(), sleep(within));
         tokio::pin!(first, late);
@@ -238,6 +242,11 @@ impl<S: Served> Server<S> {
                 }
                 () = first.as_mut(), if !spoke => spoke = true,
                 () = late.as_mut(), if !known => {
+                    if !spoke && parting.load(Ordering::Relaxed) {
+                        let what = "the client does not speak HTTP";
+                        let fault = OpenError::new(OpenErrorKind::Protocol, &from, what);
+                        return port.turned_away(&from, fault, Turned::Handshake);
+                    }
                     if !spoke {
                         let fault = failure::too_slow(&from, "the handshake", within);
                         return port.turned_away(&from, fault, Turned::Timeout);

@@ -5,8 +5,8 @@
 //! where pages are told from programs, and shows its `credential`; `reception` has both done, and
 //! then has it answered by whoever is `Served` there, with an `answer`, or refused (`refuse`;
 //! `bare` is what hyper refuses). `body` reads what it brings, and `rules` are what can change
-//! meanwhile. `beside` serves two at one port. Not here: what is served (see `http::server`,
-//! `transport::agent_connect`).
+//! meanwhile. `linger` is how a socket is closed that the client still writes to, and `beside` serves
+//! two at one port. Not here: what is served (see `http::server`, `transport::agent_connect`).
 
 pub(in crate::transport) mod answer;
 mod bare;
@@ -16,6 +16,7 @@ pub(in crate::transport) mod body;
 pub(in crate::transport) mod caller;
 pub(in crate::transport) mod credential;
 pub(in crate::transport) mod door;
+mod linger;
 mod listen;
 mod reception;
 pub(in crate::transport) mod refuse;

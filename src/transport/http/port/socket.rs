@@ -5,7 +5,9 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
@@ -15,6 +17,7 @@ use tokio::time::{Sleep, sleep};
 use tokio_rustls::server::TlsStream;
 
 use super::bare;
+use super::linger::Linger;
 
 /// A client's socket.
 #[derive(Debug)]
@@ -25,6 +28,11 @@ pub(in crate::transport) struct Socket {
     stalled: Option<Pin<Box<Sleep>>>,
     /// What is still to be written in place of an answer that the server made without a body.
     instead: Option<Bytes>,
+    /// Nothing more comes from the peer.
+    ended: bool,
+    /// What is done once nothing more is said to it, and whether that is so.
+    linger: Option<Linger>,
+    parting: Arc<AtomicBool>,
 }
 
 /// What is under it.
@@ -35,13 +43,21 @@ pub(in crate::transport) enum Stream {
 }
 
 impl Socket {
-    pub(in crate::transport) const fn new(stream: Stream, patience: Duration) -> Self {
+    pub(in crate::transport) fn new(stream: Stream, patience: Duration) -> Self {
         Self {
             stream,
             patience,
             stalled: None,
             instead: None,
+            ended: false,
+            linger: None,
+            parting: Arc::default(),
         }
+    }
+
+    /// Becomes true once nothing more is said to the peer.
+    pub(super) fn parting(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.parting)
     }
 
     fn poll_write_some(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -99,10 +115,17 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.stream {
+        let room = buffer.remaining();
+        let read = match &mut self.stream {
             Stream::Clear(stream) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        };
+        match &read {
+            Poll::Ready(Ok(())) if room > 0 && buffer.remaining() == room => self.ended = true,
+            Poll::Ready(Err(_)) => self.ended = true,
+            _ => {}
         }
+        read
     }
 }
 
@@ -151,10 +174,23 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shut = match &mut self.stream {
-            Stream::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        };
-        self.mind(cx, shut)
+        let socket = &mut *self;
+        if socket.linger.is_none() {
+            let shut = match &mut socket.stream {
+                Stream::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
+                Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            };
+            ready!(socket.mind(cx, shut))?;
+            socket.parting.store(true, Ordering::Relaxed);
+        }
+        if socket.ended {
+            return Poll::Ready(Ok(()));
+        }
+        let linger = socket.linger.get_or_insert_with(Linger::new);
+        match &mut socket.stream {
+            Stream::Clear(stream) => linger.poll(cx, stream),
+            Stream::Tls(stream) => linger.poll(cx, stream),
+        }
+        .map(Ok)
     }
 }

@@ -195,6 +195,79 @@ fn a_body_is_bounded_in_size_and_in_time() {
     });
 }
 
+/// What is answered to these bytes, of which all are sent before anything is read.
+async fn answer_to(site: &Site, bytes: &[u8]) -> String {
+    let at = ("127.0.0.1", site.caller.port);
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[test]
+fn a_head_names_one_host() {
+    run(async {
+        let site = Site::open(How::H1, Limits::default()).await;
+        let ours = format!("Host: localhost:{}\r\n", site.caller.port);
+        let twice = format!("{ours}{ours}");
+        let socket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                      Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
+        let absolute = format!("http://localhost:{}/acp", site.caller.port);
+        for (target, version, fields, status) in [
+            ("/acp", "1.1", &*ours, 406),
+            ("/acp", "1.1", "", 400),
+            ("/acp", "1.1", &twice, 400),
+            ("/acp", "1.0", &twice, 400),
+            ("/acp", "1.1", socket, 400),
+            (&absolute, "1.1", "", 400),
+            // Before HTTP/1.1 there was no such header; but then it is not ours that is named.
+            ("/acp", "1.0", "", 421),
+            ("/acp", "1.1", "Host: evil.example\r\n", 421),
+            ("/acp", "1.1", "Host:\r\n", 421),
+        ] {
+            let head = format!("GET {target} HTTP/{version}\r\n{fields}Connection: close\r\n\r\n");
+            let answer = answer_to(&site, head.as_bytes()).await;
+            let begins = format!("HTTP/{version} {status} ");
+            assert!(answer.starts_with(&begins), "{head}: {answer}");
+        }
+    });
+}
+
+#[test]
+fn who_is_refused_in_the_middle_hears_why_at_the_end() {
+    run(async {
+        let limits = Limits {
+            frame_from_network: 2000,
+            ..Limits::default()
+        };
+        let site = Site::open(How::H1, limits).await;
+        let head = |kind: &str, host: &str| {
+            format!(
+                "POST /acp HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\n\
+                 Content-Length: {}\r\n\r\n",
+                8 << 20
+            )
+        };
+        let host = format!("localhost:{}", site.caller.port);
+        for (head, status) in [
+            (head("application/json", &host), 413),
+            (head("text/plain", &host), 415),
+            (head("application/json", "evil.example"), 421),
+            ("GET /acp HTTP/1.1\r\nX: ".to_owned(), 431),
+            ("no HTTP at all\r\n\r\n".to_owned(), 400),
+        ] {
+            let mut request = head.into_bytes();
+            request.resize(request.len() + (8 << 20), b'x');
+            let answer = answer_to(&site, &request).await;
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{status}: {answer}"
+            );
+        }
+    });
+}
+
 #[test]
 fn pages_of_a_listed_origin_may_ask_and_read() {
     run(async {

@@ -37,7 +37,7 @@ fn another_path_or_a_web_page_is_refused() {
             ),
             ("/acp", format!("Host: evil.example:{port}\r\n"), "403"),
             ("/acp", "Host: 127.0.0.1\r\n".to_owned(), "403"),
-            ("/acp", String::new(), "403"),
+            ("/acp", String::new(), "400"),
         ];
         for (path, headers, status) in cases {
             let mut client = dial(&address).await;
@@ -59,7 +59,13 @@ fn another_path_or_a_web_page_is_refused() {
             assert!(!answer.contains("deflate"), "{answer}");
             match link {
                 Ok(_) => assert_eq!(status, "101"),
-                Err(fault) => assert_eq!(fault.kind, OpenErrorKind::Forbidden, "{fault}"),
+                Err(fault) => {
+                    let kind = match status {
+                        "400" => OpenErrorKind::Protocol,
+                        _ => OpenErrorKind::Forbidden,
+                    };
+                    assert_eq!(fault.kind, kind, "{fault}");
+                }
             }
         }
     });

@@ -1,0 +1,115 @@
+//! What a client goes on sending when it has its answer is read and thrown away for a while.
+//!
+//! Who is refused in the middle of a long body writes on, for most clients look for an answer only
+//! behind it. A socket that is closed with unread bytes is reset, and a reset takes the answer with
+//! it; so our half is closed first, and the client's end waited for (RFC 9112, 9.6; nginx calls it
+//! `lingering_close`). Not here: when the socket is closed (hyper says that).
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Most that is thrown away, in bytes.
+const BYTES: usize = 64 << 20;
+/// How long a client may say nothing more.
+const QUIET: Duration = Duration::from_secs(2);
+/// How long all of it may take.
+const LONGEST: Duration = Duration::from_secs(15);
+/// Bytes that are read at once.
+const BITE: usize = 16 << 10;
+
+/// The last moments of a socket.
+#[derive(Debug)]
+pub(super) struct Linger {
+    left: usize,
+    latest: Instant,
+    patience: Pin<Box<Sleep>>,
+}
+
+impl Linger {
+    /// They begin.
+    pub(super) fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            left: BYTES,
+            latest: now + LONGEST,
+            patience: Box::pin(sleep_until(now + QUIET)),
+        }
+    }
+
+    /// Reads on; ready when the client has ended, or has had enough of our patience.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut (impl AsyncRead + Unpin),
+    ) -> Poll<()> {
+        let mut bytes = [0; BITE];
+        loop {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let read: Poll<io::Result<()>> = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
+            match read {
+                Poll::Pending => return self.patience.as_mut().poll(cx),
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Ok(())) => {}
+            }
+            let length = buffer.filled().len();
+            self.left = self.left.saturating_sub(length);
+            let now = Instant::now();
+            if length == 0 || self.left == 0 || now >= self.latest {
+                return Poll::Ready(());
+            }
+            let until = (now + QUIET).min(self.latest);
+            self.patience.as_mut().reset(until);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncWriteExt as _, duplex, repeat};
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    async fn linger(mut stream: impl AsyncRead + Unpin) -> Duration {
+        let began = Instant::now();
+        let mut linger = Linger::new();
+        poll_fn(|cx| linger.poll(cx, &mut stream)).await;
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_ends_with_the_client_and_else_with_our_patience() {
+        let (near, mut far) = duplex(64);
+        let client = async move {
+            for _ in 0..100 {
+                far.write_all(&[0; 100]).await.expect("somebody reads");
+            }
+            sleep(QUIET / 2).await;
+        };
+        let (took, ()) = tokio::join!(linger(near), client);
+        assert_eq!(took, QUIET / 2);
+
+        let (near, _silent) = duplex(64);
+        let waited = linger(near).await;
+        assert!(waited >= QUIET && waited < QUIET * 2, "{waited:?}");
+
+        let (near, mut far) = duplex(64);
+        let drips = async move {
+            while far.write_all(&[0]).await.is_ok() {
+                sleep(QUIET / 2).await;
+            }
+        };
+        let (waited, ()) = tokio::join!(linger(near), drips);
+        assert!(waited >= LONGEST && waited < LONGEST + QUIET, "{waited:?}");
+
+        let endless = timeout(LONGEST, linger(repeat(0))).await;
+        assert!(endless.is_ok(), "no client sends for ever");
+    }
+}
