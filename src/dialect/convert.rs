@@ -160,9 +160,9 @@ impl As {
             (Self::PromptTypes, Way::Write) => prompt_types(&value),
             (Self::TerminalMethods, Way::Read) => terminal_flag(&value),
             (Self::TerminalMethods, Way::Write) => terminal_methods(&value),
-            (Self::NumberText, Way::Read) => whole(&value.json()).map(|text| Node::string(&text)),
+            (Self::NumberText, Way::Read) => number_text(&value).map(|text| Node::string(&text)),
             (Self::NumberText, Way::Write) => string(&value)
-                .and_then(|text| whole(text.as_bytes()))
+                .filter(|text| is_plain_number(text))
                 .map(|text| Node::made(text.into_bytes())),
             (Self::FileUri, Way::Read) => string(&value)
                 .filter(|path| path.starts_with('/'))
@@ -209,10 +209,23 @@ fn boolean(raw: &[u8]) -> Option<bool> {
     }
 }
 
-fn whole(raw: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(raw).ok()?;
-    let number: i64 = text.parse().ok()?;
-    (number.to_string() == text).then(|| text.to_owned())
+fn number_text(value: &Node<'_>) -> Option<String> {
+    let json = value.json();
+    let spelled = std::str::from_utf8(&json).ok()?;
+    if value.kind() == Some(Type::Number) && is_plain_number(spelled) {
+        return Some(spelled.to_owned());
+    }
+    text::whole(&json)
+}
+
+/// Whether it is the one spelling of a number that has no exponent; only that comes back from text.
+/// Fractions are those of times: JavaScript tells a file's milliseconds with one.
+fn is_plain_number(text: &str) -> bool {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "1"));
+    let number: Option<i64> = whole.parse().ok();
+    let digits = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let same = number.is_some_and(|number| number.to_string() == whole);
+    same && digits && fraction.len() <= 9 && !fraction.ends_with('0')
 }
 
 fn parse_text(value: &Node<'_>) -> Option<Node<'static>> {

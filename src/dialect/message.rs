@@ -182,10 +182,10 @@ pub(super) fn body<'a>(frame: &'a Frame, at: &'a Envelope) -> Node<'a> {
 }
 
 fn extras(frame: &Frame) -> Vec<Extra<'_>> {
-    let known: [&[u8]; 6] = [b"jsonrpc", b"id", b"method", b"params", b"result", b"error"];
+    let known = ["jsonrpc", "id", "method", "params", "result", "error"];
     let text = frame.as_bytes().trim_ascii_start();
     text::members(text)
-        .filter(|(name, _)| !known.contains(name) && !name.contains(&b'\\'))
+        .filter(|(name, _)| !known.iter().any(|plain| text::same_name(name, plain)))
         .map(|(name, value)| (Cow::Borrowed(name), Cow::Borrowed(value)))
         .collect()
 }

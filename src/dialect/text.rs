@@ -330,6 +330,18 @@ fn same_number(one: &[u8], two: &[u8]) -> bool {
     }
 }
 
+/// A whole number in its plain spelling, which may have come as `1.0` or `1e0`.
+pub(super) fn whole(number: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(number).ok()?;
+    if let Ok(number) = text.parse::<i64>() {
+        return Some(number.to_string());
+    }
+    let value: f64 = text.parse().ok()?;
+    // Beyond that not every whole number is one. A zero loses its sign.
+    let exact = value.fract() == 0.0 && value.abs() < 9e15;
+    exact.then(|| format!("{:.0}", value + 0.0))
+}
+
 /// The member of an object by its name. The last one counts, as it does for most readers.
 pub(super) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     if Type::of(object) != Type::Object {

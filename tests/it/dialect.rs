@@ -14,6 +14,7 @@ mod permission;
 mod renamed;
 mod roundtrip;
 mod speech;
+mod spelling;
 mod stems;
 mod tables;
 mod trees;

@@ -108,7 +108,7 @@ impl Translator {
             let all = &self.program.memory;
             let at = all.iter().position(|memory| memory.name == name)?;
             let held = asked.slots.iter().find(|(slot, _)| *slot == at)?;
-            std::str::from_utf8(&held.1).ok()?.parse::<usize>().ok()
+            text::whole(&held.1)?.parse::<usize>().ok()
         };
         let content = message.body.text_at(&place("/content"));
         let (Some(content), Some(limit)) = (content, number("limit")) else {
@@ -143,7 +143,9 @@ pub(super) fn plain_path(message: &mut Message<'_>) {
 
 pub(super) fn plain_envelope(message: &mut Message<'_>) {
     let before = message.extras.len();
-    message.extras.retain(|(name, _)| &**name != b"type");
+    message
+        .extras
+        .retain(|(name, _)| !text::same_name(name, "type"));
     message.changed |= message.extras.len() < before;
 }
 

@@ -112,11 +112,8 @@ impl Translator {
         asked: &Asked,
         out: &mut Outcome,
     ) {
-        let code = message
-            .body
-            .look(&place("/code"))
-            .map(|look| look.json().into_owned());
-        let unknown = code.is_some_and(|code| code == b"-32601");
+        let code = message.body.look(&place("/code"));
+        let unknown = code.is_some_and(|code| text::equals(b"-32601", &code.json()));
         if message.kind != Kind::Error || !unknown || &*asked.canonical != PERMISSION {
             return;
         }

@@ -134,7 +134,7 @@ pub(super) fn fail_turn(message: &mut Message<'_>) {
 
 pub(super) fn accept_unsupported(message: &mut Message<'_>, out: &mut Outcome) {
     let code = message.body.look(&place("/code"));
-    let unknown = code.is_some_and(|code| *code.json() == *b"-32601");
+    let unknown = code.is_some_and(|code| text::equals(b"-32601", &code.json()));
     if message.kind != Kind::Error || !unknown {
         return;
     }

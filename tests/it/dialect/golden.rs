@@ -25,7 +25,7 @@ struct Play<'l> {
     faults: Vec<String>,
 }
 
-fn side(line: &Value) -> Side {
+pub(super) fn side(line: &Value) -> Side {
     match line["direction"].as_str() {
         Some("client_to_agent") => Side::Client,
         _ => Side::Agent,
@@ -42,7 +42,7 @@ fn unrepaired(vector: &Value) -> bool {
 }
 
 /// All vectors of this repository.
-fn vectors() -> Vec<Value> {
+pub(super) fn vectors() -> Vec<Value> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/dialect");
     let paths = fs::read_dir(own).unwrap();
     let mut paths: Vec<PathBuf> = paths.map(|entry| entry.unwrap().path()).collect();
@@ -59,7 +59,7 @@ fn vectors() -> Vec<Value> {
 }
 
 /// The examples of the tables as vectors.
-fn examples() -> Vec<Value> {
+pub(super) fn examples() -> Vec<Value> {
     let mut all = Vec::new();
     for (file, text) in Library::builtin_files() {
         let table: Value = serde_json::from_str(text).unwrap();
