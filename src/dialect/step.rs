@@ -1,7 +1,7 @@
 //! One message meets one table.
 //!
-//! At most one rule of a table is for a message: its guards say which. Not here: the stack of
-//! tables (see `translate`).
+//! At most one rule of a table is for a message. Not here: which one (see `choice`), and the stack
+//! of tables (see `translate`).
 
 use std::cell::Cell;
 
@@ -9,25 +9,15 @@ use smallvec::{SmallVec, smallvec};
 
 use super::action;
 use super::asked::{Asked, Purpose};
-use super::guard::holds;
+use super::choice::{Choice, choose, fitting};
 use super::message::{self, Message};
-use super::name::Name;
 use super::outcome::{Happened, Outcome};
 use super::program::{Layer, PROMPTING};
 use super::rewrite::{Rewriter, Trouble};
 use super::table::{Answer, Case, Failure, Kinds, Literal, Per, Recall, Rule, Selector, Way};
 use super::translate::Translator;
 use super::tree::Node;
-use crate::wire::{IdBuf, Kind, Side};
-
-/// What a table has for a message.
-enum Choice<'a> {
-    /// This rule, with its case.
-    Rule(&'a Rule, Option<&'a Case>),
-    /// This rule, but none of its cases.
-    Unmatched(&'a Rule),
-    Nothing,
-}
+use crate::wire::{IdBuf, Kind};
 
 impl Translator {
     /// Applies the rule of `layer` that is for `message`, if there is one.
@@ -385,57 +375,6 @@ fn parts<'a>(rule: &Rule, way: Way, message: &Message<'a>) -> Option<Vec<Message
         put.is_ok().then_some(part)
     };
     Some(items.into_iter().filter_map(part).collect())
-}
-
-/// The case of a rule that is for a message: `Some(None)` where the rule has none, `None` where
-/// none of its cases fits.
-fn fitting<'a>(rule: &'a Rule, way: Way, message: &Message<'_>) -> Option<Option<&'a Case>> {
-    let works = |case: &&Case| case.works(way) && holds(&message.body, case.before(way));
-    match rule.cases.iter().find(works) {
-        None if !rule.cases.is_empty() => None,
-        case => Some(case),
-    }
-}
-
-/// Finds the rule for a message: the first whose guard holds.
-fn choose<'a>(
-    layer: &'a Layer,
-    way: Way,
-    from: Side,
-    message: &Message<'_>,
-    asked: &Asked,
-) -> Choice<'a> {
-    let answers = matches!(message.kind, Kind::Result | Kind::Error);
-    let pair = [&asked.dialect, &asked.canonical];
-    let names = match (answers, pair[0] == pair[1]) {
-        (false, _) => &[&message.method][..],
-        (true, true) => &pair[1..],
-        (true, false) => &pair,
-    };
-    let mut choice = Choice::Nothing;
-    for name in names {
-        let rules = layer.rules(way, from, message.kind, name);
-        for rule in rules.filter(|rule| !answers || fits_pair(rule, pair)) {
-            if !holds(&message.body, rule.base.before(way)) {
-                continue;
-            }
-            match fitting(rule, way, message) {
-                None => choice = Choice::Unmatched(rule),
-                Some(case) => return Choice::Rule(rule, case),
-            }
-        }
-    }
-    choice
-}
-
-/// Whether a rule for answers is for the answer to this pair of methods.
-fn fits_pair(rule: &Rule, [dialect, canonical]: [&Name; 2]) -> bool {
-    let names = rule.on.what.names();
-    let fits = |name: &Option<String>, own: &str| {
-        name.as_deref()
-            .is_none_or(|name| name == "*" || name == own || *name == **canonical)
-    };
-    fits(&names.dialect, dialect) && fits(&names.canonical, canonical)
 }
 
 /// A rule's full name.
