@@ -12,9 +12,11 @@ use super::asked::{Asked, Purpose};
 use super::choice::{Choice, choose, fitting};
 use super::message::{self, Message};
 use super::outcome::{Happened, Outcome};
+use super::pointer::Place;
 use super::program::{Layer, PROMPTING};
 use super::rewrite::{Rewriter, Trouble};
 use super::table::{Answer, Case, Failure, Kinds, Literal, Per, Recall, Rule, Selector, Way};
+use super::text::Type;
 use super::translate::Translator;
 use super::tree::Node;
 use crate::wire::{IdBuf, Kind};
@@ -35,12 +37,17 @@ impl Translator {
             Choice::Unmatched(rule) => (rule, None),
             Choice::Nothing => return next.push(message),
         };
-        let Some(parts) = parts(rule, way, &message) else {
+        let Some(place) = list_to_split(rule, way, &message) else {
             return self.one(layer, way, message, asked, rule, case, next, out);
         };
-        if parts.len() != 1 {
-            out.fire(layer, rule, &message.method);
+        let method = message.method.clone();
+        let mut parts = parts(place, message);
+        if parts.len() == 1
+            && let Some(whole) = parts.pop()
+        {
+            return self.one(layer, way, whole, asked, rule, case, next, out);
         }
+        out.fire(layer, rule, &method);
         if parts.is_empty() {
             out.note(
                 Happened::Dropped,
@@ -362,19 +369,29 @@ impl Translator {
     }
 }
 
-/// One message for each element of the list that the rule splits, if there is one.
-fn parts<'a>(rule: &Rule, way: Way, message: &Message<'a>) -> Option<Vec<Message<'a>>> {
+/// Where the list is that the rule splits, if there is one.
+fn list_to_split<'a>(rule: &'a Rule, way: Way, message: &Message<'_>) -> Option<&'a Place> {
     let (_, place) = rule.split.as_ref().filter(|(split, _)| *split == way)?;
-    let mut body = message.body.clone();
-    let items = body.at(place.names())?.items().cloned()?;
+    let is_list = message.body.look(place)?.kind() == Type::Array;
+    is_list.then_some(place)
+}
+
+/// One message for each element of the list at a place.
+fn parts<'a>(place: &Place, mut message: Message<'a>) -> Vec<Message<'a>> {
+    message.changed = true;
+    let list = message.body.at(place.names()).and_then(Node::items);
+    // Mostly there is one, and all stays as it is.
+    let Some(items) = list.filter(|items| items.len() != 1) else {
+        return vec![message];
+    };
+    let items = std::mem::take(items);
+    message.is_cut_into(items.len());
     let part = |item| {
         let mut part = message.clone();
-        part.changed = true;
-        part.body = body.clone();
         let put = part.body.put(place.names(), Node::Array(vec![item]));
         put.is_ok().then_some(part)
     };
-    Some(items.into_iter().filter_map(part).collect())
+    items.into_iter().filter_map(part).collect()
 }
 
 /// A rule's full name.
