@@ -4,7 +4,7 @@
 //! for which there is none (see `gate`).
 
 use super::asked::Asked;
-use super::guard::holds;
+use super::guard::Glance;
 use super::message::Message;
 use super::name::Name;
 use super::program::Layer;
@@ -35,14 +35,15 @@ pub(super) fn choose<'a>(
         (true, true) => &pair[1..],
         (true, false) => &pair,
     };
+    let mut glance = Glance::at(&message.body);
     let mut choice = Choice::Nothing;
     for name in names {
         let rules = layer.rules(way, from, message.kind, name);
         for rule in rules.filter(|rule| !answers || fits_pair(rule, pair)) {
-            if !holds(&message.body, rule.base.before(way)) {
+            if !glance.meets(rule.base.before(way)) {
                 continue;
             }
-            match fitting(rule, way, message) {
+            match fitting(rule, way, &mut glance) {
                 None => choice = Choice::Unmatched(rule),
                 Some(case) => return Choice::Rule(rule, case),
             }
@@ -53,12 +54,12 @@ pub(super) fn choose<'a>(
 
 /// The case of a rule that is for a message: `Some(None)` where the rule has none, `None` where
 /// none of its cases fits.
-pub(super) fn fitting<'a>(
+pub(super) fn fitting<'t, 'a: 't>(
     rule: &'a Rule,
     way: Way,
-    message: &Message<'_>,
+    glance: &mut Glance<'t, '_>,
 ) -> Option<Option<&'a Case>> {
-    let works = |case: &&Case| case.works(way) && holds(&message.body, case.before(way));
+    let works = |case: &&'a Case| case.works(way) && glance.meets(case.before(way));
     match rule.cases.iter().find(works) {
         None if !rule.cases.is_empty() => None,
         case => Some(case),

@@ -4,7 +4,7 @@
 //! one of them cannot be put: the caller throws the tree away. Not here: which rules are asked
 //! (see `program`), tables of values (see `values`), and further messages (see `translate`).
 
-use super::guard::holds;
+use super::guard::Glance;
 use super::pointer::Place;
 use super::table::{Case, Conversion, Each, Expect, Fill, Literal, Recall, Row, Shape, Way};
 use super::text::{self, Type};
@@ -326,8 +326,12 @@ impl<'a> Rewriter<'a, '_> {
             return Ok(());
         };
         let way = self.way;
-        let fits = |case: &&Case| case.works(way) && holds(value, case.before(way));
-        match shape.cases.iter().find(fits) {
+        let case = {
+            let mut glance = Glance::at(value);
+            let fits = |case: &&'a Case| case.works(way) && glance.meets(case.before(way));
+            shape.cases.iter().find(fits)
+        };
+        match case {
             Some(case) => self.apply(value, &[case]),
             None => {
                 self.unmatched.push(name.to_owned());

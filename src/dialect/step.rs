@@ -10,6 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use super::action;
 use super::asked::{Asked, Purpose};
 use super::choice::{Choice, choose, fitting};
+use super::guard::Glance;
 use super::message::{self, Message};
 use super::outcome::{Happened, Outcome};
 use super::pointer::Place;
@@ -57,7 +58,7 @@ impl Translator {
         }
         for part in parts {
             // What is in a list need not be of one case.
-            let case = fitting(rule, way, &part);
+            let case = fitting(rule, way, &mut Glance::at(&part.body));
             self.one(layer, way, part, asked, rule, case, next, out);
         }
     }

@@ -271,14 +271,15 @@ pub(super) fn same(one: &[u8], two: &[u8]) -> bool {
 
 /// Whether a value is the one that a table wrote.
 pub(super) fn equals(literal: &[u8], value: &[u8]) -> bool {
-    if literal == value {
-        return true;
-    }
-    // Tables escape only what has to be, so a string without escapes has no other spelling there,
-    // and none has a shorter one.
-    let is_string = value.first() == Some(&b'"');
-    let plain = || value.len() < literal.len() || memchr::memchr(b'\\', value).is_none();
-    !(is_string && plain()) && same(literal, value)
+    // No spelling is shorter than that in a table.
+    let is_short = || value.first() == Some(&b'"') && value.len() < literal.len();
+    literal == value || !is_short() && may_be_spelled_otherwise(value) && same(literal, value)
+}
+
+/// Whether a value may be one that a table wrote in other bytes. Tables escape only what has to be,
+/// so a string without escapes has no other spelling there.
+pub(super) fn may_be_spelled_otherwise(value: &[u8]) -> bool {
+    value.first() != Some(&b'"') || memchr::memchr(b'\\', value).is_some()
 }
 
 fn same_at(one: &[u8], two: &[u8], depth: usize) -> bool {
