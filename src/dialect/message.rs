@@ -124,7 +124,7 @@ impl<'a> Message<'a> {
         let name: &[u8] = match self.kind {
             Kind::Request | Kind::Notification => {
                 out.extend_from_slice(b"\"method\":\"");
-                method = Some(write(&mut out, |out| text::escape(&self.method, out)));
+                method = Some(write(&mut out, |out| self.method.write(out)));
                 out.push(b'"');
                 b",\"params\":"
             }

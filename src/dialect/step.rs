@@ -337,9 +337,10 @@ impl Translator {
         }
     }
 
-    /// The session whose slots are recalled.
+    /// The session whose slots are recalled; empty where no slot holds for a session.
     pub(super) fn session_of(&self, message: &Message<'_>, asked: &Asked) -> String {
-        if self.program.memory.is_empty() {
+        let mut slots = self.program.memory.iter();
+        if !slots.any(|memory| memory.slot.per == Per::Session) {
             return String::new();
         }
         let own = message.session().or_else(|| asked.session.clone());
