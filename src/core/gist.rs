@@ -220,7 +220,7 @@ fn inner(frame: &Frame, at: &Envelope, outer: &str, name: &str) -> Option<Outlin
         .members()
         .find(|member| member.is_called(outer, text))?;
     outline
-        .members_of(outer)
+        .members_of(outer.nth)
         .find(|member| member.is_called(name, text))
 }
 
@@ -229,7 +229,7 @@ fn spent(frame: &Frame, at: &Envelope) -> Option<Tokens> {
     let usage = member(frame, at, "usage")?;
     let mut tokens = Tokens::default();
     let mut any = false;
-    for part in at.outline.as_ref()?.members_of(usage) {
+    for part in at.outline.as_ref()?.members_of(usage.nth) {
         any |= tokens.report(part.name(frame.as_bytes()), text_of(frame, part));
     }
     any.then_some(tokens)

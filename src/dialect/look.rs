@@ -9,7 +9,7 @@ use super::habit::Seal;
 use super::pointer::Place;
 use super::text::{self, Type};
 use super::tree::{Member, Node};
-use crate::wire::{Envelope, Frame, Outline, Outlined, Span};
+use crate::wire::{Envelope, Frame, Nth, Outline, Outlined, Span};
 
 /// A value that is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub struct Sketch<'a> {
     span: Span,
     outline: &'a Outline,
     /// The member of the body that it is; `None` when it is the body itself.
-    member: Option<Outlined>,
+    member: Option<Nth>,
     /// A member of the message that nobody should have looked at.
     seal: Option<&'a Seal<'a>>,
 }
@@ -67,10 +67,10 @@ impl<'a> Sketch<'a> {
 
     /// The same, and takes its members down; `false` when they find no place.
     pub(super) fn write_member(&self, out: &mut Vec<u8>, outline: &mut Outline) -> bool {
-        let to = out.len();
+        let (from, to) = (self.span.start as usize, out.len());
         self.write(out);
         self.member
-            .is_some_and(|member| outline.copy(self.outline, member, to))
+            .is_some_and(|member| outline.copy(self.outline, member, from, to))
     }
 
     /// The sealed member, if it lies within, and where.
@@ -137,7 +137,7 @@ impl<'a> Sketch<'a> {
         match self.leaf(member) {
             Node::Raw(text) if Type::of(&text) == Type::Object => Node::Sketch(Self {
                 span: member.value,
-                member: Some(member),
+                member: Some(member.nth),
                 ..self
             }),
             leaf => leaf,

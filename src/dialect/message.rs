@@ -78,6 +78,11 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// It is one of so many that are made of one.
+    pub(super) fn is_cut_into(&mut self, count: usize) {
+        self.size /= count.max(1);
+    }
+
     /// The session it names.
     pub(super) fn session(&self) -> Option<String> {
         let json = self.body.look_at("sessionId").map(Look::json);
@@ -119,7 +124,7 @@ impl<'a> Message<'a> {
         let name: &[u8] = match self.kind {
             Kind::Request | Kind::Notification => {
                 out.extend_from_slice(b"\"method\":\"");
-                method = Some(write(&mut out, |out| text::escape(&self.method, out)));
+                method = Some(write(&mut out, |out| self.method.write(out)));
                 out.push(b'"');
                 b",\"params\":"
             }

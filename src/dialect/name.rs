@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::methods;
+use super::{methods, text};
 use crate::wire::{Envelope, Frame};
 
 /// A method's name.
@@ -61,6 +61,14 @@ impl Name {
         match methods::canonical(at.raw_method(frame)) {
             Some(name) => Self::Known(name),
             None => (&*at.method(frame)).into(),
+        }
+    }
+
+    /// Writes it as it stands between its quotes.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Known(name) => out.extend_from_slice(name.as_bytes()),
+            Self::Other(name) => text::escape(name, out),
         }
     }
 }

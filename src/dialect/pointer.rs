@@ -8,7 +8,7 @@ use std::fmt;
 use jsonptr::{Pointer, PointerBuf};
 
 /// A parsed pointer.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Place {
     pointer: PointerBuf,
     names: Box<[Box<str>]>,
@@ -60,6 +60,15 @@ impl Place {
         self.names.len() >= other.names.len() && self.overlaps(other)
     }
 }
+
+/// The names follow from the pointer.
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.pointer == other.pointer
+    }
+}
+
+impl Eq for Place {}
 
 impl From<PointerBuf> for Place {
     fn from(pointer: PointerBuf) -> Self {

@@ -4,7 +4,9 @@
 //! one of them cannot be put: the caller throws the tree away. Not here: which rules are asked
 //! (see `program`), tables of values (see `values`), and further messages (see `translate`).
 
-use super::guard::holds;
+use smallvec::SmallVec;
+
+use super::guard::Glance;
 use super::pointer::Place;
 use super::table::{Case, Conversion, Each, Expect, Fill, Literal, Recall, Row, Shape, Way};
 use super::text::{self, Type};
@@ -36,6 +38,9 @@ pub(super) struct Rewriter<'a, 'r> {
     /// Members that a `rest` has moved or dropped, for no row names them.
     pub(super) strangers: usize,
 }
+
+/// Values on their way to other places.
+type Moved<'a> = SmallVec<[(&'a Place, Node<'a>); 2]>;
 
 impl<'a> Rewriter<'a, '_> {
     /// Applies cases that hold, together.
@@ -112,9 +117,9 @@ impl<'a> Rewriter<'a, '_> {
         &mut self,
         scope: &mut Node<'a>,
         rows: impl Iterator<Item = &'a Row> + Clone,
-    ) -> Result<Vec<(&'a Place, Node<'a>)>, Trouble> {
-        let mut moved = Vec::new();
-        let mut spent: Vec<&Place> = Vec::new();
+    ) -> Result<Moved<'a>, Trouble> {
+        let mut moved = Moved::new();
+        let mut spent: SmallVec<[&Place; 4]> = SmallVec::new();
         for row in rows {
             let (Some(before), Some(after)) = (row.before(self.way), row.after(self.way)) else {
                 continue;
@@ -177,10 +182,7 @@ impl<'a> Rewriter<'a, '_> {
     fn leave(&mut self, scope: &mut Node<'a>, rows: impl Iterator<Item = &'a Row>, derives: bool) {
         let rows = rows.filter(|row| matches!(row.fill, Some(Fill::Derive { .. })) == derives);
         for row in rows {
-            let Some(place) = row
-                .before(self.way)
-                .filter(|_| row.after(self.way).is_none())
-            else {
+            let (Some(place), None) = (row.before(self.way), row.after(self.way)) else {
                 continue;
             };
             let Some(look) = scope.look(place) else {
@@ -209,22 +211,22 @@ impl<'a> Rewriter<'a, '_> {
         let derives = |row: &&Row| matches!(row.fill, Some(Fill::Derive { .. }));
         let plain = rows.clone().filter(|row| !derives(row));
         for row in plain.chain(rows.clone().filter(derives)) {
-            let Some(place) = row.after(self.way).filter(|_| row.into == self.way) else {
+            let place = row.after(self.way).filter(|_| row.into == self.way);
+            let (Some(fill), Some(place)) = (&row.fill, place) else {
                 continue;
             };
             let there = scope.look(place);
-            let value = match &row.fill {
-                None => continue,
-                Some(Fill::Const(literal)) => {
+            let value = match fill {
+                Fill::Const(literal) => {
                     if there.is_some_and(|look| text::equals(&literal.0, &look.json())) {
                         continue;
                     }
                     Some(Node::raw(&literal.0))
                 }
-                Some(_) if there.is_some() => continue,
-                Some(Fill::Default(literal)) => Some(Node::raw(&literal.0)),
-                Some(Fill::Derive { from, by }) => derived(scope, from, *by),
-                Some(Fill::Recall(recall)) => {
+                _ if there.is_some() => continue,
+                Fill::Default(literal) => Some(Node::raw(&literal.0)),
+                Fill::Derive { from, by } => derived(scope, from, *by),
+                Fill::Recall(recall) => {
                     let key = recall.by.as_ref().and_then(|by| scope.text_at(by));
                     let fits = recall.by.is_none() || key.is_some();
                     let found = fits
@@ -240,10 +242,15 @@ impl<'a> Rewriter<'a, '_> {
         Ok(())
     }
 
-    fn put(&mut self, scope: &mut Node<'a>, place: &Place, value: Node<'a>) -> Result<(), Trouble> {
+    fn put(
+        &mut self,
+        scope: &mut Node<'a>,
+        place: &'a Place,
+        value: Node<'a>,
+    ) -> Result<(), Trouble> {
         self.changed = true;
         scope
-            .put(place.names(), value)
+            .put_at(place.names(), value)
             .map_err(|_| Trouble::Blocked(place.to_string()))
     }
 
@@ -326,8 +333,12 @@ impl<'a> Rewriter<'a, '_> {
             return Ok(());
         };
         let way = self.way;
-        let fits = |case: &&Case| case.works(way) && holds(value, case.before(way));
-        match shape.cases.iter().find(fits) {
+        let case = {
+            let mut glance = Glance::at(value);
+            let fits = |case: &&'a Case| case.works(way) && glance.meets(case.before(way));
+            shape.cases.iter().find(fits)
+        };
+        match case {
             Some(case) => self.apply(value, &[case]),
             None => {
                 self.unmatched.push(name.to_owned());

@@ -292,11 +292,11 @@ impl Session {
                 let Some(id) = field("toolCallId").filter(|id| id.len() <= FIELD) else {
                     return;
                 };
-                let found = self.calls.iter().position(|call| call.id == id);
+                let found = self.calls.iter().position(|call| call.id == *id);
                 let mut call = found
                     .and_then(|at| self.calls.remove(at))
                     .unwrap_or_default();
-                call.id = id;
+                call.id = id.into_owned();
                 let command = update
                     .child("rawInput")
                     .and_then(|input| text_of(input, "command"));
@@ -306,7 +306,7 @@ impl Session {
                     (&mut call.command, command),
                 ] {
                     if let Some(new) = new.filter(|new| new.len() <= FIELD) {
-                        *own = new;
+                        *own = new.into_owned();
                     }
                 }
                 if let Some(status) = field("status") {
@@ -342,6 +342,10 @@ impl Session {
 }
 
 /// The text of a member that is a string.
-fn text_of(look: Look<'_, '_>, name: &str) -> Option<String> {
-    text::string(&look.child(name)?.json()).map(Cow::into_owned)
+fn text_of<'t>(look: Look<'t, '_>, name: &str) -> Option<Cow<'t, str>> {
+    match look.child(name)?.json() {
+        Cow::Borrowed(raw) => text::string(raw),
+        // It was put together, so it is no string.
+        Cow::Owned(_) => None,
+    }
 }

@@ -1,7 +1,7 @@
 //! One message meets one table.
 //!
-//! At most one rule of a table is for a message: its guards say which. Not here: the stack of
-//! tables (see `translate`).
+//! At most one rule of a table is for a message. Not here: which one (see `choice`), and the stack
+//! of tables (see `translate`).
 
 use std::cell::Cell;
 
@@ -9,25 +9,18 @@ use smallvec::{SmallVec, smallvec};
 
 use super::action;
 use super::asked::{Asked, Purpose};
-use super::guard::holds;
+use super::choice::{Choice, choose, fitting};
+use super::guard::Glance;
 use super::message::{self, Message};
-use super::name::Name;
 use super::outcome::{Happened, Outcome};
+use super::pointer::Place;
 use super::program::{Layer, PROMPTING};
 use super::rewrite::{Rewriter, Trouble};
 use super::table::{Answer, Case, Failure, Kinds, Literal, Per, Recall, Rule, Selector, Way};
+use super::text::Type;
 use super::translate::Translator;
 use super::tree::Node;
-use crate::wire::{IdBuf, Kind, Side};
-
-/// What a table has for a message.
-enum Choice<'a> {
-    /// This rule, with its case.
-    Rule(&'a Rule, Option<&'a Case>),
-    /// This rule, but none of its cases.
-    Unmatched(&'a Rule),
-    Nothing,
-}
+use crate::wire::{IdBuf, Kind};
 
 impl Translator {
     /// Applies the rule of `layer` that is for `message`, if there is one.
@@ -45,12 +38,17 @@ impl Translator {
             Choice::Unmatched(rule) => (rule, None),
             Choice::Nothing => return next.push(message),
         };
-        let Some(parts) = parts(rule, way, &message) else {
+        let Some(place) = list_to_split(rule, way, &message) else {
             return self.one(layer, way, message, asked, rule, case, next, out);
         };
-        if parts.len() != 1 {
-            out.fire(layer, rule, &message.method);
+        let method = message.method.clone();
+        let mut parts = parts(place, message);
+        if parts.len() == 1
+            && let Some(whole) = parts.pop()
+        {
+            return self.one(layer, way, whole, asked, rule, case, next, out);
         }
+        out.fire(layer, rule, &method);
         if parts.is_empty() {
             out.note(
                 Happened::Dropped,
@@ -60,7 +58,7 @@ impl Translator {
         }
         for part in parts {
             // What is in a list need not be of one case.
-            let case = fitting(rule, way, &part);
+            let case = fitting(rule, way, &mut Glance::at(&part.body));
             self.one(layer, way, part, asked, rule, case, next, out);
         }
     }
@@ -339,9 +337,10 @@ impl Translator {
         }
     }
 
-    /// The session whose slots are recalled.
+    /// The session whose slots are recalled; empty where no slot holds for a session.
     pub(super) fn session_of(&self, message: &Message<'_>, asked: &Asked) -> String {
-        if self.program.memory.is_empty() {
+        let mut slots = self.program.memory.iter();
+        if !slots.any(|memory| memory.slot.per == Per::Session) {
             return String::new();
         }
         let own = message.session().or_else(|| asked.session.clone());
@@ -372,70 +371,29 @@ impl Translator {
     }
 }
 
-/// One message for each element of the list that the rule splits, if there is one.
-fn parts<'a>(rule: &Rule, way: Way, message: &Message<'a>) -> Option<Vec<Message<'a>>> {
+/// Where the list is that the rule splits, if there is one.
+fn list_to_split<'a>(rule: &'a Rule, way: Way, message: &Message<'_>) -> Option<&'a Place> {
     let (_, place) = rule.split.as_ref().filter(|(split, _)| *split == way)?;
-    let mut body = message.body.clone();
-    let items = body.at(place.names())?.items().cloned()?;
+    let is_list = message.body.look(place)?.kind() == Type::Array;
+    is_list.then_some(place)
+}
+
+/// One message for each element of the list at a place.
+fn parts<'a>(place: &Place, mut message: Message<'a>) -> Vec<Message<'a>> {
+    message.changed = true;
+    let list = message.body.at(place.names()).and_then(Node::items);
+    // Mostly there is one, and all stays as it is.
+    let Some(items) = list.filter(|items| items.len() != 1) else {
+        return vec![message];
+    };
+    let items = std::mem::take(items);
+    message.is_cut_into(items.len());
     let part = |item| {
         let mut part = message.clone();
-        part.changed = true;
-        part.body = body.clone();
         let put = part.body.put(place.names(), Node::Array(vec![item]));
         put.is_ok().then_some(part)
     };
-    Some(items.into_iter().filter_map(part).collect())
-}
-
-/// The case of a rule that is for a message: `Some(None)` where the rule has none, `None` where
-/// none of its cases fits.
-fn fitting<'a>(rule: &'a Rule, way: Way, message: &Message<'_>) -> Option<Option<&'a Case>> {
-    let works = |case: &&Case| case.works(way) && holds(&message.body, case.before(way));
-    match rule.cases.iter().find(works) {
-        None if !rule.cases.is_empty() => None,
-        case => Some(case),
-    }
-}
-
-/// Finds the rule for a message: the first whose guard holds.
-fn choose<'a>(
-    layer: &'a Layer,
-    way: Way,
-    from: Side,
-    message: &Message<'_>,
-    asked: &Asked,
-) -> Choice<'a> {
-    let answers = matches!(message.kind, Kind::Result | Kind::Error);
-    let pair = [&asked.dialect, &asked.canonical];
-    let names = match (answers, pair[0] == pair[1]) {
-        (false, _) => &[&message.method][..],
-        (true, true) => &pair[1..],
-        (true, false) => &pair,
-    };
-    let mut choice = Choice::Nothing;
-    for name in names {
-        let rules = layer.rules(way, from, message.kind, name);
-        for rule in rules.filter(|rule| !answers || fits_pair(rule, pair)) {
-            if !holds(&message.body, rule.base.before(way)) {
-                continue;
-            }
-            match fitting(rule, way, message) {
-                None => choice = Choice::Unmatched(rule),
-                Some(case) => return Choice::Rule(rule, case),
-            }
-        }
-    }
-    choice
-}
-
-/// Whether a rule for answers is for the answer to this pair of methods.
-fn fits_pair(rule: &Rule, [dialect, canonical]: [&Name; 2]) -> bool {
-    let names = rule.on.what.names();
-    let fits = |name: &Option<String>, own: &str| {
-        name.as_deref()
-            .is_none_or(|name| name == "*" || name == own || *name == **canonical)
-    };
-    fits(&names.dialect, dialect) && fits(&names.canonical, canonical)
+    items.into_iter().filter_map(part).collect()
 }
 
 /// A rule's full name.

@@ -222,11 +222,20 @@ pub(super) fn quote(text: &str) -> Vec<u8> {
     raw
 }
 
+/// A text as it stands between the quotes of a JSON string.
+pub(super) fn spelled(text: &str) -> Cow<'_, [u8]> {
+    if !text.bytes().any(is_special) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut raw = Vec::new();
+    escape(text, &mut raw);
+    Cow::Owned(raw)
+}
+
 /// Writes what stands between the quotes of a text as a JSON string.
 pub(super) fn escape(text: &str, out: &mut Vec<u8>) {
-    let is_special = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
     let mut rest = text.as_bytes();
-    while let Some(plain) = rest.iter().position(is_special) {
+    while let Some(plain) = rest.iter().copied().position(is_special) {
         out.extend_from_slice(&rest[..plain]);
         match rest[plain] {
             b'\n' => out.extend(b"\\n"),
@@ -240,6 +249,11 @@ pub(super) fn escape(text: &str, out: &mut Vec<u8>) {
         rest = &rest[plain + 1..];
     }
     out.extend_from_slice(rest);
+}
+
+/// Whether a byte of a text stands escaped in a JSON string.
+const fn is_special(byte: u8) -> bool {
+    byte < 0x20 || matches!(byte, b'"' | b'\\')
 }
 
 /// The text without the white space between its tokens.
@@ -271,14 +285,15 @@ pub(super) fn same(one: &[u8], two: &[u8]) -> bool {
 
 /// Whether a value is the one that a table wrote.
 pub(super) fn equals(literal: &[u8], value: &[u8]) -> bool {
-    if literal == value {
-        return true;
-    }
-    // Tables escape only what has to be, so a string without escapes has no other spelling there,
-    // and none has a shorter one.
-    let is_string = value.first() == Some(&b'"');
-    let plain = || value.len() < literal.len() || memchr::memchr(b'\\', value).is_none();
-    !(is_string && plain()) && same(literal, value)
+    // No spelling is shorter than that in a table.
+    let is_short = || value.first() == Some(&b'"') && value.len() < literal.len();
+    literal == value || !is_short() && may_be_spelled_otherwise(value) && same(literal, value)
+}
+
+/// Whether a value may be one that a table wrote in other bytes. Tables escape only what has to be,
+/// so a string without escapes has no other spelling there.
+pub(super) fn may_be_spelled_otherwise(value: &[u8]) -> bool {
+    value.first() != Some(&b'"') || memchr::memchr(b'\\', value).is_some()
 }
 
 fn same_at(one: &[u8], two: &[u8], depth: usize) -> bool {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::action::{Kept, Legacy};
 use super::asked::{Asked, Purpose, Requests, fits};
 use super::habit::{Habit, Seal};
-use super::look::Look;
+use super::idle::body_of;
 use super::memory::Memory;
 use super::message::{self, Message};
 use super::name::Name;
@@ -19,7 +19,6 @@ use super::permission;
 use super::program::Program;
 use super::sessions::Sessions;
 use super::table::{Jsonrpc, Way};
-use super::tree::Node;
 use crate::wire::{Envelope, Frame, IdBuf, Kind, Side, reply};
 
 /// The translation of one peer.
@@ -39,9 +38,9 @@ pub struct Translator {
     /// What was made, by way, of notifications that begin alike.
     pub(super) habits: [Option<Habit>; 2],
     /// The stems, by way, of notifications with which nothing is done.
-    idle: [u64; 2],
+    pub(super) idle: [u64; 2],
     /// And of those with which something was done; there may be others that begin so.
-    busy: [u64; 2],
+    pub(super) busy: [u64; 2],
 }
 
 impl Translator {
@@ -110,20 +109,6 @@ impl Translator {
         }
         self.say_parting(frame, &mut outcome);
         outcome
-    }
-
-    /// Whether [`Translator::read`] would leave a notification as it is and note nothing. Only when it
-    /// would not is `read` to be called.
-    pub fn reads_as_is(&mut self, frame: &Frame, at: &Envelope) -> bool {
-        at.jsonrpc && at.kind == Kind::Notification && self.leaves(Way::Read, frame, at)
-    }
-
-    /// The same of [`Translator::write`].
-    pub fn writes_as_is(&mut self, frame: &Frame, at: &Envelope) -> bool {
-        at.kind == Kind::Notification
-            && !self.program.int_ids()
-            && self.legacy.is_quiet()
-            && self.leaves(Way::Write, frame, at)
     }
 
     /// What the peer, a client, takes a call for that is said to it under the dialect's own name;
@@ -228,55 +213,6 @@ impl Translator {
             }
         }
         out
-    }
-
-    /// Whether nothing is done with a notification but to remember that its session is alive. Now
-    /// and then it says no when that is so: then nothing comes of looking closer.
-    fn leaves(&mut self, way: Way, frame: &Frame, at: &Envelope) -> bool {
-        let stem = at.stem.number;
-        if stem != 0 && stem == self.busy[way as usize] {
-            return false;
-        }
-        if stem == self.idle[way as usize] && at.ends_in_stem() {
-            return true;
-        }
-        let from = self.from(way);
-        if self.program.ignores(way, from, at.kind) {
-            return true;
-        }
-        if way == Way::Write && self.program.strips() && at.jsonrpc {
-            return false;
-        }
-        let raw = at.raw_method(frame);
-        let gate = self.program.gate(way, from, at.kind, raw);
-        let lets_in = match gate {
-            Some(gate) => gate.lets_in(body_of(frame, at)),
-            // Run at leisure; it is seldom.
-            None => memchr::memchr(b'\\', raw).is_some(),
-        };
-        if lets_in {
-            self.busy[way as usize] = stem;
-            return false;
-        }
-        if self.program.watch.any() {
-            if raw == b"session/update" {
-                self.sessions.touch(&message::body(frame, at));
-            }
-        } else if !self.program.strips()
-            && at.ends_in_stem()
-            && gate.is_none_or(|gate| gate.is_shut_by(frame, at))
-        {
-            self.idle[way as usize] = stem;
-        }
-        true
-    }
-
-    /// Whether a rule may be for such a message, or anything of it is remembered.
-    fn lets_in(&self, way: Way, kind: Kind, method: &str, body: Look<'_, '_>) -> bool {
-        let gate = self
-            .program
-            .gate(way, self.from(way), kind, method.as_bytes());
-        gate.is_some_and(|gate| gate.lets_in(body))
     }
 
     fn answered(&mut self, way: Way, mut message: Message<'_>, asked: Asked, out: &mut Outcome) {
@@ -451,11 +387,6 @@ impl Translator {
         let reason = reply::Reason::new(reply::UNTRANSLATABLE, why.to_owned());
         out.back.push(reply::error(id.as_id(), &reason));
     }
-}
-
-/// The body of a message, to be looked at.
-fn body_of<'a>(frame: &'a Frame, at: &'a Envelope) -> Look<'a, 'a> {
-    Look::body(frame, at).unwrap_or(Look::Node(&Node::Absent))
 }
 
 /// The method whose answers are sacred.

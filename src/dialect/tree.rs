@@ -149,8 +149,12 @@ impl<'a> Node<'a> {
                     .rposition(|(raw, _)| text::same_name(raw, name))?;
                 let taken = members[found].1.take(rest)?;
                 if members[found].1.is_spent() {
-                    // Hidden twins of the name would come to light again.
-                    members.retain(|(raw, _)| !text::same_name(raw, name));
+                    members.remove(found);
+                    let is_twin = |(raw, _): &Member<'_>| text::same_name(raw, name);
+                    if members[..found].iter().any(is_twin) {
+                        // Hidden twins of the name would come to light again.
+                        members.retain(|member| !is_twin(member));
+                    }
                 }
                 Some(taken)
             }
@@ -179,6 +183,22 @@ impl<'a> Node<'a> {
     /// Puts a value at a place. Objects on the way are made where nothing, or `null`, is; a name
     /// `0` or `-` makes an array. A scalar on the way is not overwritten.
     pub(super) fn put(&mut self, names: &[Box<str>], value: Self) -> Result<(), usize> {
+        self.put_spelled(names, value, |name| {
+            Cow::Owned(text::spelled(name).into_owned())
+        })
+    }
+
+    /// The same at a place of a table, whose names need not be copied.
+    pub(super) fn put_at(&mut self, names: &'a [Box<str>], value: Self) -> Result<(), usize> {
+        self.put_spelled(names, value, text::spelled)
+    }
+
+    fn put_spelled<'n>(
+        &mut self,
+        names: &'n [Box<str>],
+        value: Self,
+        spelled: fn(&'n str) -> Cow<'a, [u8]>,
+    ) -> Result<(), usize> {
         let Some((name, rest)) = names.split_first() else {
             *self = value;
             return Ok(());
@@ -197,13 +217,14 @@ impl<'a> Node<'a> {
                     .iter()
                     .rposition(|(raw, _)| text::same_name(raw, name));
                 if let Some(found) = found {
-                    return members[found].1.put(rest, value).map_err(deeper);
+                    return members[found]
+                        .1
+                        .put_spelled(rest, value, spelled)
+                        .map_err(deeper);
                 }
                 let mut fresh = Self::Absent;
-                fresh.put(rest, value).map_err(deeper)?;
-                let mut raw = Vec::with_capacity(name.len());
-                text::escape(name, &mut raw);
-                members.push((Cow::Owned(raw), fresh));
+                fresh.put_spelled(rest, value, spelled).map_err(deeper)?;
+                members.push((spelled(name), fresh));
                 Ok(())
             }
             Self::Array(items) => {
@@ -214,10 +235,10 @@ impl<'a> Node<'a> {
                 };
                 let length = items.len();
                 match items.get_mut(at) {
-                    Some(item) => item.put(rest, value).map_err(deeper),
+                    Some(item) => item.put_spelled(rest, value, spelled).map_err(deeper),
                     None if at == length => {
                         let mut fresh = Self::Absent;
-                        fresh.put(rest, value).map_err(deeper)?;
+                        fresh.put_spelled(rest, value, spelled).map_err(deeper)?;
                         items.push(fresh);
                         Ok(())
                     }
@@ -242,10 +263,11 @@ impl<'a> Node<'a> {
                     if matches!(value, Self::Absent) {
                         continue;
                     }
-                    if !std::mem::take(&mut first) {
-                        out.push(b',');
+                    if std::mem::take(&mut first) {
+                        out.push(b'"');
+                    } else {
+                        out.extend_from_slice(b",\"");
                     }
-                    out.push(b'"');
                     out.extend_from_slice(name);
                     out.extend_from_slice(b"\":");
                     value.write(out);
@@ -309,10 +331,11 @@ fn write_members(
         if matches!(value, Node::Absent) {
             continue;
         }
-        if !std::mem::take(&mut first) {
-            out.push(b',');
+        if std::mem::take(&mut first) {
+            out.push(b'"');
+        } else {
+            out.extend_from_slice(b",\"");
         }
-        out.push(b'"');
         let at = out.len();
         out.extend_from_slice(name);
         out.extend_from_slice(b"\":");

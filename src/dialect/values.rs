@@ -12,7 +12,7 @@ impl<'a> Rewriter<'a, '_> {
     pub(super) fn values(
         &mut self,
         scope: &mut Node<'a>,
-        row: &Row,
+        row: &'a Row,
         conversion: &'a Conversion,
         value: Node<'a>,
     ) -> Node<'a> {
@@ -38,7 +38,7 @@ impl<'a> Rewriter<'a, '_> {
         self.changed = true;
         if let (Way::Read, false, Some(place)) = (self.way, exact, parked) {
             // Where it cannot be parked it is only lost on the way back.
-            let _ = scope.put(place, value);
+            let _ = scope.put_at(place, value);
         }
         Node::raw(&literal.0)
     }

@@ -46,7 +46,7 @@ pub use id::{Id, IdBuf};
 pub use json::is_json;
 pub use limits::Limits;
 pub use member::{member, member_place, member_text, named_session};
-pub use outline::{Outline, Outlined};
+pub use outline::{Nth, Outline, Outlined};
 pub use printable::printable;
 pub use scan::{Shape, scan, scan_head, scan_text};
 pub use scanner::Scanner;

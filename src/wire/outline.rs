@@ -34,11 +34,16 @@ struct Mark {
 /// A member of an outline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outlined {
-    at: usize,
+    /// Which one it is.
+    pub nth: Nth,
     name: u32,
     /// Where its value lies in the frame.
     pub value: Span,
 }
+
+/// Which of an outline's members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nth(u8);
 
 /// Draws an outline while a body is read.
 #[derive(Debug)]
@@ -114,12 +119,9 @@ impl Outline {
         None
     }
 
-    /// The members of the object that `member` is, in their order; none when it is no object.
-    pub fn members_of(
-        &self,
-        member: Outlined,
-    ) -> impl DoubleEndedIterator<Item = Outlined> + use<'_> {
-        let first = member.at + 1;
+    /// The members of the object that a member is, in their order; none when it is no object.
+    pub fn members_of(&self, member: Nth) -> impl DoubleEndedIterator<Item = Outlined> + use<'_> {
+        let first = usize::from(member.0) + 1;
         let rest = u32::from(self.inner) >> first;
         let last = usize::from(self.count).min(first + rest.trailing_ones() as usize);
         (first..last).map(|at| self.outlined(at))
@@ -142,7 +144,11 @@ impl Outline {
 
     fn outlined(&self, at: usize) -> Outlined {
         let Mark { name, value } = self.marks[at];
-        Outlined { at, name, value }
+        Outlined {
+            nth: Nth(u8::try_from(at).unwrap_or(u8::MAX)),
+            name,
+            value,
+        }
     }
 }
 
@@ -165,10 +171,9 @@ impl Outline {
         self.marks[at].value.end = Span::new(end, end).end;
     }
 
-    /// Takes down the members that `other` has of `member`, whose text was written to `to`; `false`
-    /// when there is no place for them.
-    pub(crate) fn copy(&mut self, other: &Self, member: Outlined, to: usize) -> bool {
-        let from = member.value.start as usize;
+    /// Takes down the members that `other` has of a member, whose text, from `from` on, was written
+    /// to `to`; `false` when there is no place for them.
+    pub(crate) fn copy(&mut self, other: &Self, member: Nth, from: usize, to: usize) -> bool {
         let moved = |place: u32| place as usize - from + to;
         other
             .members_of(member)

@@ -91,6 +91,29 @@ fn a_conversation_without_end_stays_small() {
 }
 
 #[test]
+fn a_list_that_is_cut_into_messages_costs_what_they_cost() {
+    let cost = |elements: usize| {
+        let mut relay = Translator::new(Side::Agent, program("acpex"));
+        let list = vec![r#"{"type":"text","text":"x"}"#; elements].join(",");
+        let chunks = format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{{"kind":"agent_message_chunk","content":{{"role":"assistant","content":[{list}]}}}}}}}}"#
+        );
+        let mut made = Outcome::default();
+        let taken = allocation_counter::measure(|| {
+            made = pass(&mut relay, Side::Agent, Side::Agent, chunks);
+        });
+        let Pass::Frames(frames) = made.pass else {
+            panic!("they are chunks")
+        };
+        assert_eq!(frames.len(), elements);
+        taken.bytes_total
+    };
+    // Not with the square of their number: that would be sixteen times as much.
+    let (some, four_times) = (cost(250), cost(1000));
+    assert!(four_times < 6 * some, "{some} B, then {four_times} B");
+}
+
+#[test]
 fn deep_and_wide_messages_are_carried_out_or_passed() {
     let limits = Limits::default();
     let depth = limits.nesting.min(512) - 8;
