@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::trace;
 use crate::canon;
 use crate::recording::capture::{Holds, Lines};
-use crate::recording::members;
+use crate::recording::{members, unfold};
 use crate::wire::{Frame, Limits, Shape, Side, is_json, printable, scan};
 
 /// What was captured.
@@ -35,9 +35,10 @@ pub(super) struct Capture {
 const BARE: &str = "bare messages";
 
 /// What is expected where there is no message.
-const NOTHING: &str = "there is no message in it; expected bare messages, one a line or in an \
-                       array, a capture ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR \
-                       file or an export of acp-devtools";
+const NOTHING: &str = "there is no message in it; expected bare messages (one a line, printed over \
+                       several, in an array, or below Content-Length headers), a capture \
+                       ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR file or an \
+                       export of acp-devtools";
 
 /// A message at an edge.
 #[derive(Debug)]
@@ -53,7 +54,8 @@ pub(super) struct Item {
 
 /// Reads a capture of any form.
 pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
-    let mut capture = form(text)?;
+    let text = unfold(text).map_err(|error| error.to_string())?;
+    let mut capture = form(&text)?;
     let odd = capture.items.iter().filter(|item| !item.is_message());
     capture.odd = odd.count() as u64;
     // Who says who speaks may well have captured nothing but noise.
