@@ -15,12 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::margin::Margin;
 use super::tongues::Tongues;
-use super::{cli, exit};
+use super::{cli, exit, limits};
 use crate::core::Note;
 use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
 use crate::relay::Stop;
-use crate::tap::recorder::{Desk, Folder, Outcome, Plan, Policy, Recorder, Tally};
+use crate::tap::recorder::{
+    Desk, Folder, Keep as Bounds, Outcome, Plan, Policy, Recorder, Sweeper, Tally,
+};
 use crate::transport::{self, Link, PeerKind, Presence};
 use crate::wire::Side;
 
@@ -53,6 +55,12 @@ pub(super) struct RecordArgs {
     /// End a conversation that cannot be recorded (any more)
     #[arg(long)]
     record_strict: bool,
+    /// Delete recordings that nothing was written to for so long, such as 30d or 12h
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    record_max_age: Option<Duration>,
+    /// Delete the oldest recordings when all in the folder are larger than this, such as 10GiB
+    #[arg(long, value_name = "SIZE", value_parser = limits::bytes)]
+    record_max_total: Option<u64>,
 }
 
 /// The same, from wherever it was said.
@@ -64,6 +72,8 @@ pub(super) struct RecordPart {
     pub(super) redact: Option<Redact>,
     pub(super) pointers: Vec<Pattern>,
     pub(super) strict: Option<bool>,
+    pub(super) max_age: Option<Duration>,
+    pub(super) max_total: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -106,6 +116,8 @@ pub(super) struct Studio {
     policy: Policy,
     redactor: Arc<Redactor>,
     strict: bool,
+    /// Who deletes old recordings, if anybody does.
+    _sweeper: Option<Sweeper>,
 }
 
 /// The recording of one conversation.
@@ -127,6 +139,8 @@ impl RecordArgs {
             redact: self.record_redact.or(file.redact),
             pointers,
             strict: self.record_strict.then_some(true).or(file.strict),
+            max_age: self.record_max_age.or(file.max_age),
+            max_total: self.record_max_total.or(file.max_total),
         }
     }
 }
@@ -148,6 +162,14 @@ impl RecordPart {
         // Tried now, so that it fails before a client comes.
         Folder::new(&folder, "", 0).map_err(trouble)?;
         let desk = Desk::start().map_err(trouble)?;
+        let bounds = Bounds {
+            age: self.max_age,
+            total: self.max_total,
+        };
+        let sweeper = match bounds == Bounds::default() {
+            true => None,
+            false => Some(Sweeper::start(&folder, bounds).map_err(trouble)?),
+        };
         let key = random().ok_or_else(|| {
             cli::fail(
                 exit::SYSTEM,
@@ -167,6 +189,7 @@ impl RecordPart {
                 key,
             )),
             strict: self.strict == Some(true),
+            _sweeper: sweeper,
             folder,
         }))
     }
@@ -321,6 +344,31 @@ impl Take {
             }
         };
         Some(Note::Unrecorded { why })
+    }
+}
+
+/// Reads how old a recording may become: `30d`, `12h`, `90m`.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
+    let units = [('d', 86_400), ('h', 3600), ('m', 60)];
+    let read = units.into_iter().find_map(|(unit, seconds)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(seconds).filter(|all| *all > 0)
+    });
+    let expected = "expected a number of days, hours or minutes: 30d, 12h, 90m";
+    read.map(Duration::from_secs)
+        .ok_or_else(|| expected.to_owned())
+}
+
+/// The same, as it is read.
+pub(super) fn spell_age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match () {
+        () if seconds.is_multiple_of(86_400) => format!("{}d", seconds / 86_400),
+        () if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
+        () => format!("{}m", seconds / 60),
     }
 }
 
