@@ -116,8 +116,8 @@ pub(super) struct Studio {
     policy: Policy,
     redactor: Arc<Redactor>,
     strict: bool,
-    /// Who deletes old recordings, if anybody does.
-    _sweeper: Option<Sweeper>,
+    /// How much of what was recorded is kept.
+    bounds: Bounds,
 }
 
 /// The recording of one conversation.
@@ -162,14 +162,6 @@ impl RecordPart {
         // Tried now, so that it fails before a client comes.
         Folder::new(&folder, "", 0).map_err(trouble)?;
         let desk = Desk::start().map_err(trouble)?;
-        let bounds = Bounds {
-            age: self.max_age,
-            total: self.max_total,
-        };
-        let sweeper = match bounds == Bounds::default() {
-            true => None,
-            false => Some(Sweeper::start(&folder, bounds).map_err(trouble)?),
-        };
         let key = random().ok_or_else(|| {
             cli::fail(
                 exit::SYSTEM,
@@ -189,7 +181,10 @@ impl RecordPart {
                 key,
             )),
             strict: self.strict == Some(true),
-            _sweeper: sweeper,
+            bounds: Bounds {
+                age: self.max_age,
+                total: self.max_total,
+            },
             folder,
         }))
     }
@@ -210,6 +205,18 @@ impl Studio {
     /// Where recordings are.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Has old recordings deleted from now on, as long as what is returned is kept, if that is
+    /// wanted.
+    pub(super) fn sweep(&self) -> Option<Sweeper> {
+        if self.bounds == Bounds::default() {
+            return None;
+        }
+        let started = Sweeper::start(&self.folder, self.bounds);
+        started
+            .inspect_err(|error| tracing::warn!("old recordings are not deleted: {error}"))
+            .ok()
     }
 
     /// Whether what cannot be recorded must not be said.

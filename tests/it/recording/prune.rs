@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use acp_relay::recording::{Header, write};
 use acp_relay::tap::recorder::{Keep, Why, prune};
 use proptest::prelude::*;
+use rustix::process::Signal;
 
 use crate::metrics::stage::Relay;
 use crate::support::program::{Program, run};
@@ -228,6 +229,54 @@ fn a_relay_deletes_old_ones_counts_them_and_leaves_its_own() {
             .all(|why| scrape.value(name, &[("reason", why)]) == 1.)
     });
     assert_eq!(left(&tapes).len(), 1);
+}
+
+#[test]
+fn the_bounds_are_those_of_the_file_that_was_read_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let tapes = folder.path().join("tapes");
+    fs::create_dir(&tapes).unwrap();
+    let [old, small] = two(&tapes);
+    let config = folder.path().join("team.toml");
+    let path = config.to_str().unwrap().to_owned();
+    let write = |bound: &str| {
+        let agent = "[agents.x]\ncommand = [\"cat\"]";
+        let listener = "[[listeners]]\nendpoint = \"tcp://127.0.0.1:0\"";
+        let record = format!("[record]\ndir = \"tapes\"\n{bound}");
+        fs::write(&config, format!("{agent}\n{listener}\n{record}\n")).unwrap();
+    };
+    write("max-age = \"90d\"");
+    let relay = Relay::serve(folder, &["--config", &path], &[]);
+    let name = "acp_relay_recordings_pruned_total";
+    let gone = |why| {
+        relay.scrape_when("one is gone", |scrape| {
+            scrape.value(name, &[("reason", why)]) == 1.
+        })
+    };
+    write("max-age = \"1h\"");
+    relay.signal(Signal::HUP);
+    let scrape = gone("age");
+    assert_eq!(scrape.value(name, &[("reason", "total")]), 0.);
+    assert_eq!(left(&tapes), [format!("{small}.000.acpr")]);
+    // One with faults changes nothing.
+    write("max-age = \"1h\"\nmax-total = \"little\"");
+    relay.signal(Signal::HUP);
+    let reloads = "acp_relay_config_reload_total";
+    relay.scrape_when("it is refused", |scrape| {
+        scrape.value(reloads, &[("outcome", "error")]) == 1.
+    });
+    file(
+        &tapes.join(format!("{old}.000.acpr")),
+        "aaaaaaaa",
+        0,
+        HOUR / 2,
+    );
+    write("max-total = \"1\"");
+    relay.signal(Signal::HUP);
+    relay.scrape_when("both are gone", |scrape| {
+        scrape.value(name, &[("reason", "total")]) == 2.
+    });
+    assert!(left(&tapes).is_empty());
 }
 
 #[tokio::test]
