@@ -49,6 +49,7 @@ pub(super) fn run(args: &Show) -> ExitCode {
     let mut page = Page::new(style, known);
     let mut code = exit::SUCCESS;
     let (mut has_ended, mut rotated) = (false, false);
+    let mut picked = args.selection.filter.is_none();
     for entry in chosen.entries() {
         if let Ok((_, entry)) = &entry
             && let Found::Event(event) = &entry.found
@@ -61,6 +62,10 @@ pub(super) fn run(args: &Show) -> ExitCode {
                 Found::Event(event) if !chosen.picks(event) => {
                     page.pass_over(event);
                     None
+                }
+                Found::Event(_) => {
+                    picked = true;
+                    page.entry(entry)
                 }
                 _ => page.entry(entry),
             },
@@ -77,6 +82,10 @@ pub(super) fn run(args: &Show) -> ExitCode {
         }
     }
     page.end_run();
+    if !picked && !args.json && page.output.is_open() {
+        page.output.flush();
+        remark("acp-relay: nothing in it goes with the filter");
+    }
     if !has_ended && !args.json && page.output.is_open() {
         page.output.flush();
         remark(match rotated {
