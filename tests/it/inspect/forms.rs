@@ -2,14 +2,9 @@
 
 use std::fs;
 
-use std::path::Path;
-use std::process::Command;
+use serde_json::Value;
 
-use acp_relay::recording::capture::{Holds, Lines, unfolded};
-use acp_relay::recording::replay::{Edge, Script};
-use serde_json::{Value, json};
-
-use super::{CAPTURES, answer, capture, import, inspect, recording, vectors};
+use super::{CAPTURES, answer, capture, import, inspect, recording};
 
 #[test]
 fn every_capture_becomes_a_recording_that_is_intact() {
@@ -356,102 +351,6 @@ fn an_array_of_messages_is_read_and_what_is_no_message_counted() {
 }
 
 #[test]
-fn what_is_not_one_a_line_is_unfolded_and_keeps_its_line() {
-    let vectors = fs::read_to_string(vectors().join("inspect/unfold.jsonl")).unwrap();
-    for case in vectors.lines() {
-        let case: Value = serde_json::from_str(case).unwrap();
-        let (name, text) = (&case["name"], case["text"].as_str().unwrap());
-        let mut bytes: Vec<u8> = match case["encoding"].as_str() {
-            Some("utf-16le") => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
-            Some("utf-16be") => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
-            Some(_) => text
-                .chars()
-                .flat_map(|c| u32::from(c).to_le_bytes())
-                .collect(),
-            None => text.into(),
-        };
-        let cut = case["cut"].as_u64().unwrap_or(0);
-        bytes.truncate(bytes.len() - usize::try_from(cut).unwrap());
-        let read = unfolded(&bytes[..]);
-        if let Some(why) = case["error"].as_str() {
-            let error = read.err().unwrap().to_string();
-            assert!(error.contains(why), "{name}: {error}");
-            continue;
-        }
-        let lines = Lines::new(read.unwrap()).map(Result::unwrap);
-        let found: Vec<_> = lines
-            .filter_map(|line| match line.holds {
-                Holds::Message { message, .. } => {
-                    let text = String::from_utf8(message.as_bytes().to_vec()).unwrap();
-                    Some(json!([line.number, text]))
-                }
-                Holds::Nothing => None,
-            })
-            .collect();
-        let wanted = case["lines"].as_array().unwrap();
-        if case["some"].is_null() {
-            assert_eq!(found.len(), wanted.len(), "{name}: {found:?}");
-        }
-        for (found, wanted) in found.iter().zip(wanted) {
-            assert_eq!(found, wanted, "{name}");
-        }
-    }
-}
-
-#[test]
-fn what_is_unfolded_is_imported_checked_and_played() {
-    let folder = tempfile::tempdir().unwrap();
-    let lines = fs::read_to_string(capture("gemini-cli-0.61.0")).unwrap();
-    let messages: Vec<Value> = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let pretty = |value| serde_json::to_string_pretty(value).unwrap();
-    let several: Vec<_> = messages.iter().map(pretty).collect();
-    let below = |text: &String| format!("Content-Length: {}\r\n\r\n{text}", text.len());
-    let wide = |text: &str| {
-        let units = format!("\u{feff}{text}");
-        units.encode_utf16().flat_map(u16::to_le_bytes).collect()
-    };
-    let plain = import(folder.path(), &capture("gemini-cli-0.61.0"), "plain");
-    let back = |file: &str| -> Vec<Value> {
-        let said = answer(&["export", file, "--to", "capture"], 0);
-        let lines = said.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
-    };
-    let checked = |file: &Path| {
-        let output = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
-            .args(["check", "--json"])
-            .arg(file)
-            .output()
-            .unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        let last: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
-        last
-    };
-    let wanted = (back(&plain), checked(&capture("gemini-cli-0.61.0")));
-    let forms: [(&str, Vec<u8>); 4] = [
-        ("several", several.join("\n").into()),
-        ("array", pretty(&Value::from(messages.clone())).into()),
-        (
-            "below",
-            several.iter().map(below).collect::<String>().into(),
-        ),
-        ("wide", wide(&lines)),
-    ];
-    for (name, text) in forms {
-        let file = folder.path().join(format!("{name}.txt"));
-        fs::write(&file, text).unwrap();
-        let found = (back(&import(folder.path(), &file, name)), checked(&file));
-        assert_eq!(found, wanted, "{name}");
-        let script = Script::open(&file, Edge::Client).unwrap();
-        assert_eq!(script.steps.len(), wanted.0.len(), "{name}");
-    }
-}
-
-#[test]
 fn secrets_stay_out_of_what_is_imported() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[{"name":"x","command":"y","args":[],"env":[{"name":"KEY","value":"canary-4711"}]}]}}}"#;
@@ -475,7 +374,7 @@ fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
     acp_relay::recording::pack(plain, to, 3).unwrap();
     let packed = packed.to_str().unwrap();
     let said = |args: &[&str], path: &str| {
-        let mut relay = Command::new(env!("CARGO_BIN_EXE_acp-relay"));
+        let mut relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
         let output = relay.args(args).arg(path).output().unwrap();
         assert!(
             output.status.code().is_some_and(|code| code < 2),
@@ -496,7 +395,7 @@ fn a_packed_recording_is_read_like_the_plain_one_by_all_who_read_captures() {
     // A zstd file that is none of ours is refused with a reason, and not taken for text.
     let other = folder.path().join("other.acpr.zst");
     fs::write(&other, b"\x28\xb5\x2f\xfd not a frame").unwrap();
-    let relay = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+    let relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"))
         .arg("check")
         .arg(&other)
         .output()

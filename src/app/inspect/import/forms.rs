@@ -1,12 +1,12 @@
 //! The forms that other programs write, told apart by what is in them.
 //!
-//! A message keeps its bytes where the form has them. Not here: the trace (see `trace`), where
-//! messages are taken apart.
+//! A message keeps its bytes where the form has them. Not here: the trace (see `trace`) and Zed's log
+//! (see `zed`), where messages are taken apart.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::trace;
+use super::{trace, zed};
 use crate::canon;
 use crate::recording::capture::{Holds, Lines};
 use crate::recording::{members, unfold};
@@ -37,8 +37,8 @@ const BARE: &str = "bare messages";
 /// What is expected where there is no message.
 const NOTHING: &str = "there is no message in it; expected bare messages (one a line, printed over \
                        several, in an array, or below Content-Length headers), a capture \
-                       ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR file or an \
-                       export of acp-devtools";
+                       ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR file, an \
+                       export of acp-devtools or a copied log of Zed's";
 
 /// A message at an edge.
 #[derive(Debug)]
@@ -80,6 +80,7 @@ fn form(text: &[u8]) -> Result<Capture, String> {
         Some(whole) if has(whole, "messages") && has(whole, "session") => devtools(text),
         Some(whole) if has(whole, "log") => har(text),
         _ if has(first, "type") && has(first, "from") && has(first, "to") => trace::read(text),
+        _ if zed::is_one(first) => Ok(zed::read(text)),
         Some(whole) if whole.starts_with(b"[") => array(whole),
         Some(whole) => lines(&one_line(whole)),
         None => lines(text),
@@ -93,7 +94,11 @@ fn array(text: &[u8]) -> Result<Capture, String> {
         .iter()
         .map(|item| one_line(item.get().as_bytes()))
         .collect();
-    lines(&all.join(&b'\n'))
+    let text = all.join(&b'\n');
+    match all.first() {
+        Some(first) if zed::is_one(first) => Ok(zed::read(&text)),
+        _ => lines(&text),
+    }
 }
 
 /// A JSON text without line breaks, which stand between its tokens alone.
