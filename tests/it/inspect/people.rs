@@ -135,8 +135,8 @@ fn what_zed_copies_is_the_conversation() {
                     let same = |one: &(bool, Value, Value)| one.0 != out && one.1 == id;
                     let at = open.iter().position(same);
                     let method =
-                        at.map_or("[unrecognized response]".into(), |at| open.remove(at).2);
-                    let said = message.get("error").unwrap_or(&message["result"]);
+                        at.map_or_else(|| "[unrecognized response]".into(), |at| open.remove(at).2);
+                    let said = message.get("error").unwrap_or_else(|| &message["result"]);
                     ("response", method, said)
                 }
             };
