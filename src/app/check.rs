@@ -22,7 +22,8 @@ use crate::wire::Side;
 
 /// What `--help` says after the options.
 pub(super) const HELP: &str = "\
-A file has one message a line: JSON-RPC as it passed on the wire, or a capture of both sides,
+A file has JSON-RPC as it passed on the wire: a message a line, printed over several, in an array, or
+below Content-Length headers; or it is a capture of both sides,
 {\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}, with \"a2c\" for the agent's messages. Where a line does not say
 who sent it, its method tells, and an answer is found by its id.
 
@@ -120,7 +121,7 @@ fn file(
     out: &mut Output,
 ) -> io::Result<()> {
     let reader: Box<dyn BufRead> = if path == Path::new("-") {
-        Box::new(console::input())
+        capture::unfolded(console::input())?
     } else {
         capture::open(path)?
     };

@@ -16,6 +16,7 @@ use super::traces::{Traces, TracesArgs, TracesPart};
 use super::{cli, exit, limits, shutdown};
 use crate::core::Choice;
 use crate::relay::Stop;
+use crate::tap::recorder::Sweeper;
 use crate::transport::{Endpoint, Setup};
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
@@ -84,6 +85,13 @@ pub(super) struct Ground {
     pub(super) agent: Setup,
     /// How links to clients are opened.
     pub(super) client: Setup,
+}
+
+impl Ground {
+    /// Has old recordings deleted, see [`Studio::sweep`].
+    pub(super) fn sweep(&self) -> Option<Sweeper> {
+        self.studio.as_ref()?.sweep()
+    }
 }
 
 impl Common {

@@ -47,6 +47,7 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
         ground.agent.agent_connect.unasked = unasked.rule();
     }
     door::greet(&agent, &mut ground.agent);
+    let _sweeper = ground.sweep();
     let stop = &ground.stop;
     let border = args.border.raise(&agent);
     let admin = match open_admin(args.admin.as_ref(), &ground).await {

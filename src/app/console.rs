@@ -16,6 +16,7 @@ pub(super) fn why(error: &io::Error) -> String {
     // What names no code is a text of ours.
     match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::NotFound, Some(_)) => "there is no such file".to_owned(),
+        (io::ErrorKind::AlreadyExists, Some(_)) => "it is there already".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -323,6 +323,14 @@ impl Field {
     }
 }
 
+/// Reads a number of bytes.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    size(text).ok_or_else(|| "expected a number of bytes, such as 512MiB or 10GiB".to_owned())
+}
+
 fn size(text: &str) -> Option<u64> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
@@ -331,6 +339,7 @@ fn size(text: &str) -> Option<u64> {
         "k" | "kib" => 1 << 10,
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(factor)

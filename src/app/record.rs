@@ -15,12 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::margin::Margin;
 use super::tongues::Tongues;
-use super::{cli, exit};
+use super::{cli, exit, limits};
 use crate::core::Note;
 use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
 use crate::relay::Stop;
-use crate::tap::recorder::{Desk, Folder, Outcome, Plan, Policy, Recorder, Remarks, Tally};
+use crate::tap::recorder::{
+    Desk, Folder, Keep as Bounds, Outcome, Plan, Policy, Recorder, Remarks, Sweeper, Tally,
+};
 use crate::transport::{self, Link, PeerKind, Presence};
 use crate::wire::Side;
 
@@ -53,6 +55,12 @@ pub(super) struct RecordArgs {
     /// End a conversation that cannot be recorded (any more)
     #[arg(long)]
     record_strict: bool,
+    /// Delete recordings that nothing was written to for so long, such as 30d or 12h
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    record_max_age: Option<Duration>,
+    /// Delete the oldest recordings when all in the folder are larger than this, such as 10GiB
+    #[arg(long, value_name = "SIZE", value_parser = limits::bytes)]
+    record_max_total: Option<u64>,
 }
 
 /// The same, from wherever it was said.
@@ -64,6 +72,8 @@ pub(super) struct RecordPart {
     pub(super) redact: Option<Redact>,
     pub(super) pointers: Vec<Pattern>,
     pub(super) strict: Option<bool>,
+    pub(super) max_age: Option<Duration>,
+    pub(super) max_total: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -106,6 +116,8 @@ pub(super) struct Studio {
     policy: Policy,
     redactor: Arc<Redactor>,
     strict: bool,
+    /// How much of what was recorded is kept.
+    bounds: Bounds,
 }
 
 /// The recording of one conversation.
@@ -127,6 +139,8 @@ impl RecordArgs {
             redact: self.record_redact.or(file.redact),
             pointers,
             strict: self.record_strict.then_some(true).or(file.strict),
+            max_age: self.record_max_age.or(file.max_age),
+            max_total: self.record_max_total.or(file.max_total),
         }
     }
 }
@@ -167,6 +181,10 @@ impl RecordPart {
                 key,
             )),
             strict: self.strict == Some(true),
+            bounds: Bounds {
+                age: self.max_age,
+                total: self.max_total,
+            },
             folder,
         }))
     }
@@ -187,6 +205,18 @@ impl Studio {
     /// Where recordings are.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Has old recordings deleted from now on, as long as what is returned is kept, if that is
+    /// wanted.
+    pub(super) fn sweep(&self) -> Option<Sweeper> {
+        if self.bounds == Bounds::default() {
+            return None;
+        }
+        let started = Sweeper::start(&self.folder, self.bounds);
+        started
+            .inspect_err(|error| tracing::warn!("old recordings are not deleted: {error}"))
+            .ok()
     }
 
     /// Whether what cannot be recorded must not be said.
@@ -331,6 +361,31 @@ impl Take {
             }
         };
         Some(Note::Unrecorded { why })
+    }
+}
+
+/// Reads how old a recording may become: `30d`, `12h`, `90m`.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
+    let units = [('d', 86_400), ('h', 3600), ('m', 60)];
+    let read = units.into_iter().find_map(|(unit, seconds)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(seconds).filter(|all| *all > 0)
+    });
+    let expected = "expected a number of days, hours or minutes: 30d, 12h, 90m";
+    read.map(Duration::from_secs)
+        .ok_or_else(|| expected.to_owned())
+}
+
+/// The same, as it is read.
+pub(super) fn spell_age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match () {
+        () if seconds.is_multiple_of(86_400) => format!("{}d", seconds / 86_400),
+        () if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
+        () => format!("{}m", seconds / 60),
     }
 }
 

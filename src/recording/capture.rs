@@ -5,13 +5,14 @@
 //! that are no UTF-8 halves of surrogate pairs, and `"dir":"note"` is a remark), a recording (what
 //! the relay has heard at either edge), and the bare message. The message keeps its bytes in all,
 //! and a changed one can be put back into a capture's line. A packed segment is unpacked on the
-//! way. Not here: what is wrong with a message, whose a plain line is, and captures that are one
-//! document (see `app::inspect::import`).
+//! way, and a file whose messages go over several lines is unfolded (see `unfold`). Not here: what is
+//! wrong with a message, whose a plain line is, and captures that are one document (see
+//! `app::inspect::import`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::ops::Range;
 use std::path::Path;
 
@@ -20,6 +21,7 @@ use serde_json::value::RawValue;
 
 use super::files::ZSTD;
 use super::surrogates::{spelled, unspelled};
+use super::unfold::{is_folded, unfold};
 use super::{Body, Found, Sealed, What, members};
 use crate::wire::{Frame, Side};
 
@@ -102,21 +104,35 @@ const WORDS: [[&str; 2]; 3] = [
 /// Opens a file for its lines, packed segment or not.
 ///
 /// # Errors
-/// When it cannot be read, or is packed otherwise than segments are.
+/// When it cannot be read, or is packed otherwise than segments are, or in no encoding of JSON.
 pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut file = File::open(path)?;
     let mut head = Vec::new();
     // What cannot be wound back, such as a pipe, is read as it comes.
     if !file.metadata()?.is_file() {
-        return Ok(Box::new(BufReader::new(file)));
+        return unfolded(BufReader::new(file));
     }
     (&mut file).take(4).read_to_end(&mut head)?;
     file.rewind()?;
-    Ok(if head == ZSTD {
-        Box::new(BufReader::new(Sealed::new(file)?))
-    } else {
-        Box::new(BufReader::new(file))
-    })
+    if head == ZSTD {
+        return Ok(Box::new(BufReader::new(Sealed::new(file)?)));
+    }
+    unfolded(BufReader::new(file))
+}
+
+/// What is read there, a message a line. What is folded is read to its end first; all else as it
+/// comes.
+///
+/// # Errors
+/// As of [`open`].
+pub fn unfolded<'r>(mut reader: impl BufRead + 'r) -> io::Result<Box<dyn BufRead + 'r>> {
+    if !is_folded(reader.fill_buf()?) {
+        return Ok(Box::new(reader));
+    }
+    let mut text = Vec::new();
+    reader.read_to_end(&mut text)?;
+    let lines = unfold(&text)?.into_owned();
+    Ok(Box::new(Cursor::new(lines)))
 }
 
 impl<R: BufRead> Lines<R> {

@@ -312,6 +312,37 @@ fn what_is_recorded_meanwhile_comes_to_who_waits() {
 }
 
 #[test]
+fn a_recording_whose_next_file_never_came_is_at_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paper = Paper::new();
+    paper.turn();
+    paper.what(&What::End {
+        rotated: true,
+        why: "64 MiB".to_owned(),
+        digest: String::new(),
+    });
+    let path = folder.path().join("a.000.acpr");
+    fs::write(&path, &paper.text).unwrap();
+    let viewer = Viewer::of(&path);
+    let state = viewer.wait(|state| state["events"] == 8 && state["writing"] == false);
+    assert_eq!(
+        (&state["ended"], &state["rotated"]),
+        (&json!(false), &json!(true))
+    );
+    // It may have been taken away, and come back.
+    let mut next = Paper::segment(1);
+    next.n = paper.n;
+    next.turn();
+    next.end();
+    fs::write(folder.path().join("a.001.acpr"), &next.text).unwrap();
+    let state = viewer.wait(|state| state["ended"] == true);
+    assert_eq!(
+        (&state["events"], &state["rotated"], &state["writing"]),
+        (&json!(16), &json!(false), &json!(false))
+    );
+}
+
+#[test]
 fn what_the_linter_finds_stands_at_the_rows_and_by_rule() {
     let folder = recorded();
     let viewer = Viewer::of(folder.path());

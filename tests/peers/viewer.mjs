@@ -267,6 +267,14 @@ check("a recording that is being written is followed, and requests wait in it", 
   await row(page, "no answer to this").locator(".tail", { hasText: "no answer" }).waitFor({ state: "detached" });
 });
 
+const cut = conversation("cut.000.acpr", 1);
+cut.add({ k: "rotate", why: "it is long or old enough", b3: "" });
+check("a recording whose next file never came lacks it", cut.path, async (page) => {
+  await row(page, "question 1").waitFor();
+  await page.locator("#state .bad", { hasText: "its next file is missing" }).waitFor();
+  await page.locator("#top:not(.live)").waitFor();
+});
+
 check("an address leads back to where somebody was", plain, async (page) => {
   await page.locator("#filter").fill("question");
   await counted(page, "3 of 29 events");
@@ -435,6 +443,8 @@ check("a file is shown by the page alone", pathToFileURL(alone), async (page) =>
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
   await page.keyboard.press("t");
   await page.locator(".turn .words", { hasText: "Hello and more" }).first().waitFor();
+  await page.locator("#pick").setInputFiles(cut.path);
+  await page.locator("#state .bad", { hasText: "its next file is missing" }).waitFor();
 });
 
 check("the page alone unpacks, and puts segments together", pathToFileURL(alone), async (page) => {

@@ -12,9 +12,9 @@ use super::read::{Context, Look, known_agent, one_of, path};
 use super::sheet::{Sheet, Spot};
 use crate::app::agent_connect::AgentConnectArgs;
 use crate::app::door::DoorArgs;
-use crate::app::record::RecordPart;
+use crate::app::record::{self, RecordPart};
 use crate::app::traces::{TracesPart, collector};
-use crate::app::{admin, listeners, telemetry};
+use crate::app::{admin, limits, listeners, telemetry};
 use crate::guard::Agents;
 use crate::recording::redact::Pattern;
 
@@ -70,6 +70,10 @@ pub(super) fn record(sheet: &Sheet<'_>, context: &Context) -> RecordPart {
             text.parse::<Pattern>().map_err(|error| error.to_string())
         }),
         strict: sheet.flag("strict"),
+        max_age: sheet.read("max-age", record::age).map(|age| age.value),
+        max_total: sheet
+            .read("max-total", limits::bytes)
+            .map(|most| most.value),
     };
     if part.folder.is_none() && sheet.has("dir").is_none() {
         sheet.fault_with(

@@ -13,6 +13,7 @@ use super::plan::{AgentPart, Config, ListenerPart, Source};
 use super::source::Sources;
 use crate::app::cli::Serve;
 use crate::app::common::FramingChoice;
+use crate::app::record::spell_age;
 use crate::app::remote::RemoteArgs;
 use crate::app::traces::TracesPart;
 use crate::app::{discretion, limits, serve, telemetry};
@@ -105,6 +106,16 @@ pub(super) fn show(
             Some("record_strict"),
             record.strict.unwrap_or_default(),
         );
+        if let Some(age) = record.max_age {
+            page.line("max-age", Some("record_max_age"), quote(&spell_age(age)));
+        }
+        if let Some(most) = record.max_total {
+            page.line(
+                "max-total",
+                Some("record_max_total"),
+                quote(&most.to_string()),
+            );
+        }
     }
     if let Some(place) = args.admin.as_ref().or(file.admin.as_ref()) {
         page.open("[admin]", "admin.");

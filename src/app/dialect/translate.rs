@@ -117,10 +117,12 @@ pub(in crate::app) fn run(args: &Translate) -> ExitCode {
         output: Output::new(),
         failed: 0,
     };
-    if args.file == Path::new("-") {
-        return run.over(console::input());
-    }
-    match capture::open(&args.file) {
+    let file = if args.file == Path::new("-") {
+        capture::unfolded(console::input())
+    } else {
+        capture::open(&args.file)
+    };
+    match file {
         Ok(file) => run.over(file),
         Err(error) => Trouble::file(&args.file, error).fail(),
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{
-    diff, export, follow, grep, import, lint, list, mark, scrub, select, show, stats, verify,
+    diff, export, follow, grep, import, lint, list, mark, prune, scrub, select, show, stats, verify,
 };
 use crate::app::{cli, console, exit, viewer};
 use crate::recording::{Misfit, Recording};
@@ -55,6 +55,8 @@ enum Command {
     Export(export::Export),
     /// Make a recording of what another program has captured
     Import(import::Import),
+    /// Delete old recordings from a folder
+    Prune(prune::Prune),
 }
 
 /// Runs the subcommand.
@@ -73,6 +75,7 @@ pub(in crate::app) fn run(args: &Inspect) -> ExitCode {
         Command::Diff(args) => diff::run(args),
         Command::Export(args) => export::run(args),
         Command::Import(args) => import::run(args),
+        Command::Prune(args) => prune::run(args),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use regex_lite::Regex;
+use regex_lite::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
 use super::paint::Paint;
@@ -25,6 +25,9 @@ pub(super) struct Grep {
     /// A regular expression
     #[arg(value_name = "PATTERN")]
     pattern: String,
+    /// Letters of ASCII match whether they are capitals or not
+    #[arg(short, long)]
+    ignore_case: bool,
     #[command(flatten)]
     sources: Sources,
     /// One JSON object a line: file, n, t (seconds), pointer, text; of a text that goes on over several
@@ -45,7 +48,10 @@ pub(super) struct Hit<'a> {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Grep) -> ExitCode {
-    let pattern = match Regex::new(&args.pattern) {
+    let pattern = RegexBuilder::new(&args.pattern)
+        .case_insensitive(args.ignore_case)
+        .build();
+    let pattern = match pattern {
         Ok(pattern) => pattern,
         Err(error) => return cli::fail(exit::USAGE, &format!("the pattern: {error}")),
     };

@@ -4,8 +4,8 @@
 //! [`mod@follow`] one that is going on, [`mod@grep`] for a text, [`mod@stats`] in figures,
 //! [`mod@lint`] for faults of the protocol, [`mod@diff`] two, [`mod@verify`] that nothing was
 //! changed or lost, [`mod@mark`] a place, [`mod@scrub`] secrets, [`mod@export`] to other programs,
-//! [`mod@import`] from them. Not here: the format and the filter language (see
-//! `crate::recording`).
+//! [`mod@import`] from them, [`mod@prune`] old ones. Not here: the format and the filter language
+//! (see `crate::recording`).
 
 mod command;
 mod detail;
@@ -21,6 +21,7 @@ mod list;
 mod mark;
 mod page;
 mod paint;
+mod prune;
 mod retell;
 mod round;
 mod runs;

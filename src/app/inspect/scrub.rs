@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use serde_json::json;
 
 use super::command::{recording, unreadable};
-use crate::app::console::print;
+use crate::app::console::{self, print};
 use crate::app::record::{Redact, random};
 use crate::app::several::each_once;
 use crate::app::{cli, exit};
@@ -94,8 +94,10 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
         .fill(&mut key)
         .map_err(|_| cli::fail(exit::SYSTEM, &"the system has no random numbers"))?;
     let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
-    let refused =
-        |error: io::Error| cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", to.display()));
+    let refused = |error: io::Error| {
+        let what = format!("{}: {}", to.display(), console::why(&error));
+        cli::fail(exit::CANNOT_CREATE, &what)
+    };
     // Half a copy would look like a whole one.
     let part = part(&to).map_err(refused)?;
     let file = create(&part).map_err(refused)?;

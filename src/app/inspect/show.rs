@@ -48,18 +48,24 @@ pub(super) fn run(args: &Show) -> ExitCode {
     };
     let mut page = Page::new(style, known);
     let mut code = exit::SUCCESS;
-    let mut has_ended = false;
+    let (mut has_ended, mut rotated) = (false, false);
+    let mut picked = args.selection.filter.is_none();
     for entry in chosen.entries() {
         if let Ok((_, entry)) = &entry
             && let Found::Event(event) = &entry.found
         {
             has_ended = matches!(event.what, What::End { rotated: false, .. });
+            rotated = matches!(event.what, What::End { rotated: true, .. });
         }
         let fault = match entry {
             Ok((_, entry)) => match &entry.found {
                 Found::Event(event) if !chosen.picks(event) => {
                     page.pass_over(event);
                     None
+                }
+                Found::Event(_) => {
+                    picked = true;
+                    page.entry(entry)
                 }
                 _ => page.entry(entry),
             },
@@ -76,9 +82,16 @@ pub(super) fn run(args: &Show) -> ExitCode {
         }
     }
     page.end_run();
+    if !picked && !args.json && page.output.is_open() {
+        page.output.flush();
+        remark("acp-relay: nothing in it goes with the filter");
+    }
     if !has_ended && !args.json && page.output.is_open() {
         page.output.flush();
-        remark("acp-relay: the recording has no end: it is being written, or was cut off");
+        remark(match rotated {
+            true => "acp-relay: the recording goes on in a file that is not there (yet)",
+            false => "acp-relay: the recording has no end: it is being written, or was cut off",
+        });
     }
     page.output.done(code)
 }

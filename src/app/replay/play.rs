@@ -15,10 +15,10 @@ use clap::Args;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-use crate::app::{cli, endpoints, exit, runtime};
+use crate::app::{cli, console, endpoints, exit, runtime};
 use crate::recording::redact::Pattern;
 use crate::recording::replay::{
-    Compared, Driver, Edge, Ignored, Move, Pace, Script, compare, duration,
+    Compared, Driver, Edge, Ignored, Move, Pace, Script, ScriptError, compare, duration,
 };
 use crate::transport::{
     Endpoint, Farewell, Link, LinkError, OpenError, PeerKind, Setup, StopStep, registry,
@@ -93,7 +93,13 @@ impl Outcome {
 impl Play {
     /// The conversation to be played. What is wrong is said, and the exit code returned.
     pub(super) fn script(&self, file: &std::path::Path) -> Result<Script, ExitCode> {
-        Script::open(file, self.edge).map_err(|error| cli::fail(exit::NO_INPUT, &error))
+        Script::open(file, self.edge).map_err(|error| match error {
+            ScriptError::Unreadable { path, source } => {
+                let what = format!("{}: {}", path.display(), console::why(&source));
+                cli::fail(exit::NO_INPUT, &what)
+            }
+            other => cli::fail(exit::NO_INPUT, &other),
+        })
     }
 
     /// The agent.

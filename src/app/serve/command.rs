@@ -141,6 +141,7 @@ async fn serve(
     }
     server.tell_admin();
     server.in_force.door.watch();
+    server.in_force.sweep();
     server.run(again.as_deref()).await;
     house.conversations.close();
     house.conversations.wait().await;
@@ -275,11 +276,12 @@ impl Server {
         )
     }
 
-    fn take_on(&mut self, in_force: InForce) {
+    fn take_on(&mut self, mut in_force: InForce) {
         if !Arc::ptr_eq(&in_force.door, &self.in_force.door) {
             in_force.door.stand();
             in_force.door.watch();
         }
+        in_force.sweep();
         self.in_force = in_force;
     }
 

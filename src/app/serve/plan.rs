@@ -15,6 +15,7 @@ use crate::app::door::{Door, DoorArgs};
 use crate::app::traces::Traces;
 use crate::app::{cli, endpoints, exit, listeners, remote};
 use crate::relay::{Harbour, Stop};
+use crate::tap::recorder::Sweeper;
 use crate::transport::{AgentConnect, Endpoint, Front, OpenError, Setup, Tls, Workers};
 use crate::wire::Limits;
 
@@ -33,6 +34,9 @@ pub(super) struct InForce {
     pub(super) door: Arc<Door>,
     pub(super) roster: Roster,
     workers: Workers,
+    ground: Ground,
+    /// Who deletes old recordings.
+    sweeper: Option<Sweeper>,
 }
 
 /// All that a door depends on.
@@ -47,6 +51,11 @@ impl InForce {
     /// The threads for clients.
     pub(super) fn workers(&self) -> Workers {
         self.workers.clone()
+    }
+
+    /// Has old recordings deleted by this plan, from now on.
+    pub(super) fn sweep(&mut self) {
+        self.sweeper = self.ground.sweep();
     }
 }
 
@@ -131,6 +140,8 @@ pub(super) fn plan(
             door,
             roster,
             workers,
+            ground,
+            sweeper: None,
         },
     })
 }

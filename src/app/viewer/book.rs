@@ -191,6 +191,7 @@ impl Hand {
                     return Ok(());
                 }
                 self.look_again()?;
+                self.rest(segment);
             }
             let path = self.recording.segments[usize::from(segment)].clone();
             let (mut reader, beside) = (open(&path)?, open(&path)?);
@@ -207,6 +208,17 @@ impl Hand {
             before += reader.at();
         }
         Ok(())
+    }
+
+    /// Comes to rest before a segment that is not there, when nobody writes the one before it: then
+    /// the relay ended between the two, or the file was taken away.
+    fn rest(&mut self, missing: u16) {
+        let there = self.recording.segments.len() > usize::from(missing);
+        let at_rest = !there && !self.is_written(missing.saturating_sub(1));
+        if at_rest != self.progress.at_rest {
+            self.progress.at_rest = at_rest;
+            self.tell(&[], missing);
+        }
     }
 
     /// Reads some lines. Whether there were any, or `None` when the segment is over.

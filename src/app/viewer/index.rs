@@ -23,6 +23,8 @@ pub(super) struct Index {
     pub(super) errors: u64,
     /// The recording says that it is over.
     pub(super) ended: bool,
+    /// Its last line says that it goes on in another file.
+    pub(super) rotated: bool,
     pub(super) findings: Findings,
     /// Items of which more became known after they were taken in, in the order in which it did.
     pub(super) revised: Vec<u32>,
@@ -176,6 +178,7 @@ impl Index {
 
     fn learn(&mut self, at: usize, event: &Event) {
         self.ended = matches!(event.what, What::End { rotated: false, .. });
+        self.rotated = matches!(event.what, What::End { rotated: true, .. });
         match &event.what {
             What::Passed(passed) => {
                 let from = self.item_of(passed.first);

@@ -49,6 +49,7 @@ pub(super) fn state(name: &str, book: &Book, progress: &Progress) -> Value {
         "errors": index.errors,
         "damaged": index.damaged,
         "ended": index.ended,
+        "rotated": index.rotated,
         // Before anything is read, nothing is known.
         "writing": progress.of > 0 && progress.bytes >= progress.of && !progress.at_rest,
         "path": book.path.to_string_lossy(),

@@ -2,7 +2,8 @@
 //! programs take them (`mysql -psecret`, `curl -u me:secret`, `sshpass -p secret`).
 //!
 //! There a word or a letter may be one, so only what stands for one, or talks of it, is none. Not
-//! here: what looks like a key wherever it stands (see `shapes`).
+//! here: options that are looked for before their program (see `options`), and what looks like a key
+//! wherever it stands (see `shapes`).
 
 use std::ops::Range;
 
@@ -67,11 +68,7 @@ pub(super) fn assigned(
     let own = value(text, start, last)?;
     let word = &text[own.clone()];
     let open = begun && own.end == text.len();
-    let said = |known: &&str| match open {
-        true => known.as_bytes().starts_with(word),
-        false => known.as_bytes() == word,
-    };
-    let is_said = option && text[name.end] == b' ' && SAID.iter().any(said);
+    let is_said = option && text[name.end] == b' ' && is_said(word, open);
     // A call, an element or a member is code.
     let code = matches!(text.get(own.end), Some(b'(' | b'[')) || word.contains(&b'.');
     let nothing = [&b"None"[..], b"null", b"nil", b"true", b"false"].contains(&word);
@@ -120,8 +117,16 @@ pub(super) fn given(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
     None
 }
 
+/// Whether a word, or its beginning, is one that stands behind the name of an option in a sentence.
+pub(super) fn is_said(word: &[u8], open: bool) -> bool {
+    SAID.iter().any(|known| match open {
+        true => known.as_bytes().starts_with(word),
+        false => known.as_bytes() == word,
+    })
+}
+
 /// A word of a command line, in quotes or not, that does not stand for another.
-fn value(text: &[u8], start: usize, last: &mut Range<usize>) -> Option<Range<usize>> {
+pub(super) fn value(text: &[u8], start: usize, last: &mut Range<usize>) -> Option<Range<usize>> {
     let quotes = text[start..]
         .iter()
         .take_while(|byte| b"\\\"'".contains(byte));

@@ -16,6 +16,7 @@ mod level;
 mod memory;
 mod names;
 mod nested;
+mod options;
 mod pattern;
 mod piece;
 mod places;

@@ -148,8 +148,10 @@ impl Thread {
         let joins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.=\":/".contains(byte);
         // Words with a blank have it at their end.
         let blank = b" \t\\".contains(first) && b"rRcl".contains(last);
+        let option = *last == b' ' && *first == b'-';
         let escape = matches!(self.tail[..], [.., before, b'\\', _] if before != b'\\');
-        joins(last) && !escape && (joins(first) || blank) && self.has_word(shapes, piece)
+        (option || joins(last) && !escape && (joins(first) || blank))
+            && self.has_word(shapes, piece)
     }
 
     /// Whether one does, or may.

@@ -12,6 +12,7 @@ use super::commands;
 use super::escapes::{begins_word, behind_gap};
 use super::headers::{authorization, behind_scheme, cookies};
 use super::memory::Memory;
+use super::options;
 use super::piece::{IN_PEM, Inside};
 use super::random::{LONG, has_begun, has_begun_key, is_random, reads_as_words};
 use super::runs::Runs;
@@ -184,6 +185,8 @@ impl<'a> Look<'a> {
             Word::Cookie => self.cookies(at),
             Word::Signature => signature(self.text, &mut self.runs, at, self.begun),
             Word::Command => commands::given(self.text, at),
+            Word::Option => options::behind(self.text, at, self.begun),
+            Word::Variable => options::assigned(self.text, at, self.begun),
             Word::Telling => self.named(at),
             Word::Pem => self.pem(at.end),
             Word::User => user(self.text, at.end),

@@ -31,7 +31,23 @@ pub(super) fn user(text: &[u8], start: usize) -> Option<Range<usize>> {
     };
     // `git@host`, but a name alone may be a token.
     let known = user < 16 && host[..user].iter().all(u8::is_ascii_lowercase);
-    (user > 0 && !known).then_some(start..start + user)
+    let is_one = user > 0 && !known && !is_pattern(&host[..user]);
+    is_one.then_some(start..start + user)
+}
+
+/// Whether what stands before the `@` is a regular expression that is meant for users: no user
+/// begins with a class, a group or any character at all, and hardly a password with one that has
+/// not an end of its own.
+fn is_pattern(user: &[u8]) -> bool {
+    let any = |text: &[u8]| text.starts_with(b".*") || text.starts_with(b".+");
+    let class = |text: &[u8]| text.starts_with(b"[^") || any(text);
+    let group = |text: &[u8]| {
+        let within = text.strip_prefix(b"(").unwrap_or_default();
+        within.starts_with(b"?") || class(within)
+    };
+    let password = memchr::memchr(b':', user).map(|colon| &user[colon + 1..]);
+    let named = matches!(user.first(), Some(b'[' | b'(')) || any(user);
+    named || password.is_some_and(|password| class(password) || group(password))
 }
 
 /// Where the user or the host begins in whose midst a text ends.
@@ -45,6 +61,9 @@ pub(super) fn open_host(text: &[u8]) -> Option<usize> {
 /// Whether the host of a URL, in whose midst a text ends, is a user, for it has a password or is
 /// too random for a name.
 pub(super) fn begun_user(host: &[u8]) -> bool {
+    if is_pattern(host) {
+        return false;
+    }
     let Some(colon) = memchr::memchr(b':', host) else {
         return memchr::memchr(b'.', host).is_none() && has_begun(host);
     };

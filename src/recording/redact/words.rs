@@ -190,6 +190,10 @@ pub(super) enum Word {
     Signature,
     /// A program that is given a password.
     Command,
+    /// The first letter of an option of a program that is given a password.
+    Option,
+    /// The end of the name of a variable, with an equals sign.
+    Variable,
     Telling,
     Place,
     Pem,
@@ -285,12 +289,17 @@ impl Search {
     }
 }
 
-/// Words that a dash ends, and users of URLs, which an `@` ends: both in one search.
+/// How many bytes of a word stand behind a dash or an underline.
+const BEHIND: usize = "PASS=".len();
+
+/// Words that a dash ends, options of one dash, variables, and users of URLs, which an `@` ends: all
+/// in one search.
 fn marked(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
     // Where a host may begin whose user was not found yet.
     let mut host = 0;
-    memchr::memchr3_iter(b'-', b'_', b'@', &text[known..]).any(|at| {
-        let at = known + at;
+    let from = known.saturating_sub(BEHIND);
+    memchr::memchr3_iter(b'-', b'_', b'@', &text[from..]).any(|at| {
+        let at = from + at;
         match text[at] {
             b'@' if at < host => false,
             b'@' => {
@@ -298,10 +307,29 @@ fn marked(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) 
                 host = ends_host_at(text, at);
                 start.is_some_and(|start| is_it(start - 1..start, Word::User))
             }
-            _ => dashed(text, at + 1)
-                .is_some_and(|(start, fewest)| is_it(start..at + 1, Word::Beginning(fewest))),
+            _ => {
+                behind(text, at).is_some_and(|(place, word)| is_it(place, word))
+                    || dashed(text, at + 1).is_some_and(|(start, fewest)| {
+                        is_it(start..at + 1, Word::Beginning(fewest))
+                    })
+            }
         }
     })
+}
+
+/// The word that goes on behind a dash or an underline.
+fn behind(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
+    let rest = &text[at + 1..];
+    if text[at] == b'-' {
+        let letter = rest
+            .first()
+            .is_some_and(|letter| b"apPwUskd".contains(letter));
+        let apart = letter && at.checked_sub(1).map(|before| text[before]) == Some(b' ');
+        return apart.then(|| (at - 1..at + 2, Word::Option));
+    }
+    let names = [&b"PASS="[..], b"PWD=", b"AUTH="];
+    let name = names.into_iter().find(|name| rest.starts_with(name))?;
+    Some((at..at + 1 + name.len(), Word::Variable))
 }
 
 /// Where the beginning of a key begins that a dash ends at `end`, and the fewest characters of one.

@@ -116,6 +116,7 @@ catalogue! {
     Counter "acp_relay_recording_events_total" [] "Events that recorders have written: frames, notes, lines of stderr."
     Counter "acp_relay_recording_dropped_total" [] "Events that are not recorded, because the writer was behind (--record-policy lossy) or could not write."
     Histogram "acp_relay_recording_write_seconds" [] "How long the system took to take lines of recordings; nobody waits for them to be on the disk."
+    Counter "acp_relay_recordings_pruned_total" ["reason"] "Recordings that were deleted: nothing was written to them for too long (age, --record-max-age), or all together were too large (total, --record-max-total)."
     Counter "acp_relay_redactions_total" ["rule"] "What was kept out of recordings, and why: its place, a pointer of the user, its shape, that it is text."
     Counter "acp_relay_trace_spans_total" ["outcome"] "Spans that a collector took (exported) or did not (failed), and those that were left out because too many waited (dropped)."
     Counter "acp_relay_log_lines_lost_total" ["reason"] "Lines that are missing in the log: there were too many (flood), or nobody read them in time (unread)."

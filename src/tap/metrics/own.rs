@@ -12,6 +12,7 @@ use super::process::Process;
 use super::scrape::Written;
 use super::series::Sheet;
 use super::words::{Come, DIRECTIONS, LINKS, Recorded, Reloaded, SPANS, Unwanted};
+use crate::tap::recorder::Why;
 use crate::wire::Side;
 
 impl Ledger {
@@ -66,6 +67,11 @@ impl Ledger {
         })?;
         sheet.family("recording_write_seconds", |family| {
             family.histogram(&[], &tape.writes())
+        })?;
+        sheet.family("recordings_pruned_total", |family| {
+            Why::ALL
+                .into_iter()
+                .try_for_each(|why| family.count(&[why.name()], why.count()))
         })?;
         sheet.family("redactions_total", |family| {
             let mut all = tape.redactions();

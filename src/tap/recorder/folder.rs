@@ -183,7 +183,10 @@ fn start_packer() -> Option<SyncSender<PathBuf>> {
         for path in receiver {
             wait_for_quiet();
             if let Err(error) = pack_file(&path) {
-                tracing::warn!("{} stays unpacked: {error}", path.display());
+                // What was deleted meanwhile needs no packing.
+                if error.kind() != io::ErrorKind::NotFound {
+                    tracing::warn!("{} stays unpacked: {error}", path.display());
+                }
             }
         }
     };

@@ -4,8 +4,8 @@
 //! tap, only puts what it sees into its [`queue`]; a thread, the [`Desk`], comes by every few
 //! milliseconds, and [`scribe`] makes lines of it: redacted, paired, checksummed. They go to a
 //! [`Place`], which is a folder. When the desk is too far behind, the relay hears no more for a
-//! while (`lossless`), or what comes is counted and left out (`lossy`). Not here: the format (see
-//! `crate::recording`).
+//! while (`lossless`), or what comes is counted and left out (`lossy`). A [`Sweeper`] deletes
+//! old ones, when that is asked for. Not here: the format (see `crate::recording`).
 //!
 //! # Why
 //! *A mutex, held for a copy or an exchange of two pointers.* A channel costs a wake-up for each
@@ -17,6 +17,7 @@
 mod desk;
 mod facts;
 mod folder;
+mod prune;
 mod queue;
 mod remarks;
 mod scribe;
@@ -27,6 +28,7 @@ mod work;
 
 pub use desk::Desk;
 pub use folder::{Folder, Place, create, wishes};
+pub use prune::{Gone, Keep, Pruned, Sweeper, Why, prune};
 pub use queue::Policy;
 pub use remarks::Remarks;
 pub use tally::Tally;

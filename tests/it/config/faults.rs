@@ -79,7 +79,7 @@ fn the_example_has_no_faults_and_everything_in_it() {
 
 /// Flags of `serve` whose key has another name, and those that have none: what they mean is a key of
 /// each listener or agent, or they say which file is read.
-const KEYS: [(&str, &str); 21] = [
+const KEYS: [(&str, &str); 23] = [
     ("agent", "endpoint"),
     ("agent-dialect", "dialect"),
     ("agent-framing", "framing"),
@@ -94,6 +94,8 @@ const KEYS: [(&str, &str); 21] = [
     ("log", "level"),
     ("log-format", "format"),
     ("record", "dir"),
+    ("record-max-age", "max-age"),
+    ("record-max-total", "max-total"),
     ("record-mode", "mode"),
     ("record-policy", "policy"),
     ("record-redact", "redact"),

@@ -6,6 +6,7 @@ mod filter;
 mod follow;
 mod forms;
 mod lint;
+mod people;
 mod reports;
 mod scrub;
 mod several;

@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{CAPTURES, answer, capture, import, recording, vectors};
+use super::{CAPTURES, answer, capture, import, inspect, recording, vectors};
 
 #[test]
 fn figures_and_findings_of_real_captures() {
@@ -147,4 +147,63 @@ fn what_stands_in_several_chunks_is_found() {
     answer(&["grep", "é and", &file], 0);
     answer(&["grep", "cret of b, s", &file], 0);
     answer(&["grep", "the secret of b", &file], 1);
+}
+
+#[test]
+fn that_nothing_goes_with_a_filter_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = import(folder.path(), &capture(CAPTURES[0]), "x");
+    let said = |filter: &str| {
+        let output = inspect(&["show", &file, filter]);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let nothing = "acp-relay: nothing in it goes with the filter\n";
+    assert_eq!(said("method:nobody/asks"), nothing);
+    assert_eq!(said("method:initialize"), "");
+}
+
+#[test]
+fn capitals_are_the_same_when_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = import(folder.path(), &capture(CAPTURES[2]), "x");
+    answer(&["grep", "PROTOCOLversion|LOG IN WITH", &file], 1);
+    let found = answer(&["grep", "-i", "LOG IN WITH", &file], 0);
+    assert!(found.contains("Log in with Google"), "{found}");
+    assert_eq!(
+        answer(&["grep", "--ignore-case", "LOG IN WITH", &file], 0),
+        found
+    );
+}
+
+#[test]
+fn files_that_cannot_be_used_are_told_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = import(folder.path(), &capture(CAPTURES[0]), "x");
+    let from = capture(CAPTURES[0]);
+    let missing = folder.path().join("none.acpr");
+    let missing = missing.to_str().unwrap();
+    let run = |args: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_acp-relay");
+        let output = std::process::Command::new(program).args(args).output();
+        String::from_utf8(output.unwrap().stderr).unwrap()
+    };
+    for (args, why) in [
+        (
+            &["replay", "client", missing, "--", "true"][..],
+            "there is no such file",
+        ),
+        (&["bisect", missing, "--", "true"], "there is no such file"),
+        (&["inspect", "scrub", &file, &file], "it is there already"),
+        (
+            &["inspect", "import", from.to_str().unwrap(), &file],
+            "it is there already",
+        ),
+    ] {
+        let said = run(args);
+        assert!(
+            said.contains(why) && !said.contains("os error"),
+            "{args:?}: {said}"
+        );
+    }
 }

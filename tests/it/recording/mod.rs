@@ -7,6 +7,7 @@ mod leaks;
 mod memory;
 mod pairs;
 mod pieces;
+mod prune;
 mod recorder;
 mod secrets;
 mod stage;

@@ -228,7 +228,7 @@ fn what_makes_no_sense_is_refused_with_a_way_out() {
         (
             vec!["replay", "client", "/none", "--", "true"],
             66,
-            "No such file",
+            "there is no such file",
         ),
         (vec!["replay", "agent", "/none"], 66, "No such file"),
         (

@@ -22,8 +22,9 @@ use crate::tap::recorder::create;
 /// What `inspect import` is asked for.
 #[derive(Debug, Args)]
 pub(in crate::app::inspect) struct Import {
-    /// A file, or `-` for stdin: a trace of the official conductor (.jsons), an export of acp-devtools, a HAR file, a
-    /// capture ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages, one a line or in an array
+    /// A file, or `-` for stdin: a trace of the official conductor (.jsons), an export of acp-devtools, a HAR file, what
+    /// Zed's log of an agent copies, a capture ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages: one a line, printed over several, in an array, or
+    /// below Content-Length headers; in UTF-8 or UTF-16
     #[arg(value_name = "IN")]
     from: PathBuf,
     /// The recording, such as name.acpr, which must not be there yet
@@ -79,7 +80,7 @@ pub(in crate::app::inspect) fn run(args: &Import) -> ExitCode {
     let (lines, events) = writer::recording(&capture, &redactor, id);
     let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
     if let Err(error) = done {
-        let what = format!("{}: {error}", args.to.display());
+        let what = format!("{}: {}", args.to.display(), console::why(&error));
         return cli::fail(exit::CANNOT_CREATE, &what);
     }
     let (form, left_out, guessed) = (capture.form, capture.left_out, capture.guessed);

@@ -1,15 +1,15 @@
 //! The forms that other programs write, told apart by what is in them.
 //!
-//! A message keeps its bytes where the form has them. Not here: the trace (see `trace`), where
-//! messages are taken apart.
+//! A message keeps its bytes where the form has them. Not here: the trace (see `trace`) and Zed's log
+//! (see `zed`), where messages are taken apart.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::trace;
+use super::{trace, zed};
 use crate::canon;
 use crate::recording::capture::{Holds, Lines};
-use crate::recording::members;
+use crate::recording::{members, unfold};
 use crate::wire::{Frame, Limits, Shape, Side, is_json, printable, scan};
 
 /// What was captured.
@@ -35,9 +35,10 @@ pub(super) struct Capture {
 const BARE: &str = "bare messages";
 
 /// What is expected where there is no message.
-const NOTHING: &str = "there is no message in it; expected bare messages, one a line or in an \
-                       array, a capture ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR \
-                       file or an export of acp-devtools";
+const NOTHING: &str = "there is no message in it; expected bare messages (one a line, printed over \
+                       several, in an array, or below Content-Length headers), a capture \
+                       ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR file, an \
+                       export of acp-devtools or a copied log of Zed's";
 
 /// A message at an edge.
 #[derive(Debug)]
@@ -53,7 +54,8 @@ pub(super) struct Item {
 
 /// Reads a capture of any form.
 pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
-    let mut capture = form(text)?;
+    let text = unfold(text).map_err(|error| error.to_string())?;
+    let mut capture = form(&text)?;
     let odd = capture.items.iter().filter(|item| !item.is_message());
     capture.odd = odd.count() as u64;
     // Who says who speaks may well have captured nothing but noise.
@@ -78,6 +80,7 @@ fn form(text: &[u8]) -> Result<Capture, String> {
         Some(whole) if has(whole, "messages") && has(whole, "session") => devtools(text),
         Some(whole) if has(whole, "log") => har(text),
         _ if has(first, "type") && has(first, "from") && has(first, "to") => trace::read(text),
+        _ if zed::is_one(first) => Ok(zed::read(text)),
         Some(whole) if whole.starts_with(b"[") => array(whole),
         Some(whole) => lines(&one_line(whole)),
         None => lines(text),
@@ -91,7 +94,11 @@ fn array(text: &[u8]) -> Result<Capture, String> {
         .iter()
         .map(|item| one_line(item.get().as_bytes()))
         .collect();
-    lines(&all.join(&b'\n'))
+    let text = all.join(&b'\n');
+    match all.first() {
+        Some(first) if zed::is_one(first) => Ok(zed::read(&text)),
+        _ => lines(&text),
+    }
 }
 
 /// A JSON text without line breaks, which stand between its tokens alone.

@@ -8,5 +8,6 @@ mod forms;
 mod names;
 mod trace;
 mod writer;
+mod zed;
 
 pub(super) use command::{Import, run};

@@ -127,6 +127,7 @@ class Dropped {
 
   learn(i, item, line) {
     this.ended = line.k === "end";
+    this.rotated = line.k === "rotate";
     if (line.k === "passed") {
       item.kind = "passed";
       for (let at = i - 1; at >= 0 && this.items[at].n >= line.from; at--) {
@@ -196,7 +197,7 @@ class Dropped {
     };
     return {
       name: this.name, path: this.files[0].name, header, buckets, lasted, revision: this.revision, bytes: this.bytes, of: this.file.size,
-      events: this.items.length, turns: this.turnList.length, ended: this.ended === true, writing: false, ...this.counts,
+      events: this.items.length, turns: this.turnList.length, ended: this.ended === true, rotated: this.rotated === true, writing: false, ...this.counts,
       lint: { seen: this.items.length, total, rules: byWeight.map((rule) => ({ ...rule })) },
       spans: this.turnList.length > SPANS ? [] : this.turnList.map((turn) => [turn.t, turn.end?.t ?? null]),
     };

@@ -172,11 +172,11 @@ function tell(state) {
   const words = [
     took(state.lasted), size(state.of), many(state.turns, "turn"),
     state.errors ? errors : null, state.damaged ? many(state.damaged, "damaged line") : null,
-    !done ? `reading, ${Math.floor((state.bytes * 100) / state.of)} %` : state.writing || state.ended ? null : "broke off",
+    !done ? `reading, ${Math.floor((state.bytes * 100) / state.of)} %` : state.writing || state.ended ? null : state.rotated ? "its next file is missing" : "broke off",
     linting && lint.seen ? `linting, ${Math.floor((lint.seen * 100) / state.events)} %` : null,
     state.trouble ? `cannot be read further: ${state.trouble}` : null,
   ];
-  $("state").replaceChildren(...words.filter(Boolean).map((word) => word instanceof Node ? word : line(/damaged|cannot|broke/.test(word) ? "bad" : "", word, 200)));
+  $("state").replaceChildren(...words.filter(Boolean).map((word) => word instanceof Node ? word : line(/damaged|cannot|broke|missing/.test(word) ? "bad" : "", word, 200)));
   $("top").classList.toggle("live", Boolean(state.writing));
   timeline.show(state);
 }

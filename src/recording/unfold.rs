@@ -1,0 +1,253 @@
+//! Files whose messages are not one a line, made into lines.
+//!
+//! What people have in files besides a message a line: JSON that is printed over several lines,
+//! one text after the other or an array of them; messages below `Content-Length` headers; and
+//! either in UTF-16, as some shells write what is sent to a file. A message keeps the number of the
+//! line that it began in, as far as there is room: what stood around it becomes empty lines.
+//! A line that is JSON by itself, and one that nothing can be made of, stays as it is. Not here:
+//! what a line holds (see `capture`).
+
+use std::borrow::Cow;
+use std::io;
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use crate::wire::{Limits, is_json};
+
+/// So much of a file's beginning tells whether it has to be unfolded, in bytes.
+const TELLING: usize = 4096;
+
+/// How often each line may be read in vain, on average, before texts over several lines are no
+/// longer looked for.
+const PATIENCE: usize = 16;
+
+/// The byte order mark in UTF-8.
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// Whether a file that begins like this may have messages that are not one a line.
+#[must_use]
+pub(super) fn is_folded(head: &[u8]) -> bool {
+    if !matches!(wide(head), Ok(None)) {
+        return true;
+    }
+    let text = &head[..head.len().min(TELLING)];
+    let text = text.strip_prefix(BOM).unwrap_or(text);
+    // A line that is not there whole is a long one.
+    let mut rows = text.split_inclusive(|byte| *byte == b'\n');
+    rows.any(|row| row.ends_with(b"\n") && (field(row).is_some() || goes_on(row)))
+}
+
+/// The text with a message a line.
+///
+/// # Errors
+/// When it is UTF-16 with half of a character in it, or UTF-32.
+pub fn unfold(text: &[u8]) -> io::Result<Cow<'_, [u8]>> {
+    let text = match wide(text)? {
+        Some(wide) => Cow::Owned(narrow(text, wide)?),
+        None => Cow::Borrowed(text.strip_prefix(BOM).unwrap_or(text)),
+    };
+    let rows = || text.split(|byte| *byte == b'\n');
+    if rows().all(|row| field(row).is_none() && (!opens(row) || is_whole(row))) {
+        return Ok(text);
+    }
+    let mut fold = Unfolding::new(&text);
+    while fold.at < text.len() {
+        fold.step();
+    }
+    Ok(Cow::Owned(fold.out))
+}
+
+/// A text, and how far it is unfolded.
+struct Unfolding<'t> {
+    text: &'t [u8],
+    at: usize,
+    /// Line feeds before `at`.
+    feeds: usize,
+    out: Vec<u8>,
+    /// Line feeds in `out`.
+    written: usize,
+    /// Lines that may yet be read in vain.
+    patience: usize,
+}
+
+impl<'t> Unfolding<'t> {
+    fn new(text: &'t [u8]) -> Self {
+        Self {
+            text,
+            at: 0,
+            feeds: 0,
+            out: Vec::with_capacity(text.len()),
+            written: 0,
+            patience: PATIENCE.saturating_mul(feeds(text) + 1),
+        }
+    }
+
+    /// Takes what stands next: a message below its header, a text over several lines, or a line.
+    fn step(&mut self) {
+        let rest = &self.text[self.at..];
+        let row = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+        if let Some(body) = below_header(rest) {
+            self.put(body.clone());
+            self.skip(body.end);
+        } else if opens(row)
+            && !is_whole(row)
+            && let Some(end) = self.several(rest)
+        {
+            let elements = rest[..end].trim_ascii_start().starts_with(b"[");
+            let elements = elements.then(|| serde_json::from_slice::<Vec<&RawValue>>(&rest[..end]));
+            match elements {
+                Some(Ok(elements)) => {
+                    for element in elements {
+                        let text = element.get();
+                        let start = text.as_ptr() as usize - rest.as_ptr() as usize;
+                        self.put(start..start + text.len());
+                    }
+                }
+                _ => self.put(0..end),
+            }
+            // A comma is what is left of an array around it.
+            let after = rest[end..].iter();
+            let blank = after.take_while(|byte| b" \t\r,".contains(byte)).count();
+            let feed = usize::from(rest.get(end + blank) == Some(&b'\n'));
+            self.skip(end + blank + feed);
+        } else {
+            if !row.trim_ascii().is_empty() {
+                self.begin(self.feeds);
+                self.out.extend_from_slice(row);
+                self.out.push(b'\n');
+            }
+            self.skip(rest.len().min(row.len() + 1));
+        }
+    }
+
+    /// Where the JSON text that begins here ends, if it goes over several lines.
+    fn several(&mut self, rest: &[u8]) -> Option<usize> {
+        if self.patience == 0 {
+            return None;
+        }
+        let mut texts = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
+        match texts.next()? {
+            Ok(_) => {
+                let end = texts.byte_offset();
+                memchr::memchr(b'\n', rest[..end].trim_ascii_start()).map(|_| end)
+            }
+            Err(why) => {
+                self.patience = self.patience.saturating_sub(why.line());
+                None
+            }
+        }
+    }
+
+    /// Writes the message that stands there, from here on, as a line.
+    fn put(&mut self, range: Range<usize>) {
+        let rest = &self.text[self.at..];
+        self.begin(self.feeds + feeds(&rest[..range.start]));
+        // JSON has line breaks between its tokens alone.
+        let plain = |byte: &u8| if b"\r\n".contains(byte) { b' ' } else { *byte };
+        self.out.extend(rest[range].iter().map(plain));
+        self.out.push(b'\n');
+    }
+
+    /// Goes on to the line after `number` others, or to the next one.
+    fn begin(&mut self, number: usize) {
+        for _ in self.written..number {
+            self.out.push(b'\n');
+        }
+        self.written = self.written.max(number) + 1;
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.feeds += feeds(&self.text[self.at..][..count]);
+        self.at += count;
+    }
+}
+
+/// Where the message below the header block that begins here is. One that is longer than what is
+/// there ends with it.
+fn below_header(rest: &[u8]) -> Option<Range<usize>> {
+    let mut at = 0;
+    let mut length = None;
+    for row in rest.split_inclusive(|byte| *byte == b'\n') {
+        at += row.len();
+        if row.trim_ascii().is_empty() {
+            let end = at.saturating_add(length?).min(rest.len());
+            return Some(at..end);
+        }
+        length = field(row)?.or(length);
+    }
+    None
+}
+
+/// The length that a header line says, or `None` in it of another header line; `None` of any
+/// other line.
+fn field(row: &[u8]) -> Option<Option<usize>> {
+    let colon = memchr::memchr(b':', &row[..row.len().min(TELLING)])?;
+    let (name, value) = (row[..colon].trim_ascii(), row[colon + 1..].trim_ascii());
+    if name.eq_ignore_ascii_case(b"content-type") {
+        return Some(None);
+    }
+    let length = std::str::from_utf8(value).ok()?.parse().ok()?;
+    name.eq_ignore_ascii_case(b"content-length")
+        .then_some(Some(length))
+}
+
+/// Whether a text begins in a line and is not over with it. One that was torn ends anywhere.
+fn goes_on(row: &[u8]) -> bool {
+    let last = row.trim_ascii_end().last();
+    opens(row) && last.is_some_and(|last| b"{[,:".contains(last))
+}
+
+fn opens(row: &[u8]) -> bool {
+    matches!(row.trim_ascii_start().first(), Some(b'{' | b'['))
+}
+
+fn is_whole(row: &[u8]) -> bool {
+    is_json(row.trim_ascii(), &Limits::default())
+}
+
+fn feeds(text: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', text).count()
+}
+
+/// How two bytes make a unit of UTF-16.
+type Unit = fn([u8; 2]) -> u16;
+
+/// Of a text in UTF-16, which byte of a unit is the first. Without a mark the first character
+/// tells, for JSON begins with one of ASCII.
+fn wide(text: &[u8]) -> io::Result<Option<Unit>> {
+    match text {
+        [0xFF, 0xFE, 0, 0, ..] | [0, 0, ..] => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it is neither UTF-8 nor UTF-16; `iconv -t UTF-8` makes it the first",
+        )),
+        [0xFF, 0xFE, ..] | [_, 0, ..] => Ok(Some(u16::from_le_bytes)),
+        [0xFE, 0xFF, ..] | [0, _, ..] => Ok(Some(u16::from_be_bytes)),
+        _ => Ok(None),
+    }
+}
+
+/// UTF-16 in UTF-8, without its mark.
+fn narrow(text: &[u8], unit: Unit) -> io::Result<Vec<u8>> {
+    let (pairs, odd) = text.as_chunks();
+    let units = pairs.iter().map(|pair| unit(*pair));
+    let mut said = String::with_capacity(text.len() / 2);
+    let mut at = 0;
+    for character in char::decode_utf16(units) {
+        let Ok(character) = character else {
+            return Err(half(at));
+        };
+        at += 2 * character.len_utf16();
+        said.push(character);
+    }
+    if !odd.is_empty() {
+        return Err(half(at));
+    }
+    let said = said.strip_prefix('\u{feff}').unwrap_or(&said);
+    Ok(said.as_bytes().to_vec())
+}
+
+fn half(at: usize) -> io::Error {
+    let why = format!("it is UTF-16 with half of a character at byte {at}");
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}

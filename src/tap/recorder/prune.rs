@@ -1,0 +1,270 @@
+//! Deletes old recordings from a folder, so that it does not fill the disk.
+//!
+//! Only what a recorder has made goes: files of its own name, kind and user, whose headers say the
+//! same; never what is being written, or was a moment ago, or may be. A recording goes as a whole,
+//! the one first that was written longest ago. Not here: when (see `Sweeper`'s user), and where one
+//! recording ends and the next file of it begins (see `segment`).
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, SystemTime};
+
+use super::folder::wishes;
+use crate::recording::{Found, PACKED, PLAIN, open};
+
+/// Time between two looks at a folder.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Whoever has just written to a file may not have locked it yet, or goes on in another one, or
+/// packs it.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// Recordings that this program has deleted: for their age, and for the size of all.
+static PRUNED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// How much of what is recorded in a folder is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Since it was written last.
+    pub age: Option<Duration>,
+    /// Bytes of all recordings.
+    pub total: Option<u64>,
+}
+
+/// Why a recording goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is too old.
+    Age,
+    /// All together are too large.
+    Total,
+}
+
+/// A recording that went, or would.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// The name that its files share.
+    pub name: String,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Why.
+    pub why: Why,
+}
+
+/// What came of looking at a folder.
+#[derive(Debug, Default)]
+pub struct Pruned {
+    /// What went, the oldest first.
+    pub gone: Vec<Gone>,
+    /// Bytes of the recordings that are left.
+    pub left: u64,
+    /// Files that could not be deleted.
+    pub failed: Vec<(PathBuf, io::Error)>,
+}
+
+/// Looks at a folder once in a while; dropping it ends that.
+#[derive(Debug)]
+pub struct Sweeper {
+    _awake: SyncSender<()>,
+}
+
+/// The files of a recording.
+#[derive(Default)]
+struct Stored {
+    files: Vec<PathBuf>,
+    bytes: u64,
+    changed: Option<SystemTime>,
+}
+
+impl Why {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Age, Self::Total];
+
+    /// Its name in figures and in the log.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Age => "age",
+            Self::Total => "total",
+        }
+    }
+
+    /// How many recordings this program has deleted for it.
+    #[must_use]
+    pub fn count(self) -> u64 {
+        PRUNED[self as usize].load(Relaxed)
+    }
+}
+
+impl Sweeper {
+    /// Starts a thread that keeps `folder` within bounds, from now on.
+    ///
+    /// # Errors
+    /// When there can be no further thread.
+    pub fn start(folder: &Path, keep: Keep) -> io::Result<Self> {
+        let (awake, asleep) = sync_channel(0);
+        let folder = folder.to_owned();
+        let thread = std::thread::Builder::new().name("sweeper".to_owned());
+        thread.spawn(move || sweep(&folder, keep, &asleep))?;
+        Ok(Self { _awake: awake })
+    }
+}
+
+/// Deletes what is not kept; nothing, when it is only `asked` what would be.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn prune(folder: &Path, keep: Keep, now: SystemTime, asked: bool) -> io::Result<Pruned> {
+    let mut all: Vec<(String, Stored)> = stored(folder)?.into_iter().collect();
+    all.sort_by_key(|(_, stored)| stored.changed);
+    let mut pruned = Pruned {
+        left: all.iter().map(|(_, stored)| stored.bytes).sum(),
+        ..Pruned::default()
+    };
+    for (name, stored) in all {
+        let age = stored.changed.and_then(|at| now.duration_since(at).ok());
+        let Some(age) = age.filter(|age| *age >= YOUNG) else {
+            continue;
+        };
+        let why = match () {
+            () if keep.age.is_some_and(|most| age > most) => Why::Age,
+            () if keep.total.is_some_and(|most| pruned.left > most) => Why::Total,
+            () => break,
+        };
+        if !stored.is_ours(&name) || stored.is_written() {
+            continue;
+        }
+        if !asked && !stored.delete(&mut pruned.failed) {
+            continue;
+        }
+        pruned.left -= stored.bytes;
+        let bytes = stored.bytes;
+        pruned.gone.push(Gone { name, bytes, why });
+    }
+    Ok(pruned)
+}
+
+fn sweep(folder: &Path, keep: Keep, asleep: &Receiver<()>) {
+    // What cannot be done is said once, until it can be again.
+    let mut trouble = None;
+    loop {
+        let now = match prune(folder, keep, SystemTime::now(), false) {
+            Ok(pruned) => {
+                for Gone { name, bytes, why } in &pruned.gone {
+                    PRUNED[*why as usize].fetch_add(1, Relaxed);
+                    tracing::info!(why = why.name(), bytes, "deleted the recording {name}");
+                }
+                let failed = pruned.failed.first();
+                let failed = failed.map(|(path, error)| format!("{}: {error}", path.display()));
+                failed.or_else(|| {
+                    let most = keep.total.filter(|most| pruned.left > *most)?;
+                    let left = "what is left cannot be deleted or is being written";
+                    Some(format!("more than {most} bytes of recordings: {left}"))
+                })
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = now.as_ref().filter(|_| now != trouble) {
+            tracing::warn!("old recordings stay in {}: {why}", folder.display());
+        }
+        trouble = now;
+        if asleep.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}
+
+/// The recordings in a folder that are named as a recorder names them, with all their files.
+fn stored(folder: &Path) -> io::Result<BTreeMap<String, Stored>> {
+    let own = rustix::process::geteuid().as_raw();
+    let mut all: BTreeMap<String, Stored> = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let file = entry.file_name();
+        let Some(name) = file.to_str().and_then(recording_of) else {
+            continue;
+        };
+        // It is not followed when it is a link, and may be gone by now.
+        let Ok(data) = entry.metadata() else { continue };
+        if !data.is_file() || data.uid() != own {
+            continue;
+        }
+        let stored = all.entry(name.to_owned()).or_default();
+        stored.bytes += data.len();
+        stored.changed = stored.changed.max(data.modified().ok());
+        stored.files.push(entry.path());
+    }
+    Ok(all)
+}
+
+/// The recording that a file of this name belongs to: `20261120T155900Z-8f1c22ab`, a segment's
+/// number, and an ending.
+fn recording_of(file: &str) -> Option<&str> {
+    let (name, rest) = file.split_once('.')?;
+    let (date, id) = name.split_once('-')?;
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (day, time) = date.strip_suffix('Z')?.split_once('T')?;
+    let dated = day.len() == 8 && time.len() == 6 && digits(day) && digits(time);
+    let named = id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (number, _) = rest.split_once('.')?;
+    let ending = &rest[number.len()..];
+    let part = ending.strip_suffix(".part").unwrap_or(ending);
+    let known = ending == PLAIN || part == PACKED;
+    (dated && named && number.len() >= 3 && digits(number) && known).then_some(name)
+}
+
+impl Stored {
+    /// Whether each file begins as a segment of the recording does. A part of a packed one cannot
+    /// be read, and goes with the others.
+    fn is_ours(&self, name: &str) -> bool {
+        let id = name.rsplit('-').next().unwrap_or_default();
+        let mut segments = self.segments().peekable();
+        segments.peek().is_some()
+            && segments.all(|path| {
+                let first = open(path).ok().and_then(|mut reader| reader.next());
+                matches!(first, Some(Ok(entry)) if matches!(&entry.found,
+                    Found::Header(header) if header.id.starts_with(id)))
+            })
+    }
+
+    /// Whether somebody writes one of the files: who does, has it locked. Where that cannot be
+    /// told, somebody may.
+    fn is_written(&self) -> bool {
+        self.segments()
+            .filter(|path| !path.to_string_lossy().ends_with(PACKED))
+            .any(|path| match File::open(path) {
+                Ok(file) => match file.try_lock_shared() {
+                    Ok(()) => false,
+                    Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
+                },
+                Err(_) => true,
+            })
+    }
+
+    fn segments(&self) -> impl Iterator<Item = &PathBuf> {
+        let part = |path: &&PathBuf| !path.to_string_lossy().ends_with(".part");
+        self.files.iter().filter(part)
+    }
+
+    /// Deletes the files, and marks that nobody took up. Whether all are gone.
+    fn delete(&self, failed: &mut Vec<(PathBuf, io::Error)>) -> bool {
+        let before = failed.len();
+        for path in &self.files {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    failed.push((path.clone(), error));
+                }
+                _ => {
+                    // There are none, as a rule.
+                    let _ = fs::remove_file(wishes(path));
+                }
+            }
+        }
+        failed.len() == before
+    }
+}

@@ -1,0 +1,164 @@
+//! Import of what people have: messages that are not one a line, and what editors copy.
+//!
+//! Not here: what goes out and comes back (see `forms`).
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use acp_relay::recording::capture::{Holds, Lines, unfolded};
+use acp_relay::recording::replay::{Edge, Script};
+use serde_json::{Value, json};
+
+use super::{CAPTURES, answer, capture, import, recording, vectors};
+
+#[test]
+fn what_is_not_one_a_line_is_unfolded_and_keeps_its_line() {
+    let vectors = fs::read_to_string(vectors().join("inspect/unfold.jsonl")).unwrap();
+    for case in vectors.lines() {
+        let case: Value = serde_json::from_str(case).unwrap();
+        let (name, text) = (&case["name"], case["text"].as_str().unwrap());
+        let mut bytes: Vec<u8> = match case["encoding"].as_str() {
+            Some("utf-16le") => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            Some("utf-16be") => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+            Some(_) => text
+                .chars()
+                .flat_map(|c| u32::from(c).to_le_bytes())
+                .collect(),
+            None => text.into(),
+        };
+        let cut = case["cut"].as_u64().unwrap_or(0);
+        bytes.truncate(bytes.len() - usize::try_from(cut).unwrap());
+        let read = unfolded(&bytes[..]);
+        if let Some(why) = case["error"].as_str() {
+            let error = read.err().unwrap().to_string();
+            assert!(error.contains(why), "{name}: {error}");
+            continue;
+        }
+        let lines = Lines::new(read.unwrap()).map(Result::unwrap);
+        let found: Vec<_> = lines
+            .filter_map(|line| match line.holds {
+                Holds::Message { message, .. } => {
+                    let text = String::from_utf8(message.as_bytes().to_vec()).unwrap();
+                    Some(json!([line.number, text]))
+                }
+                Holds::Nothing => None,
+            })
+            .collect();
+        let wanted = case["lines"].as_array().unwrap();
+        if case["some"].is_null() {
+            assert_eq!(found.len(), wanted.len(), "{name}: {found:?}");
+        }
+        for (found, wanted) in found.iter().zip(wanted) {
+            assert_eq!(found, wanted, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_unfolded_is_imported_checked_and_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = fs::read_to_string(capture("gemini-cli-0.61.0")).unwrap();
+    let messages: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let pretty = |value| serde_json::to_string_pretty(value).unwrap();
+    let several: Vec<_> = messages.iter().map(pretty).collect();
+    let below = |text: &String| format!("Content-Length: {}\r\n\r\n{text}", text.len());
+    let wide = |text: &str| {
+        let units = format!("\u{feff}{text}");
+        units.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    };
+    let plain = import(folder.path(), &capture("gemini-cli-0.61.0"), "plain");
+    let back = |file: &str| -> Vec<Value> {
+        let said = answer(&["export", file, "--to", "capture"], 0);
+        let lines = said.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let checked = |file: &Path| {
+        let output = Command::new(env!("CARGO_BIN_EXE_acp-relay"))
+            .args(["check", "--json"])
+            .arg(file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let last: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+        last
+    };
+    let wanted = (back(&plain), checked(&capture("gemini-cli-0.61.0")));
+    let forms: [(&str, Vec<u8>); 4] = [
+        ("several", several.join("\n").into()),
+        ("array", pretty(&Value::from(messages.clone())).into()),
+        (
+            "below",
+            several.iter().map(below).collect::<String>().into(),
+        ),
+        ("wide", wide(&lines)),
+    ];
+    for (name, text) in forms {
+        let file = folder.path().join(format!("{name}.txt"));
+        fs::write(&file, text).unwrap();
+        let found = (back(&import(folder.path(), &file, name)), checked(&file));
+        assert_eq!(found, wanted, "{name}");
+        let script = Script::open(&file, Edge::Client).unwrap();
+        assert_eq!(script.steps.len(), wanted.0.len(), "{name}");
+    }
+}
+
+#[test]
+fn what_zed_copies_is_the_conversation() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in CAPTURES {
+        let lines = fs::read_to_string(capture(name)).unwrap();
+        let mut open: Vec<(bool, Value, Value)> = Vec::new();
+        let (mut kept, mut copied) = (Vec::new(), Vec::new());
+        for text in lines.lines() {
+            let line: Value = serde_json::from_str(text).unwrap();
+            let (out, message) = (line["dir"] == "c2a", &line["msg"]);
+            // What the editor's library has not read as a message is not in its log.
+            let is_message = message["method"].is_string() || message.get("id").is_some();
+            if !is_message || message["id"].is_null() && message["method"].is_null() {
+                continue;
+            }
+            kept.push(text);
+            let (id, method) = (message["id"].clone(), message["method"].clone());
+            let (kind, method, params) = match (&method, &id) {
+                (Value::String(_), Value::Null) => ("notification", method, &message["params"]),
+                (Value::String(_), _) => {
+                    open.push((out, id.clone(), method.clone()));
+                    ("request", method, &message["params"])
+                }
+                _ => {
+                    let same = |one: &(bool, Value, Value)| one.0 != out && one.1 == id;
+                    let at = open.iter().position(same);
+                    let method =
+                        at.map_or_else(|| "[unrecognized response]".into(), |at| open.remove(at).2);
+                    let said = message.get("error").unwrap_or_else(|| &message["result"]);
+                    ("response", method, said)
+                }
+            };
+            copied.push(
+                json!({"_direction": if out { "outgoing" } else { "incoming" },
+                "_type": kind, "id": id, "method": method, "params": params}),
+            );
+        }
+        let plain = recording(folder.path(), name, &kept.join("\n"));
+        let copied = Value::from(copied);
+        for (form, text) in [
+            ("pretty", serde_json::to_string_pretty(&copied).unwrap()),
+            ("line", copied.to_string()),
+        ] {
+            let file = folder.path().join(format!("{name}.{form}.json"));
+            fs::write(&file, text).unwrap();
+            let copy = import(folder.path(), &file, &format!("{name}.{form}"));
+            let same = answer(&["diff", &plain, &copy], 0);
+            assert!(
+                same.contains("the same conversation"),
+                "{name} {form}: {same}"
+            );
+        }
+    }
+}

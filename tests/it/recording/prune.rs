@@ -1,0 +1,340 @@
+//! Old recordings are deleted, and nothing else is: not what is being written, and not what only
+//! looks like one.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use acp_relay::recording::{Header, write};
+use acp_relay::tap::recorder::{Keep, Why, prune};
+use proptest::prelude::*;
+use rustix::process::Signal;
+
+use crate::metrics::stage::Relay;
+use crate::support::program::{Program, run};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Nothing is deleted that was written to a moment ago.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// A file of `bytes` that was written `age` ago, with the header of the recording `id`.
+fn file(path: &Path, id: &str, bytes: usize, age: Duration) -> File {
+    let header = Header {
+        id: format!("{id}{}", "0".repeat(24)),
+        ..Header::default()
+    };
+    let mut text = Vec::new();
+    write::header(&mut text, &header);
+    text.resize(bytes.max(text.len()), b'\n');
+    fs::write(path, text).unwrap();
+    let file = File::options().append(true).open(path).unwrap();
+    file.set_modified(SystemTime::now() - age).unwrap();
+    file
+}
+
+fn left(folder: &Path) -> Vec<String> {
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+    let files = fs::read_dir(folder).unwrap().map(name);
+    let mut names: Vec<_> = files.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn within(age: Option<Duration>, total: Option<u64>) -> Keep {
+    Keep { age, total }
+}
+
+#[test]
+fn what_is_old_goes_with_all_its_files() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let path = |name: &str| folder.join(name);
+    let old = "20260101T000000Z-aaaaaaaa";
+    file(&path(&format!("{old}.000.acpr")), "aaaaaaaa", 0, 3 * HOUR);
+    file(&path(&format!("{old}.001.acpr")), "aaaaaaaa", 0, 2 * HOUR);
+    fs::write(path(&format!("{old}.001.acpr.marks")), "x\n").unwrap();
+    let part = path(&format!("{old}.000.acpr.zst.part"));
+    fs::write(&part, "half").unwrap();
+    let part = File::options().append(true).open(part).unwrap();
+    part.set_modified(SystemTime::now() - 2 * HOUR).unwrap();
+    // Its first file is as old, but it goes on.
+    let long = "20260101T000000Z-bbbbbbbb";
+    file(&path(&format!("{long}.000.acpr")), "bbbbbbbb", 0, 3 * HOUR);
+    file(&path(&format!("{long}.001.acpr")), "bbbbbbbb", 0, HOUR / 2);
+    let keep = within(Some(HOUR), None);
+    let before = left(folder);
+    let asked = prune(folder, keep, SystemTime::now(), true).unwrap();
+    assert_eq!(left(folder), before);
+    let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
+    assert_eq!(asked.gone, pruned.gone);
+    let gone: Vec<_> = pruned
+        .gone
+        .iter()
+        .map(|gone| (&*gone.name, gone.why))
+        .collect();
+    assert_eq!(gone, [(old, Why::Age)]);
+    let stays = [format!("{long}.000.acpr"), format!("{long}.001.acpr")];
+    assert_eq!(left(folder), stays);
+}
+
+#[test]
+fn what_is_written_or_is_not_ours_stays() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let path = |name: &str| folder.join(name);
+    for name in [
+        // Somebody has given it a name, or made it otherwise.
+        "talk.acpr",
+        "talk.000.acpr",
+        "20260101T000000Z-cccccccc.acpr",
+        "20260101T000000Z-cccccccc.000.acpr.bak",
+        "20260101T000000Z-cccccccc.000.acpr.part",
+        "20260101T000000Z-ccccccc.000.acpr",
+        "20260101T000000-cccccccc.000.acpr",
+        "20260101-cccccccc.000.acpr",
+        "x20260101T000000Z-cccccccc.000.acpr",
+        "20260101T000000Z-cccccccg.000.acpr",
+        "20260101T000000Z-cccccccc.00.acpr",
+        "20260101T000000Z-cccccccc.0x0.acpr",
+        "20260101T000000Z-cccccccc.000.json",
+        // Another recording, and none.
+        "20260101T000000Z-dddddddd.000.acpr",
+    ] {
+        file(&path(name), "cccccccc", 0, 9 * HOUR);
+    }
+    let none = path("20260101T000000Z-eeeeeeee.000.acpr");
+    fs::write(&none, "notes of mine\n").unwrap();
+    let none = File::options().append(true).open(none).unwrap();
+    none.set_modified(SystemTime::now() - 9 * HOUR).unwrap();
+    // One file of several.
+    file(
+        &path("20260101T000000Z-abababab.000.acpr"),
+        "abababab",
+        0,
+        9 * HOUR,
+    );
+    file(
+        &path("20260101T000000Z-abababab.001.acpr"),
+        "cccccccc",
+        0,
+        9 * HOUR,
+    );
+    let elsewhere = tempfile::tempdir().unwrap();
+    let linked = elsewhere.path().join("real.acpr");
+    file(&linked, "ffffffff", 0, 9 * HOUR);
+    symlink(&linked, path("20260101T000000Z-ffffffff.000.acpr")).unwrap();
+    fs::create_dir(path("20260101T000000Z-01234567.000.acpr")).unwrap();
+    // A conversation in which nothing is said for long.
+    let quiet = file(
+        &path("20260101T000000Z-89abcdef.000.acpr"),
+        "89abcdef",
+        0,
+        9 * HOUR,
+    );
+    quiet.try_lock().unwrap();
+    file(
+        &path("20260101T000000Z-76543210.000.acpr"),
+        "76543210",
+        0,
+        YOUNG / 2,
+    );
+    let before = left(folder);
+    let keep = within(Some(YOUNG), Some(0));
+    let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
+    assert!(pruned.gone.is_empty(), "{:?}", pruned.gone);
+    assert_eq!(left(folder), before);
+    assert!(linked.exists());
+    // It is over now.
+    drop(quiet);
+    let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
+    assert_eq!(pruned.gone[0].name, "20260101T000000Z-89abcdef");
+    assert_eq!(left(folder).len(), before.len() - 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// The oldest go, and no more of them than have to.
+    #[test]
+    fn the_oldest_go_until_the_others_have_room(
+        stored in proptest::collection::vec((2_u32..200, 600_usize..3000, any::<bool>()), 0..8),
+        total in 0_u64..12_000,
+        age in proptest::option::of(2_u32..200),
+    ) {
+        let place = tempfile::tempdir().unwrap();
+        let mut all = Vec::new();
+        let mut locks = Vec::new();
+        for (at, (minutes, bytes, written)) in stored.iter().enumerate() {
+            let id = format!("{at:08x}");
+            let name = format!("20260101T000000Z-{id}");
+            let age = YOUNG * *minutes + Duration::from_secs(at as u64);
+            let file = file(&place.path().join(format!("{name}.000.acpr")), &id, *bytes, age);
+            if *written {
+                file.try_lock().unwrap();
+                locks.push(file);
+            }
+            all.push((age, name, *bytes as u64, *written));
+        }
+        let most = age.map(|minutes| YOUNG * minutes);
+        let keep = within(most, Some(total));
+        let pruned = prune(place.path(), keep, SystemTime::now(), false).unwrap();
+        all.sort();
+        all.reverse();
+        let mut sum: u64 = all.iter().map(|(_, _, bytes, _)| bytes).sum();
+        let mut wanted = Vec::new();
+        for (age, name, bytes, written) in &all {
+            if *written || !(most.is_some_and(|most| *age >= most) || sum > total) {
+                continue;
+            }
+            sum -= bytes;
+            wanted.push(name.clone());
+        }
+        let gone: Vec<_> = pruned.gone.iter().map(|gone| gone.name.clone()).collect();
+        prop_assert_eq!(gone, wanted);
+        prop_assert_eq!(pruned.left, sum);
+        let size = |name: &String| fs::metadata(place.path().join(name)).unwrap().len();
+        let there: u64 = left(place.path()).iter().map(size).sum();
+        prop_assert_eq!(there, sum);
+    }
+}
+
+/// A folder with a recording that is too old, and one that there is no room for.
+fn two(folder: &Path) -> [&'static str; 2] {
+    let names = ["20260101T000000Z-aaaaaaaa", "20260101T000000Z-bbbbbbbb"];
+    for (name, age) in names.into_iter().zip([2 * HOUR, HOUR / 2]) {
+        let path = folder.join(format!("{name}.000.acpr"));
+        file(&path, name.rsplit('-').next().unwrap(), 0, age);
+    }
+    names
+}
+
+const BOUNDS: [&str; 4] = ["--record-max-age", "1h", "--record-max-total", "1"];
+
+#[test]
+fn a_relay_deletes_old_ones_counts_them_and_leaves_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let tapes = folder.path().join("tapes");
+    fs::create_dir(&tapes).unwrap();
+    two(&tapes);
+    let listen = ["--listen", "tcp://127.0.0.1:0", "--record", "tapes"];
+    let relay = Relay::serve(folder, &[&listen[..], &BOUNDS].concat(), &[]);
+    let mut client = relay.client();
+    client.begin();
+    let name = "acp_relay_recordings_pruned_total";
+    relay.scrape_when("both are gone", |scrape| {
+        ["age", "total"]
+            .iter()
+            .all(|why| scrape.value(name, &[("reason", why)]) == 1.)
+    });
+    assert_eq!(left(&tapes).len(), 1);
+}
+
+#[test]
+fn the_bounds_are_those_of_the_file_that_was_read_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let tapes = folder.path().join("tapes");
+    fs::create_dir(&tapes).unwrap();
+    let [old, small] = two(&tapes);
+    let config = folder.path().join("team.toml");
+    let path = config.to_str().unwrap().to_owned();
+    let write = |bound: &str| {
+        let agent = "[agents.x]\ncommand = [\"cat\"]";
+        let listener = "[[listeners]]\nendpoint = \"tcp://127.0.0.1:0\"";
+        let record = format!("[record]\ndir = \"tapes\"\n{bound}");
+        fs::write(&config, format!("{agent}\n{listener}\n{record}\n")).unwrap();
+    };
+    write("max-age = \"90d\"");
+    let relay = Relay::serve(folder, &["--config", &path], &[]);
+    let name = "acp_relay_recordings_pruned_total";
+    let gone = |why| {
+        relay.scrape_when("one is gone", |scrape| {
+            scrape.value(name, &[("reason", why)]) == 1.
+        })
+    };
+    write("max-age = \"1h\"");
+    relay.signal(Signal::HUP);
+    let scrape = gone("age");
+    assert_eq!(scrape.value(name, &[("reason", "total")]), 0.);
+    assert_eq!(left(&tapes), [format!("{small}.000.acpr")]);
+    // One with faults changes nothing.
+    write("max-age = \"1h\"\nmax-total = \"little\"");
+    relay.signal(Signal::HUP);
+    let reloads = "acp_relay_config_reload_total";
+    relay.scrape_when("it is refused", |scrape| {
+        scrape.value(reloads, &[("outcome", "error")]) == 1.
+    });
+    file(
+        &tapes.join(format!("{old}.000.acpr")),
+        "aaaaaaaa",
+        0,
+        HOUR / 2,
+    );
+    write("max-total = \"1\"");
+    relay.signal(Signal::HUP);
+    relay.scrape_when("both are gone", |scrape| {
+        scrape.value(name, &[("reason", "total")]) == 2.
+    });
+    assert!(left(&tapes).is_empty());
+}
+
+#[tokio::test]
+async fn what_was_deleted_is_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = two(folder.path());
+    let mut args = vec!["--log", "info", "connect", "--record"];
+    args.push(folder.path().to_str().unwrap());
+    args.extend(BOUNDS);
+    args.extend(["--", "cat"]);
+    let mut relay = Program::start(&args);
+    for (name, why) in names.into_iter().zip(["why=\"age\"", "why=\"total\""]) {
+        loop {
+            let line = relay.complaint().await.unwrap();
+            if line.contains("deleted the recording") {
+                assert!(line.contains(name) && line.contains(why), "{line}");
+                break;
+            }
+        }
+    }
+    relay.end();
+}
+
+#[tokio::test]
+async fn prune_says_what_goes_and_wants_a_bound() {
+    let place = tempfile::tempdir().unwrap();
+    let name = "20260101T000000Z-aaaaaaaa";
+    let path = place.path().join(format!("{name}.000.acpr"));
+    file(&path, "aaaaaaaa", 2048, 48 * HOUR);
+    let folder = place.path().to_str().unwrap();
+    let said = async |args: &[&str]| {
+        let outcome = run(&[&["inspect", "prune", folder], args].concat(), "").await;
+        (outcome.code, outcome.stdout)
+    };
+    assert_eq!(said(&[]).await.0, Some(64));
+    assert_eq!(said(&["--max-age", "30"]).await.0, Some(64));
+    assert_eq!(said(&["--max-age", "0d"]).await.0, Some(64));
+    assert_eq!(said(&["--max-total", "much"]).await.0, Some(64));
+    let (code, text) = said(&["--max-age", "3d", "--max-total", "2KiB"]).await;
+    assert_eq!(
+        (code, &*text),
+        (Some(0), "0 recordings (0 B) are gone; 2.0 KiB are left\n")
+    );
+    let (_, text) = said(&["--max-age", "1d", "--dry-run"]).await;
+    assert_eq!(
+        text,
+        format!("{name}     2.0 KiB  age\n1 recordings (2.0 KiB) would go; 0 B are left\n")
+    );
+    assert!(path.exists());
+    let (_, text) = said(&["--max-total", "2047", "--json"]).await;
+    let wanted =
+        format!("{{\"name\":\"{name}\",\"bytes\":2048,\"why\":\"total\"}}\n{{\"left\":0}}\n");
+    assert_eq!(text, wanted);
+    assert!(!path.exists());
+    let missing = run(
+        &["inspect", "prune", "/nowhere/at/all", "--max-age", "1d"],
+        "",
+    )
+    .await;
+    assert_eq!(missing.code, Some(66));
+}
