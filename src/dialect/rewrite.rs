@@ -17,6 +17,8 @@ use super::tree::Node;
 pub(super) enum Trouble {
     /// A scalar is in the way of a pointer.
     Blocked(String),
+    /// The list that it is to be cut by is too long.
+    Long,
     /// The table refuses it with this error.
     Refused(Literal),
     /// The table leaves it out.

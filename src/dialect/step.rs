@@ -22,6 +22,10 @@ use super::translate::Translator;
 use super::tree::Node;
 use crate::wire::{IdBuf, Kind};
 
+/// Most messages that a list is cut into: each takes more memory than its element did, and all of
+/// them are there at once.
+const MOST_PARTS: usize = 4096;
+
 impl Translator {
     /// Applies the rule of `layer` that is for `message`, if there is one.
     pub(super) fn step<'a>(
@@ -42,7 +46,10 @@ impl Translator {
             return self.one(layer, way, message, asked, rule, case, next, out);
         };
         let method = message.method.clone();
-        let mut parts = parts(place, message);
+        let mut parts = match parts(place, message) {
+            Ok(parts) => parts,
+            Err(whole) => return self.trouble(layer, rule, whole, Trouble::Long, next, out),
+        };
         if parts.len() == 1
             && let Some(whole) = parts.pop()
         {
@@ -290,9 +297,17 @@ impl Translator {
         let request = original.kind == Kind::Request;
         let rule_told = Some(told(layer, rule));
         match trouble {
-            Trouble::Blocked(place) => {
-                let why = format!("`{place}` leads through a value that is no object");
-                let remedy = "put an object there, or leave it out";
+            Trouble::Blocked(_) | Trouble::Long => {
+                let (why, remedy) = match trouble {
+                    Trouble::Blocked(place) => (
+                        format!("`{place}` leads through a value that is no object"),
+                        "put an object there, or leave it out",
+                    ),
+                    _ => (
+                        format!("its list would become more than {MOST_PARTS} messages"),
+                        "send it in parts",
+                    ),
+                };
                 out.note(Happened::Untranslatable, rule_told, why.clone());
                 let refuses = rule.failure.unwrap_or(if request {
                     Failure::Refuse
@@ -378,22 +393,26 @@ fn list_to_split<'a>(rule: &'a Rule, way: Way, message: &Message<'_>) -> Option<
     is_list.then_some(place)
 }
 
-/// One message for each element of the list at a place.
-fn parts<'a>(place: &Place, mut message: Message<'a>) -> Vec<Message<'a>> {
-    message.changed = true;
+/// One message for each element of the list at a place, or the message again if they are too many.
+fn parts<'a>(place: &Place, mut message: Message<'a>) -> Result<Vec<Message<'a>>, Message<'a>> {
     let list = message.body.at(place.names()).and_then(Node::items);
-    // Mostly there is one, and all stays as it is.
-    let Some(items) = list.filter(|items| items.len() != 1) else {
-        return vec![message];
+    let items = match list {
+        Some(items) if items.len() > MOST_PARTS => return Err(message),
+        Some(items) if items.len() != 1 => std::mem::take(items),
+        // Mostly there is one, and all stays as it is.
+        _ => {
+            message.changed = true;
+            return Ok(vec![message]);
+        }
     };
-    let items = std::mem::take(items);
+    message.changed = true;
     message.is_cut_into(items.len());
     let part = |item| {
         let mut part = message.clone();
         let put = part.body.put(place.names(), Node::Array(vec![item]));
         put.is_ok().then_some(part)
     };
-    items.into_iter().filter_map(part).collect()
+    Ok(items.into_iter().filter_map(part).collect())
 }
 
 /// A rule's full name.

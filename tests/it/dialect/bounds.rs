@@ -90,14 +90,34 @@ fn a_conversation_without_end_stays_small() {
     }
 }
 
+/// A chunk of many parts, which becomes a message for each.
+fn chunks(elements: usize) -> String {
+    let list = vec![r#"{"type":"text","text":"x"}"#; elements].join(",");
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{{"kind":"agent_message_chunk","content":{{"role":"assistant","content":[{list}]}}}}}}}}"#
+    )
+}
+
+#[test]
+fn a_list_is_cut_into_so_many_messages_and_no_more() {
+    for (elements, is_cut) in [(4096, true), (4097, false)] {
+        let mut relay = Translator::new(Side::Agent, program("acpex"));
+        let made = pass(&mut relay, Side::Agent, Side::Agent, chunks(elements));
+        let untranslatable = |note: &Happened| *note == Happened::Untranslatable;
+        match made.pass {
+            Pass::Frames(frames) => assert_eq!((frames.len(), is_cut), (elements, true)),
+            Pass::Same => assert!(!is_cut, "{elements}"),
+        }
+        let told = made.notes.iter().any(|note| untranslatable(&note.what));
+        assert_eq!(told, !is_cut, "{elements}");
+    }
+}
+
 #[test]
 fn a_list_that_is_cut_into_messages_costs_what_they_cost() {
     let cost = |elements: usize| {
         let mut relay = Translator::new(Side::Agent, program("acpex"));
-        let list = vec![r#"{"type":"text","text":"x"}"#; elements].join(",");
-        let chunks = format!(
-            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{{"kind":"agent_message_chunk","content":{{"role":"assistant","content":[{list}]}}}}}}}}"#
-        );
+        let chunks = chunks(elements);
         let mut made = Outcome::default();
         let taken = allocation_counter::measure(|| {
             made = pass(&mut relay, Side::Agent, Side::Agent, chunks);
