@@ -106,7 +106,7 @@ fn first_bytes(data: &str) -> Vec<u8> {
     bytes
 }
 
-/// The kind of tool that a tool's name tells (dialects.md §7.2).
+/// The kind of tool that a tool's name tells.
 pub(super) fn tool_kind(name: &str) -> &'static str {
     const WORDS: [(&str, &[&str]); 8] = [
         ("read", &["read", "cat", "open", "view"]),

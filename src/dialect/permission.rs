@@ -90,7 +90,7 @@ impl Offered {
         })
     }
 
-    /// Places an answer among the options (the repair order of dialects.md §1).
+    /// Places an answer among the options: by its id, else by what it means.
     #[must_use]
     pub fn place(&self, verdict: &Verdict) -> Ruling {
         let id = match verdict {

@@ -212,7 +212,7 @@ impl Sessions {
     }
 
     /// The session that a message without one belongs to: the one with a prompt in flight, of
-    /// several the one heard of last; else the only one (dialects.md §6.2).
+    /// several the one heard of last; else the only one.
     pub(super) fn prompting(&self) -> Option<&str> {
         let busy = self.all.iter().filter(|session| session.prompts > 0);
         let newest = busy.max_by_key(|session| session.touched);

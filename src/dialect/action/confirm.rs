@@ -1,4 +1,4 @@
-//! `ask_confirmation`: the original protocol's way to ask for permission (dialects.md §10.2).
+//! `ask_confirmation`: the original protocol's way to ask for permission.
 //!
 //! Read, the whole `confirmation` becomes `rawInput`, the options are the dialect's own outcomes,
 //! and a tool call is told before. Written, a `confirmation` is made of the tool call, and the

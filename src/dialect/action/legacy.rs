@@ -1,5 +1,5 @@
 //! Actions for the original protocol (0.0.x), in which everything is a request and one session is
-//! all there is (dialects.md §10).
+//! all there is.
 //!
 //! - `number_tool_call`: tool calls get numbers. Read, the bridge counts and answers the number;
 //!   written, the client counts, and updates wait until it has told.

@@ -1,4 +1,4 @@
-//! Models, and the config option that stands for them (dialects.md §11, quirks 18, 19 and 21).
+//! Models, and the config option that stands for them.
 //!
 //! - `model_option`: `models` in the result that opens a session becomes a config option of
 //!   category `model`, which the bridge owns; it is put back into every list that leaves it out,

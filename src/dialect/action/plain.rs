@@ -1,13 +1,13 @@
 //! Actions that put values of single peers into their canonical form.
 //!
 //! - `absolute_paths`: relative paths of a tool call are relative to the session's working
-//!   directory (quirk 52).
-//! - `plain_path`: `/a/./b` is `/a/b` (quirk 53). Nothing is resolved that a link could change.
-//! - `auth_method`: `authenticate` carries the whole method that was offered (quirk 12).
-//! - `slice_lines`: a file that was read in whole although a part was asked for is cut (quirk 76).
-//! - `plain_envelope`: the member `type` that stands beside `jsonrpc` is left out (quirk 69).
-//! - `iso_times`: numbers of seconds or milliseconds since 1970 become ISO 8601 (quirk 23).
-//! - `plain_commands`: names of commands lose their leading slash (quirk 55).
+//!   directory.
+//! - `plain_path`: `/a/./b` is `/a/b`. Nothing is resolved that a link could change.
+//! - `auth_method`: `authenticate` carries the whole method that was offered.
+//! - `slice_lines`: a file that was read in whole although a part was asked for is cut.
+//! - `plain_envelope`: the member `type` that stands beside `jsonrpc` is left out.
+//! - `iso_times`: numbers of seconds or milliseconds since 1970 become ISO 8601.
+//! - `plain_commands`: names of commands lose their leading slash.
 //!
 //! Not here: which peers need it; their tables say so.
 

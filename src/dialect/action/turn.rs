@@ -1,14 +1,14 @@
 //! Actions for turns, tool calls and refusals of single peers.
 //!
-//! - `cancelled_turn`: `end_turn` of a turn that was cancelled is `cancelled` (quirk 35).
+//! - `cancelled_turn`: `end_turn` of a turn that was cancelled is `cancelled`.
 //! - `fail_turn`: a result that says the turn has failed becomes error −32603, the result is its
-//!   data (quirk 34).
+//!   data.
 //! - `announce_tool_call`: an update of a tool call, or a permission request for one, that has
-//!   not been told is preceded by a `tool_call` made of it (quirks 47 and 62).
+//!   not been told is preceded by a `tool_call` made of it.
 //! - `deny_with_option`: `cancelled` as the answer to a permission request, while the turn is not
-//!   cancelled, is the reject option that was offered, if there is one (quirk 63).
+//!   cancelled, is the reject option that was offered, if there is one.
 //! - `accept_unsupported`: error −32601 becomes an empty result, where the peer needs nothing to
-//!   be done (quirk 11).
+//!   be done.
 //! - `missing_session`: the error of a request for a session that is not there names the session.
 //!
 //! Not here: permission's laws, which hold for all of it (see `permission`).
