@@ -32,7 +32,7 @@ impl Translator {
         &mut self,
         layer: &'a Layer,
         way: Way,
-        message: Message<'a>,
+        mut message: Message<'a>,
         asked: &mut Asked,
         next: &mut Vec<Message<'a>>,
         out: &mut Outcome,
@@ -46,10 +46,10 @@ impl Translator {
             return self.one(layer, way, message, asked, rule, case, next, out);
         };
         let method = message.method.clone();
-        let mut parts = match parts(place, message) {
-            Ok(parts) => parts,
-            Err(whole) => return self.trouble(layer, rule, whole, Trouble::Long, next, out),
-        };
+        if items(place, &mut message).is_some_and(|items| items.len() > MOST_PARTS) {
+            return self.trouble(layer, rule, message, Trouble::Long, next, out);
+        }
+        let mut parts = parts(place, message);
         if parts.len() == 1
             && let Some(whole) = parts.pop()
         {
@@ -393,26 +393,26 @@ fn list_to_split<'a>(rule: &'a Rule, way: Way, message: &Message<'_>) -> Option<
     is_list.then_some(place)
 }
 
-/// One message for each element of the list at a place, or the message again if they are too many.
-fn parts<'a>(place: &Place, mut message: Message<'a>) -> Result<Vec<Message<'a>>, Message<'a>> {
-    let list = message.body.at(place.names()).and_then(Node::items);
-    let items = match list {
-        Some(items) if items.len() > MOST_PARTS => return Err(message),
-        Some(items) if items.len() != 1 => std::mem::take(items),
-        // Mostly there is one, and all stays as it is.
-        _ => {
-            message.changed = true;
-            return Ok(vec![message]);
-        }
-    };
+/// The list at a place.
+fn items<'m, 'a>(place: &Place, message: &'m mut Message<'a>) -> Option<&'m mut Vec<Node<'a>>> {
+    message.body.at(place.names()).and_then(Node::items)
+}
+
+/// One message for each element of the list at a place.
+fn parts<'a>(place: &Place, mut message: Message<'a>) -> Vec<Message<'a>> {
     message.changed = true;
+    // Mostly there is one, and all stays as it is.
+    let Some(items) = items(place, &mut message).filter(|items| items.len() != 1) else {
+        return vec![message];
+    };
+    let items = std::mem::take(items);
     message.is_cut_into(items.len());
     let part = |item| {
         let mut part = message.clone();
         let put = part.body.put(place.names(), Node::Array(vec![item]));
         put.is_ok().then_some(part)
     };
-    Ok(items.into_iter().filter_map(part).collect())
+    items.into_iter().filter_map(part).collect()
 }
 
 /// A rule's full name.
