@@ -33,6 +33,7 @@ seeds() {
     case $1 in
         scan) echo tests/vectors/json ;;
         recording) echo tests/vectors/recordings ;;
+        capture) echo tests/vectors/inspect ;;
         table) echo mappings ;;
         config) echo tests/vectors/config ;;
         http) echo tests/vectors/json ;;
