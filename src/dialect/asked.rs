@@ -60,8 +60,6 @@ pub(super) enum Purpose {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     open: HashMap<IdBuf, Asked>,
-    /// Requests that could not be followed.
-    pub(super) lost: u64,
 }
 
 impl Asked {
@@ -82,11 +80,9 @@ impl Asked {
 
 impl Requests {
     pub(super) fn ask(&mut self, id: IdBuf, asked: Asked) {
-        if self.open.len() >= OPEN {
-            self.lost += 1;
-            return;
+        if self.open.len() < OPEN {
+            self.open.insert(id, asked);
         }
-        self.open.insert(id, asked);
     }
 
     pub(super) fn answer(&mut self, id: &IdBuf) -> Option<Asked> {

@@ -1,8 +1,8 @@
 //! What a conversation has shown of itself, for the messages that leave it out.
 //!
 //! Canonical values are remembered, so a slot is written once and serves every table. All of it
-//! is bounded; what is evicted is counted. Not here: the requests in flight (see `asked`), and
-//! sessions with their tool calls (see `sessions`).
+//! is bounded: the oldest makes room. Not here: the requests in flight (see `asked`), and sessions
+//! with their tool calls (see `sessions`).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -22,7 +22,6 @@ pub(super) struct Memory {
     order: VecDeque<Key>,
     bytes: usize,
     told: u64,
-    evicted: u64,
 }
 
 impl Memory {
@@ -30,7 +29,6 @@ impl Memory {
     pub(super) fn keep(&mut self, slot: usize, session: &str, key: &str, value: &[u8]) {
         self.told += 1;
         if value.len() + session.len() + key.len() > LONGEST {
-            self.evicted += 1;
             return;
         }
         let key: Key = (slot, session.into(), key.into());
@@ -48,7 +46,6 @@ impl Memory {
             };
             if let Some(gone) = self.values.remove(&oldest) {
                 self.bytes -= gone.len() + oldest.1.len() + oldest.2.len();
-                self.evicted += 1;
             }
         }
     }
@@ -62,10 +59,5 @@ impl Memory {
     /// How many values it was told, those that it remembers and those that it does not.
     pub(super) const fn told(&self) -> u64 {
         self.told
-    }
-
-    /// How many values were forgotten to make room.
-    pub(super) fn evicted(&self) -> u64 {
-        self.evicted
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use jsonptr::{Pointer, PointerBuf};
+use jsonptr::PointerBuf;
 
 /// A parsed pointer.
 #[derive(Clone)]
@@ -34,12 +34,6 @@ impl Place {
     /// Where a value itself is.
     pub(super) fn root() -> Self {
         Self::from(PointerBuf::new())
-    }
-
-    /// The pointer, as `jsonptr` has it.
-    #[must_use]
-    pub fn pointer(&self) -> &Pointer {
-        &self.pointer
     }
 
     /// The names on the way, unescaped.

@@ -81,13 +81,6 @@ impl Translator {
         self.program.name()
     }
 
-    /// How many remembered values were forgotten to make room, and how many requests could not
-    /// be followed.
-    #[must_use]
-    pub fn forgotten(&self) -> u64 {
-        self.memory.evicted() + self.by_peer.lost + self.by_far.lost
-    }
-
     /// From the dialect to canonical: a message the peer has sent.
     pub fn read(&mut self, frame: &Frame, at: &Envelope) -> Outcome {
         let mut outcome = self.translate(Way::Read, frame, at);
