@@ -25,9 +25,9 @@ import time
 from pathlib import Path
 
 import isolation
-from paths import PEERS
+from paths import PEERS, RELAY
 from peers import SDK
-from wires import BINARY, Relay
+from wires import Relay
 
 HERE = Path(__file__).resolve().parent
 SDK_2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
@@ -253,7 +253,7 @@ def main():
     if sys.argv[1:2] == ["--plain"]:
         return plain(sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--relay", default=BINARY)
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--client", action="append", choices=CLIENTS)
     asked = parser.parse_args()
     passed = failed = 0

@@ -29,7 +29,8 @@ from pathlib import Path
 
 import isolation
 import websocket
-from wires import BINARY, ByteWire, Relay, dial, listen_at
+from paths import RELAY
+from wires import ByteWire, Relay, dial, listen_at
 
 MIB = 1 << 20
 ALLOWED = 32 * MIB
@@ -302,7 +303,7 @@ def written_by(pids):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--relay", default=BINARY)
+    parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--way", action="append", choices=[way[0] for way in WAYS])
     parser.add_argument("--direction", choices=("down", "up"))
     parser.add_argument("--big", type=int, default=2048, help="MiB of the longest stream, over connect-ws")
