@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for a while, as many at a time as there are processors. What crashes one is
-# left in tests/fuzz/artifacts, and told.
+# Runs every fuzz target for a while, two at a time for each processor. What crashes one is left in
+# tests/fuzz/artifacts, and told.
 #
 #   tests/fuzz/run.sh            a minute each
 #   tests/fuzz/run.sh 3600 scan  an hour of one
 #
-# No sanitizer: the crate has no unsafe code, and so any toolchain will do. It is built as cargo-fuzz
-# builds it, which works here as well, but is a program more to compile before the first run.
+# No sanitizer: the crate has no unsafe code, and so any toolchain will do. `cargo fuzz` builds it as
+# well, but is a program more to compile before the first run, and compiles all else anew.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -18,14 +18,9 @@ if [ ${#targets[@]} -eq 0 ]; then
 fi
 
 command -v c++ >/dev/null || apt-get install -y -qq g++
-host=$(rustc -vV | sed -n 's/^host: //p')
-passes=(-sanitizer-coverage-level=4 -sanitizer-coverage-inline-8bit-counters
-    -sanitizer-coverage-pc-table -sanitizer-coverage-trace-compares)
 begun=$SECONDS
-# With a target named, what runs while compiling is not instrumented.
-RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module ${passes[*]/#/-Cllvm-args=}" \
-    cargo build --quiet --locked --release --manifest-path tests/fuzz/Cargo.toml \
-    --target-dir tests/fuzz/target --target "$host"
+RUSTC_WRAPPER=$PWD/tests/fuzz/instrument.sh cargo build --quiet --locked \
+    --manifest-path tests/fuzz/Cargo.toml --target-dir target
 echo "fuzz: built in $((SECONDS - begun)) s"
 
 # Where a target's inputs begin, besides what earlier runs have found.
@@ -46,7 +41,7 @@ run() {
     # A message may be long and a hang is a fault, if it is none of a machine with other work; memory
     # is held against a bound as well.
     # shellcheck disable=SC2046
-    if log=$("tests/fuzz/target/$host/release/$target" "tests/fuzz/corpus/$target" $(seeds "$target") \
+    if log=$("target/debug/$target" "tests/fuzz/corpus/$target" $(seeds "$target") \
         -artifact_prefix="tests/fuzz/artifacts/$target/" -max_total_time="$seconds" -max_len=65536 \
         -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 2>&1); then
         printf '%-10s %10s runs, coverage %5s, no crash\n' "$target" \
@@ -58,5 +53,5 @@ run() {
     fi
 }
 export -f run seeds
-export seconds host
-printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -c 'run {}'
+export seconds
+printf '%s\n' "${targets[@]}" | xargs -P $((2 * $(nproc))) -I{} bash -c 'run {}'
