@@ -296,31 +296,15 @@ impl Translator {
     ) {
         let request = original.kind == Kind::Request;
         let rule_told = Some(told(layer, rule));
-        match trouble {
-            Trouble::Blocked(_) | Trouble::Long => {
-                let (why, remedy) = match trouble {
-                    Trouble::Blocked(place) => (
-                        format!("`{place}` leads through a value that is no object"),
-                        "put an object there, or leave it out",
-                    ),
-                    _ => (
-                        format!("its list would become more than {MOST_PARTS} messages"),
-                        "send it in parts",
-                    ),
-                };
-                out.note(Happened::Untranslatable, rule_told, why.clone());
-                let refuses = rule.failure.unwrap_or(if request {
-                    Failure::Refuse
-                } else {
-                    Failure::Pass
-                });
-                match refuses {
-                    Failure::Refuse if request => {
-                        out.refuse(&told(layer, rule), &original, &why, remedy);
-                    }
-                    _ => next.push(original),
-                }
-            }
+        let (why, remedy) = match trouble {
+            Trouble::Blocked(place) => (
+                format!("`{place}` leads through a value that is no object"),
+                "put an object there, or leave it out",
+            ),
+            Trouble::Long => (
+                format!("its list would become more than {MOST_PARTS} messages"),
+                "send it in parts",
+            ),
             Trouble::Refused(error) => {
                 out.note(Happened::Answered, rule_told, &*original.method);
                 out.fire(layer, rule, &original.method);
@@ -338,6 +322,7 @@ impl Translator {
                         jsonrpc,
                     ));
                 }
+                return;
             }
             Trouble::Dropped(why) => {
                 out.note(Happened::Dropped, rule_told, why.clone());
@@ -348,7 +333,20 @@ impl Translator {
                     // Whoever asked is owed an answer.
                     next.push(original);
                 }
+                return;
             }
+        };
+        out.note(Happened::Untranslatable, rule_told, why.clone());
+        let refuses = rule.failure.unwrap_or(if request {
+            Failure::Refuse
+        } else {
+            Failure::Pass
+        });
+        match refuses {
+            Failure::Refuse if request => {
+                out.refuse(&told(layer, rule), &original, &why, remedy);
+            }
+            _ => next.push(original),
         }
     }
 
