@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use acp_relay::recording::write::{self, Facts, Kept, Stamp};
 use acp_relay::recording::{Body, Header, MessageKind, Passed, Peer, What, pack};
@@ -91,8 +91,10 @@ impl Viewer {
 
     /// How the first recording stands, once `done` says so.
     fn wait(&self, done: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
         let mut state = self.json("api/0/state");
         while !done(&state) {
+            assert!(begun.elapsed() < PATIENCE, "it stays at {state}");
             state = self.json(&format!("api/0/state?after={}", state["revision"]));
         }
         state
