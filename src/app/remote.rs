@@ -74,8 +74,8 @@ impl RemoteArgs {
         }
     }
 
-    /// The same as `apply`, without the environment: its token is for the agent on the command line, and for
-    /// none of several.
+    /// The same as `apply`, without the environment: its token is for the agent on the command line,
+    /// and for none of several.
     pub(super) fn set_up(&self, setup: &mut Setup) -> Result<(), String> {
         setup.tls.ca = self.tls_ca.clone();
         setup.tls.pin = self.pin_sha256;

@@ -3,9 +3,9 @@
 //! Pure judgements about what a peer says of itself. `origin` judges where a request comes from and
 //! whom it wants. The `gate` judges who is there, by a `token` of the `keyring`, a certificate, or
 //! what the operating system says; it asks the `source` of its keys for new ones, counts the failed
-//! `attempts` of an address, and calls whom it lets in a `principal`. A `witness` hears of all of them. `inner` judges where a peer would have
-//! us call. Time is an argument. Not here: sockets and files, and what is answered to those who may
-//! not (see `transport`).
+//! `attempts` of an address, and calls whom it lets in a `principal`. A `witness` hears of all of them.
+//! `inner` judges where a peer would have us call. Time is an argument. Not here: sockets and files,
+//! and what is answered to those who may not (see `transport`).
 //!
 //! # Why
 //!

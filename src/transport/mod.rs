@@ -6,7 +6,8 @@
 //! - `endpoint` is what an address looks like, `open` the traits of a transport, `link` what it
 //!   yields, and `failure` why it could not, in words for a person.
 //! - [`stream`] is what all byte streams have in common: `stdio`, `tcp`, `unix`, and the pipes of
-//!   [`process`]. `wide` makes room in pipes that are found full. `admission` judges who comes by one, and `owner` knows whose program that is.
+//!   [`process`]. `wide` makes room in pipes that are found full. `admission` judges who comes by
+//!   one, and `owner` knows whose program that is.
 //! - [`http`] and [`websocket`] are for networks. `tls`, `certificate` and `pin` are trust,
 //!   `greeting` is what a server is told besides messages, `parting` are close codes, and `errand`
 //!   is a request of our own.

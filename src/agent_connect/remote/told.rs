@@ -1,7 +1,8 @@
 //! What a client has been told in a run, and what of a snapshot is new to it.
 //!
 //! Values replace the whole state each time; ACP's chunks only add. So of a text that grew
-//! the client is told what is new at its end, and one that was rewritten it is told again. Not here: where snapshots come from.
+//! the client is told what is new at its end, and one that was rewritten it is told again. Not here:
+//! where snapshots come from.
 
 use std::collections::HashSet;
 

@@ -4,7 +4,8 @@
 //! agents of each kind (GitHub Copilot 1.0.102 adds up, OpenCode 1.18.33 does not). A total never
 //! becomes less. So reports are taken for totals until one is less than the one before it. That
 //! shows that all of them were of single turns, and what is missing in the sum is added then. The
-//! first report of a session that was loaded may hold what it has cost before. Not here: where reports stand (see `core::gist`).
+//! first report of a session that was loaded may hold what it has cost before. Not here: where
+//! reports stand (see `core::gist`).
 
 use smallvec::SmallVec;
 

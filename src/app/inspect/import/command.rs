@@ -22,9 +22,10 @@ use crate::tap::recorder::create;
 /// What `inspect import` is asked for.
 #[derive(Debug, Args)]
 pub(in crate::app::inspect) struct Import {
-    /// A file, or `-` for stdin: a trace of the official conductor (.jsons), an export of acp-devtools, a HAR file, what
-    /// Zed's log of an agent copies, a capture ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages: one a line, printed over several, in an array, or
-    /// below Content-Length headers; in UTF-8 or UTF-16
+    /// A file, or `-` for stdin: a trace of the official conductor (.jsons), an export of
+    /// acp-devtools, a HAR file, what Zed's log of an agent copies, a capture
+    /// ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages: one a line, printed over several, in an
+    /// array, or below Content-Length headers; in UTF-8 or UTF-16
     #[arg(value_name = "IN")]
     from: PathBuf,
     /// The recording, such as name.acpr, which must not be there yet

@@ -1,8 +1,8 @@
 //! What the status of an answer means for the request, and for the link.
 //!
 //! As the official TypeScript client has it: 401, 403, 404 and 410 mean that the connection is not
-//! ours or is there no more, every other refusal concerns one message alone. Not here: who asked, and what is
-//! then done.
+//! ours or is there no more, every other refusal concerns one message alone. Not here: who
+//! asked, and what is then done.
 
 use std::time::{Duration, SystemTime};
 
