@@ -108,7 +108,7 @@ pub struct Notice {
 
 impl Reason {
     /// A failure at the relay, of a request that was not delivered and need not be repeated.
-    /// The other fields are public and set where they differ.
+    /// What differs is set: by the methods below, or the fields.
     #[must_use]
     pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -126,13 +126,35 @@ impl Reason {
         }
     }
 
+    /// The same, where it failed there.
+    #[must_use]
+    pub fn at(self, source: Source) -> Self {
+        Self { source, ..self }
+    }
+
+    /// The same, where that is known of its delivery.
+    #[must_use]
+    pub fn delivered(self, delivered: Delivered) -> Self {
+        Self { delivered, ..self }
+    }
+
+    /// The same, where the request may succeed later.
+    #[must_use]
+    pub fn retryable(self) -> Self {
+        Self {
+            retryable: true,
+            ..self
+        }
+    }
+
     /// The conversation has to be recorded and cannot be (any more).
     #[must_use]
     pub fn unrecorded() -> Self {
         let message = "the conversation has to be recorded and cannot be";
-        let mut reason = Self::new(POLICY_DENIED, message);
-        reason.reason = UNRECORDED;
-        reason
+        Self {
+            reason: UNRECORDED,
+            ..Self::new(POLICY_DENIED, message)
+        }
     }
 
     /// Why a message with this fault fails.
@@ -197,8 +219,10 @@ pub fn flaw(flaw: &Flaw) -> Frame {
         Fault::Malformed { .. } | Fault::BadHeader { .. }
     ) || flaw.role == Some(Role::Answer);
     let id = if nameless { Id::Null } else { flaw.id.as_id() };
-    let mut reason = Reason::of_fault(&flaw.fault);
-    reason.message = flaw.to_string().into();
+    let reason = Reason {
+        message: flaw.to_string().into(),
+        ..Reason::of_fault(&flaw.fault)
+    };
     error(id, &reason)
 }
 

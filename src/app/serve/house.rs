@@ -259,9 +259,7 @@ impl House {
 
 fn full(limit: usize) -> Reason {
     let message = format!("{limit} clients are connected already");
-    let mut reason = Reason::new(reply::OVERLOADED, message);
-    reason.retryable = true;
-    reason
+    Reason::new(reply::OVERLOADED, message).retryable()
 }
 
 /// Whether the end of a client's link may be a broken connection. A byte stream that ends says that

@@ -240,9 +240,9 @@ impl Exchange {
         if is_of(answer.headers(), "text/event-stream") {
             let what = "its server answers a POST with a stream of events of its own, which ACP's \
                         Streamable HTTP does not have";
-            let mut reason = Reason::new(reply::PEER_LOST, what);
-            reason.source = Source::Agent;
-            reason.delivered = Delivered::Yes;
+            let reason = Reason::new(reply::PEER_LOST, what)
+                .at(Source::Agent)
+                .delivered(Delivered::Yes);
             return self.refuse(said, &reason);
         }
         if !is_of(answer.headers(), "application/json") {
@@ -345,20 +345,14 @@ impl Exchange {
                 return self.refuse(said, &refusal.reason());
             }
             Failure::Silent(silence) => {
-                let mut reason = Reason::new(reply::PEER_LOST, silence.to_string());
-                let sent = matches!(silence, Silence::Lost(_));
-                reason.delivered = if sent {
-                    Delivered::Unknown
-                } else {
-                    Delivered::No
-                };
-                reason.retryable = !sent;
-                reason
+                let reason = Reason::new(reply::PEER_LOST, silence.to_string());
+                match silence {
+                    Silence::Unsent(_) => reason.retryable(),
+                    Silence::Lost(_) => reason.delivered(Delivered::Unknown),
+                }
             }
             Failure::Late => {
-                let mut reason = Reason::new(reply::TIMEOUT, failure.to_string());
-                reason.delivered = Delivered::Unknown;
-                reason
+                Reason::new(reply::TIMEOUT, failure.to_string()).delivered(Delivered::Unknown)
             }
         };
         if asks.is_none() {
@@ -366,13 +360,7 @@ impl Exchange {
             self.lost("posting to the agent's server", reason.message);
             return ControlFlow::Break(());
         }
-        self.refuse(
-            said,
-            &Reason {
-                source: Source::Agent,
-                ..reason
-            },
-        )
+        self.refuse(said, &reason.at(Source::Agent))
     }
 
     /// Says why a message was not taken: to the client if it asked, to a person otherwise.

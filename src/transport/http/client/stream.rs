@@ -301,9 +301,9 @@ impl Stream {
         let left = exchange.sessions().abandon(session);
         for id in left {
             let what = "the agent's server has ended the session's stream of messages";
-            let mut reason = Reason::new(reply::PEER_LOST, what);
-            reason.source = Source::Agent;
-            reason.delivered = Delivered::Unknown;
+            let reason = Reason::new(reply::PEER_LOST, what)
+                .at(Source::Agent)
+                .delivered(Delivered::Unknown);
             exchange.fail(&id, &reason);
         }
     }
