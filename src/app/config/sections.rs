@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use super::agents::Names;
 use super::here;
-use super::plan::{ListenerPart, LogPart};
+use super::plan::ListenerPart;
 use super::read::{Context, Look, known_agent, one_of, path};
 use super::sheet::{Sheet, Spot};
 use crate::app::agent_connect::AgentConnectArgs;
 use crate::app::door::DoorArgs;
 use crate::app::record::{self, RecordPart};
+use crate::app::telemetry::{self, LogArgs};
 use crate::app::traces::{TracesPart, collector};
-use crate::app::{admin, limits, listeners, telemetry};
+use crate::app::{admin, limits, listeners};
 use crate::guard::Agents;
 use crate::recording::redact::Pattern;
 
@@ -147,11 +148,11 @@ pub(super) fn traces(sheet: &Sheet<'_>) -> TracesPart {
     part
 }
 
-pub(super) fn log(sheet: &Sheet<'_>) -> LogPart {
+pub(super) fn log(sheet: &Sheet<'_>) -> LogArgs {
     let level = sheet.read("level", |text| {
         telemetry::check(text).map(|()| text.to_owned())
     });
-    let log = LogPart {
+    let log = LogArgs {
         level: level.map(|level| level.value),
         format: one_of(sheet, "format"),
     };

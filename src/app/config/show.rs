@@ -15,8 +15,9 @@ use crate::app::cli::Serve;
 use crate::app::common::FramingChoice;
 use crate::app::record::spell_age;
 use crate::app::remote::RemoteArgs;
+use crate::app::telemetry::LogArgs;
 use crate::app::traces::TracesPart;
-use crate::app::{discretion, limits, serve, telemetry};
+use crate::app::{discretion, limits, serve};
 use crate::core::Choice;
 use crate::guard::Agents;
 use crate::transport::{Endpoint, Launch};
@@ -41,7 +42,7 @@ struct Page<'a> {
 pub(super) fn show(
     args: &Serve,
     file: &Config,
-    log: (Option<&str>, Option<telemetry::Form>),
+    log: &LogArgs,
     sources: &Sources<'_>,
 ) -> Result<String, String> {
     let listeners = serve::listener_parts(args, file)?;
@@ -157,13 +158,9 @@ pub(super) fn show(
         page.line("trace-context", Some("trace_context"), word(&context));
     }
     page.open("[log]", "log.");
-    let level = log.0.or(file.log.level.as_deref());
-    page.line(
-        "level",
-        Some("log"),
-        quote(level.unwrap_or(telemetry::LEVEL)),
-    );
-    let form = log.1.or(file.log.format).unwrap_or_default();
+    let log = log.over(&file.log);
+    page.line("level", Some("log"), quote(log.level()));
+    let form = log.format.unwrap_or_default();
     page.line("format", Some("log_format"), word(&form));
     Ok(page.text)
 }
