@@ -20,9 +20,10 @@ use super::answer::{self, Refusal};
 use super::exchange::{Exchange, Way, opened};
 use super::queue::Queue;
 use super::sessions::{self, Session};
-use super::site::{Silence, is_of};
+use super::site::Silence;
 use super::stream;
 use crate::transport::failure;
+use crate::transport::http::content::{self, is_of};
 use crate::transport::http::names::CONNECTION;
 use crate::wire::framing::Cut;
 use crate::wire::reply::{self, Delivered, Reason, Source};
@@ -390,12 +391,10 @@ fn unusable(head: &Parts) -> Option<String> {
     if head.status == StatusCode::OK && is_of(&head.headers, "application/json") {
         return None;
     }
-    let kind = head.headers.get(CONTENT_TYPE);
-    let kind = kind.map_or(&b"nothing"[..], HeaderValue::as_bytes);
-    let kind = String::from_utf8_lossy(kind);
     Some(format!(
-        "its server answered \"initialize\" with {} and {kind:?} instead of 200 and JSON; check the \
+        "its server answered \"initialize\" with {} and {} instead of 200 and JSON; check the \
          address",
-        head.status
+        head.status,
+        content::spelled(&head.headers)
     ))
 }
