@@ -47,6 +47,14 @@ pub(super) struct Refusals {
     no_handshake: Seldom,
 }
 
+/// A client that was let in, and the agent it asks for; both count it for as long as it is here.
+struct Admitted<'s> {
+    client: Link,
+    _stay: Stay,
+    agent: &'s Arc<Agent>,
+    _seat: Seat,
+}
+
 impl House {
     pub(super) fn new(stop: Stop, ledger: Option<Arc<Ledger>>) -> Self {
         Self {
@@ -95,7 +103,12 @@ impl House {
                 return code;
             }
         };
-        let (client, _stay, agent, _agents_seat) = match admit(client, station) {
+        let Admitted {
+            client,
+            _stay,
+            agent,
+            _seat,
+        } = match admit(client, station) {
             Ok(admitted) => admitted,
             Err((client, reason)) => {
                 self.rejected(door, Rejection::of(&reason));
@@ -240,13 +253,15 @@ impl House {
 /// # Errors
 /// What it is told, and its link.
 #[expect(clippy::result_large_err, reason = "once for each client")]
-fn admit(
-    client: Link,
-    station: &Station,
-) -> Result<(Link, Stay, &Arc<Agent>, Seat), (Link, Reason)> {
+fn admit(client: Link, station: &Station) -> Result<Admitted<'_>, (Link, Reason)> {
     let (client, stay) = station.door.receive(client)?;
     match choose(&client, station) {
-        Ok((agent, seat)) => Ok((client, stay, agent, seat)),
+        Ok((agent, seat)) => Ok(Admitted {
+            client,
+            _stay: stay,
+            agent,
+            _seat: seat,
+        }),
         Err(reason) => Err((client, reason)),
     }
 }
