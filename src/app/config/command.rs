@@ -11,8 +11,9 @@ use super::read::judge;
 use super::source::{Sources, lines};
 use super::{Config, Look, Place, read, show};
 use crate::app::cli::Serve;
+use crate::app::console::{self, counted};
 use crate::app::telemetry::LogArgs;
-use crate::app::{cli, console, exit, serve};
+use crate::app::{cli, exit, serve};
 
 /// A file that says all there is to say, with comments.
 const EXAMPLE: &str = include_str!("example.toml");
@@ -89,11 +90,6 @@ fn check(named: Option<Place>, look: Look) -> ExitCode {
     let listeners = counted(config.listeners.len(), "listener");
     let text = format!("{}: no faults; {agents}, {listeners}", place.0.display());
     console::print(&text, exit::SUCCESS)
-}
-
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 fn in_force(args: &Serve, said: &ArgMatches, known: &clap::Command, log: &LogArgs) -> ExitCode {

@@ -15,6 +15,7 @@ use super::plan::{InForce, Plan, plan};
 use crate::app::admin::{self, Admin, Turnstile};
 use crate::app::cli::{self, Serve};
 use crate::app::config::{self, Config, Look, Place};
+use crate::app::console::counted;
 use crate::app::telemetry::{self, LogArgs};
 use crate::app::traces::Traces;
 use crate::app::{exit, runtime, shutdown, stderr};
@@ -279,8 +280,9 @@ impl Server {
     }
 
     fn status(&self) -> String {
-        let agents = self.in_force.roster.named.len().max(1);
-        format!("{} listeners, {agents} agents", self.listening.count())
+        let listeners = counted(self.listening.count(), "listener");
+        let agents = counted(self.in_force.roster.named.len().max(1), "agent");
+        format!("{listeners}, {agents}")
     }
 }
 
