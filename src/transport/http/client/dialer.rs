@@ -14,11 +14,10 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
-use crate::transport::{Endpoint, OpenError, Setup, Web, failure, tcp, tls};
+use crate::transport::{Endpoint, OpenError, Setup, Web, tcp, tls};
 
 /// How long the connection that showed that the server is there may wait for the first request.
 /// Servers close those that wait too long, and a request must not meet that.
@@ -75,12 +74,7 @@ impl Place {
         let Some(connector) = &self.tls else {
             return Ok(Socket::new(stream, false));
         };
-        let name = tls::name(to, &web.host)?;
-        let within = setup.limits.handshake;
-        let stream = timeout(within, connector.connect(name, stream))
-            .await
-            .map_err(|_| failure::too_slow(to, "TLS", within))?
-            .map_err(|fault| failure::not_encrypted(to, &fault))?;
+        let stream = tls::begin(to, &web.host, connector, stream, setup.limits.handshake).await?;
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         Ok(Socket::new(stream, http2))
     }
