@@ -211,7 +211,7 @@ impl NoAgent {
                 let message = format!("there is no agent: {}", error.what);
                 Reason::new(reply::PEER_LOST, message).at(Source::Agent)
             }
-            Self::Stopped => Reason::new(reply::DRAINING, "the relay is shutting down").retryable(),
+            Self::Stopped => Reason::draining(),
         }
     }
 

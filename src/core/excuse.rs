@@ -60,9 +60,7 @@ pub(super) fn quote(reason: &mut Reason, printed: Option<String>) {
 
 /// The relay is shutting down.
 pub(super) fn draining(delivered: Delivered) -> Reason {
-    Reason::new(reply::DRAINING, "the relay is shutting down")
-        .delivered(delivered)
-        .retryable()
+    Reason::draining().delivered(delivered)
 }
 
 /// The relay was told to stop, and did not wait for this answer any longer.

@@ -6,9 +6,8 @@
 //! newcomers and tells who has come back by the `opening`; a newcomer's first messages are put back
 //! in front of its link (`preface`). `berth` is one conversation's client, `line` the two halves of
 //! the link to it. `passing` sees to the messages that pass: `ids`, `questions` and `history` are what
-//! is remembered of them, `spell` makes those that are ours. `absence` is how long a client may be
-//! gone. Not here: whether agents are to be kept at all (see `app`), and how a conversation ends
-//! once nobody came back (see `core`).
+//! is remembered of them. `absence` is how long a client may be gone. Not here: whether agents are to
+//! be kept at all (see `app`), and how a conversation ends once nobody came back (see `core`).
 //!
 //! # Why
 //! *A link, not a state of the core.* To the core and the dialects a client that comes back never
@@ -39,7 +38,6 @@ mod passing;
 mod preface;
 mod questions;
 mod reception;
-mod spell;
 
 pub use harbour::Harbour;
 pub use reception::Received;
