@@ -5,9 +5,10 @@
 //! keeps the conversation and its agent waiting for the client to come back. `reception` meets
 //! newcomers and tells who has come back by the `opening`; a newcomer's first messages are put back
 //! in front of its link (`preface`). `berth` is one conversation's client, `line` the two halves of
-//! the link to it. `passing` sees to the messages that pass: `ids`, `questions` and `history` are what
-//! is remembered of them. `absence` is how long a client may be gone. Not here: whether agents are to
-//! be kept at all (see `app`), and how a conversation ends once nobody came back (see `core`).
+//! the link to it. `passing` sees to the messages that pass: `ids`, `questions` and `history` are
+//! what is remembered of them. `absence` is how long a client may be gone. Not here: whether agents
+//! are to be kept at all (see `app`), and how a conversation ends once nobody came back (see
+//! `core`).
 //!
 //! # Why
 //! *A link, not a state of the core.* To the core and the dialects a client that comes back never

@@ -2,8 +2,7 @@
 //!
 //! `port` is any port that speaks HTTP, `server` what answers ACP there and `listen` both of them;
 //! `client` speaks to one; `names` is what both have to call alike, and `content` what a body says
-//! that it is. Not here: frames of WebSockets
-//! (see `websocket`), certificates (see `tls`).
+//! that it is. Not here: frames of WebSockets (see `websocket`), certificates (see `tls`).
 
 pub mod client;
 pub(super) mod content;
