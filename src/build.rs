@@ -59,11 +59,16 @@ fn name_this_build(tables: &[PathBuf]) {
     println!("cargo::rustc-env=TABLES_DIGEST={digest}");
 }
 
-/// The commit this is built from, as a packager says it or as git knows it.
+/// The commit this is built from, as a packager says it or as git knows it. One of a repository that
+/// only holds a copy of this crate says nothing of it.
 fn commit() -> Option<String> {
     println!("cargo::rerun-if-env-changed=ACP_RELAY_COMMIT");
     if let Ok(commit) = env::var("ACP_RELAY_COMMIT") {
         return Some(commit);
+    }
+    // The way down to here from the top of the repository.
+    if git(&["rev-parse", "--show-prefix"]).is_some() {
+        return None;
     }
     // Each commit adds a line there.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;

@@ -35,6 +35,12 @@ impl Fault {
         Self { status: 422, what }
     }
 
+    /// A member or a parameter is not what it must be: 422.
+    #[must_use]
+    pub fn mistyped(name: &str, wanted: &str) -> Self {
+        Self::invalid(format!("\"{name}\" must be {wanted}"))
+    }
+
     /// The same request may do later: 503.
     #[must_use]
     pub fn later(what: impl Into<Cow<'static, str>>) -> Self {

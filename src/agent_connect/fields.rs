@@ -106,17 +106,11 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// When it is something else.
     pub fn word(self, name: &str, words: &[&str]) -> Result<Option<usize>, Fault> {
-        let wanted = || format!("one of {}", words.join(", "));
-        let Some(value) = self.any(name) else {
-            return Ok(None);
+        let number = |value: &Value| {
+            let text = value.as_str()?;
+            words.iter().position(|word| *word == text)
         };
-        let found = value
-            .as_str()
-            .and_then(|text| words.iter().position(|word| *word == text));
-        match found {
-            Some(at) => Ok(Some(at)),
-            None => Err(wrong(name, &wanted())),
-        }
+        self.typed(name, &format!("one of {}", words.join(", ")), number)
     }
 
     /// The names of all members.
@@ -135,11 +129,7 @@ impl<'a> Fields<'a> {
         };
         match read(value) {
             Some(read) => Ok(Some(read)),
-            None => Err(wrong(name, wanted)),
+            None => Err(Fault::mistyped(name, wanted)),
         }
     }
-}
-
-fn wrong(name: &str, wanted: &str) -> Fault {
-    Fault::invalid(format!("\"{name}\" must be {wanted}"))
 }

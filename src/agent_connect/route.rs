@@ -92,6 +92,14 @@ pub enum Lost {
     Method(&'static str),
 }
 
+impl Lost {
+    /// Nothing is at this path.
+    #[must_use]
+    pub const fn nowhere() -> Self {
+        Self::Unknown(Fault::unknown("nothing is served at this path"))
+    }
+}
+
 impl Named {
     fn read(text: &str) -> Self {
         Uuid::read(text).map_or_else(|| Self::Name(text.to_owned()), Self::Id)
@@ -157,9 +165,7 @@ pub fn find(method: &str, path: &str) -> Result<Route, Lost> {
             let run = run(one)?;
             deed(method, rest).map(|deed| Route::Run(None, run, deed))
         }
-        _ => Err(Lost::Unknown(Fault::unknown(
-            "nothing is served at this path",
-        ))),
+        _ => Err(Lost::nowhere()),
     }
 }
 
@@ -186,9 +192,7 @@ fn deed(method: &str, rest: &[&str]) -> Result<Deed, Lost> {
         ["threadstate"] => read(Deed::State),
         ["cancel"] if method == "POST" => Ok(Deed::Cancel),
         ["cancel"] => Err(Lost::Method("POST")),
-        _ => Err(Lost::Unknown(Fault::unknown(
-            "nothing is served at this path",
-        ))),
+        _ => Err(Lost::nowhere()),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::{Frame, Id};
+use crate::wire::Frame;
 
 /// The `params` of `initialize`. Nothing here has files or terminals to offer; questions are passed
 /// on as interrupts.
@@ -57,16 +57,6 @@ pub fn notification(method: &str, params: &Value) -> Frame {
 #[must_use]
 pub fn result(id: &Value, result: &Value) -> Frame {
     frame(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
-}
-
-/// The answer to a request of a client, whose id goes back as it was spelled; `member` is `result`
-/// or `error`.
-#[must_use]
-pub fn answer(id: Id<'_>, member: &str, body: &Value) -> Frame {
-    let mut text = br#"{"jsonrpc":"2.0","id":"#.to_vec();
-    text.extend_from_slice(id.json());
-    text.extend_from_slice(format!(",\"{member}\":{body}}}").as_bytes());
-    Frame::new(text)
 }
 
 /// The answer to a request of the agent that is not for us.

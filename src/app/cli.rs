@@ -17,10 +17,11 @@ use super::agent_connect::{AgentConnectArgs, Unasked};
 use super::border::BorderArgs;
 use super::common::Common;
 use super::door::DoorArgs;
+use super::telemetry::{self, LogArgs};
 use super::{
     agents, check, config, connect, console, demo, dialect, discretion, endpoints, examples, exit,
-    inspect, limits, listeners, memory, processes, replay, serve, shell, status, stderr, telemetry,
-    token, top,
+    inspect, limits, listeners, memory, processes, replay, serve, shell, status, stderr, token,
+    top,
 };
 use crate::transport::Endpoint;
 
@@ -65,27 +66,8 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 #[command(styles = STYLES, after_help = EXAMPLES)]
 #[command(after_long_help = format!("{}\n\n{}\n\n{EXAMPLES}", endpoints::help(), limits::help()))]
 struct Cli {
-    /// What is logged on stderr: error, warn, info, debug, trace, or a filter such as `agent=info`
-    /// [default: warn]
-    // Below what the subcommand is about.
-    #[arg(
-        long,
-        global = true,
-        display_order = 1000,
-        env = "ACP_RELAY_LOG",
-        value_name = "LEVEL"
-    )]
-    log: Option<String>,
-    /// How the log is written: for people, or an object a line for programs [default: human]
-    #[arg(
-        long,
-        global = true,
-        display_order = 1001,
-        env = "ACP_RELAY_LOG_FORMAT",
-        value_name = "FORM",
-        value_enum
-    )]
-    log_format: Option<telemetry::Form>,
+    #[command(flatten)]
+    log: LogArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -287,7 +269,6 @@ fn obey() -> ExitCode {
             };
         }
     };
-    let (log, form) = (cli.log.as_deref(), cli.log_format);
     if let Command::Serve(_) | Command::Connect(_) = &cli.command {
         memory::give_back();
     }
@@ -297,10 +278,9 @@ fn obey() -> ExitCode {
             Ok(sockets) => sockets,
             Err(code) => return code,
         };
-        return processes::leave_none(|| serve::run(*args, (log, form), sockets));
+        return processes::leave_none(|| serve::run(*args, &cli.log, sockets));
     }
-    if let Err(error) = telemetry::start(log.unwrap_or(telemetry::LEVEL), form.unwrap_or_default())
-    {
+    if let Err(error) = telemetry::start(&cli.log) {
         return fail(exit::USAGE, &error);
     }
     match cli.command {
@@ -313,7 +293,7 @@ fn obey() -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Bisect(args) => replay::bisect(&args),
         Command::Token(args) => token::run(&args),
-        Command::Config(args) => config::run(&args, &said, &command, (log, form)),
+        Command::Config(args) => config::run(&args, &said, &command, &cli.log),
         Command::Agents(args) => agents::run(&args),
         Command::Status(args) => status::status(&args),
         Command::Health(args) => status::health(&args),

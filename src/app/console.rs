@@ -3,6 +3,7 @@
 //! A reader that goes away early (`| head`) is no failure. Not here: the stdio that carries a
 //! conversation (see `transport::stdio`).
 
+use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -113,6 +114,12 @@ pub(super) fn print(text: &str, code: u8) -> ExitCode {
 /// Prints a value for a program to read.
 pub(super) fn print_json(value: &serde_json::Value, code: u8) -> ExitCode {
     print(&format!("{value:#}"), code)
+}
+
+/// `1 rule`, `2 rules`.
+pub(super) fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {what}{ending}")
 }
 
 /// Says something on stderr that belongs to what is printed, in its place and in full. Nobody is

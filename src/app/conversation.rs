@@ -209,15 +209,9 @@ impl NoAgent {
         match self {
             Self::Unreachable(error) => {
                 let message = format!("there is no agent: {}", error.what);
-                let mut reason = Reason::new(reply::PEER_LOST, message);
-                reason.source = Source::Agent;
-                reason
+                Reason::new(reply::PEER_LOST, message).at(Source::Agent)
             }
-            Self::Stopped => {
-                let mut reason = Reason::new(reply::DRAINING, "the relay is shutting down");
-                reason.retryable = true;
-                reason
-            }
+            Self::Stopped => Reason::draining(),
         }
     }
 

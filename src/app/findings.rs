@@ -3,11 +3,12 @@
 //! Not here: finding it (see `canon`), and the rules that repair it (see `repairs`).
 
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::console::counted;
 use super::repairs::Repairs;
 use crate::canon::{Deviation, Kind, Remedy, Role, Verdict, Weight, plain};
 use crate::wire::Side;
@@ -202,7 +203,7 @@ impl Tally {
             text,
             "{}: {}",
             plain(&name),
-            count(self.messages, "message")
+            counted(self.messages, "message")
         )?;
         if self.unchecked > 0 {
             write!(text, " ({} of no known type)", self.unchecked)?;
@@ -211,7 +212,7 @@ impl Tally {
             return writeln!(text, ", no deviation");
         }
         let (refused, ignored) = (self.refused, self.ignored);
-        let deviations = count(deviations, "deviation");
+        let deviations = counted(deviations, "deviation");
         write!(text, ", {deviations}: {refused} refused, {ignored} ignored")?;
         writeln!(text, "; {} repaired by rules", self.repaired)?;
         for (kind, total) in &self.kinds {
@@ -255,11 +256,6 @@ const fn pointer(pointer: &str) -> &str {
     } else {
         pointer
     }
-}
-
-fn count(number: u64, thing: impl Display) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{number} {thing}{ending}")
 }
 
 /// A pointer with `*` for each index, so that the items of an array count as one place.

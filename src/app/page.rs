@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::console::counted;
+
 /// The columns beside the client's, which takes what they leave: widths, and whether to the left.
 const COLUMNS: [(usize, bool); 8] = [
     (4, false),
@@ -169,10 +171,10 @@ fn head(status: &Value, rates: Option<&Rates>) -> Vec<String> {
     let sum = |what: &str| -> u64 { rows.iter().map(|row| row[what].as_u64().unwrap_or(0)).sum() };
     lines.push(format!(
         "{} ({} since the start), {}, {}",
-        some(rows.len() as u64, "connection"),
+        counted(rows.len() as u64, "connection"),
         status["connections_total"],
-        some(sum("sessions"), "session"),
-        some(sum("turns"), "turn")
+        counted(sum("sessions"), "session"),
+        counted(sum("turns"), "turn")
     ));
     if let Some([heard, said, passed]) = rates.map(Rates::sum) {
         let messages = count(heard + said);
@@ -199,11 +201,6 @@ fn bytes_of(one: &Value) -> u64 {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or("?").to_owned()
-}
-
-fn some(count: u64, what: &str) -> String {
-    let more = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{more}")
 }
 
 fn row(paper: Paper, client: &str, cells: &[String; 8]) -> String {

@@ -6,14 +6,14 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::stderr;
 
 /// What is logged when nobody says.
-pub(super) const LEVEL: &str = "warn";
+const LEVEL: &str = "warn";
 
 /// How lines of the log are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -25,6 +25,49 @@ pub(super) enum Form {
     Json,
 }
 
+/// What is logged, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub(super) struct LogArgs {
+    /// What is logged on stderr: error, warn, info, debug, trace, or a filter such as `agent=info`
+    /// [default: warn]
+    // Below what the subcommand is about.
+    #[arg(
+        id = "log",
+        long = "log",
+        global = true,
+        display_order = 1000,
+        env = "ACP_RELAY_LOG",
+        value_name = "LEVEL"
+    )]
+    pub(super) level: Option<String>,
+    /// How the log is written: for people, or an object a line for programs [default: human]
+    #[arg(
+        id = "log_format",
+        long = "log-format",
+        global = true,
+        display_order = 1001,
+        env = "ACP_RELAY_LOG_FORMAT",
+        value_name = "FORM",
+        value_enum
+    )]
+    pub(super) format: Option<Form>,
+}
+
+impl LogArgs {
+    /// These, and what `file` says besides.
+    pub(super) fn over(&self, file: &Self) -> Self {
+        Self {
+            level: self.level.clone().or_else(|| file.level.clone()),
+            format: self.format.or(file.format),
+        }
+    }
+
+    /// The filter's directives.
+    pub(super) fn level(&self) -> &str {
+        self.level.as_deref().unwrap_or(LEVEL)
+    }
+}
+
 /// Refuses what is no `env-filter` directive.
 ///
 /// # Errors
@@ -33,13 +76,13 @@ pub(super) fn check(level: &str) -> Result<(), String> {
     filter(level).map(|_| ())
 }
 
-/// Starts logging at `level` (an `env-filter` directive); colour only on a terminal and without
-/// `NO_COLOR`.
+/// Starts logging; colour only on a terminal and without `NO_COLOR`.
 ///
 /// # Errors
-/// When `level` is not a directive.
-pub(super) fn start(level: &str, form: Form) -> Result<(), String> {
-    let filter = filter(level).map_err(|fault| format!("--log {fault}"))?;
+/// When the level is no `env-filter` directive.
+pub(super) fn start(args: &LogArgs) -> Result<(), String> {
+    let form = args.format.unwrap_or_default();
+    let filter = filter(args.level()).map_err(|fault| format!("--log {fault}"))?;
     if filter
         .max_level_hint()
         .is_none_or(|most| most > LevelFilter::INFO)

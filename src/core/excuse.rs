@@ -10,22 +10,18 @@ const SHOWN: usize = 200;
 
 /// The client is gone and cannot answer.
 pub(super) fn client_left(delivered: Delivered) -> Reason {
-    let mut reason = Reason::new(reply::PEER_LOST, "the client has left and cannot answer");
-    reason.source = Source::Client;
-    reason.delivered = delivered;
-    reason
+    Reason::new(reply::PEER_LOST, "the client has left and cannot answer")
+        .at(Source::Client)
+        .delivered(delivered)
 }
 
 /// The link to an agent we did not start has ended.
 /// `why` follows the sentence, such as `: it …`.
 pub(super) fn agent_lost(why: &str, delivered: Delivered) -> Reason {
-    let mut reason = Reason::new(
-        reply::PEER_LOST,
-        format!("the connection to the agent has ended{why}"),
-    );
-    reason.source = Source::Agent;
-    reason.delivered = delivered;
-    reason
+    let message = format!("the connection to the agent has ended{why}");
+    Reason::new(reply::PEER_LOST, message)
+        .at(Source::Agent)
+        .delivered(delivered)
 }
 
 /// The agent's process is gone.
@@ -64,48 +60,41 @@ pub(super) fn quote(reason: &mut Reason, printed: Option<String>) {
 
 /// The relay is shutting down.
 pub(super) fn draining(delivered: Delivered) -> Reason {
-    let mut reason = Reason::new(reply::DRAINING, "the relay is shutting down");
-    reason.delivered = delivered;
-    reason.retryable = true;
-    reason
+    Reason::draining().delivered(delivered)
 }
 
 /// The relay was told to stop, and did not wait for this answer any longer.
 pub(super) fn dismissed(delivered: Delivered) -> Reason {
     let message = "the relay was told to stop and has ended the agent";
-    let mut reason = Reason::new(reply::DRAINING, message);
-    reason.delivered = delivered;
-    reason.retryable = delivered == Delivered::No;
-    reason
+    Reason {
+        retryable: delivered == Delivered::No,
+        ..Reason::new(reply::DRAINING, message).delivered(delivered)
+    }
 }
 
 /// What is said would not be recorded any more, and has to be.
 pub(super) fn unrecorded(delivered: Delivered) -> Reason {
-    let mut reason = Reason::unrecorded();
-    reason.delivered = delivered;
-    reason
+    Reason::unrecorded().delivered(delivered)
 }
 
 /// Too many requests of one side are open.
 pub(super) fn overloaded(limit: usize) -> Reason {
-    let mut reason = Reason::new(
-        reply::OVERLOADED,
-        format!("too many requests are open (the limit is {limit})"),
-    );
-    reason.retryable = true;
-    reason
+    let message = format!("too many requests are open (the limit is {limit})");
+    Reason::new(reply::OVERLOADED, message).retryable()
 }
 
 /// An answer came, but it cannot be passed on.
 pub(super) fn unusable_answer(from: Side, flaw: &Flaw) -> Reason {
-    let mut reason = Reason::of_fault(&flaw.fault);
-    reason.message = format!("the answer of the {from} cannot be passed on: {flaw}").into();
-    reason.delivered = Delivered::Yes;
-    reason.source = match from {
+    let source = match from {
         Side::Client => Source::Client,
         Side::Agent => Source::Agent,
     };
-    reason
+    Reason {
+        message: format!("the answer of the {from} cannot be passed on: {flaw}").into(),
+        source,
+        delivered: Delivered::Yes,
+        ..Reason::of_fault(&flaw.fault)
+    }
 }
 
 fn agent_gone(
@@ -114,10 +103,11 @@ fn agent_gone(
     stderr_tail: &str,
     delivered: Delivered,
 ) -> Reason {
-    let mut reason = Reason::new(reply::AGENT_EXITED, message);
-    reason.source = Source::Agent;
-    reason.delivered = delivered;
-    reason.exit = exit;
-    reason.stderr_tail = (!stderr_tail.is_empty()).then(|| stderr_tail.into());
-    reason
+    Reason {
+        source: Source::Agent,
+        delivered,
+        exit,
+        stderr_tail: (!stderr_tail.is_empty()).then(|| stderr_tail.into()),
+        ..Reason::new(reply::AGENT_EXITED, message)
+    }
 }

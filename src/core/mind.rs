@@ -1,6 +1,7 @@
 //! Takes in each message that is heard, and decides what becomes of it.
 //!
-//! Not here: how a conversation ends (see `ending`), what is remembered of a request (`pending`).
+//! Not here: how a conversation ends (see `ending`), what is remembered of a request
+//! (`pending`), and what is heard that is none (`unfit`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,12 +13,11 @@ use super::gist::Topic;
 use super::pending::{Pending, Refusal};
 use super::speech::Speech;
 use super::trail::{self, Marker};
+use super::unfit::is_stray;
 use super::{Gist, Note, Outbox, excuse};
 use crate::border::Border;
 use crate::wire::reply::{self, Reason};
-use crate::wire::{
-    Envelope, Fault, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Scanner, Shape, Side, scan,
-};
+use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Scanner, Shape, Side, scan};
 
 /// One conversation: what each side may still do, and who owes whom an answer.
 #[derive(Debug)]
@@ -39,11 +39,11 @@ pub struct Core {
     /// Answers that a translator gave in the place of a side; the core has still to hear them.
     pub(super) returned: VecDeque<(Side, Frame)>,
     /// Stray lines since the agent last spoke JSON.
-    strays: usize,
+    pub(super) strays: usize,
     /// What the agent printed before its first message.
     pub(super) babble: Babble,
     /// Over-long messages, by side.
-    offences: [usize; 2],
+    pub(super) offences: [usize; 2],
     /// Answers that nobody waits for, since that side last made sense.
     unknown: [usize; 2],
 }
@@ -137,50 +137,6 @@ impl Core {
             Shape::Bad(flaw) => self.handle_flaw(from, flaw, now, out),
         }
         self.hear_returned(now, out);
-    }
-
-    /// Notes that a message of `from` cannot be passed on, and tells whoever it concerns.
-    pub fn handle_flaw(&mut self, from: Side, flaw: Flaw, now: Instant, out: &mut Outbox) {
-        let asker = from.other();
-        let awaited = match flaw.role {
-            Some(Role::Answer) => self.pending[asker as usize].answer(flaw.id.as_id()),
-            _ => None,
-        };
-        match awaited {
-            // The asker would wait for ever; the sender of an answer is not answered.
-            Some(answered) => {
-                let id = answered.spelled.unwrap_or_else(|| flaw.id.clone());
-                self.answer_for_peer(
-                    asker,
-                    &id,
-                    &answered.method,
-                    &excuse::unusable_answer(from, &flaw),
-                    out,
-                );
-            }
-            // Under an id that is in flight, the sender would take it for another answer.
-            None if self.pending[from as usize].awaits(&flaw.id) => {
-                let nameless = Flaw {
-                    id: IdBuf::Absent,
-                    ..flaw.clone()
-                };
-                self.say(from, reply::flaw(&nameless), out);
-            }
-            None => self.say(from, reply::flaw(&flaw), out),
-        }
-        let too_long = matches!(flaw.fault, Fault::TooLong { .. });
-        out.note(Note::Refused { from, flaw });
-        if too_long {
-            self.offences[from as usize] += 1;
-            if self.offences[from as usize] >= self.limits.offences {
-                self.expel(
-                    from,
-                    "sent too many over-long messages".to_owned(),
-                    now,
-                    out,
-                );
-            }
-        }
     }
 
     /// Says a canonical message to `to`, translated if `to` speaks a dialect.
@@ -389,32 +345,4 @@ impl Core {
             }
         }
     }
-
-    /// Whether a text that is no message is passed on all the same, because the agent is a
-    /// recording. A player takes any bytes, and so does the pipe of the program that started us; a
-    /// WebSocket takes only UTF-8. Where calls are judged, a client gets no such text: it may hold
-    /// a call that nobody can judge.
-    fn may_say_anything(&self, to: Side, frame: &Frame) -> bool {
-        let takes_bytes = to == Side::Agent || !self.manners.announce_exit;
-        let judged = to == Side::Client && self.border.as_ref().is_some_and(|one| one.judges());
-        self.manners.agent_is_played
-            && !judged
-            && (takes_bytes || simdutf8::basic::from_utf8(frame.as_bytes()).is_ok())
-    }
-
-    fn stray(&mut self, line: &Frame, now: Instant, out: &mut Outbox) {
-        out.note(Note::Stray { bytes: line.len() });
-        self.babble.add(line.as_bytes());
-        self.strays += 1;
-        if self.strays >= self.limits.strays {
-            let blame = "printed too many lines that are not JSON (is it started in its ACP mode?)";
-            self.expel(Side::Agent, blame.to_owned(), now, out);
-        }
-    }
-}
-
-/// Whether a line that the agent printed was never meant as a message: `Ready.`, `[INFO] starting`.
-fn is_stray(flaw: &Flaw) -> bool {
-    let nothing_known = flaw.role.is_none() && flaw.id == IdBuf::Absent;
-    !flaw.json_like || (matches!(flaw.fault, Fault::Malformed { .. }) && nothing_known)
 }

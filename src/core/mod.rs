@@ -13,8 +13,8 @@
 //!
 //! `ending` sees to how a conversation ends, and `last_word` to what each side is told then, in the
 //! words of `excuse`. `note` is what happened besides. `gist`, with `words`, `tokens` and `trail`,
-//! is what a message comes to for those who count. `babble` keeps what an agent prints that is no
-//! message.
+//! is what a message comes to for those who count. `unfit` sees to what is heard and is no
+//! message that can be passed on, and `babble` keeps what an agent prints.
 //!
 //! # Why
 //! *Answers are matched by side.* The two sides number their requests independently (all
@@ -57,6 +57,7 @@ mod pending;
 mod speech;
 mod tokens;
 mod trail;
+mod unfit;
 mod words;
 
 /// What a note about a dialect consists of.

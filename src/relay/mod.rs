@@ -14,6 +14,7 @@
 
 mod alarm;
 mod end;
+mod parting;
 mod pauses;
 mod resume;
 mod turn;

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::alarm::Alarm;
+use super::parting::Parting;
 use super::pauses::Pauses;
 use super::writer::{Writer, Written};
 use super::{End, Refused};
@@ -64,8 +65,7 @@ pub fn run(
 ) -> impl Future<Output = End> + Send + use<> {
     let marker = taps.marker();
     let mut conversation = Conversation {
-        parting: Parting::of(&client),
-        last_words: limits.last_words,
+        parting: Parting::of(&client, limits.last_words),
         outbox: outbox(&limits, &taps),
         pauses: Pauses::default(),
         silent: [false; 2],
@@ -126,32 +126,9 @@ struct Conversation {
     linger: Option<Instant>,
     /// How a client that was taken leave of is seen off.
     parting: Parting,
-    last_words: Duration,
     stops: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
     unrecorded: CancellationToken,
     stopped: [bool; 2],
-}
-
-/// What becomes of a client's link once all is said.
-enum Parting {
-    /// It is closed.
-    AtOnce,
-    /// What it still sends is read to its end first: a socket that is closed with unread bytes is
-    /// reset, and the client could lose what it was told last.
-    Patient,
-    /// That goes on until then.
-    Until(Instant),
-}
-
-impl Parting {
-    /// How this client is to be seen off.
-    fn of(client: &Link) -> Self {
-        if client.peer.kind == PeerKind::Remote && client.peer.half_close {
-            Self::Patient
-        } else {
-            Self::AtOnce
-        }
-    }
 }
 
 impl Conversation {
@@ -391,12 +368,9 @@ impl Conversation {
 
     /// Reads what a client that was taken leave of still sends; `true` when it may be let go.
     fn see_off(&mut self, cx: &mut Context<'_>) -> bool {
-        let until = match self.parting {
-            Parting::AtOnce => return true,
-            Parting::Patient => Instant::now() + self.last_words,
-            Parting::Until(until) => until,
+        let Some(until) = self.parting.begin() else {
+            return true;
         };
-        self.parting = Parting::Until(until);
         while self.core.listens_to(Side::Client) && Instant::now() < until {
             match self.readers[Side::Client as usize].poll_next(cx) {
                 Poll::Ready(Some(Ok(_))) => {
@@ -412,10 +386,7 @@ impl Conversation {
 
     fn due(&self) -> Option<Instant> {
         let core = self.core.poll_timeout().map(Instant::from_std);
-        let parting = match self.parting {
-            Parting::Until(until) => Some(until),
-            _ => None,
-        };
+        let parting = self.parting.end();
         [core, self.linger, parting].into_iter().flatten().min()
     }
 

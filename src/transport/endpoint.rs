@@ -354,7 +354,7 @@ fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> EndpointError {
     let nearest = Endpoint::FORMS
         .iter()
         .filter_map(|(form, _)| Some(form.split_once(':')?.0))
-        .map(|known| (distance(&lower, known), known))
+        .map(|known| (strsim::levenshtein(&lower, known), known))
         .min()
         .filter(|(far, known)| *far <= 2 && *far < known.len())
         .map(|(_, known)| known);
@@ -379,23 +379,6 @@ fn are_one(one: &str, other: &str) -> bool {
     };
     let all = one.is_unspecified() || other.is_unspecified();
     one == other || all && one.is_ipv4() == other.is_ipv4()
-}
-
-/// Levenshtein's distance.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, right) in b.bytes().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(left != right))
-                .min(above + 1)
-                .min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[b.len()]
 }
 
 fn hint(suggestion: Option<&str>) -> String {

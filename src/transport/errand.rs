@@ -10,9 +10,8 @@ use hyper::header::{CONNECTION, HOST, HeaderValue};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
 
-use super::{Endpoint, OpenError, OpenErrorKind, Setup, Web, failure, tcp, tls};
+use super::{Endpoint, OpenError, OpenErrorKind, Setup, Web, tcp, tls};
 
 /// Longest answer that is read, in bytes.
 const LONGEST: usize = 1 << 20;
@@ -37,12 +36,7 @@ pub async fn errand(
         return ask(to, stream, request).await;
     }
     let connector = tls::connector(to, &setup.tls, &[b"http/1.1"])?;
-    let name = tls::name(to, host)?;
-    let within = setup.limits.handshake;
-    let stream = timeout(within, connector.connect(name, stream))
-        .await
-        .map_err(|_| failure::too_slow(to, "TLS", within))?
-        .map_err(|fault| failure::not_encrypted(to, &fault))?;
+    let stream = tls::begin(to, host, &connector, stream, setup.limits.handshake).await?;
     ask(to, stream, request).await
 }
 

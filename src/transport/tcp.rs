@@ -25,7 +25,7 @@ use super::{
     Accepting, Arrival, Binding, Connecting, Endpoint, Link, Listener, OpenError, Setup, Transport,
 };
 use super::{admission, failure, owner, stream};
-use crate::guard::{Claim, Place};
+use crate::guard::{Claim, Gate, Place};
 use crate::wire::Limits;
 
 /// Shortest time that keepalive knows.
@@ -96,12 +96,7 @@ impl Bound {
         } else {
             Place::Network
         };
-        let mut user = None;
-        if self.setup.gate.asks_for_user(place)
-            && let Ok(near) = stream.local_addr()
-        {
-            user = owner::of_socket(address, near);
-        }
+        let user = user_of(&stream, address, &self.setup.gate, place);
         let claim = Claim {
             place,
             address: Some(address.ip()),
@@ -202,6 +197,17 @@ pub(super) async fn accept(
             Err(fault) => return Err(fault),
         }
     }
+}
+
+/// The user whose program a client at `address` is, where that matters and can be told.
+pub(super) fn user_of(
+    stream: &TcpStream,
+    address: SocketAddr,
+    gate: &Gate,
+    place: Place,
+) -> Option<u32> {
+    let near = gate.asks_for_user(place).then(|| stream.local_addr())?;
+    owner::of_socket(address, near.ok()?)
 }
 
 fn gone_already(fault: &io::Error) -> bool {

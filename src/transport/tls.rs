@@ -7,8 +7,12 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
@@ -17,7 +21,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::pin::Pinned;
-use super::{Endpoint, OpenError, OpenErrorKind, Tls};
+use super::{Endpoint, OpenError, OpenErrorKind, Tls, failure};
 
 /// What a listener shows, and whose certificates it takes. `protocols` are what it speaks, in its
 /// order of preference, for clients that ask (ALPN); a listener with none does not negotiate.
@@ -122,6 +126,21 @@ pub(super) fn connector(
     let mut config = trusting.with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|one| one.to_vec()).collect();
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// Begins TLS on a socket to a server.
+pub(super) async fn begin(
+    to: &Endpoint,
+    host: &str,
+    connector: &TlsConnector,
+    stream: TcpStream,
+    within: Duration,
+) -> Result<TlsStream<TcpStream>, OpenError> {
+    let name = name(to, host)?;
+    timeout(within, connector.connect(name, stream))
+        .await
+        .map_err(|_| failure::too_slow(to, "TLS", within))?
+        .map_err(|fault| failure::not_encrypted(to, &fault))
 }
 
 /// A host as a certificate names it.

@@ -108,7 +108,7 @@ pub struct Notice {
 
 impl Reason {
     /// A failure at the relay, of a request that was not delivered and need not be repeated.
-    /// The other fields are public and set where they differ.
+    /// What differs is set: by the methods below, or the fields.
     #[must_use]
     pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -126,13 +126,41 @@ impl Reason {
         }
     }
 
+    /// The same, where it failed there.
+    #[must_use]
+    pub fn at(self, source: Source) -> Self {
+        Self { source, ..self }
+    }
+
+    /// The same, where that is known of its delivery.
+    #[must_use]
+    pub fn delivered(self, delivered: Delivered) -> Self {
+        Self { delivered, ..self }
+    }
+
+    /// The same, where the request may succeed later.
+    #[must_use]
+    pub fn retryable(self) -> Self {
+        Self {
+            retryable: true,
+            ..self
+        }
+    }
+
+    /// The relay is shutting down: another one may do.
+    #[must_use]
+    pub fn draining() -> Self {
+        Self::new(DRAINING, "the relay is shutting down").retryable()
+    }
+
     /// The conversation has to be recorded and cannot be (any more).
     #[must_use]
     pub fn unrecorded() -> Self {
         let message = "the conversation has to be recorded and cannot be";
-        let mut reason = Self::new(POLICY_DENIED, message);
-        reason.reason = UNRECORDED;
-        reason
+        Self {
+            reason: UNRECORDED,
+            ..Self::new(POLICY_DENIED, message)
+        }
     }
 
     /// Why a message with this fault fails.
@@ -175,6 +203,22 @@ impl Reason {
     }
 }
 
+/// The answer to the request `id`; `member` is `result` or `error`, and `body` what it is, in JSON.
+/// The id goes back as it was spelled, so it does not pass through a JSON library.
+#[must_use]
+pub fn answer(id: Id<'_>, member: &str, body: &[u8]) -> Frame {
+    let parts = [
+        br#"{"jsonrpc":"2.0","id":"#,
+        id.json(),
+        b",\"",
+        member.as_bytes(),
+        b"\":",
+        body,
+        b"}",
+    ];
+    Frame::new(parts.concat())
+}
+
 /// The error that answers the request `id`.
 #[must_use]
 pub fn error(id: Id<'_>, reason: &Reason) -> Frame {
@@ -183,7 +227,7 @@ pub fn error(id: Id<'_>, reason: &Reason) -> Frame {
         "message": reason.message,
         "data": reason.data(),
     });
-    answer(id, "error", &error)
+    answer(id, "error", error.to_string().as_bytes())
 }
 
 /// The error that answers a message that could not be passed on, to the side that sent it.
@@ -197,8 +241,10 @@ pub fn flaw(flaw: &Flaw) -> Frame {
         Fault::Malformed { .. } | Fault::BadHeader { .. }
     ) || flaw.role == Some(Role::Answer);
     let id = if nameless { Id::Null } else { flaw.id.as_id() };
-    let mut reason = Reason::of_fault(&flaw.fault);
-    reason.message = flaw.to_string().into();
+    let reason = Reason {
+        message: flaw.to_string().into(),
+        ..Reason::of_fault(&flaw.fault)
+    };
     error(id, &reason)
 }
 
@@ -212,13 +258,14 @@ pub fn batch() -> Frame {
 /// An error of somebody else's making, without our mark: what a replayed agent is told to say.
 #[must_use]
 pub fn plain_error(id: Id<'_>, code: i32, message: &str) -> Frame {
-    answer(id, "error", &json!({ "code": code, "message": message }))
+    let error = json!({ "code": code, "message": message });
+    answer(id, "error", error.to_string().as_bytes())
 }
 
 /// The answer to a turn of a replayed agent that the client has cancelled.
 #[must_use]
 pub fn cancelled_turn(id: Id<'_>) -> Frame {
-    answer(id, "result", &json!({ "stopReason": "cancelled" }))
+    answer(id, "result", br#"{"stopReason":"cancelled"}"#)
 }
 
 /// The answer to any other of its requests that the client has cancelled.
@@ -297,14 +344,6 @@ impl Delivered {
             Self::Unknown => "unknown",
         }
     }
-}
-
-/// The id goes back as it was spelled, so it does not pass through a JSON library.
-fn answer(id: Id<'_>, member: &str, body: &Value) -> Frame {
-    let mut text = br#"{"jsonrpc":"2.0","id":"#.to_vec();
-    text.extend_from_slice(id.json());
-    text.extend_from_slice(format!(",\"{member}\":{body}}}").as_bytes());
-    Frame::new(text)
 }
 
 /// The name of one of our codes.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::here;
 use super::plan::{AgentPart, ListenerPart, Source};
 use super::read::{Context, Look, dialect, one_of, path, settings};
-use super::sheet::{Sheet, Spot, nearest};
+use super::sheet::{Sheet, Spot};
 use crate::app::agents::{self, Program, check_name};
 use crate::app::remote::RemoteArgs;
 use crate::app::{agent_connect, endpoints, limits};
@@ -94,27 +94,33 @@ fn agent(sheet: &Sheet<'_>, context: &Context) -> Option<AgentPart> {
     if let (Look::Here, Some(source)) = (context.look, &source) {
         here::agent(sheet, source);
     }
-    let part = AgentPart {
-        description: sheet.text("description").map(|text| text.value),
-        source: Source::Program(Program::default()),
-        dialect: dialect(sheet, context),
-        framing: one_of(sheet, "framing"),
-        record: sheet.flag("record").unwrap_or(true),
-        limits: settings(sheet, "limits", |name| {
-            let why = "this is a limit of all listeners; it stands in [limits]";
-            (limits::is_of_listeners(name)).then(|| why.to_owned())
-        }),
-        on_disconnect: one_of(sheet, "on-disconnect"),
-        unasked: one_of(sheet, "unasked"),
-    };
+    let description = sheet.text("description").map(|text| text.value);
+    let dialect = dialect(sheet, context);
+    let framing = one_of(sheet, "framing");
+    let record = sheet.flag("record").unwrap_or(true);
+    let limits = settings(sheet, "limits", |name| {
+        let why = "this is a limit of all listeners; it stands in [limits]";
+        (limits::is_of_listeners(name)).then(|| why.to_owned())
+    });
+    let on_disconnect = one_of(sheet, "on-disconnect");
+    let unasked = one_of(sheet, "unasked");
     sheet.close();
-    source.map(|source| AgentPart { source, ..part })
+    Some(AgentPart {
+        description,
+        source: source?,
+        dialect,
+        framing,
+        record,
+        limits,
+        on_disconnect,
+        unasked,
+    })
 }
 
 fn source(sheet: &Sheet<'_>, context: &Context) -> Option<Source> {
     let command = sheet.texts("command");
     let profile = sheet.text("profile");
-    let endpoint = sheet.read("endpoint", |text| {
+    let endpoint = sheet.read_at("endpoint", |text| {
         let at = endpoints::read_agent(text)?;
         Ok(at.below(&context.folder))
     });
@@ -128,7 +134,7 @@ fn source(sheet: &Sheet<'_>, context: &Context) -> Option<Source> {
         .collect();
     match &given[..] {
         [] => {
-            let what = format!("{} names no agent", sheet.path("").trim_end_matches('.'));
+            let what = format!("{} names no agent", sheet.name());
             let remedy = "say command = [\"PROGRAM\", \"ARG\"], profile = \"NAME\" or endpoint = \
                           \"…\"";
             sheet.fault_with(&sheet.at, what, remedy);
@@ -139,22 +145,17 @@ fn source(sheet: &Sheet<'_>, context: &Context) -> Option<Source> {
             sheet.fault_with(at, what, "an agent is one of them");
         }
     }
-    let (misplaced, kind): (&[&'static str], _) = match given.first() {
-        Some(("endpoint", _)) => (&OF_PROGRAMS, "that we start"),
-        Some(("command", _)) => (&OF_ENDPOINTS, "that listen"),
-        Some(_) => (&OF_ENDPOINTS, "that listen"),
-        None => (&[], ""),
-    };
-    for key in misplaced {
-        if let Some(at) = sheet.has(key) {
-            let what = format!("`{}` is for agents {kind}", sheet.path(key));
-            sheet.fault(&at, what);
+    match given.first() {
+        Some(("endpoint", _)) => {
+            sheet.fault_misplaced(&OF_PROGRAMS, "agents that we start", None);
         }
+        Some(_) => sheet.fault_misplaced(&OF_ENDPOINTS, "agents that listen", None),
+        None => {}
     }
     match (command, profile, endpoint) {
         (Some(command), ..) => program(sheet, command, &args, launch).map(Source::Program),
         (_, Some(profile), _) => profiled(sheet, &profile, args, launch).map(Source::Program),
-        (.., Some(endpoint)) => reached(sheet, endpoint, remote?),
+        (.., Some(endpoint)) => reached(sheet, endpoint, remote),
         _ => None,
     }
 }
@@ -204,10 +205,13 @@ fn profiled(
 ) -> Option<Program> {
     let Some(profile) = agents::profile(&name.value) else {
         let what = format!("there is no profile called `{}`", name.value);
-        match nearest(&name.value, agents::profile_names()) {
-            Some(near) => sheet.fault_with(&name.at, what, format!("did you mean `{near}`?")),
-            None => sheet.fault_with(&name.at, what, "`acp-relay agents list` has them all"),
-        }
+        let known = (name.value.as_str(), agents::profile_names());
+        sheet.fault_unknown(
+            &name.at,
+            what,
+            known,
+            "`acp-relay agents list` has them all",
+        );
         return None;
     };
     let mut program = profile.program();
@@ -237,29 +241,30 @@ fn unseen(sheet: &Sheet<'_>, at: &Endpoint, remote: &RemoteArgs) {
     };
     let tls = web.is_some_and(|web| web.tls);
     let clear = web.is_some_and(|web| !web.tls);
-    for (keys, seen, of) in [
-        (&["tls-ca", "pin-sha256"][..], tls, "TLS (https://, wss://)"),
+    for (keys, seen, is_for) in [
+        (
+            &["tls-ca", "pin-sha256"][..],
+            tls,
+            "agents behind TLS (https://, wss://)",
+        ),
         (
             &["headers", "header-file", "bearer-file"],
             web.is_some(),
-            "HTTP (http://, https://, ws://, wss://)",
+            "agents behind HTTP (http://, https://, ws://, wss://)",
         ),
         (
             &["http2-prior-knowledge"],
             clear || !remote.http2_prior_knowledge,
-            "HTTP in clear (http://)",
+            "agents behind HTTP in clear (http://)",
         ),
         (
             &["framing"],
             at.is_byte_stream(),
-            "a byte stream (tcp://, unix:)",
+            "agents behind a byte stream (tcp://, unix:)",
         ),
     ] {
-        for key in keys {
-            if let Some(at) = sheet.has(key).filter(|_| !seen) {
-                let what = format!("`{}` is for agents behind {of}", sheet.path(key));
-                sheet.fault(&at, what);
-            }
+        if !seen {
+            sheet.fault_misplaced(keys, is_for, None);
         }
     }
     if let (Some(_), Some(at)) = (sheet.has("tls-ca"), sheet.has("pin-sha256")) {
@@ -290,14 +295,12 @@ fn launch(sheet: &Sheet<'_>, context: &Context) -> Launch {
     }
 }
 
-fn remote(sheet: &Sheet<'_>, context: &Context) -> Option<RemoteArgs> {
-    Some(RemoteArgs {
+fn remote(sheet: &Sheet<'_>, context: &Context) -> RemoteArgs {
+    RemoteArgs {
         tls_ca: path(sheet, "tls-ca", context),
-        pin_sha256: sheet
-            .read("pin-sha256", |text| {
-                text.parse::<Pin>().map_err(|error| error.to_string())
-            })
-            .map(|pin| pin.value),
+        pin_sha256: sheet.read("pin-sha256", |text| {
+            text.parse::<Pin>().map_err(|error| error.to_string())
+        }),
         headers: sheet.list("headers", |text| {
             let added = Greeting::default().add(text);
             added.map(|()| text.to_owned())
@@ -305,7 +308,7 @@ fn remote(sheet: &Sheet<'_>, context: &Context) -> Option<RemoteArgs> {
         header_file: path(sheet, "header-file", context),
         bearer_file: path(sheet, "bearer-file", context),
         http2_prior_knowledge: sheet.flag("http2-prior-knowledge").unwrap_or(false),
-    })
+    }
 }
 
 fn words(texts: Vec<Spot<String>>) -> Vec<OsString> {

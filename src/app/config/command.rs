@@ -11,7 +11,9 @@ use super::read::judge;
 use super::source::{Sources, lines};
 use super::{Config, Look, Place, read, show};
 use crate::app::cli::Serve;
-use crate::app::{cli, console, exit, serve, telemetry};
+use crate::app::console::{self, counted};
+use crate::app::telemetry::LogArgs;
+use crate::app::{cli, exit, serve};
 
 /// A file that says all there is to say, with comments.
 const EXAMPLE: &str = include_str!("example.toml");
@@ -51,7 +53,7 @@ pub(in crate::app) fn run(
     args: &ConfigArgs,
     said: &ArgMatches,
     known: &clap::Command,
-    log: (Option<&str>, Option<telemetry::Form>),
+    log: &LogArgs,
 ) -> ExitCode {
     match &args.command {
         Command::Check { file, elsewhere } => {
@@ -90,27 +92,12 @@ fn check(named: Option<Place>, look: Look) -> ExitCode {
     console::print(&text, exit::SUCCESS)
 }
 
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
-}
-
-fn in_force(
-    args: &Serve,
-    said: &ArgMatches,
-    known: &clap::Command,
-    log: (Option<&str>, Option<telemetry::Form>),
-) -> ExitCode {
-    let below = |name| (said.subcommand_matches(name), known.find_subcommand(name));
-    let (Some(said), Some(known)) = below("config") else {
-        unreachable!("it was asked for")
-    };
-    let (Some(said), Some(known)) = (
-        said.subcommand_matches("show"),
-        known.find_subcommand("show"),
-    ) else {
-        unreachable!("it was asked for")
-    };
+fn in_force(args: &Serve, said: &ArgMatches, known: &clap::Command, log: &LogArgs) -> ExitCode {
+    let (mut said, mut known) = (said, known);
+    for name in ["config", "show"] {
+        said = said.subcommand_matches(name).expect("it was asked for");
+        known = known.find_subcommand(name).expect("it was asked for");
+    }
     let place = serve::place(args);
     let (file, text) = match &place {
         None => (Config::default(), String::new()),

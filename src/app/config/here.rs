@@ -3,7 +3,6 @@
 //! Looked at by `config check` alone, so that one run tells all; `serve` comes across the same when
 //! it begins. Nothing is made or changed. Not here: what is wrong with the words (see `read`).
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
@@ -51,7 +50,7 @@ pub(super) fn place(sheet: &Sheet<'_>, key: &'static str, at: &Endpoint) {
         Ok(false) => {
             let what = format!("{}: the port is in use now", sheet.path(key));
             let remedy = "unless it is by the relay that this file is for, `serve` will not start";
-            sheet.note(&spot(sheet, key), what, remedy);
+            sheet.note(&sheet.at(key), what, remedy);
         }
         Err(error) => lacking(sheet, key, error),
     }
@@ -157,20 +156,16 @@ pub(super) fn file(sheet: &Sheet<'_>, key: &'static str, file: &Path) {
 }
 
 fn missing(sheet: &Sheet<'_>, key: &'static str, what: &str) {
-    sheet.fault(&spot(sheet, key), format!("{}: {what}", sheet.path(key)));
+    sheet.fault(&sheet.at(key), format!("{}: {what}", sheet.path(key)));
 }
 
 /// What could not be opened with what the key says.
 fn lacking(sheet: &Sheet<'_>, key: &'static str, error: OpenError) {
-    let at = spot(sheet, key);
+    let at = sheet.at(key);
     match error.remedy {
         Some(remedy) => sheet.fault_with(&at, error.what, clause(&remedy)),
         None => sheet.fault(&at, error.what),
     }
-}
-
-fn spot(sheet: &Sheet<'_>, key: &'static str) -> Range<usize> {
-    sheet.has(key).unwrap_or_else(|| sheet.at.clone())
 }
 
 /// A sentence, as it stands behind a semicolon.

@@ -24,9 +24,8 @@ pub(super) fn listeners(
         let Some(part) = listener(&sheet, context, agents, auth) else {
             continue;
         };
-        let at = || sheet.has("endpoint").unwrap_or_else(|| sheet.at.clone());
         if let Some(what) = endpoints::clash(all.iter().map(|one| &one.endpoint), &part.endpoint) {
-            sheet.fault(&at(), what);
+            sheet.fault(&sheet.at("endpoint"), what);
         }
         all.push(part);
     }
@@ -39,7 +38,7 @@ fn listener(
     agents: &Names,
     auth: &DoorArgs,
 ) -> Option<ListenerPart> {
-    let endpoint = sheet.read("endpoint", |text| {
+    let endpoint = sheet.read_at("endpoint", |text| {
         let endpoint = text
             .parse::<Endpoint>()
             .map_err(|error| error.to_string())?;
@@ -50,6 +49,53 @@ fn listener(
         let remedy = "such as endpoint = \"http://127.0.0.1:9000\"";
         sheet.fault_with(&sheet.at, "a listener has no `endpoint`", remedy);
     }
+    let (served, default_agent) = served(sheet, agents);
+    let tls = Tls {
+        cert: path(sheet, "tls-cert", context),
+        key: path(sheet, "tls-key", context),
+        client_ca: path(sheet, "tls-client-ca", context),
+        ..Tls::default()
+    };
+    let front = Front {
+        origins: sheet.list("allow-origin", listeners::read_origin),
+        hosts: sheet.list("allow-host", listeners::read_host),
+        affinity_cookie: sheet.read("affinity-cookie", listeners::read_cookie),
+        no_elephant: sheet.flag("no-elephant").unwrap_or(false),
+        ..Front::default()
+    };
+    let framing = one_of(sheet, "framing");
+    let dialect = dialect(sheet, context);
+    let agent_connect = sheet.read("agent-connect", agent_connect::read_path);
+    sheet.close();
+    let endpoint = endpoint?;
+    check_keys(sheet, &endpoint);
+    if context.look == Look::Here {
+        here::place(sheet, "endpoint", &endpoint.value);
+    }
+    if context.look >= Look::Whole {
+        guarded(sheet, &endpoint, auth);
+    }
+    if context.look == Look::Here
+        && is_tls(&endpoint.value)
+        && tls.cert.is_some()
+        && tls.key.is_some()
+    {
+        here::certificate(sheet, &endpoint.value, &tls);
+    }
+    Some(ListenerPart {
+        endpoint: endpoint.value,
+        front,
+        tls,
+        framing,
+        dialect,
+        agents: served,
+        agent_connect,
+        default_agent,
+    })
+}
+
+/// The agents that clients may name there, and that of those who name none.
+fn served(sheet: &Sheet<'_>, agents: &Names) -> (Option<Vec<String>>, Option<String>) {
     let served = sheet.texts("agents");
     for name in served.iter().flatten() {
         known_agent(sheet, "agents", &name.value, &name.at, agents);
@@ -63,94 +109,59 @@ fn listener(
         let what = format!("`{name}` is not among the `agents` of this listener");
         sheet.fault(&at, what);
     }
-    let tls = Tls {
-        cert: path(sheet, "tls-cert", context),
-        key: path(sheet, "tls-key", context),
-        client_ca: path(sheet, "tls-client-ca", context),
-        ..Tls::default()
-    };
-    let front = Front {
-        origins: sheet.list("allow-origin", listeners::read_origin),
-        hosts: sheet.list("allow-host", listeners::read_host),
-        affinity_cookie: sheet
-            .read("affinity-cookie", listeners::read_cookie)
-            .map(|cookie| cookie.value),
-        no_elephant: sheet.flag("no-elephant").unwrap_or(false),
-        ..Front::default()
-    };
-    let part = ListenerPart {
-        framing: one_of(sheet, "framing"),
-        dialect: dialect(sheet, context),
-        agents: served,
-        agent_connect: sheet
-            .read("agent-connect", agent_connect::read_path)
-            .map(|path| path.value),
-        default_agent,
-        endpoint: endpoint
-            .as_ref()
-            .map_or(Endpoint::Stdio, |at| at.value.clone()),
-        front,
-        tls,
-    };
-    sheet.close();
-    let endpoint = endpoint?;
-    for key in [
-        "allow-origin",
-        "allow-host",
-        "affinity-cookie",
-        "no-elephant",
+    (served, default_agent)
+}
+
+/// Finds fault with what means nothing at such an endpoint, and with what is missing there.
+fn check_keys(sheet: &Sheet<'_>, endpoint: &Spot<Endpoint>) {
+    let at = &endpoint.value;
+    let is_web = matches!(at, Endpoint::Web(_));
+    let streams = matches!(at, Endpoint::Web(web) if web.manner == Manner::StreamableHttp);
+    for (keys, fits, is_for, remedy) in [
+        (
+            &[
+                "allow-origin",
+                "allow-host",
+                "affinity-cookie",
+                "no-elephant",
+            ][..],
+            is_web,
+            "listeners that begin with HTTP",
+            None,
+        ),
+        (
+            &["agent-connect"],
+            streams,
+            "http:// and https:// listeners",
+            Some("Agent Connect alone is listened for with agent-connect+http://"),
+        ),
+        (
+            &["tls-cert", "tls-key", "tls-client-ca"],
+            is_tls(at),
+            "listeners with TLS",
+            Some("such as https:// and wss://"),
+        ),
+        (
+            &["framing"],
+            at.is_byte_stream(),
+            "byte streams",
+            Some("such as tcp:// and unix:"),
+        ),
     ] {
-        if let Some(at) = sheet.has(key)
-            && !matches!(part.endpoint, Endpoint::Web(_))
-        {
-            let what = format!(
-                "`{}` is for listeners that begin with HTTP",
-                sheet.path(key)
-            );
-            sheet.fault(&at, what);
+        if !fits {
+            sheet.fault_misplaced(keys, is_for, remedy);
         }
     }
-    let streams =
-        matches!(&part.endpoint, Endpoint::Web(web) if web.manner == Manner::StreamableHttp);
-    if let Some(at) = sheet.has("agent-connect").filter(|_| !streams) {
-        let what = format!(
-            "`{}` is for http:// and https:// listeners",
-            sheet.path("agent-connect")
-        );
-        let remedy = "Agent Connect alone is listened for with agent-connect+http://";
-        sheet.fault_with(&at, what, remedy);
-    }
-    let is_tls = matches!(part.endpoint, Endpoint::Web(Web { tls: true, .. }));
-    for key in ["tls-cert", "tls-key", "tls-client-ca"] {
-        match sheet.has(key) {
-            Some(at) if !is_tls => {
-                let what = format!("`{}` is for listeners with TLS", sheet.path(key));
-                sheet.fault_with(&at, what, "such as https:// and wss://");
-            }
-            None if is_tls && key != "tls-client-ca" => {
-                let what = format!("{}: a listener with TLS needs `{key}`", part.endpoint);
-                sheet.fault(&endpoint.at, what);
-            }
-            _ => {}
+    for key in ["tls-cert", "tls-key"] {
+        if is_tls(at) && sheet.has(key).is_none() {
+            let what = format!("{at}: a listener with TLS needs `{key}`");
+            sheet.fault(&endpoint.at, what);
         }
     }
-    if let Some(at) = sheet
-        .has("framing")
-        .filter(|_| !part.endpoint.is_byte_stream())
-    {
-        let what = format!("`{}` is for byte streams", sheet.path("framing"));
-        sheet.fault_with(&at, what, "such as tcp:// and unix:");
-    }
-    if context.look == Look::Here {
-        here::place(sheet, "endpoint", &part.endpoint);
-    }
-    if context.look >= Look::Whole {
-        guarded(sheet, &endpoint, auth);
-    }
-    if is_tls && context.look == Look::Here && part.tls.cert.is_some() && part.tls.key.is_some() {
-        here::certificate(sheet, &part.endpoint, &part.tls);
-    }
-    Some(part)
+}
+
+const fn is_tls(at: &Endpoint) -> bool {
+    matches!(at, Endpoint::Web(Web { tls: true, .. }))
 }
 
 /// Finds fault with a listener that nobody would guard.

@@ -4,8 +4,8 @@
 //! `place` finds the file, `sheet` reads one table of it and knows the place of everything, and
 //! `agents`, `listeners`, `sections` and `read` make a [`Config`] of it, or all its faults at once;
 //! `here` finds what this machine lacks. `command` is `acp-relay config`; `show` says what is in
-//! force, and `source` who has said so. Not here: what is done with it (see `serve`), and flags,
-//! which are stronger than the environment, which is stronger than the file.
+//! force, `page` how it looks, and `source` who has said so. Not here: what is done with it (see
+//! `serve`), and flags, which are stronger than the environment, which is stronger than the file.
 //!
 //! # Why
 //!
@@ -27,6 +27,7 @@ mod command;
 mod fault;
 mod here;
 mod listeners;
+mod page;
 mod place;
 mod plan;
 mod read;

@@ -15,7 +15,7 @@ use crate::app::door::DoorArgs;
 use crate::app::limits::Setting;
 use crate::app::record::RecordPart;
 use crate::app::remote::RemoteArgs;
-use crate::app::telemetry::Form;
+use crate::app::telemetry::LogArgs;
 use crate::app::traces::TracesPart;
 use crate::core::Choice;
 use crate::transport::{Endpoint, Front, Tls};
@@ -30,7 +30,7 @@ pub(in crate::app) struct Config {
     pub(in crate::app) listeners: Vec<ListenerPart>,
     pub(in crate::app) record: RecordPart,
     pub(in crate::app) limits: Vec<Setting>,
-    pub(in crate::app) log: LogPart,
+    pub(in crate::app) log: LogArgs,
     /// Where monitoring is answered.
     pub(in crate::app) admin: Option<admin::Place>,
     pub(in crate::app) agent_connect: AgentConnectArgs,
@@ -42,14 +42,6 @@ pub(in crate::app) struct Config {
     /// The user's mapping tables, and folders of them.
     pub(in crate::app) tables: Vec<PathBuf>,
     pub(in crate::app) table_folders: Vec<PathBuf>,
-}
-
-/// The log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::app) struct LogPart {
-    /// A filter's directives.
-    pub(in crate::app) level: Option<String>,
-    pub(in crate::app) format: Option<Form>,
 }
 
 /// One agent.

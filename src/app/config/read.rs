@@ -94,7 +94,7 @@ pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
     }
     let torn = !found.is_empty();
     let sheet = Sheet::new(String::new(), tree.span(), tree.get_ref(), &found);
-    let config = config(&sheet, place.folder(), (look, torn));
+    let config = config(&sheet, place.folder(), look, torn);
     let file = place.0.display().to_string();
     (config, Faults::new(&file, text, found.into_inner()))
 }
@@ -108,7 +108,8 @@ pub fn faults(text: &str) -> Option<String> {
     faults.map(|faults| faults.to_string())
 }
 
-fn config(sheet: &Sheet<'_>, folder: PathBuf, (look, torn): (Look, bool)) -> Config {
+/// What the file says. Where it is `torn`, parts of it could not be read.
+fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look, torn: bool) -> Config {
     let dialects = sheet.sheet("dialects");
     let own = |key| {
         let paths = dialects
@@ -205,15 +206,18 @@ pub(super) fn known_agent(
         return;
     }
     let what = format!("{}: there is no agent called `{name}`", sheet.path(key));
-    match nearest(name, agents.iter().map(String::as_str)) {
-        Some(near) => sheet.fault_with(at, what, format!("did you mean `{near}`?")),
-        None => sheet.fault_with(at, what, format!("describe it below [agents.{name}]")),
-    }
+    let known = (name, agents.iter().map(String::as_str));
+    sheet.fault_unknown(
+        at,
+        what,
+        known,
+        format!("describe it below [agents.{name}]"),
+    );
 }
 
 /// A dialect by name.
 pub(super) fn dialect(sheet: &Sheet<'_>, context: &Context) -> Option<Choice> {
-    let choice = sheet.read("dialect", |text| {
+    sheet.read("dialect", |text| {
         let Ok(choice) = tongues::choice(text);
         if let Choice::Named(name) = &choice
             && let Some(library) = context.dialects()
@@ -221,13 +225,12 @@ pub(super) fn dialect(sheet: &Sheet<'_>, context: &Context) -> Option<Choice> {
             library.table(name).map_err(|unknown| unknown.to_string())?;
         }
         Ok(choice)
-    });
-    choice.map(|choice| choice.value)
+    })
 }
 
 /// One of the values that a flag takes.
 pub(super) fn one_of<T: ValueEnum>(sheet: &Sheet<'_>, key: &'static str) -> Option<T> {
-    let value = sheet.read(key, |text| {
+    sheet.read(key, |text| {
         T::from_str(text, false).map_err(|_| {
             let all = T::value_variants().iter().filter_map(T::to_possible_value);
             let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();
@@ -237,17 +240,15 @@ pub(super) fn one_of<T: ValueEnum>(sheet: &Sheet<'_>, key: &'static str) -> Opti
                 None => format!("`{text}` is not known; expected one of {}", all.join(", ")),
             }
         })
-    });
-    value.map(|value| value.value)
+    })
 }
 
 /// A path, beginning at the file's folder.
 pub(super) fn path(sheet: &Sheet<'_>, key: &'static str, context: &Context) -> Option<PathBuf> {
-    let path = sheet.read(key, |text| match text.is_empty() {
+    sheet.read(key, |text| match text.is_empty() {
         true => Err("an empty path".to_owned()),
         false => Ok(context.folder.join(text)),
-    });
-    path.map(|path| path.value)
+    })
 }
 
 /// The limits of the table `key`; `refuse` says why one may not stand there.
@@ -271,10 +272,8 @@ pub(super) fn settings(
             }
         } else {
             let what = format!("there is no limit called `{}`", name.value);
-            match nearest(&name.value, limits::names()) {
-                Some(near) => sheet.fault_with(&name.at, what, format!("did you mean `{near}`?")),
-                None => sheet.fault_with(&name.at, what, "`acp-relay --help` lists them"),
-            }
+            let known = (name.value.as_str(), limits::names());
+            sheet.fault_unknown(&name.at, what, known, "`acp-relay --help` lists them");
         }
     }
     settings

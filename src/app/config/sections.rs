@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use super::agents::Names;
 use super::here;
-use super::plan::{ListenerPart, LogPart};
+use super::plan::ListenerPart;
 use super::read::{Context, Look, known_agent, one_of, path};
 use super::sheet::{Sheet, Spot};
 use crate::app::agent_connect::AgentConnectArgs;
 use crate::app::door::DoorArgs;
 use crate::app::record::{self, RecordPart};
+use crate::app::telemetry::{self, LogArgs};
 use crate::app::traces::{TracesPart, collector};
-use crate::app::{admin, limits, listeners, telemetry};
+use crate::app::{admin, limits, listeners};
 use crate::guard::Agents;
 use crate::recording::redact::Pattern;
 
@@ -70,10 +71,8 @@ pub(super) fn record(sheet: &Sheet<'_>, context: &Context) -> RecordPart {
             text.parse::<Pattern>().map_err(|error| error.to_string())
         }),
         strict: sheet.flag("strict"),
-        max_age: sheet.read("max-age", record::age).map(|age| age.value),
-        max_total: sheet
-            .read("max-total", limits::bytes)
-            .map(|most| most.value),
+        max_age: sheet.read("max-age", record::age),
+        max_total: sheet.read("max-total", limits::bytes),
     };
     if part.folder.is_none() && sheet.has("dir").is_none() {
         sheet.fault_with(
@@ -95,7 +94,7 @@ pub(super) fn admin(
     context: &Context,
     listeners: &[ListenerPart],
 ) -> Option<admin::Place> {
-    let place = sheet.read("listen", |text| match text.strip_prefix("unix:") {
+    let place = sheet.read_at("listen", |text| match text.strip_prefix("unix:") {
         Some(path) if !path.is_empty() => Ok(admin::Place::Unix(context.folder.join(path))),
         _ => text.parse(),
     });
@@ -140,19 +139,18 @@ pub(super) fn agent_connect(
 
 pub(super) fn traces(sheet: &Sheet<'_>) -> TracesPart {
     let part = TracesPart {
-        otlp_endpoint: sheet.read("otlp-endpoint", collector).map(|url| url.value),
+        otlp_endpoint: sheet.read("otlp-endpoint", collector),
         trace_context: one_of(sheet, "trace-context"),
     };
     sheet.close();
     part
 }
 
-pub(super) fn log(sheet: &Sheet<'_>) -> LogPart {
-    let level = sheet.read("level", |text| {
-        telemetry::check(text).map(|()| text.to_owned())
-    });
-    let log = LogPart {
-        level: level.map(|level| level.value),
+pub(super) fn log(sheet: &Sheet<'_>) -> LogArgs {
+    let log = LogArgs {
+        level: sheet.read("level", |text| {
+            telemetry::check(text).map(|()| text.to_owned())
+        }),
         format: one_of(sheet, "format"),
     };
     sheet.close();

@@ -82,17 +82,51 @@ impl<'f> Sheet<'f> {
         self.found.add(Fault::new(at, what).with_remedy(remedy));
     }
 
+    /// A word at `at` that is none of those known. What to do is to take the one that was probably
+    /// meant, or else what `otherwise` says.
+    pub(super) fn fault_unknown<'k>(
+        &self,
+        at: &Range<usize>,
+        what: impl Into<String>,
+        (word, known): (&str, impl IntoIterator<Item = &'k str>),
+        otherwise: impl Into<String>,
+    ) {
+        match nearest(word, known) {
+            Some(near) => self.fault_with(at, what, format!("did you mean `{near}`?")),
+            None => self.fault_with(at, what, otherwise),
+        }
+    }
+
+    /// Each of these keys that stands here is for something else.
+    pub(super) fn fault_misplaced(
+        &self,
+        keys: &[&'static str],
+        is_for: &str,
+        remedy: Option<&str>,
+    ) {
+        for (key, at) in keys.iter().filter_map(|key| Some((key, self.has(key)?))) {
+            let what = format!("`{}` is for {is_for}", self.path(key));
+            match remedy {
+                Some(remedy) => self.fault_with(&at, what, remedy),
+                None => self.fault(&at, what),
+            }
+        }
+    }
+
     /// Something is worth a word.
     pub(super) fn note(&self, at: &Range<usize>, what: impl Into<String>, remedy: &str) {
         self.found
             .add(Fault::new(at, what).with_remedy(remedy).into_note());
     }
 
+    /// How it is called itself.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// How a key of this sheet is called.
     pub(super) fn path(&self, key: &str) -> String {
-        // As TOML would have it.
-        let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        let key = match key.bytes().all(bare) {
+        let key = match is_bare(key) {
             true => Cow::Borrowed(key),
             false => Cow::Owned(format!("{key:?}")),
         };
@@ -107,6 +141,11 @@ impl<'f> Sheet<'f> {
         self.table.is_empty()
     }
 
+    /// Where the key stands, or else the table.
+    pub(super) fn at(&self, key: &'static str) -> Range<usize> {
+        self.has(key).unwrap_or_else(|| self.at.clone())
+    }
+
     /// Whether the key stands there; its value is not looked at.
     pub(super) fn has(&self, key: &'static str) -> Option<Range<usize>> {
         self.value(key).map(|value| value.span())
@@ -116,8 +155,17 @@ impl<'f> Sheet<'f> {
         self.value(key).and_then(|value| self.as_text(key, value))
     }
 
-    /// A text that `read` makes something of, or says why not.
+    /// What `read` makes of a text, unless it says why not.
     pub(super) fn read<T>(
+        &self,
+        key: &'static str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        self.read_at(key, read).map(|read| read.value)
+    }
+
+    /// The same, with its place.
+    pub(super) fn read_at<T>(
         &self,
         key: &'static str,
         read: impl FnOnce(&str) -> Result<T, String>,
@@ -235,16 +283,11 @@ impl<'f> Sheet<'f> {
                 continue;
             }
             let what = format!("`{}` is not known", self.path(name));
-            match nearest(name, known.iter().copied()) {
-                Some(near) => self.fault_with(&key.span(), what, format!("did you mean `{near}`?")),
-                None => {
-                    let mut all = known.clone();
-                    all.sort_unstable();
-                    all.dedup();
-                    let all = format!("expected one of {}", all.join(", "));
-                    self.fault_with(&key.span(), what, all);
-                }
-            }
+            let mut all = known.clone();
+            all.sort_unstable();
+            all.dedup();
+            let expected = format!("expected one of {}", all.join(", "));
+            self.fault_unknown(&key.span(), what, (name, all), expected);
         }
     }
 
@@ -285,6 +328,12 @@ impl<'f> Sheet<'f> {
         self.fault(&value.span(), what);
         None
     }
+}
+
+/// Whether TOML has this key without quotes.
+pub(super) fn is_bare(key: &str) -> bool {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    !key.is_empty() && key.bytes().all(bare)
 }
 
 /// The word of `known` that was probably meant.

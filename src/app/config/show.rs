@@ -1,38 +1,28 @@
 //! `config show`: what `serve` would do with this file, this environment and this command line, as a
 //! file, and behind each line who has said so.
 //!
-//! Values of variables and headers are left out, and so is what looks like a secret. Not here: who
-//! has said what (see `source`).
+//! Values of variables and headers are left out, and so is what looks like a secret. Not here: how
+//! the page is written (see `page`), and who has said what (see `source`).
 
-use std::fmt::Write as _;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
-use clap::ValueEnum;
-
+use super::page::{Page, bare, list, number, path, quote, word, words};
 use super::plan::{AgentPart, Config, ListenerPart, Source};
 use super::source::Sources;
+use crate::app::admin::Place;
+use crate::app::agent_connect::AgentConnectArgs;
 use crate::app::cli::Serve;
-use crate::app::common::FramingChoice;
-use crate::app::record::spell_age;
+use crate::app::record::{RecordPart, spell_age};
 use crate::app::remote::RemoteArgs;
+use crate::app::telemetry::LogArgs;
 use crate::app::traces::TracesPart;
-use crate::app::{discretion, limits, serve, telemetry};
-use crate::core::Choice;
+use crate::app::{limits, serve};
 use crate::guard::Agents;
 use crate::transport::{Endpoint, Launch};
 
-/// Where the remarks begin, in characters.
-const COLUMN: usize = 56;
 /// Stands for what may be a secret.
 const HIDDEN: &str = "\"‹hidden›\"";
-
-/// The page that is shown.
-struct Page<'a> {
-    text: String,
-    sources: &'a Sources<'a>,
-    /// The path of the table that is written, with a full stop behind it.
-    table: String,
-}
 
 /// The page of what is in force. `log` is what the command line says of the log.
 ///
@@ -41,180 +31,38 @@ struct Page<'a> {
 pub(super) fn show(
     args: &Serve,
     file: &Config,
-    log: (Option<&str>, Option<telemetry::Form>),
+    log: &LogArgs,
     sources: &Sources<'_>,
 ) -> Result<String, String> {
     let listeners = serve::listener_parts(args, file)?;
-    let mut page = Page {
-        text: String::new(),
-        sources,
-        table: String::new(),
-    };
-    page.maybe("default-agent", None, file.default_agent.as_deref());
-    let on_disconnect = args.on_disconnect.or(file.on_disconnect);
-    let kept = on_disconnect.unwrap_or_default();
-    page.line("on-disconnect", Some("on_disconnect"), word(&kept));
-    let named = args.listen.is_empty();
-    for (index, part) in listeners.iter().enumerate() {
-        let own = (named && !file.listeners.is_empty()).then_some(index);
-        page.listener(args, part, own);
-    }
-    let words = match (&args.agent, args.profile) {
-        (Some(endpoint), _) => Some(("agent", "endpoint", quote(&endpoint.to_string()))),
-        (None, Some(profile)) => Some(("profile", "profile", quote(&profile.name))),
-        (None, None) if args.command.is_empty() => None,
-        (None, None) => Some(("command", "command", words(&args.command))),
-    };
-    match words {
-        // It has no name; this one is nobody else's.
-        Some((id, key, value)) => {
-            page.open("[agents.default]", "");
-            page.line(key, Some(id), value);
-            page.tongue(args.common.agent_dialect(), "agent-dialect");
-            page.framing(args.common.agent_framing(None), "agent_framing");
-        }
-        None => {
-            for (name, part) in &file.agents {
-                page.agent(args, name, part);
-            }
-        }
-    }
+    let mut page = Page::new(sources);
+    page.whole(args, file);
+    page.listeners(args, file, &listeners);
+    page.agents(args, file);
     page.auth(args, file);
-    let record = args.common.record_over(file);
-    if let Some(folder) = &record.folder {
-        page.open("[record]", "record.");
-        page.line("dir", Some("record"), path(folder));
-        page.line(
-            "mode",
-            Some("record_mode"),
-            word(&record.mode.unwrap_or_default()),
-        );
-        page.line(
-            "policy",
-            Some("record_policy"),
-            word(&record.policy.unwrap_or_default()),
-        );
-        page.line(
-            "redact",
-            Some("record_redact"),
-            word(&record.redact.unwrap_or_default()),
-        );
-        let pointers: Vec<String> = record.pointers.iter().map(ToString::to_string).collect();
-        page.list("redact-pointer", Some("record_redact_pointer"), &pointers);
-        page.line(
-            "strict",
-            Some("record_strict"),
-            record.strict.unwrap_or_default(),
-        );
-        if let Some(age) = record.max_age {
-            page.line("max-age", Some("record_max_age"), quote(&spell_age(age)));
-        }
-        if let Some(most) = record.max_total {
-            page.line(
-                "max-total",
-                Some("record_max_total"),
-                quote(&most.to_string()),
-            );
-        }
-    }
-    if let Some(place) = args.admin.as_ref().or(file.admin.as_ref()) {
-        page.open("[admin]", "admin.");
-        page.line("listen", Some("admin"), quote(&place.to_string()));
-    }
-    let agent_connect = args.agent_connect.over(&file.agent_connect);
-    if agent_connect != Default::default() {
-        page.open("[agent-connect]", "agent-connect.");
-        if let Some(store) = &agent_connect.store {
-            page.line("store", Some("store"), path(store));
-        }
-        let unasked = agent_connect.unasked.unwrap_or_default();
-        page.line("unasked", Some("unasked"), word(&unasked));
-        page.list(
-            "allow-callback",
-            Some("allow_callback"),
-            &agent_connect.allow_callback,
-        );
-    }
+    page.record(&args.common.record_over(file));
+    page.admin(args.admin.as_ref().or(file.admin.as_ref()));
+    page.agent_connect(&args.agent_connect.over(&file.agent_connect));
     page.limits(args, file);
-    let (tables, folders) = args.common.tables(file);
-    if !tables.is_empty() || !folders.is_empty() {
-        page.open("[dialects]", "dialects.");
-        let texts = |paths: &[std::path::PathBuf]| -> Vec<String> {
-            paths
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect()
-        };
-        page.list("tables", Some("tables"), &texts(&tables));
-        page.list("folders", Some("dialect_dirs"), &texts(&folders));
-    }
-    let traces = args.common.traces_over(file);
-    if traces != TracesPart::default() {
-        page.open("[traces]", "traces.");
-        let collector = traces.otlp_endpoint.as_deref();
-        page.maybe("otlp-endpoint", Some("otlp_endpoint"), collector);
-        let context = traces.trace_context.unwrap_or_default();
-        page.line("trace-context", Some("trace_context"), word(&context));
-    }
-    page.open("[log]", "log.");
-    let level = log.0.or(file.log.level.as_deref());
-    page.line(
-        "level",
-        Some("log"),
-        quote(level.unwrap_or(telemetry::LEVEL)),
-    );
-    let form = log.1.or(file.log.format).unwrap_or_default();
-    page.line("format", Some("log_format"), word(&form));
-    Ok(page.text)
+    page.dialects(&args.common.tables(file));
+    page.traces(&args.common.traces_over(file));
+    page.log(&log.over(&file.log));
+    Ok(page.into_text())
 }
 
 impl Page<'_> {
-    /// Begins a table.
-    fn open(&mut self, heading: &str, path: &str) {
-        let gap = if self.text.is_empty() { "" } else { "\n" };
-        // Writing to a string does not fail.
-        let _ = writeln!(self.text, "{gap}{heading}");
-        path.clone_into(&mut self.table);
+    /// What stands above all tables.
+    fn whole(&mut self, args: &Serve, file: &Config) {
+        self.maybe("default-agent", None, file.default_agent.as_deref());
+        let kept = args.on_disconnect.or(file.on_disconnect);
+        let kept = word(&kept.unwrap_or_default());
+        self.line("on-disconnect", Some("on_disconnect"), kept);
     }
 
-    /// A key, its value in TOML, and who has said so.
-    fn line(&mut self, key: &str, flag: Option<&str>, value: impl std::fmt::Display) {
-        let path = format!("{}{key}", self.table);
-        let from = self.sources.of(flag, Some(&path));
-        self.remarked(key, value, &from);
-    }
-
-    fn remarked(&mut self, key: &str, value: impl std::fmt::Display, from: &str) {
-        let said = format!("{} = {value}", bare(key));
-        let _ = writeln!(self.text, "{said:COLUMN$}  # {from}");
-    }
-
-    fn maybe(&mut self, key: &str, flag: Option<&str>, value: Option<&str>) {
-        if let Some(value) = value {
-            self.line(key, flag, quote(value));
-        }
-    }
-
-    fn list(&mut self, key: &str, flag: Option<&str>, texts: &[String]) {
-        if !texts.is_empty() {
-            self.line(key, flag, list(texts));
-        }
-    }
-
-    fn tongue(&mut self, choice: Option<&Choice>, flag: &str) {
-        if let Some(choice) = choice {
-            let name = match choice {
-                Choice::Auto => "auto",
-                Choice::Canonical => "canonical",
-                Choice::Named(name) => name,
-            };
-            self.line("dialect", Some(flag), quote(name));
-        }
-    }
-
-    fn framing(&mut self, choice: Option<FramingChoice>, flag: &str) {
-        if let Some(choice) = choice {
-            self.line("framing", Some(flag), word(&choice));
+    fn listeners(&mut self, args: &Serve, file: &Config, parts: &[ListenerPart]) {
+        let of_file = args.listen.is_empty() && !file.listeners.is_empty();
+        for (index, part) in parts.iter().enumerate() {
+            self.listener(args, part, of_file.then_some(index));
         }
     }
 
@@ -252,6 +100,26 @@ impl Page<'_> {
         self.framing(args.common.client_framing(part.framing), "client_framing");
     }
 
+    /// The agent of the command line, or else those of the file.
+    fn agents(&mut self, args: &Serve, file: &Config) {
+        let (id, key, value) = match (&args.agent, args.profile) {
+            (Some(endpoint), _) => ("agent", "endpoint", quote(&endpoint.to_string())),
+            (None, Some(profile)) => ("profile", "profile", quote(&profile.name)),
+            (None, None) if args.command.is_empty() => {
+                for (name, part) in &file.agents {
+                    self.agent(args, name, part);
+                }
+                return;
+            }
+            (None, None) => ("command", "command", words(&args.command)),
+        };
+        // It has no name; this one is nobody else's.
+        self.open("[agents.default]", "");
+        self.line(key, Some(id), value);
+        self.tongue(args.common.agent_dialect(), "agent-dialect");
+        self.framing(args.common.agent_framing(None), "agent_framing");
+    }
+
     fn agent(&mut self, args: &Serve, name: &str, part: &AgentPart) {
         let table = format!("agents.{name}.");
         self.open(&format!("[agents.{}]", bare(name)), &table);
@@ -284,9 +152,8 @@ impl Page<'_> {
         }
     }
 
-    fn program(&mut self, argv: &[std::ffi::OsString], launch: &Launch) {
-        let profile = format!("{}profile", self.table);
-        let from = self.sources.of(None, Some(&profile));
+    fn program(&mut self, argv: &[OsString], launch: &Launch) {
+        let from = self.sources.of(None, &self.path("profile"));
         if from == "default" {
             self.line("command", None, words(argv));
         } else {
@@ -361,7 +228,7 @@ impl Page<'_> {
             ),
         ] {
             if said && !value {
-                let line = self.sources.of(None, Some(&format!("auth.{key}")));
+                let line = self.sources.of(None, &self.path(key));
                 self.remarked(key, value, &format!("the command line, against {line}"));
             } else {
                 self.line(key, Some(flag), value);
@@ -391,56 +258,87 @@ impl Page<'_> {
             if args.common.sets(name) {
                 self.remarked(name, number(&value), "--limit");
             } else if let Some(path) = drain {
-                let from = self.sources.of(None, Some(path));
+                let from = self.sources.of(None, path);
                 self.remarked(name, number(&value), &from);
             } else {
                 self.line(name, None, number(&value));
             }
         }
     }
-}
 
-/// One of the values that a flag takes.
-fn word<T: ValueEnum>(value: &T) -> String {
-    let name = value.to_possible_value();
-    quote(name.as_ref().map_or("", |name| name.get_name()))
-}
-
-/// A number as one, anything else as a text.
-fn number(text: &str) -> String {
-    match text.parse::<u64>() {
-        Ok(number) => number.to_string(),
-        Err(_) => quote(text),
+    fn record(&mut self, record: &RecordPart) {
+        let Some(folder) = &record.folder else {
+            return;
+        };
+        let mode = word(&record.mode.unwrap_or_default());
+        let policy = word(&record.policy.unwrap_or_default());
+        let redact = word(&record.redact.unwrap_or_default());
+        let pointers: Vec<String> = record.pointers.iter().map(ToString::to_string).collect();
+        let strict = record.strict.unwrap_or_default();
+        self.open("[record]", "record.");
+        self.line("dir", Some("record"), path(folder));
+        self.line("mode", Some("record_mode"), mode);
+        self.line("policy", Some("record_policy"), policy);
+        self.line("redact", Some("record_redact"), redact);
+        self.list("redact-pointer", Some("record_redact_pointer"), &pointers);
+        self.line("strict", Some("record_strict"), strict);
+        let age = record.max_age.map(spell_age);
+        self.maybe("max-age", Some("record_max_age"), age.as_deref());
+        let most = record.max_total.map(|most| most.to_string());
+        self.maybe("max-total", Some("record_max_total"), most.as_deref());
     }
-}
 
-fn path(path: &Path) -> String {
-    quote(&path.display().to_string())
-}
-
-fn words(argv: &[std::ffi::OsString]) -> String {
-    let words = argv.iter().map(|word| word.to_string_lossy().into_owned());
-    list(&words.collect::<Vec<_>>())
-}
-
-fn list(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
-    format!("[{}]", texts.join(", "))
-}
-
-/// A key as TOML has it.
-fn bare(key: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    match !key.is_empty() && key.bytes().all(plain) {
-        true => key.to_owned(),
-        false => quote(key),
+    fn admin(&mut self, place: Option<&Place>) {
+        if let Some(place) = place {
+            self.open("[admin]", "admin.");
+            self.line("listen", Some("admin"), quote(&place.to_string()));
+        }
     }
-}
 
-/// A text in quotes, without what looks like a secret.
-fn quote(text: &str) -> String {
-    let text = discretion::clean(text);
-    let quoted = serde_json::Value::from(&*text).to_string();
-    // A string of JSON is one of TOML, but for this.
-    quoted.replace('\u{7f}', "\\u007f")
+    fn agent_connect(&mut self, args: &AgentConnectArgs) {
+        if *args == AgentConnectArgs::default() {
+            return;
+        }
+        self.open("[agent-connect]", "agent-connect.");
+        if let Some(store) = &args.store {
+            self.line("store", Some("store"), path(store));
+        }
+        let unasked = args.unasked.unwrap_or_default();
+        self.line("unasked", Some("unasked"), word(&unasked));
+        let hosts = &args.allow_callback;
+        self.list("allow-callback", Some("allow_callback"), hosts);
+    }
+
+    /// The user's mapping tables, and folders of them.
+    fn dialects(&mut self, (tables, folders): &(Vec<PathBuf>, Vec<PathBuf>)) {
+        if tables.is_empty() && folders.is_empty() {
+            return;
+        }
+        self.open("[dialects]", "dialects.");
+        for (key, flag, paths) in [
+            ("tables", "tables", tables),
+            ("folders", "dialect_dirs", folders),
+        ] {
+            let paths = paths.iter().map(|path| path.display().to_string());
+            self.list(key, Some(flag), &paths.collect::<Vec<String>>());
+        }
+    }
+
+    fn traces(&mut self, traces: &TracesPart) {
+        if *traces == TracesPart::default() {
+            return;
+        }
+        self.open("[traces]", "traces.");
+        let collector = traces.otlp_endpoint.as_deref();
+        self.maybe("otlp-endpoint", Some("otlp_endpoint"), collector);
+        let context = traces.trace_context.unwrap_or_default();
+        self.line("trace-context", Some("trace_context"), word(&context));
+    }
+
+    fn log(&mut self, log: &LogArgs) {
+        self.open("[log]", "log.");
+        self.line("level", Some("log"), quote(log.level()));
+        let form = log.format.unwrap_or_default();
+        self.line("format", Some("log_format"), word(&form));
+    }
 }

@@ -20,16 +20,15 @@ pub(super) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Who has said what the flag `id` and the key `path` mean; either may be none.
-    pub(super) fn of(&self, id: Option<&str>, path: Option<&str>) -> String {
-        self.flag(id)
-            .or_else(|| Some(format!("line {}", self.lines.get(path?)?)))
+    /// Who has said what the flag `id`, if there is one, and the key `path` mean.
+    pub(super) fn of(&self, id: Option<&str>, path: &str) -> String {
+        id.and_then(|id| self.flag(id))
+            .or_else(|| Some(format!("line {}", self.lines.get(path)?)))
             .unwrap_or_else(|| "default".to_owned())
     }
 
     /// The same where only the command line or the environment can have said it.
-    pub(super) fn flag(&self, id: Option<&str>) -> Option<String> {
-        let id = id?;
+    fn flag(&self, id: &str) -> Option<String> {
         let mut flags = self.command.get_arguments();
         let flag = flags.find(|flag| flag.get_id() == id)?;
         match self.said.value_source(id)? {

@@ -10,9 +10,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::columns::counted;
 use super::shelf::{Shelf, Source, Trouble, files};
-use crate::app::console;
+use crate::app::console::{self, counted};
 use crate::dialect::{Fault, Unknown};
 
 /// What `check` is asked for.

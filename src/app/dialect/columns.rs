@@ -29,9 +29,3 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
     }
     text
 }
-
-/// `1 rule`, `2 rules`.
-pub(super) fn counted(count: usize, what: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{ending}")
-}

@@ -10,9 +10,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::columns::counted;
 use super::shelf::{Shelf, Trouble};
-use crate::app::console;
+use crate::app::console::{self, counted};
 use crate::dialect::{Library, Report, Vector};
 
 /// What `test` is asked for.

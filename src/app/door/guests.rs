@@ -86,9 +86,7 @@ impl Guests {
 }
 
 fn full(message: String) -> Reason {
-    let mut reason = Reason::new(reply::OVERLOADED, message);
-    reason.retryable = true;
-    reason
+    Reason::new(reply::OVERLOADED, message).retryable()
 }
 
 impl Drop for Stay {

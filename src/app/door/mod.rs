@@ -13,6 +13,7 @@ mod pass;
 mod sign;
 
 pub(super) use exposure::check as check_exposure;
+pub(super) use guests::Stay;
 pub(super) use open::Door;
 pub(super) use options::DoorArgs;
 pub(super) use sign::{Sign, greet};

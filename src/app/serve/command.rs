@@ -15,8 +15,10 @@ use super::plan::{InForce, Plan, plan};
 use crate::app::admin::{self, Admin, Turnstile};
 use crate::app::cli::{self, Serve};
 use crate::app::config::{self, Config, Look, Place};
+use crate::app::console::counted;
+use crate::app::telemetry::{self, LogArgs};
 use crate::app::traces::Traces;
-use crate::app::{exit, runtime, shutdown, stderr, telemetry};
+use crate::app::{exit, runtime, shutdown, stderr};
 use crate::relay::Stop;
 use crate::tap::metrics::Reloaded;
 use crate::transport::Inherited;
@@ -46,21 +48,13 @@ pub(in crate::app) fn sockets() -> Result<Inherited, ExitCode> {
 }
 
 /// Runs the subcommand. `log` is what the command line says of the log.
-pub(in crate::app) fn run(
-    args: Serve,
-    log: (Option<&str>, Option<telemetry::Form>),
-    sockets: Inherited,
-) -> ExitCode {
-    let (log, form) = log;
+pub(in crate::app) fn run(args: Serve, log: &LogArgs, sockets: Inherited) -> ExitCode {
     let place = place(&args);
     let file = match place.as_ref().map_or_else(|| Ok(Config::default()), load) {
         Ok(file) => file,
         Err(code) => return code,
     };
-    let log = log.or(file.log.level.as_deref());
-    let log = log.unwrap_or(telemetry::LEVEL);
-    let form = form.or(file.log.format).unwrap_or_default();
-    if let Err(error) = telemetry::start(log, form) {
+    if let Err(error) = telemetry::start(&log.over(&file.log)) {
         return cli::fail(exit::USAGE, &error);
     }
     // Clients are served by workers of their own.
@@ -286,8 +280,9 @@ impl Server {
     }
 
     fn status(&self) -> String {
-        let agents = self.in_force.roster.named.len().max(1);
-        format!("{} listeners, {agents} agents", self.listening.count())
+        let listeners = counted(self.listening.count(), "listener");
+        let agents = counted(self.in_force.roster.named.len().max(1), "agent");
+        format!("{listeners}, {agents}")
     }
 }
 

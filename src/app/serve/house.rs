@@ -15,6 +15,7 @@ use super::seats::{Seat, Seats};
 use crate::app::admin::Account;
 use crate::app::common::Ground;
 use crate::app::conversation::{self, carry, turn_away};
+use crate::app::door::Stay;
 use crate::app::exit;
 use crate::app::seldom::Seldom;
 use crate::relay::{Received, Stop};
@@ -44,6 +45,14 @@ pub(super) struct Refusals {
     pub(super) no_arrival: Seldom,
     no_seat: Seldom,
     no_handshake: Seldom,
+}
+
+/// A client that was let in, and the agent it asks for; both count it for as long as it is here.
+struct Admitted<'s> {
+    client: Link,
+    _stay: Stay,
+    agent: &'s Arc<Agent>,
+    _seat: Seat,
 }
 
 impl House {
@@ -94,25 +103,33 @@ impl House {
                 return code;
             }
         };
-        let (client, _stay) = match station.door.receive(client) {
-            Ok(received) => received,
+        let Admitted {
+            client,
+            _stay,
+            agent,
+            _seat,
+        } = match admit(client, station) {
+            Ok(admitted) => admitted,
             Err((client, reason)) => {
                 self.rejected(door, Rejection::of(&reason));
                 turn_away(client, &reason, limits, &self.stop).await;
                 return ExitCode::from(exit::UNAVAILABLE);
             }
         };
-        let (agent, _seat) = match self.choose(&client, station) {
-            Ok(chosen) => chosen,
-            Err(reason) => {
-                self.rejected(door, Rejection::of(&reason));
-                turn_away(client, &reason, limits, &self.stop).await;
-                return ExitCode::from(exit::UNAVAILABLE);
-            }
-        };
-        let Some(client) = self.receive(client, agent).await else {
-            return ExitCode::SUCCESS;
-        };
+        match self.receive(client, agent).await {
+            Some(client) => self.converse(client, agent, station, door).await,
+            None => ExitCode::SUCCESS,
+        }
+    }
+
+    /// Has a client and its agent talk until they are done.
+    async fn converse(
+        &self,
+        client: Link,
+        agent: &Agent,
+        station: &Station,
+        door: Transport,
+    ) -> ExitCode {
         let own = station.dialect.as_ref().map(|dialect| {
             let ground = &agent.ground;
             let tongues = ground.tongues.of_client(Some(dialect));
@@ -138,37 +155,11 @@ impl House {
                 if let Some(account) = account {
                     account.fail();
                 }
+                let limits = &station.setup.limits;
                 turn_away(client, &why.reason(), limits, &self.stop).await;
                 ExitCode::from(why.code())
             }
         }
-    }
-
-    /// The agent that a client asks for, and a seat there.
-    fn choose<'s>(
-        &self,
-        client: &Link,
-        station: &'s Station,
-    ) -> Result<(&'s Arc<Agent>, Seat), Reason> {
-        let wanted_agent = client.peer.wanted_agent.as_deref();
-        let Some(agent) = station.roster.find(wanted_agent) else {
-            // Strangers are not told which there are.
-            let message = match wanted_agent {
-                Some(_) => "there is no such agent",
-                None => "an agent has to be named: /agents/NAME/acp in the address",
-            };
-            return Err(Reason::new(reply::POLICY_DENIED, message));
-        };
-        let name = agent.called();
-        if let Some(who) = &client.peer.principal
-            && !who.may_use(name)
-        {
-            let message = format!("the {who} is for other agents");
-            return Err(Reason::new(reply::POLICY_DENIED, message));
-        }
-        let limit = agent.ground.limits.connections;
-        let seat = agent.seats.take(limit);
-        seat.map(|seat| (agent, seat)).ok_or_else(|| full(limit))
     }
 
     /// Meets a client that may have come back for its agent; `None` when it has found it.
@@ -257,11 +248,50 @@ impl House {
     }
 }
 
+/// Lets a client in, and finds it a seat at the agent that it asks for.
+///
+/// # Errors
+/// What it is told, and its link.
+#[expect(clippy::result_large_err, reason = "once for each client")]
+fn admit(client: Link, station: &Station) -> Result<Admitted<'_>, (Link, Reason)> {
+    let (client, stay) = station.door.receive(client)?;
+    match choose(&client, station) {
+        Ok((agent, seat)) => Ok(Admitted {
+            client,
+            _stay: stay,
+            agent,
+            _seat: seat,
+        }),
+        Err(reason) => Err((client, reason)),
+    }
+}
+
+/// The agent that a client asks for, and a seat there.
+fn choose<'s>(client: &Link, station: &'s Station) -> Result<(&'s Arc<Agent>, Seat), Reason> {
+    let wanted_agent = client.peer.wanted_agent.as_deref();
+    let Some(agent) = station.roster.find(wanted_agent) else {
+        // Strangers are not told which there are.
+        let message = match wanted_agent {
+            Some(_) => "there is no such agent",
+            None => "an agent has to be named: /agents/NAME/acp in the address",
+        };
+        return Err(Reason::new(reply::POLICY_DENIED, message));
+    };
+    let name = agent.called();
+    if let Some(who) = &client.peer.principal
+        && !who.may_use(name)
+    {
+        let message = format!("the {who} is for other agents");
+        return Err(Reason::new(reply::POLICY_DENIED, message));
+    }
+    let limit = agent.ground.limits.connections;
+    let seat = agent.seats.take(limit);
+    seat.map(|seat| (agent, seat)).ok_or_else(|| full(limit))
+}
+
 fn full(limit: usize) -> Reason {
     let message = format!("{limit} clients are connected already");
-    let mut reason = Reason::new(reply::OVERLOADED, message);
-    reason.retryable = true;
-    reason
+    Reason::new(reply::OVERLOADED, message).retryable()
 }
 
 /// Whether the end of a client's link may be a broken connection. A byte stream that ends says that

@@ -14,6 +14,7 @@ use crate::app::config::{AgentPart, Config, ListenerPart, Source};
 use crate::app::door::{Door, DoorArgs};
 use crate::app::traces::Traces;
 use crate::app::{cli, endpoints, exit, listeners, remote};
+use crate::dialect::Unknown;
 use crate::relay::{Harbour, Stop};
 use crate::tap::recorder::Sweeper;
 use crate::transport::{AgentConnect, Endpoint, Front, OpenError, Setup, Tls, Workers};
@@ -48,6 +49,44 @@ struct Entrance {
 }
 
 impl InForce {
+    /// What the clients of one listener get.
+    fn station(
+        &self,
+        args: &Serve,
+        file: &Config,
+        part: &ListenerPart,
+        agent_connect: &AgentConnect,
+    ) -> Result<Station, Unknown> {
+        let framing = args.common.client_framing(part.framing);
+        let fixed = framing.and_then(FramingChoice::fixed);
+        let roster = self.roster.of(part);
+        let spoken = self.ground.tongues.of_client(part.dialect.as_ref())?;
+        let setup = Setup {
+            tls: part.tls.clone(),
+            front: Front {
+                agents: roster.named.keys().cloned().collect(),
+                default_agent: roster.default.as_ref().and_then(|agent| agent.name.clone()),
+                names_only: roster.default.is_none(),
+                ..part.front.clone()
+            },
+            gate: self.door.gate(),
+            workers: self.workers.clone(),
+            agent_connect: AgentConnect {
+                agents: roster.offers(file, args.agent_connect.unasked),
+                beside: part.agent_connect.clone(),
+                ..agent_connect.clone()
+            },
+            framing: fixed.or_else(|| spoken.client_framing()),
+            ..self.ground.client.clone()
+        };
+        Ok(Station {
+            setup,
+            dialect: part.dialect.clone(),
+            door: Arc::clone(&self.door),
+            roster,
+        })
+    }
+
     /// The threads for clients.
     pub(super) fn workers(&self) -> Workers {
         self.workers.clone()
@@ -102,47 +141,22 @@ pub(super) fn plan(
         None => roster(args, file, &ground, before.map(|plan| &plan.roster))?,
     };
     let workers = before.map_or_else(Workers::new, |plan| plan.workers.clone());
+    let in_force = InForce {
+        entrance,
+        door,
+        roster,
+        workers,
+        ground,
+        sweeper: None,
+    };
     let stations = parts.into_iter().map(|part| {
-        let framing = args.common.client_framing(part.framing);
-        let fixed = framing.and_then(FramingChoice::fixed);
-        let roster = roster.of(&part);
-        let spoken = ground.tongues.of_client(part.dialect.as_ref());
-        let spoken = spoken.map_err(|unknown| usage(format!("{}: {unknown}", part.endpoint)))?;
-        let station = Station {
-            setup: Setup {
-                tls: part.tls.clone(),
-                front: Front {
-                    agents: roster.named.keys().cloned().collect(),
-                    default_agent: roster.default.as_ref().and_then(|agent| agent.name.clone()),
-                    names_only: roster.default.is_none(),
-                    ..part.front.clone()
-                },
-                gate: door.gate(),
-                workers: workers.clone(),
-                agent_connect: AgentConnect {
-                    agents: roster.offers(file, args.agent_connect.unasked),
-                    beside: part.agent_connect.clone(),
-                    ..agent_connect.clone()
-                },
-                framing: fixed.or_else(|| spoken.client_framing()),
-                ..ground.client.clone()
-            },
-            dialect: part.dialect.clone(),
-            door: Arc::clone(&door),
-            roster,
-        };
+        let station = in_force.station(args, file, &part, &agent_connect);
+        let station = station.map_err(|unknown| usage(format!("{}: {unknown}", part.endpoint)))?;
         Ok((part, station))
     });
     Ok(Plan {
         listeners: stations.collect::<Result<_, ExitCode>>()?,
-        in_force: InForce {
-            entrance,
-            door,
-            roster,
-            workers,
-            ground,
-            sweeper: None,
-        },
+        in_force,
     })
 }
 

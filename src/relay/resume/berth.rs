@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::absence::Absence;
-use super::asked::Questions;
 use super::history::History;
 use super::ids::Ids;
 use super::opening::Opening;
+use super::questions::Questions;
 use crate::guard::Principal;
 use crate::transport::{Link, LinkError, Peer, Presence, Watch};
 use crate::wire::framing::Cut;

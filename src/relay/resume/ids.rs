@@ -3,7 +3,7 @@
 //! Every client numbers from 0 again when it comes back, while the agent may still be busy with
 //! requests of the connection before. So from the second connection on, requests go to the agent
 //! under ids of ours, and answers come back under the client's. Not here: the agent's requests
-//! (see `asked`).
+//! (see `questions`).
 
 use std::collections::HashMap;
 

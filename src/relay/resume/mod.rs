@@ -5,10 +5,10 @@
 //! keeps the conversation and its agent waiting for the client to come back. `reception` meets
 //! newcomers and tells who has come back by the `opening`; a newcomer's first messages are put back
 //! in front of its link (`preface`). `berth` is one conversation's client, `line` the two halves of
-//! the link to it. `passing` sees to the messages that pass: `ids`, `asked` and `history` are what
-//! is remembered of them, `spell` makes those that are ours. `absence` is how long a client may be
-//! gone. Not here: whether agents are to be kept at all (see `app`), and how a conversation ends
-//! once nobody came back (see `core`).
+//! the link to it. `passing` sees to the messages that pass: `ids`, `questions` and `history` are
+//! what is remembered of them. `absence` is how long a client may be gone. Not here: whether agents
+//! are to be kept at all (see `app`), and how a conversation ends once nobody came back (see
+//! `core`).
 //!
 //! # Why
 //! *A link, not a state of the core.* To the core and the dialects a client that comes back never
@@ -29,7 +29,6 @@
 //! to be dropped the request goes to the agent like any other.
 
 mod absence;
-mod asked;
 mod berth;
 mod harbour;
 mod history;
@@ -38,8 +37,8 @@ mod line;
 mod opening;
 mod passing;
 mod preface;
+mod questions;
 mod reception;
-mod spell;
 
 pub use harbour::Harbour;
 pub use reception::Received;

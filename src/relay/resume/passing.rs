@@ -8,8 +8,9 @@ use std::borrow::Cow;
 
 use super::berth::Berth;
 use super::ids::Asked;
-use super::spell;
-use crate::wire::{Envelope, Frame, IdBuf, Kind, Shape, named_session, scan};
+use crate::wire::{
+    Envelope, Frame, Id, IdBuf, Kind, Shape, member_place, named_session, reply, scan,
+};
 
 impl Berth {
     /// Takes a message for the client.
@@ -60,7 +61,7 @@ impl Berth {
             Kind::Request => self.hear_request(frame, &at),
             Kind::Notification if self.connection > 0 => {
                 let ours = |id: &IdBuf| self.ids.ours(self.connection, id);
-                Some(spell::with_our_id(frame, &at, ours))
+                Some(with_our_id(frame, &at, ours))
             }
             Kind::Notification => Some(frame),
             Kind::Result | Kind::Error => {
@@ -85,7 +86,8 @@ impl Berth {
                     && let Some((frames, begun)) = self.history.tell(&session, from_the_start)
                 {
                     self.first.extend(frames);
-                    self.first.push_back(spell::answer(at.id(&frame), &begun));
+                    self.first
+                        .push_back(reply::answer(at.id(&frame), "result", begun.as_bytes()));
                     self.first.extend(self.questions.unsaid(Some(&session)));
                     return None;
                 }
@@ -151,4 +153,34 @@ impl Berth {
 
 fn session_of(frame: &Frame, at: &Envelope) -> Option<String> {
     named_session(frame, at).map(Cow::into_owned)
+}
+
+/// A notification that is about a request, which names it as the agent knows it; others as they
+/// are. `ours` knows the agent's id for the client's.
+fn with_our_id<'a>(
+    frame: Frame,
+    at: &Envelope,
+    ours: impl Fn(&IdBuf) -> Option<&'a IdBuf>,
+) -> Frame {
+    if at.method(&frame) != "$/cancel_request" {
+        return frame;
+    }
+    let body = at.body(&frame).unwrap_or_default();
+    let Some(place) = member_place(body, "requestId") else {
+        return frame;
+    };
+    let id = Id::of_json(&body[place.clone()]).to_owned();
+    let Some(ours) = ours(&id) else {
+        return frame;
+    };
+    Frame::new(
+        [
+            br#"{"jsonrpc":"2.0","method":"$/cancel_request","params":"#,
+            &body[..place.start],
+            ours.as_id().json(),
+            &body[place.end..],
+            b"}",
+        ]
+        .concat(),
+    )
 }

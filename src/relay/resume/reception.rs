@@ -6,12 +6,11 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 
 use super::line::lock;
-use super::spell::answer;
 use super::{Harbour, preface};
 use crate::tap::metrics::Come;
 use crate::transport::{Link, LinkError};
 use crate::wire::framing::Cut;
-use crate::wire::{Envelope, Frame, Kind, Shape, named_session, scan};
+use crate::wire::{Envelope, Frame, Kind, Shape, named_session, reply, scan};
 
 /// What has come of a newcomer.
 #[derive(Debug)]
@@ -46,7 +45,10 @@ impl Harbour {
         let Some(result) = known.and_then(|params| self.answer(&client.peer, params)) else {
             return Received::New(preface::unread(client, first));
         };
-        if say(&mut client, answer(id, &result)).await.is_err() {
+        if say(&mut client, reply::answer(id, "result", result.as_bytes()))
+            .await
+            .is_err()
+        {
             return Received::New(preface::unread(client, first));
         }
         if let Some((wanted, at)) = self.request(&mut client, &mut first).await

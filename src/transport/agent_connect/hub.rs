@@ -52,6 +52,13 @@ struct State {
 /// Whose thread, and which.
 type Place = (Arc<str>, Uuid);
 
+/// A run as a path names it: whose it is, on this thread if one is named, and which.
+pub(super) struct RunAt {
+    pub(super) owner: Arc<str>,
+    pub(super) thread: Option<Uuid>,
+    pub(super) id: Uuid,
+}
+
 impl Hub {
     pub(super) fn new(agents: Agents, store: Store, postman: Postman, limits: Arc<Limits>) -> Self {
         let cwd = std::env::current_dir().ok();
@@ -166,15 +173,10 @@ impl Hub {
         self.state().active.remove(&(owner.clone(), thread));
     }
 
-    /// A run, on this thread if one is named. Those of others are not there. Of one that goes on the
-    /// store is told first what it may not have heard yet: nobody is shown how it stood before.
-    pub(super) async fn run(
-        &self,
-        owner: &Arc<str>,
-        thread: Option<Uuid>,
-        id: Uuid,
-    ) -> Result<Run, Fault> {
-        let owner = owner.clone();
+    /// A run. Those of others are not there. Of one that goes on the store is told first what it may
+    /// not have heard yet: nobody is shown how it stood before.
+    pub(super) async fn run(&self, at: &RunAt) -> Result<Run, Fault> {
+        let (owner, id) = (at.owner.clone(), at.id);
         let news = self.live(id).map(|live| live.snapshot(now()));
         let read = move |db: &rusqlite::Connection| {
             if let Some((run, version)) = &news {
@@ -183,23 +185,21 @@ impl Hub {
             store::read_run(db, &owner, id)
         };
         let run = self.store.ask(read).await?;
-        run.filter(|run| thread.is_none() || run.thread == thread)
+        run.filter(|run| at.thread.is_none() || run.thread == at.thread)
             .ok_or_else(|| Fault::unknown("there is no such run"))
     }
 
     /// Waits until a run is not pending; `None` when that takes longer than `patience`.
     pub(super) async fn settled(
         &self,
-        owner: &Arc<str>,
-        thread: Option<Uuid>,
-        id: Uuid,
+        at: &RunAt,
         patience: Option<Duration>,
     ) -> Result<Option<Run>, Fault> {
         let until = patience.map(|patience| Instant::now() + patience);
         let mut looks = 0;
         loop {
-            let kept = self.live(id).map(|live| live.kept.subscribe());
-            let run = self.run(owner, thread, id).await?;
+            let kept = self.live(at.id).map(|live| live.kept.subscribe());
+            let run = self.run(at).await?;
             if run.status != Status::Pending {
                 return Ok(Some(run));
             }

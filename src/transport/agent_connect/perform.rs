@@ -11,7 +11,6 @@ use tokio::time::{sleep, timeout};
 use super::active_run::ActiveRun;
 use super::active_thread::{ActiveThread, Open};
 use super::hub::{Hub, now};
-use super::start::is_news;
 use super::store;
 use super::threads::new_thread;
 use crate::agent_connect::record::{Outcome, Run, Status, Turn};
@@ -180,11 +179,11 @@ async fn watch(hub: &Hub, live: &ActiveRun) {
     loop {
         let (run, version) = live.snapshot(now());
         if version > known {
-            let before = known;
             known = version;
             // When it cannot be kept it was said.
             let _ = hub.keep(live).await;
-            if is_news(run.status) && before != known {
+            // That it goes on is known to who has it go on.
+            if run.status != Status::Pending {
                 tell(hub, live, &run);
             }
         }

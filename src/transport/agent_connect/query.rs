@@ -33,7 +33,7 @@ impl Query {
     pub(super) fn seconds(&self, name: &str) -> Result<Option<f64>, Fault> {
         let wanted = "a number of seconds, 0 or more";
         match self.read_as::<f64>(name, wanted)? {
-            Some(given) if !given.is_finite() || given < 0.0 => Err(wrong(name, wanted)),
+            Some(given) if !given.is_finite() || given < 0.0 => Err(Fault::mistyped(name, wanted)),
             given => Ok(given),
         }
     }
@@ -45,13 +45,9 @@ impl Query {
     fn read_as<T: std::str::FromStr>(&self, name: &str, wanted: &str) -> Result<Option<T>, Fault> {
         let read = self
             .text(name)
-            .map(|text| text.parse().map_err(|_| wrong(name, wanted)));
+            .map(|text| text.parse().map_err(|_| Fault::mistyped(name, wanted)));
         read.transpose()
     }
-}
-
-fn wrong(name: &str, wanted: &str) -> Fault {
-    Fault::invalid(format!("\"{name}\" must be {wanted}"))
 }
 
 /// A text without its percent-encoding (RFC 3986, 2.1), and with spaces for plus signs.

@@ -9,18 +9,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::CONTENT_TYPE;
 use hyper::{Request, StatusCode};
 use serde_json::{Value, json};
 
-use super::active_run::ActiveRun;
 use super::agents::Asker;
 use super::answer::{self, Answer};
-use super::hub::Hub;
+use super::hub::{Hub, RunAt};
 use super::query::Query;
 use super::start::{self, start};
 use super::stay::Stay;
-use super::stream::{follow, last};
+use super::stream::{Tied, follow, last};
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::openapi;
 use crate::agent_connect::record::{Run, history, state};
@@ -28,6 +26,7 @@ use crate::agent_connect::route::{Deed, Lost, Route, Then, find};
 use crate::agent_connect::search::{self, Page};
 use crate::agent_connect::uuid::Uuid;
 use crate::guard::Turned;
+use crate::transport::http::content::is_of;
 use crate::transport::http::port::body;
 use crate::transport::http::port::caller::{Caller, Guest};
 use crate::transport::http::port::refuse::Refusal;
@@ -64,9 +63,6 @@ struct Asked {
     body: Bytes,
     last_event: Option<String>,
 }
-
-/// A client that waits for a run which it wants cancelled when it cannot wait any more.
-struct Tied(Option<Arc<ActiveRun>>);
 
 /// Answers one request.
 pub(super) async fn answer(
@@ -112,9 +108,7 @@ async fn serve(
         .filter(|_| service.serves(path));
     let route = match ours {
         Some(rest) => find(request.method().as_str(), rest),
-        None => Err(Lost::Unknown(Fault::unknown(
-            "nothing is served at this path",
-        ))),
+        None => Err(Lost::nowhere()),
     };
     let route = match route {
         Ok(route) => route,
@@ -126,7 +120,8 @@ async fn serve(
     let last_event = last_event
         .and_then(|id| id.to_str().ok())
         .map(str::to_owned);
-    let is_json = is_json(&request);
+    // Web pages may post other types anywhere without asking first.
+    let is_json = is_of(request.headers(), "application/json");
     let port = &service.port;
     // The share of the memory for bodies is held until the answer is there.
     let (body, _share) = body::read(request.into_body(), &port.bodies, &port.limits).await?;
@@ -217,7 +212,11 @@ async fn route_to(
             all(hub.find_runs(owner, None, wanted).await?)
         }
         Route::Start(thread, then) => begin(service, asker, thread, then, &asked).await?,
-        Route::Run(thread, id, deed) => with_run(service, asker, thread, id, deed, &asked).await?,
+        Route::Run(thread, id, deed) => {
+            let owner = owner.clone();
+            let at = RunAt { owner, thread, id };
+            with_run(service, asker, &at, deed, &asked).await?
+        }
     })
 }
 
@@ -232,21 +231,25 @@ async fn begin(
 ) -> Result<Answer, Fault> {
     let hub = &service.hub;
     let (run, live) = start(hub, asker, thread, asked.json()?).await?;
-    let tied = live.request.tied;
+    let tied = live.request.tied.then(|| live.clone());
     let stay = Stay::of(service, asker);
     let answer = match then {
         Then::Show => answer::json(&run.shown()),
         Then::Wait => {
             let patience = asked.patience(None)?;
-            let mut waiting = Tied(tied.then_some(live));
-            let settled = hub.settled(&asker.owner, run.thread, run.id, patience);
-            let settled = stay.during(settled).await?;
-            waiting.0 = None;
+            let mut tied = Tied(tied);
+            let at = RunAt {
+                owner: asker.owner.clone(),
+                thread: run.thread,
+                id: run.id,
+            };
+            let settled = stay.during(hub.settled(&at, patience)).await?;
+            tied.release();
             waited(settled.as_ref())
         }
         Then::Stream => {
             let modes = live.request.modes;
-            answer::events(follow(live, modes, None, tied, stay))
+            answer::events(follow(live, modes, None, Tied(tied), stay))
         }
     };
     let thread = run
@@ -259,27 +262,25 @@ async fn begin(
 async fn with_run(
     service: &Service,
     asker: &Arc<Asker>,
-    thread: Option<Uuid>,
-    id: Uuid,
+    at: &RunAt,
     deed: Deed,
     asked: &Asked,
 ) -> Result<Answer, Fault> {
-    let (hub, owner) = (&service.hub, &asker.owner);
+    let hub = &service.hub;
     let empty = || answer::empty(StatusCode::NO_CONTENT);
     let stay = Stay::of(service, asker);
     let settled = async |usual| {
         let patience = asked.patience(usual)?;
-        stay.during(hub.settled(owner, thread, id, patience)).await
+        stay.during(hub.settled(at, patience)).await
     };
     Ok(match deed {
-        Deed::Show => answer::json(&hub.run(owner, thread, id).await?.shown()),
-        Deed::Resume => answer::json(
-            &start::resume(hub, owner, thread, id, &asked.json()?)
-                .await?
-                .shown(),
-        ),
+        Deed::Show => answer::json(&hub.run(at).await?.shown()),
+        Deed::Resume => {
+            let run = start::resume(hub, at, &asked.json()?).await?;
+            answer::json(&run.shown())
+        }
         Deed::Delete => {
-            start::delete(hub, owner, thread, id).await?;
+            start::delete(hub, at).await?;
             empty()
         }
         Deed::Wait => waited(settled(None).await?.as_ref()),
@@ -298,27 +299,30 @@ async fn with_run(
                 }
                 Some(_) => return Err(Fault::invalid("\"action\" must be interrupt or rollback")),
             }
-            start::cancel(hub, owner, thread, id, asked.query.flag("wait")?).await?;
+            let waits = asked.query.flag("wait")?;
+            let live = start::cancel(hub, at).await?;
+            if waits {
+                start::over(hub, &live).await;
+            }
             empty()
         }
         Deed::State => {
-            let run = hub.run(owner, thread, id).await?;
+            let run = hub.run(at).await?;
             let none = || Fault::unknown("the run has no thread");
-            answer::json(&state(
-                &hub.turns(owner, run.thread.ok_or_else(none)?).await?,
-            ))
+            let thread = run.thread.ok_or_else(none)?;
+            answer::json(&state(&hub.turns(&at.owner, thread).await?))
         }
         Deed::Stream => {
-            let run = hub.run(owner, thread, id).await?;
-            match hub.live(id) {
+            let run = hub.run(at).await?;
+            match hub.live(at.id) {
                 Some(live) => {
                     let modes = live.request.modes;
                     let last = asked.last_event.as_deref();
-                    answer::events(follow(live, modes, last, false, stay))
+                    answer::events(follow(live, modes, last, Tied(None), stay))
                 }
                 None if run.status.is_final() => answer::events(last(&run)),
                 // It came to its end between the two looks.
-                None => answer::events(last(&hub.run(owner, thread, id).await?)),
+                None => answer::events(last(&hub.run(at).await?)),
             }
         }
     })
@@ -358,22 +362,4 @@ impl Asked {
         let given = given.map(|given| Duration::from_secs_f64(given.min(LONGEST_BLOCK)));
         Ok(given.or(usual))
     }
-}
-
-impl Drop for Tied {
-    fn drop(&mut self) {
-        if let Some(live) = self.0.take() {
-            live.cancel.cancel();
-        }
-    }
-}
-
-/// Web pages may post other types anywhere without asking first.
-fn is_json<B>(request: &Request<B>) -> bool {
-    let kind = request
-        .headers()
-        .get(CONTENT_TYPE)
-        .map(|kind| kind.as_bytes());
-    let kind = kind.and_then(|kind| kind.split(|byte| *byte == b';').next());
-    kind.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"application/json"))
 }

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::active_run::ActiveRun;
 use super::agents::Asker;
-use super::hub::{Hub, now, uuid};
+use super::hub::{Hub, RunAt, now, uuid};
 use super::line::Line;
 use super::perform::perform;
 use super::store;
 use super::threads::new_thread;
 use crate::agent_connect::fault::Fault;
 use crate::agent_connect::fields::Fields;
-use crate::agent_connect::record::{Run, Status, Thread};
+use crate::agent_connect::record::{Run, Thread};
 use crate::agent_connect::route::Named;
 use crate::agent_connect::run_request::RunRequest;
 use crate::agent_connect::say;
@@ -165,16 +165,10 @@ async fn known_thread(
 }
 
 /// Answers the open interrupt of a run.
-pub(super) async fn resume(
-    hub: &Hub,
-    owner: &Arc<str>,
-    thread: Option<Uuid>,
-    id: Uuid,
-    body: &Value,
-) -> Result<Run, Fault> {
-    let run = hub.run(owner, thread, id).await?;
+pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> Result<Run, Fault> {
+    let run = hub.run(at).await?;
     Fields::of(body)?;
-    let Some(live) = hub.live(id) else {
+    let Some(live) = hub.live(at.id) else {
         let what = format!("the run is over, with status {}", run.status.word());
         return Err(Fault::conflict(what));
     };
@@ -187,42 +181,29 @@ pub(super) async fn resume(
     Ok(run)
 }
 
-/// Cancels a run, and waits for its end if that is wanted.
-pub(super) async fn cancel(
-    hub: &Hub,
-    owner: &Arc<str>,
-    thread: Option<Uuid>,
-    id: Uuid,
-    wait: bool,
-) -> Result<(), Fault> {
-    let run = hub.run(owner, thread, id).await?;
-    let Some(live) = hub.live(id).filter(|_| !run.status.is_final()) else {
+/// Cancels a run, which may take a while to end.
+pub(super) async fn cancel(hub: &Hub, at: &RunAt) -> Result<Arc<ActiveRun>, Fault> {
+    let run = hub.run(at).await?;
+    let Some(live) = hub.live(at.id).filter(|_| !run.status.is_final()) else {
         return Err(Fault::conflict("the run is over already"));
     };
     live.cancel.cancel();
-    if wait {
-        over(hub, &live).await;
-    }
-    Ok(())
+    Ok(live)
 }
 
 /// Forgets a run; one that goes on is cancelled first.
-pub(super) async fn delete(
-    hub: &Hub,
-    owner: &Arc<str>,
-    thread: Option<Uuid>,
-    id: Uuid,
-) -> Result<(), Fault> {
-    hub.run(owner, thread, id).await?;
-    if let Some(live) = hub.live(id) {
+pub(super) async fn delete(hub: &Hub, at: &RunAt) -> Result<(), Fault> {
+    hub.run(at).await?;
+    if let Some(live) = hub.live(at.id) {
         live.cancel.cancel();
         over(hub, &live).await;
     }
+    let id = at.id;
     hub.store.ask(move |db| store::delete_run(db, id)).await
 }
 
 /// Waits until a run is over.
-async fn over(hub: &Hub, live: &ActiveRun) {
+pub(super) async fn over(hub: &Hub, live: &ActiveRun) {
     loop {
         let mut kept = live.kept.subscribe();
         let over = live.snapshot(now()).0.status.is_final();
@@ -231,10 +212,4 @@ async fn over(hub: &Hub, live: &ActiveRun) {
         }
         let _ = kept.changed().await;
     }
-}
-
-/// Whether the status of a run is one that others want to hear of. That it goes on is known to who
-/// has it go on.
-pub(super) fn is_news(status: Status) -> bool {
-    status != Status::Pending
 }

@@ -47,13 +47,16 @@ struct Follower {
     due: Instant,
 }
 
-/// The events of a run that goes on, behind the one with this id; when `tied`, the run is cancelled
-/// if nobody follows any more.
+/// A client that follows or waits for a run. Dropped before it is released, the run is cancelled, if
+/// there is one: it was tied to that client.
+pub(super) struct Tied(pub(super) Option<Arc<ActiveRun>>);
+
+/// The events of a run that goes on, behind the one with this id.
 pub(super) fn follow(
     live: Arc<ActiveRun>,
     modes: Modes,
     last: Option<&str>,
-    tied: bool,
+    mut tied: Tied,
     stay: Stay,
 ) -> mpsc::Receiver<Bytes> {
     let (tx, rx) = mpsc::channel(WAITING);
@@ -85,8 +88,8 @@ pub(super) fn follow(
             // The stream is cut.
             () = stay.over() => None,
         };
-        if told.is_none() && tied {
-            follower.live.cancel.cancel();
+        if told.is_some() {
+            tied.release();
         }
     });
     rx
@@ -98,6 +101,21 @@ pub(super) fn last(run: &Run) -> mpsc::Receiver<Bytes> {
     // There is room for one.
     let _ = tx.try_send(event(&format!("{}-0", run.id), &ending(run)));
     rx
+}
+
+impl Tied {
+    /// The run need not be cancelled: the client has what it came for.
+    pub(super) fn release(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Tied {
+    fn drop(&mut self) {
+        if let Some(live) = self.0.take() {
+            live.cancel.cancel();
+        }
+    }
 }
 
 impl Follower {

@@ -245,12 +245,12 @@ impl Agent {
             };
             if let Some(served) = served {
                 let id = id.as_id();
-                agent
-                    .say(match served {
-                        Ok(result) => say::answer(id, "result", &result),
-                        Err(failure) => say::answer(id, "error", &failure.shown()),
-                    })
-                    .await;
+                let (member, body) = match served {
+                    Ok(result) => ("result", result),
+                    Err(failure) => ("error", failure.shown()),
+                };
+                let body = body.to_string();
+                agent.say(reply::answer(id, member, body.as_bytes())).await;
             }
             agent.state().tasks -= 1;
         });

@@ -2,10 +2,9 @@
 //!
 //! Not here: what the descriptor means.
 
-use hyper::Method;
 use serde_json::{Value, json};
 
-use super::server::{Server, Wait, segment};
+use super::server::{Server, segment};
 use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
 use crate::agent_connect::remote::failure::Failure;
 use crate::agent_connect::uuid::Uuid;
@@ -17,9 +16,7 @@ pub(super) async fn learn(server: &Server, agent: &str) -> Result<Descriptor, Fa
         Some(_) => agent.to_owned(),
         None => {
             let wanted = json!({ "name": agent });
-            let found = server
-                .ask(Method::POST, "/agents/search", Some(&wanted), Wait::Server)
-                .await?;
+            let found = server.post("/agents/search", &wanted).await?;
             match found.status {
                 401 | 403 => return Ok(Descriptor::unknown(agent.to_owned(), true)),
                 // A server without a search knows it by that name, or says so.
@@ -40,7 +37,7 @@ pub(super) async fn learn(server: &Server, agent: &str) -> Result<Descriptor, Fa
         (format!("/agents/{place}/manifest"), Generation::Old),
         (format!("/agents/agent/{place}/manifest"), Generation::Old),
     ] {
-        let told = server.ask(Method::GET, &path, None, Wait::Server).await?;
+        let told = server.get(&path).await?;
         match told.status {
             401 | 403 => return Ok(Descriptor::unknown(id, true)),
             _ if told.is_absent() => {}
@@ -62,13 +59,11 @@ async fn assistant(
 ) -> Result<Option<Descriptor>, Failure> {
     let told = if is_id {
         let path = format!("/assistants/{}", segment(agent));
-        server.ask(Method::GET, &path, None, Wait::Server).await?
+        server.get(&path).await?
     } else {
         let wanted = json!({ "graph_id": agent, "limit": 1 });
         let path = "/assistants/search";
-        server
-            .ask(Method::POST, path, Some(&wanted), Wait::Server)
-            .await?
+        server.post(path, &wanted).await?
     };
     if matches!(told.status, 401 | 403) {
         return Ok(Some(Descriptor::unknown(agent.to_owned(), true)));

@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::agent::Session;
-use super::server::{Server, Told, Wait, is_absent, segment};
+use super::server::{Server, Told, is_absent, segment};
 use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
 use crate::agent_connect::remote::failure::Failure;
 use crate::agent_connect::remote::graph;
 use crate::agent_connect::remote::heard::{Came, Interrupt, came, messages};
-use crate::transport::http::client::{Event, Sse, is_of, whole};
+use crate::transport::http::client::{Event, Sse, whole};
+use crate::transport::http::content::is_of;
 use crate::wire::reply;
 
 /// How long the older generation is asked to wait for a run at a time, in seconds.
@@ -67,10 +68,7 @@ impl Run<'_> {
         body["stream_mode"] = mode.clone();
         body["on_disconnect"] = json!("cancel");
         let path = format!("{}/stream", self.runs());
-        let answer = self
-            .server
-            .open(Method::POST, &path, Some(&body), Wait::Agent)
-            .await?;
+        let answer = self.server.open(Method::POST, &path, Some(&body)).await?;
         if is_absent(answer.status().as_u16()) {
             return Ok(None);
         }
@@ -80,10 +78,7 @@ impl Run<'_> {
     /// Follows it on; `None` when the server does not let that be.
     pub(super) async fn stream_again(&self) -> Result<Option<Stream>, Failure> {
         let path = format!("{}/stream", self.path()?);
-        let answer = self
-            .server
-            .open(Method::GET, &path, None, Wait::Agent)
-            .await?;
+        let answer = self.server.open(Method::GET, &path, None).await?;
         if !answer.status().is_success() {
             return Ok(None);
         }
@@ -94,10 +89,7 @@ impl Run<'_> {
     pub(super) async fn wait(&self, mut body: Value) -> Result<Came, Failure> {
         if self.known.generation == Generation::New {
             let path = format!("{}/wait", self.runs());
-            let told = self
-                .server
-                .ask(Method::POST, &path, Some(&body), Wait::Agent)
-                .await?;
+            let told = self.server.wait(Method::POST, &path, Some(&body)).await?;
             if !told.is_absent() {
                 let answer = told.json()?;
                 if let Some(id) = answer.pointer("/run/run_id").and_then(Value::as_str) {
@@ -112,10 +104,7 @@ impl Run<'_> {
             body["thread_id"] = json!(thread);
         }
         let path = self.runs();
-        let told = self
-            .server
-            .ask(Method::POST, &path, Some(&body), Wait::Server)
-            .await?;
+        let told = self.server.post(&path, &body).await?;
         let run = told.json()?;
         let id = run.get("run_id").and_then(Value::as_str);
         self.name(id.ok_or_else(|| Failure::internal("the server gave the run no run_id"))?);
@@ -140,10 +129,7 @@ impl Run<'_> {
         let mut pause = PAUSE;
         loop {
             let asked = Instant::now();
-            let told = self
-                .server
-                .ask(Method::GET, &path, None, Wait::Agent)
-                .await?;
+            let told = self.server.wait(Method::GET, &path, None).await?;
             match told.status {
                 204 | 408 | 504 => {}
                 _ if told.is_absent() => return self.poll(&run, &told).await,
@@ -173,10 +159,7 @@ impl Run<'_> {
             payload
         };
         let path = self.path()?;
-        let told = self
-            .server
-            .ask(Method::POST, &path, Some(&body), Wait::Server)
-            .await?;
+        let told = self.server.post(&path, &body).await?;
         if told.is_good() {
             Ok(())
         } else {
@@ -194,19 +177,13 @@ impl Run<'_> {
         };
         if self.known.generation != Generation::Old {
             let path = format!("{run}/cancel?wait=false&action=interrupt");
-            let told = self
-                .server
-                .ask(Method::POST, &path, None, Wait::Server)
-                .await;
+            let told = self.server.post(&path, None).await;
             // What is over already needs no more.
             if told.is_ok_and(|told| told.status < 500 && !told.is_absent()) {
                 return;
             }
         }
-        let told = self
-            .server
-            .ask(Method::DELETE, &run, None, Wait::Server)
-            .await;
+        let told = self.server.delete(&run).await;
         if !told.is_ok_and(|told| told.is_good()) {
             tracing::warn!(run, "the server does not cancel; the run goes on by itself");
         }
@@ -217,10 +194,7 @@ impl Run<'_> {
         if !self.session.is_thread || self.known.generation == Generation::Old {
             return;
         }
-        let told = self
-            .server
-            .ask(Method::GET, &self.runs(), None, Wait::Server)
-            .await;
+        let told = self.server.get(&self.runs()).await;
         let Ok(Value::Array(runs)) = told.and_then(|told| told.json()) else {
             return;
         };
@@ -234,10 +208,7 @@ impl Run<'_> {
     /// What has come of it, by the state in which it has left its thread.
     async fn state(&self) -> Result<Came, Failure> {
         let path = format!("/threads/{}/state", segment(&self.session.id));
-        let told = self
-            .server
-            .ask(Method::GET, &path, None, Wait::Server)
-            .await?;
+        let told = self.server.get(&path).await?;
         Ok(graph::came(&told.json()?))
     }
 
@@ -245,10 +216,7 @@ impl Run<'_> {
     async fn poll(&self, run: &str, absent: &Told) -> Result<Came, Failure> {
         let mut pause = PAUSE;
         loop {
-            let told = self
-                .server
-                .ask(Method::GET, run, None, Wait::Server)
-                .await?;
+            let told = self.server.get(run).await?;
             if told.is_absent() {
                 return Err(absent.refusal());
             }
@@ -262,10 +230,7 @@ impl Run<'_> {
         }
         let thread = self.thread().ok_or_else(|| absent.refusal())?;
         let path = format!("/threads/{}", segment(&thread));
-        let told = self
-            .server
-            .ask(Method::GET, &path, None, Wait::Server)
-            .await?;
+        let told = self.server.get(&path).await?;
         let thread = told.json()?;
         let values = thread.get("values").and_then(Value::as_object);
         Ok(Came::Result {

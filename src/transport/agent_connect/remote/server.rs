@@ -44,7 +44,7 @@ pub(super) struct Told {
 
 /// How long an answer may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
+enum Wait {
     /// As long as a server needs.
     Server,
     /// As long as the agent works.
@@ -82,8 +82,47 @@ impl Server {
         self.site.limits.frame_from_network
     }
 
-    /// Asks, and hears all of the answer.
-    pub(super) async fn ask(
+    /// Reads what is there.
+    pub(super) async fn get(&self, path: &str) -> Result<Told, Failure> {
+        self.ask(Method::GET, path, None, Wait::Server).await
+    }
+
+    /// Has the server do something.
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        body: impl Into<Option<&Value>>,
+    ) -> Result<Told, Failure> {
+        let body = body.into();
+        self.ask(Method::POST, path, body, Wait::Server).await
+    }
+
+    /// Has it removed.
+    pub(super) async fn delete(&self, path: &str) -> Result<Told, Failure> {
+        self.ask(Method::DELETE, path, None, Wait::Server).await
+    }
+
+    /// Asks, and hears all of an answer that the agent works for.
+    pub(super) async fn wait(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Told, Failure> {
+        self.ask(method, path, body, Wait::Agent).await
+    }
+
+    /// The same, as soon as the answer begins.
+    pub(super) async fn open(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Response<Incoming>, Failure> {
+        self.begin(method, path, body, Wait::Agent).await
+    }
+
+    async fn ask(
         &self,
         method: Method,
         path: &str,
@@ -91,7 +130,7 @@ impl Server {
         wait: Wait,
     ) -> Result<Told, Failure> {
         let asking = async {
-            let answer = self.open(method, path, body, wait).await?;
+            let answer = self.begin(method, path, body, wait).await?;
             let status = answer.status().as_u16();
             let body = whole(answer.into_body(), self.longest()).await;
             let body = body.map_err(Failure::internal)?;
@@ -107,7 +146,7 @@ impl Server {
 
     /// Asks, and hears the head of the answer. A server that is too busy to look at the request is
     /// asked again.
-    pub(super) async fn open(
+    async fn begin(
         &self,
         method: Method,
         path: &str,

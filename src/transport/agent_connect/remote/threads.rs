@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
-use hyper::Method;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
 
 use super::agent::{Agent, Session};
-use super::server::{Wait, segment};
+use super::server::segment;
 use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
 use crate::agent_connect::remote::failure::Failure;
 use crate::agent_connect::remote::{heard, told};
@@ -33,10 +32,7 @@ pub(super) async fn new(agent: &Arc<Agent>, params: &Value) -> Result<Value, Fai
             .and_then(|meta| meta.get("metadata")?.as_object());
         metadata.extend(given.cloned().unwrap_or_default());
         let body = json!({ "metadata": metadata, "if_exists": "raise" });
-        let told = agent
-            .server
-            .ask(Method::POST, "/threads", Some(&body), Wait::Server)
-            .await?;
+        let told = agent.server.post("/threads", &body).await?;
         // In the prose the first run makes the thread.
         if told.is_absent() && known.generation == Generation::Old {
             None
@@ -106,10 +102,7 @@ pub(super) async fn load(agent: &Arc<Agent>, params: &Value) -> Result<Value, Fa
 /// `session/list`.
 pub(super) async fn list(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
     let body = json!({ "limit": LISTED });
-    let told = agent
-        .server
-        .ask(Method::POST, "/threads/search", Some(&body), Wait::Server)
-        .await?;
+    let told = agent.server.post("/threads/search", &body).await?;
     let found = told.json()?;
     let wanted = params.get("cwd").and_then(Value::as_str);
     let shown = |thread: &Value| {
@@ -138,10 +131,7 @@ pub(super) async fn list(agent: &Arc<Agent>, params: &Value) -> Result<Value, Fa
 pub(super) async fn delete(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
     let id = named(params)?;
     let path = format!("/threads/{}", segment(id));
-    let told = agent
-        .server
-        .ask(Method::DELETE, &path, None, Wait::Server)
-        .await?;
+    let told = agent.server.delete(&path).await?;
     if !told.is_good() {
         return Err(told.refusal());
     }
@@ -183,11 +173,7 @@ pub(super) fn locked() -> Failure {
 
 async fn thread(agent: &Agent, id: &str, below: &str) -> Result<Value, Failure> {
     let path = format!("/threads/{}{below}", segment(id));
-    agent
-        .server
-        .ask(Method::GET, &path, None, Wait::Server)
-        .await?
-        .json()
+    agent.server.get(&path).await?.json()
 }
 
 /// MCP servers run where the agent does, and most agents behind Agent Connect have no place for

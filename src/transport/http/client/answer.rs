@@ -100,12 +100,13 @@ impl Refusal {
             _ => String::new(),
         };
         let what = format!("the agent did not get it: {}{hint}", self.words);
-        let mut reason = Reason::new(code, what);
-        reason.source = Source::Agent;
-        reason.delivered = delivered;
-        reason.retryable = self.is_busy();
-        reason.retry_after = self.retry_after;
-        reason
+        Reason {
+            source: Source::Agent,
+            delivered,
+            retryable: self.is_busy(),
+            retry_after: self.retry_after,
+            ..Reason::new(code, what)
+        }
     }
 }
 

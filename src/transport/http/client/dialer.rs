@@ -3,22 +3,21 @@
 //! Not here: when a connection is made and which of them a request takes, which is the pool's.
 
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use hyper::Uri;
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
-use crate::transport::{Endpoint, OpenError, Setup, Web, failure, tcp, tls};
+use crate::transport::{Endpoint, OpenError, Setup, Web, tcp, tls};
 
 /// How long the connection that showed that the server is there may wait for the first request.
 /// Servers close those that wait too long, and a request must not meet that.
@@ -38,14 +37,13 @@ struct Place {
 }
 
 /// A connection of either kind.
-pub(super) struct Socket {
-    stream: TokioIo<Box<dyn Stream>>,
-    http2: bool,
+pub(super) type Socket = TokioIo<Box<dyn Stream>>;
+
+/// Bytes both ways, in clear or in TLS.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Whether HTTP/2 was agreed on.
+    fn is_http2(&self) -> bool;
 }
-
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Dialer {
     /// Reaches the server once, so that whoever asks for it learns at once that it is not there.
@@ -73,29 +71,14 @@ impl Place {
         let Self { to, web, setup, .. } = self;
         let stream = tcp::dial(to, &web.host, web.port, setup).await?;
         let Some(connector) = &self.tls else {
-            return Ok(Socket::new(stream, false));
+            return Ok(Socket::new(Box::new(stream)));
         };
-        let name = tls::name(to, &web.host)?;
-        let within = setup.limits.handshake;
-        let stream = timeout(within, connector.connect(name, stream))
-            .await
-            .map_err(|_| failure::too_slow(to, "TLS", within))?
-            .map_err(|fault| failure::not_encrypted(to, &fault))?;
-        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        Ok(Socket::new(stream, http2))
+        let stream = tls::begin(to, &web.host, connector, stream, setup.limits.handshake).await?;
+        Ok(Socket::new(Box::new(stream)))
     }
 
     fn first(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Socket)>> {
         self.first.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Socket {
-    fn new(stream: impl Stream + 'static, http2: bool) -> Self {
-        Self {
-            stream: TokioIo::new(Box::new(stream)),
-            http2,
-        }
     }
 }
 
@@ -121,53 +104,25 @@ impl Service<Uri> for Dialer {
     }
 }
 
-impl Connection for Socket {
+impl Stream for TcpStream {
+    fn is_http2(&self) -> bool {
+        false
+    }
+}
+
+impl Stream for TlsStream<TcpStream> {
+    fn is_http2(&self) -> bool {
+        self.get_ref().1.alpn_protocol() == Some(b"h2")
+    }
+}
+
+impl Connection for Box<dyn Stream> {
     fn connected(&self) -> Connected {
         let connected = Connected::new();
-        if self.http2 {
+        if self.is_http2() {
             connected.negotiated_h2()
         } else {
             connected
         }
-    }
-}
-
-impl Read for Socket {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl Write for Socket {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
     }
 }

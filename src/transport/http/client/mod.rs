@@ -38,7 +38,7 @@ mod stream;
 mod transport;
 
 pub(in crate::transport) use answer::whole;
-pub(in crate::transport) use site::{Places, Silence, Site, is_of};
+pub(in crate::transport) use site::{Places, Silence, Site};
 pub use sse::{Event, Sse};
 
 pub(super) use transport::connect;

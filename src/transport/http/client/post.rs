@@ -20,9 +20,10 @@ use super::answer::{self, Refusal};
 use super::exchange::{Exchange, Way, opened};
 use super::queue::Queue;
 use super::sessions::{self, Session};
-use super::site::{Silence, is_of};
+use super::site::Silence;
 use super::stream;
 use crate::transport::failure;
+use crate::transport::http::content::{self, is_of};
 use crate::transport::http::names::CONNECTION;
 use crate::wire::framing::Cut;
 use crate::wire::reply::{self, Delivered, Reason, Source};
@@ -240,9 +241,9 @@ impl Exchange {
         if is_of(answer.headers(), "text/event-stream") {
             let what = "its server answers a POST with a stream of events of its own, which ACP's \
                         Streamable HTTP does not have";
-            let mut reason = Reason::new(reply::PEER_LOST, what);
-            reason.source = Source::Agent;
-            reason.delivered = Delivered::Yes;
+            let reason = Reason::new(reply::PEER_LOST, what)
+                .at(Source::Agent)
+                .delivered(Delivered::Yes);
             return self.refuse(said, &reason);
         }
         if !is_of(answer.headers(), "application/json") {
@@ -345,20 +346,14 @@ impl Exchange {
                 return self.refuse(said, &refusal.reason());
             }
             Failure::Silent(silence) => {
-                let mut reason = Reason::new(reply::PEER_LOST, silence.to_string());
-                let sent = matches!(silence, Silence::Lost(_));
-                reason.delivered = if sent {
-                    Delivered::Unknown
-                } else {
-                    Delivered::No
-                };
-                reason.retryable = !sent;
-                reason
+                let reason = Reason::new(reply::PEER_LOST, silence.to_string());
+                match silence {
+                    Silence::Unsent(_) => reason.retryable(),
+                    Silence::Lost(_) => reason.delivered(Delivered::Unknown),
+                }
             }
             Failure::Late => {
-                let mut reason = Reason::new(reply::TIMEOUT, failure.to_string());
-                reason.delivered = Delivered::Unknown;
-                reason
+                Reason::new(reply::TIMEOUT, failure.to_string()).delivered(Delivered::Unknown)
             }
         };
         if asks.is_none() {
@@ -366,13 +361,7 @@ impl Exchange {
             self.lost("posting to the agent's server", reason.message);
             return ControlFlow::Break(());
         }
-        self.refuse(
-            said,
-            &Reason {
-                source: Source::Agent,
-                ..reason
-            },
-        )
+        self.refuse(said, &reason.at(Source::Agent))
     }
 
     /// Says why a message was not taken: to the client if it asked, to a person otherwise.
@@ -402,12 +391,10 @@ fn unusable(head: &Parts) -> Option<String> {
     if head.status == StatusCode::OK && is_of(&head.headers, "application/json") {
         return None;
     }
-    let kind = head.headers.get(CONTENT_TYPE);
-    let kind = kind.map_or(&b"nothing"[..], HeaderValue::as_bytes);
-    let kind = String::from_utf8_lossy(kind);
     Some(format!(
-        "its server answered \"initialize\" with {} and {kind:?} instead of 200 and JSON; check the \
+        "its server answered \"initialize\" with {} and {} instead of 200 and JSON; check the \
          address",
-        head.status
+        head.status,
+        content::spelled(&head.headers)
     ))
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderValue, USER_AGENT};
+use hyper::header::{COOKIE, HeaderMap, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -139,13 +139,6 @@ impl Site {
     fn jar(&self) -> std::sync::MutexGuard<'_, Jar> {
         self.jar.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether an answer is of a content type, whatever its parameters.
-pub(in crate::transport) fn is_of(headers: &HeaderMap, wanted: &str) -> bool {
-    let given = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
-    let essence = given.and_then(|value| value.split(';').next());
-    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(wanted))
 }
 
 fn silence(fault: &hyper_util::client::legacy::Error) -> Silence {

@@ -14,7 +14,7 @@ use http_body_util::BodyExt as _;
 use hyper::Method;
 use hyper::Response;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, CACHE_CONTROL, HeaderName, HeaderValue};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -22,8 +22,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::answer::Refusal;
 use super::exchange::Exchange;
 use super::sessions::{self, Session};
-use super::site::{Silence, is_of};
+use super::site::Silence;
 use super::sse::{Event, Sse};
+use crate::transport::http::content::{self, is_of};
 use crate::transport::http::names::FAREWELL;
 use crate::transport::{LinkError, parting};
 use crate::wire::framing::{Cut, too_long};
@@ -301,9 +302,9 @@ impl Stream {
         let left = exchange.sessions().abandon(session);
         for id in left {
             let what = "the agent's server has ended the session's stream of messages";
-            let mut reason = Reason::new(reply::PEER_LOST, what);
-            reason.source = Source::Agent;
-            reason.delivered = Delivered::Unknown;
+            let reason = Reason::new(reply::PEER_LOST, what)
+                .at(Source::Agent)
+                .delivered(Delivered::Unknown);
             exchange.fail(&id, &reason);
         }
     }
@@ -349,11 +350,8 @@ fn accepted(answer: Response<Incoming>) -> Opened {
     if is_of(answer.headers(), "text/event-stream") {
         return Opened::Open(answer.into_body());
     }
-    let kind = answer.headers().get(CONTENT_TYPE);
-    let kind = kind.map_or(&b"nothing"[..], HeaderValue::as_bytes);
-    let kind = String::from_utf8_lossy(kind);
-    let status = answer.status();
+    let (status, kind) = (answer.status(), content::spelled(answer.headers()));
     Opened::Over(format!(
-        "its server answered {status} and {kind:?} instead of a stream of events"
+        "its server answered {status} and {kind} instead of a stream of events"
     ))
 }

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use super::strangers::{Stranger, Strangers};
 use crate::guard::{Admission, Certificate, Gate, Place, Principal};
-use crate::transport::owner;
+use crate::transport::tcp;
 
 /// A client's socket.
 #[derive(Debug)]
@@ -49,12 +49,7 @@ impl Caller {
         gate: &Gate,
         strangers: &Arc<Strangers>,
     ) -> Option<Self> {
-        let mut user = None;
-        if gate.asks_for_user(place)
-            && let Ok(near) = stream.local_addr()
-        {
-            user = owner::of_socket(address, near);
-        }
+        let user = tcp::user_of(stream, address, gate, place);
         let is_known = gate.admission(place) == Admission::Anybody || gate.is_user(user);
         let stranger = if is_known {
             None

@@ -62,8 +62,8 @@ pub(in crate::transport) fn identify<B>(
         certificate: caller.certificate.as_ref(),
         token: shown.as_deref(),
     };
-    let refused = |denial| refusal(denial, shown.is_some(), in_query(request));
-    let principal = gate.judge(&claim, moment()).map_err(refused)?;
+    let judged = gate.judge(&claim, moment());
+    let principal = judged.map_err(|denial| refusal(denial, request))?;
     caller.is_known();
     Ok(Guest {
         from: Arc::clone(&caller.from),
@@ -134,13 +134,13 @@ fn in_query<B>(request: &Request<B>) -> bool {
     })
 }
 
-fn refusal(denial: Denial, shown: bool, in_query: bool) -> Refusal {
+fn refusal<B>(denial: Denial, request: &Request<B>) -> Refusal {
     const PLAIN: &str = "Bearer realm=\"acp-relay\"";
     const WRONG: &str = "Bearer realm=\"acp-relay\", error=\"invalid_token\"";
     match denial {
         Denial::TooOften(wait) => Refusal::too_often(wait),
         Denial::Wrong => Refusal::unknown(WRONG, "this token is not good, or no longer"),
-        Denial::Missing if in_query && !shown => Refusal::unknown(
+        Denial::Missing if in_query(request) => Refusal::unknown(
             PLAIN,
             "a token is not taken from the address, which others log; send it as \
              \"Authorization: Bearer TOKEN\"",

@@ -21,11 +21,12 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
+use tokio_util::either::Either;
 
 use super::answer::{Answer, Telling};
 use super::bind::Port;
 use super::caller::Caller;
-use super::socket::{Socket, Stream};
+use super::socket::Socket;
 use super::strangers::Strangers;
 use crate::guard::Turned;
 use crate::transport::certificate;
@@ -197,11 +198,11 @@ impl<S: Served> Server<S> {
         let within = port.limits.handshake;
         let rules = port.rules();
         let stream = match &rules.certificates {
-            None => Stream::Clear(stream),
+            None => Either::Left(stream),
             Some(tls) => match timeout(within, tls.acceptor().accept(stream)).await {
                 Ok(Ok(stream)) => {
                     caller.certificate = certificate::shown(stream.get_ref().1);
-                    Stream::Tls(Box::new(stream))
+                    Either::Right(Box::new(stream))
                 }
                 Ok(Err(fault)) => {
                     let what = format!("the client did not open TLS ({fault})");

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 
 use super::bare;
 use super::linger::Linger;
@@ -35,12 +36,8 @@ pub(in crate::transport) struct Socket {
     parting: Arc<AtomicBool>,
 }
 
-/// What is under it.
-#[derive(Debug)]
-pub(in crate::transport) enum Stream {
-    Clear(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+/// What is under it: bytes in clear, or TLS.
+pub(in crate::transport) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 impl Socket {
     pub(in crate::transport) fn new(stream: Stream, patience: Duration) -> Self {
@@ -60,13 +57,6 @@ impl Socket {
         Arc::clone(&self.parting)
     }
 
-    fn poll_write_some(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
-            Stream::Clear(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
-    }
-
     /// Writes all of `rest`, for which the server is told that it has written `length` bytes.
     fn poll_write_instead(
         &mut self,
@@ -75,7 +65,7 @@ impl Socket {
         length: usize,
     ) -> Poll<io::Result<usize>> {
         while !rest.is_empty() {
-            match self.poll_write_some(cx, &rest) {
+            match Pin::new(&mut self.stream).poll_write(cx, &rest) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(written)) => rest.advance(written),
                 Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
@@ -116,10 +106,7 @@ impl AsyncRead for Socket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let room = buffer.remaining();
-        let read = match &mut self.stream {
-            Stream::Clear(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
-        };
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         match &read {
             Poll::Ready(Ok(())) if room > 0 && buffer.remaining() == room => self.ended = true,
             Poll::Ready(Err(_)) => self.ended = true,
@@ -138,7 +125,7 @@ impl AsyncWrite for Socket {
         let instead = self.instead.take().or_else(|| bare::with_body(bytes));
         let written = match instead {
             Some(rest) => self.poll_write_instead(cx, rest, bytes.len()),
-            None => self.poll_write_some(cx, bytes),
+            None => Pin::new(&mut self.stream).poll_write(cx, bytes),
         };
         self.mind(cx, written)
     }
@@ -151,35 +138,23 @@ impl AsyncWrite for Socket {
         if let [only] = slices {
             return self.poll_write(cx, only);
         }
-        let written = match &mut self.stream {
-            Stream::Clear(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-        };
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
         self.mind(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.stream {
-            Stream::Clear(stream) => stream.is_write_vectored(),
-            Stream::Tls(stream) => stream.is_write_vectored(),
-        }
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = match &mut self.stream {
-            Stream::Clear(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        };
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         self.mind(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = &mut *self;
         if socket.linger.is_none() {
-            let shut = match &mut socket.stream {
-                Stream::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
-                Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-            };
+            let shut = Pin::new(&mut socket.stream).poll_shutdown(cx);
             ready!(socket.mind(cx, shut))?;
             socket.parting.store(true, Ordering::Relaxed);
         }
@@ -187,10 +162,6 @@ impl AsyncWrite for Socket {
             return Poll::Ready(Ok(()));
         }
         let linger = socket.linger.get_or_insert_with(Linger::new);
-        match &mut socket.stream {
-            Stream::Clear(stream) => linger.poll(cx, stream),
-            Stream::Tls(stream) => linger.poll(cx, stream),
-        }
-        .map(Ok)
+        linger.poll(cx, &mut socket.stream).map(Ok)
     }
 }

@@ -135,8 +135,8 @@ async fn initialize(
     service.arrive(&connection, guest).await?;
     connection.hear(frame.clone());
     let Some(answer) = answered.await else {
-        let mut reason = reply::Reason::new(reply::PEER_LOST, "the conversation has ended");
-        reason.source = reply::Source::Agent;
+        let reason = reply::Reason::new(reply::PEER_LOST, "the conversation has ended")
+            .at(reply::Source::Agent);
         let error = reply::error(envelope.id(&frame), &reason);
         return Err(Refusal::error(StatusCode::BAD_GATEWAY, error));
     };

@@ -19,6 +19,7 @@ use hyper::{Method, Request, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio::io::split;
+use tokio_util::either::Either;
 
 use super::answer::{self, Answer};
 use super::refuse::Refusal;
@@ -27,7 +28,7 @@ use super::service::Service;
 use crate::transport::http::names;
 use crate::transport::http::port::caller::Guest;
 use crate::transport::http::port::credential::subprotocol;
-use crate::transport::http::port::socket::{Socket, Stream};
+use crate::transport::http::port::socket::Socket;
 use crate::transport::websocket::{Role, accept_key, link};
 
 /// Opens a WebSocket, or says why not.
@@ -103,8 +104,8 @@ async fn enter(service: Arc<Service>, upgraded: OnUpgrade, guest: Guest) {
     let begun = BytesMut::from(&parts.read_buf[..]);
     let (name, setup) = (guest.from.to_string(), &service.port.setup);
     let mut link = match parts.io.into_inner().stream {
-        Stream::Clear(stream) => link(stream.into_split(), begun, Role::Server, name, setup),
-        Stream::Tls(stream) => link(split(*stream), begun, Role::Server, name, setup),
+        Either::Left(stream) => link(stream.into_split(), begun, Role::Server, name, setup),
+        Either::Right(stream) => link(split(*stream), begun, Role::Server, name, setup),
     };
     link.peer.principal = Some(guest.principal);
     link.peer.wanted_agent = guest.wanted_agent;
