@@ -4,7 +4,7 @@
 //! a line break waits for one, and a key on several lines waits for its end. Not here: reading the
 //! pipe (see `transport::process`), finding keys (see `recording::redact`).
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use memchr::memmem::rfind;
 
@@ -28,7 +28,7 @@ impl Margin {
 
     /// The agent has written this.
     pub(super) fn hear(&self, bytes: &[u8]) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         waiting.extend_from_slice(bytes);
         let whole = if waiting.len() > WAITING {
             waiting.len()
@@ -43,7 +43,7 @@ impl Margin {
 
     /// It will write no more, or not in time.
     pub(super) fn end(&self) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if !waiting.is_empty() {
             self.remarks.stderr(&waiting);
             waiting.clear();

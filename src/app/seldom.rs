@@ -2,8 +2,9 @@
 //!
 //! Not here: what those are.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Time between two lines about the same thing.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -32,7 +33,7 @@ impl Seldom {
 
     /// Whether it may be said; then, how often it was left out.
     fn turn(&self, now: Instant) -> Option<u64> {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = self.0.lock();
         if said
             .last
             .is_some_and(|last| now.duration_since(last) < PAUSE)

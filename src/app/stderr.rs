@@ -8,9 +8,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
@@ -87,15 +87,13 @@ pub(super) fn settle(patience: Duration) {
     let busy = |queue: &mut Queue| {
         queue.writer == Writer::Busy || queue.writer == Writer::Idle && queue.has_some()
     };
-    let waited = STDERR
-        .bell
-        .wait_timeout_while(STDERR.lock(), patience, busy);
-    drop(waited.unwrap_or_else(PoisonError::into_inner));
+    let mut queue = STDERR.lock();
+    STDERR.bell.wait_while_for(&mut queue, busy, patience);
 }
 
 impl Stderr {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     fn push(&'static self, line: Vec<u8>) {
@@ -132,8 +130,8 @@ impl Stderr {
             } else {
                 queue.writer = Writer::Idle;
                 self.bell.notify_all();
-                let woken = self.bell.wait_while(queue, |queue| !queue.has_some());
-                queue = woken.unwrap_or_else(PoisonError::into_inner);
+                let waits = |queue: &mut Queue| !queue.has_some();
+                self.bell.wait_while(&mut queue, waits);
             }
         }
     }

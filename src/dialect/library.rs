@@ -6,7 +6,9 @@
 //! some kilobytes so, not half a megabyte. Not here: reading one file (see `table`).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use super::program::{Program, Storey};
 use super::table::{Fault, Faults, Table, nearest};
@@ -148,7 +150,7 @@ impl Library {
     /// When it, or a table it extends, is not known.
     pub fn program(&self, name: &str) -> Result<Arc<Program>, Unknown> {
         // A map that a panic has left is a map still.
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut programs = self.programs.lock();
         if let Some(program) = programs.get(name) {
             return Ok(Arc::clone(program));
         }

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
 
 use super::token::Digest;
 use super::{
@@ -145,7 +147,7 @@ impl Gate {
 
     /// Exchanges the keys. What was shown before is judged by the new ones from now on.
     pub fn set_keys(&self, keys: Keys) {
-        *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+        *self.0.keys.write() = Arc::new(keys);
     }
 
     /// Has `source` asked before a token is called wrong. The first one stays.
@@ -300,7 +302,7 @@ impl Gate {
             return Denial::Wrong;
         };
         let attempts = &self.0.attempts;
-        let mut attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attempts = attempts.lock();
         match attempts.fail(address, now) {
             Ok(()) => Denial::Wrong,
             Err(wait) => Denial::TooOften(wait),
@@ -309,7 +311,7 @@ impl Gate {
 
     fn keys(&self) -> Arc<Keys> {
         let keys = self.0.keys.read();
-        Arc::clone(&keys.unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&keys)
     }
 }
 

@@ -8,9 +8,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{ServerConfig, ServerConnection};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
@@ -63,7 +64,7 @@ impl Certificates {
 
     /// What is shown to whoever comes now.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.shown.lock();
         if shown.looked.elapsed() >= PAUSE {
             shown.looked = Instant::now();
             let stamps = stamps(&self.tls);

@@ -13,8 +13,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use socket2::{SockRef, Type};
 
 /// Sockets that wait for their listener.
@@ -89,7 +90,7 @@ impl Inherited {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<OwnedFd>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::{
@@ -95,7 +96,7 @@ impl Transport for Memory {
             let Endpoint::Memory(name) = to else {
                 return Err(OpenError::misplaced(to));
             };
-            let room = lock(&self.rooms).get(name).cloned();
+            let room = self.rooms.lock().get(name).cloned();
             let nobody = || OpenError::new(OpenErrorKind::Unavailable, to, "nothing listens there");
             let (near, far) = pair(&setup.limits);
             let room = room.ok_or_else(nobody)?;
@@ -110,7 +111,7 @@ impl Transport for Memory {
                 return Err(OpenError::misplaced(at));
             };
             let name = name.clone();
-            let mut rooms = lock(&self.rooms);
+            let mut rooms = self.rooms.lock();
             rooms.retain(|_, room| !room.is_closed());
             if rooms.contains_key(&name) {
                 let what = "the name is in use";
@@ -160,7 +161,7 @@ impl Lane {
 
 impl FrameStream for Ear {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
-        let mut lane = lock(&self.lane);
+        let mut lane = self.lane.lock();
         let Some(frame) = lane.frames.pop_front() else {
             if lane.ended {
                 return Poll::Ready(None);
@@ -187,7 +188,7 @@ impl FrameStream for Ear {
 
 impl FrameSink for Mouth {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        let mut lane = lock(&self.lane);
+        let mut lane = self.lane.lock();
         if lane.deaf {
             return Poll::Ready(Err(gone()));
         }
@@ -199,7 +200,7 @@ impl FrameSink for Mouth {
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        let mut lane = lock(&self.lane);
+        let mut lane = self.lane.lock();
         if lane.deaf || lane.ended {
             return Err(gone());
         }
@@ -211,7 +212,7 @@ impl FrameSink for Mouth {
 
     /// What was given is where the peer can take it, which is all the others promise, too.
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        let lane = lock(&self.lane);
+        let lane = self.lane.lock();
         if lane.deaf && !lane.frames.is_empty() {
             return Poll::Ready(Err(gone()));
         }
@@ -220,7 +221,7 @@ impl FrameSink for Mouth {
 
     fn poll_close(&mut self, cx: &mut Context<'_>, _why: Farewell) -> Poll<Result<(), LinkError>> {
         {
-            let mut lane = lock(&self.lane);
+            let mut lane = self.lane.lock();
             lane.ended = true;
             lane.wake_receiver();
         }
@@ -230,7 +231,7 @@ impl FrameSink for Mouth {
 
 impl Drop for Ear {
     fn drop(&mut self) {
-        let mut lane = lock(&self.lane);
+        let mut lane = self.lane.lock();
         lane.deaf = true;
         lane.wake_sender();
     }
@@ -238,7 +239,7 @@ impl Drop for Ear {
 
 impl Drop for Mouth {
     fn drop(&mut self) {
-        let mut lane = lock(&self.lane);
+        let mut lane = self.lane.lock();
         lane.ended = true;
         lane.wake_receiver();
     }
@@ -249,9 +250,4 @@ fn gone() -> LinkError {
         context: "writing to the peer",
         source: io::ErrorKind::BrokenPipe.into(),
     }
-}
-
-/// A panic in another test must not become one here.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

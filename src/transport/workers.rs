@@ -20,9 +20,10 @@ use std::cell::OnceCell;
 use std::future::Future;
 use std::io;
 use std::num::NonZero;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -78,7 +79,7 @@ impl Workers {
         let Some(pool) = &self.0 else {
             return Vec::new();
         };
-        let workers = pool.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let workers = pool.workers.lock();
         workers
             .iter()
             .map(|worker| worker.runtime.clone())
@@ -90,7 +91,7 @@ impl Workers {
         let Some(pool) = &self.0 else {
             return Worker::here();
         };
-        let mut workers = pool.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workers = pool.workers.lock();
         let freest = workers.iter().min_by_key(|worker| worker.load()).cloned();
         match freest {
             // The clone at hand is one.

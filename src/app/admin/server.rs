@@ -6,9 +6,10 @@
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::RwLock;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -138,16 +139,14 @@ impl Admin {
 
     /// These listeners are open, and no others.
     pub(in crate::app) fn ready(&self, listeners: Vec<String>) {
-        let open = self.shared.listeners.write();
-        *open.unwrap_or_else(PoisonError::into_inner) = Some(listeners);
+        *self.shared.listeners.write() = Some(listeners);
     }
 }
 
 impl Shared {
     /// Where the listeners are; none before all of them are open.
     pub(super) fn listeners(&self) -> Option<Vec<String>> {
-        let listeners = self.listeners.read();
-        listeners.unwrap_or_else(PoisonError::into_inner).clone()
+        self.listeners.read().clone()
     }
 
     /// `starting`, `serving` or `draining`.

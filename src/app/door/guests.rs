@@ -4,8 +4,10 @@
 //! without a name.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::guard::{Means, Principal};
 use crate::wire::Limits;
@@ -81,7 +83,7 @@ impl Guests {
     }
 
     fn counts(&self) -> MutexGuard<'_, HashMap<Name, Count>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::geteuid;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -186,7 +187,7 @@ impl Door {
 impl Source for Files {
     fn changed(&self) -> Option<Keys> {
         let stamp = self.store.stamp();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if seen.as_ref() == Some(&stamp) {
             return None;
         }

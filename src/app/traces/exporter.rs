@@ -4,7 +4,7 @@
 
 use std::env;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, mpsc as channel};
+use std::sync::{Arc, mpsc as channel};
 use std::time::{Duration, Instant};
 
 use opentelemetry::KeyValue;
@@ -12,6 +12,7 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttp
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::resource::EnvResourceDetector;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
@@ -133,13 +134,13 @@ impl Traces {
     /// Sends what is left, as far as there is time.
     pub(in crate::app) fn finish(&self) {
         drop(self.outlet().take());
-        let over = self.0.over.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = self.0.over.lock();
         // What is not sent by then is not.
         let _ = over.recv_timeout(LAST);
     }
 
-    fn outlet(&self) -> std::sync::MutexGuard<'_, Option<Outlet>> {
-        self.0.outlet.lock().unwrap_or_else(PoisonError::into_inner)
+    fn outlet(&self) -> MutexGuard<'_, Option<Outlet>> {
+        self.0.outlet.lock()
     }
 }
 

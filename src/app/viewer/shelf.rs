@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::book::Book;
@@ -63,7 +64,7 @@ impl Shelf {
     /// # Errors
     /// When the folder cannot be read any more.
     pub(super) fn list(&self) -> io::Result<Value> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if let Some(folder) = &self.folder {
             for recording in segments(folder)? {
                 let same = |known: &Recording| known.name == recording.name;
@@ -93,7 +94,7 @@ impl Shelf {
     /// # Errors
     /// When there is none, or it cannot be opened.
     pub(super) fn book(&self, place: usize) -> io::Result<(String, Arc<Book>)> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let recording = state.recordings.get(place).cloned();
         let recording = recording.ok_or(io::ErrorKind::NotFound)?;
         let name = recording.name.clone();

@@ -2,10 +2,12 @@
 //!
 //! Not here: what is kept of them (see `berth`), and how a newcomer is met (see `reception`).
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
+
+use parking_lot::Mutex;
 
 use super::berth::Berth;
-use super::line::{self, Shared, lock};
+use super::line::{self, Shared};
 use crate::tap::metrics::{Come, Ledger, Moored, Moorings};
 use crate::transport::{Link, Peer};
 use crate::wire::{Frame, Limits};
@@ -50,7 +52,7 @@ impl Harbour {
     pub fn moor(&self, client: Link) -> Link {
         let peer = client.peer.clone();
         let berth = Arc::new(Mutex::new(Berth::new(client, Arc::clone(&self.limits))));
-        let mut berths = self.berths.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut berths = self.berths.lock();
         berths.retain(|berth| berth.strong_count() > 0);
         berths.push(Arc::downgrade(&berth));
         line::link(&berth, peer)
@@ -61,7 +63,7 @@ impl Harbour {
     pub(super) fn answer(&self, peer: &Peer, params: &[u8]) -> Option<Frame> {
         let all = self.all();
         all.iter().find_map(|berth| {
-            let berth = lock(berth);
+            let berth = berth.lock();
             let own = berth.is_of(peer).then(|| berth.opening().answer_to(params));
             own.flatten().cloned()
         })
@@ -71,19 +73,19 @@ impl Harbour {
     /// `params` does.
     pub(super) fn find(&self, peer: &Peer, session: &str, params: &[u8]) -> Option<Shared> {
         self.all().into_iter().find(|berth| {
-            let berth = lock(berth);
+            let berth = berth.lock();
             berth.is_of(peer) && berth.keeps(session) && berth.opening().answer_to(params).is_some()
         })
     }
 
     /// Whether nobody is waited for.
     pub(super) fn is_empty(&self) -> bool {
-        let berths = self.berths.lock().unwrap_or_else(PoisonError::into_inner);
+        let berths = self.berths.lock();
         berths.iter().all(|berth| berth.strong_count() == 0)
     }
 
     fn all(&self) -> Vec<Shared> {
-        let berths = self.berths.lock().unwrap_or_else(PoisonError::into_inner);
+        let berths = self.berths.lock();
         berths.iter().filter_map(Weak::upgrade).collect()
     }
 }
@@ -96,7 +98,7 @@ impl Moorings for Harbour {
             ..Moored::default()
         };
         for berth in all {
-            let (is_away, kept) = lock(&berth).standing();
+            let (is_away, kept) = berth.lock().standing();
             moored.away += usize::from(is_away);
             moored.kept += kept;
         }

@@ -2,8 +2,10 @@
 //!
 //! Not here: what the berth does with what passes (see `berth`).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
 
 use super::berth::Berth;
 use crate::transport::{FrameSink, FrameStream, Hold, Link, LinkError, Peer, Watch};
@@ -32,48 +34,43 @@ pub(super) fn link(berth: &Shared, peer: Peer) -> Link {
     }
 }
 
-/// The berth; a panic while it was held has ended its conversation anyway.
-pub(super) fn lock(berth: &Mutex<Berth>) -> MutexGuard<'_, Berth> {
-    berth.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl FrameStream for Hears {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
-        lock(&self.0).poll_heard(cx)
+        self.0.lock().poll_heard(cx)
     }
 
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
-        lock(&self.0).poll_over(cx)
+        self.0.lock().poll_over(cx)
     }
 }
 
 impl FrameSink for Says {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        lock(&self.0).poll_ready(cx).map(Ok)
+        self.0.lock().poll_ready(cx).map(Ok)
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        lock(&self.0).say(frame);
+        self.0.lock().say(frame);
         Ok(())
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        lock(&self.0).poll_flush(cx).map(Ok)
+        self.0.lock().poll_flush(cx).map(Ok)
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
-        lock(&self.0).poll_close(cx, why).map(Ok)
+        self.0.lock().poll_close(cx, why).map(Ok)
     }
 }
 
 impl Hold for Keeps {
     fn watch(&mut self, watch: Watch) {
-        lock(&self.0).watched(watch);
+        self.0.lock().watched(watch);
     }
 }
 
 impl Drop for Says {
     fn drop(&mut self) {
-        lock(&self.0).close();
+        self.0.lock().close();
     }
 }

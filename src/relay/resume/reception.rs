@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 
-use super::line::lock;
 use super::{Harbour, preface};
 use crate::tap::metrics::Come;
 use crate::transport::{Link, LinkError};
@@ -56,7 +55,7 @@ impl Harbour {
             && let Some(session) = named_session(&wanted, &at)
             && let Some(berth) = self.find(&client.peer, &session, params)
         {
-            let boarded = lock(&berth).board(client, wanted);
+            let boarded = berth.lock().board(client, wanted);
             client = match boarded {
                 Ok(()) => return Received::Back,
                 Err(client) => client,

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::agent::AgentFigures;
 use super::around::{Moored, Moorings, Surroundings};
@@ -157,7 +159,7 @@ impl Ledger {
     /// The figures of the agent of that name in the configuration. Not for names that peers choose.
     #[must_use]
     pub fn agent(&self, name: &str) -> Arc<AgentFigures> {
-        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut agents = self.agents.lock();
         if let Some(agent) = agents.get(name) {
             return Arc::clone(agent);
         }
@@ -208,7 +210,7 @@ impl Ledger {
 
     /// Has a place of such clients looked at with each scrape, for as long as there is one.
     pub fn watch(&self, place: Weak<dyn Moorings>) {
-        let mut all = self.moorings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.moorings.lock();
         all.retain(|place| place.strong_count() > 0);
         all.push(place);
     }
@@ -278,7 +280,7 @@ impl Ledger {
 
     /// How it stands with all clients that may come back.
     pub(super) fn moored(&self) -> Moored {
-        let all = self.moorings.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.moorings.lock();
         let places: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
         drop(all);
         let mut sum = Moored::default();
@@ -292,13 +294,13 @@ impl Ledger {
     }
 
     pub(super) fn agents(&self) -> Vec<Arc<AgentFigures>> {
-        let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let agents = self.agents.lock();
         agents.values().map(Arc::clone).collect()
     }
 
     /// The conversations that go on. While it is held none ends, and what is over stays as it is.
     pub(super) fn live(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Figures>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live.lock()
     }
 
     /// A conversation is over: its figures become part of the past.

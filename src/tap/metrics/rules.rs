@@ -4,7 +4,9 @@
 //! keeps it. Not here: what a rule does (see `dialect`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::cells::Count;
 use crate::core::Fired;
@@ -39,7 +41,7 @@ impl Rules {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<Count>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

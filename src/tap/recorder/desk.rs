@@ -4,8 +4,10 @@
 //! Not here: what is written (see `work`).
 
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::queue::Queue;
 use super::remarks::Remarks;
@@ -104,17 +106,13 @@ impl Desk {
         let mut tray = self.lock();
         if tray.ready.is_empty() {
             tray.asleep = true;
-            let waited = self
-                .bell
-                .wait_timeout_while(tray, IDLE, |tray| tray.ready.is_empty());
-            (tray, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let empty = |tray: &mut Tray| tray.ready.is_empty();
+            self.bell.wait_while_for(&mut tray, empty, IDLE);
             tray.asleep = false;
         }
         if !tray.ready.is_empty() {
-            let waited = self
-                .bell
-                .wait_timeout_while(tray, MOMENT, |tray| !tray.hurry);
-            (tray, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let calm = |tray: &mut Tray| !tray.hurry;
+            self.bell.wait_while_for(&mut tray, calm, MOMENT);
         }
         tray.hurry = false;
         std::mem::take(&mut tray.ready)
@@ -136,13 +134,13 @@ impl Desk {
     }
 
     fn lock(&self) -> MutexGuard<'_, Tray> {
-        self.tray.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tray.lock()
     }
 }
 
 /// Has some work done, and ends it when that says so; whether it goes on.
 fn serve(queue: &Queue, does: impl FnOnce(&mut Work) -> bool) -> bool {
-    let mut place = queue.work.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut place = queue.work.lock();
     let Some(work) = place.as_mut() else {
         return false;
     };

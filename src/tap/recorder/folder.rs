@@ -8,11 +8,12 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::recording::{PACKED, PLAIN, calendar, pack};
@@ -125,7 +126,7 @@ impl Place for Folder {
     fn seal(&mut self, number: u64) {
         static PACKER: OnceLock<Mutex<Option<SyncSender<PathBuf>>>> = OnceLock::new();
         let packer = PACKER.get_or_init(|| Mutex::new(start_packer()));
-        if let Ok(Some(packer)) = packer.lock().as_deref() {
+        if let Some(packer) = &*packer.lock() {
             // What finds no room stays as it is.
             let _ = packer.try_send(self.path(number));
         }

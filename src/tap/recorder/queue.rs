@@ -5,8 +5,9 @@
 //! ones are shared. Not here: what becomes of them.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::facts::Told;
 use super::work::Work;
@@ -155,7 +156,7 @@ impl Queue {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Not here: frames (see `tap`), and how a remark is spelled (see `scribe`).
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Instant;
+
+use parking_lot::MutexGuard;
 
 use super::desk::Desk;
 use super::queue::{Entry, Policy, Queue, Seen, State};

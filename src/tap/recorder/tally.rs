@@ -3,8 +3,10 @@
 //! Not here: showing it (see `tap::metrics`).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::queue::Queue;
 use crate::recording::redact::{Hits, Rule};
@@ -61,7 +63,7 @@ impl Tally {
 
     /// A recording begins, and here is what waits to be written.
     pub(super) fn begun(&self, queue: &Arc<Queue>) {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues.lock();
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(queue));
     }
@@ -93,7 +95,7 @@ impl Tally {
     /// Bytes that wait to be written, and for how many there is room.
     #[must_use]
     pub fn waiting(&self) -> (usize, usize) {
-        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let queues = self.queues.lock();
         let live = queues.iter().filter_map(Weak::upgrade);
         live.fold((0, 0), |(bytes, room), queue| {
             let (more, most) = queue.lock().fill();

@@ -2,8 +2,10 @@
 //!
 //! Not here: which spans those are (see `story`).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 use super::outlet::Outlet;
 use super::span::Maker;
@@ -37,20 +39,20 @@ impl Tracer {
     /// The trace of the connection, as it is spelled.
     #[must_use]
     pub fn trace(&self) -> String {
-        lock(&self.0).trace()
+        self.0.lock().trace()
     }
 }
 
 impl Marker for Marks {
     fn mark(&mut self, gist: &Gist) -> Option<String> {
-        lock(&self.0).mark(gist)
+        self.0.lock().mark(gist)
     }
 }
 
 impl Tap for Tracer {
     fn see(&mut self, sight: &Sight<'_>) {
         if let Sight::Note(note) = sight {
-            lock(&self.0).note(note);
+            self.0.lock().note(note);
         }
     }
 
@@ -64,8 +66,8 @@ impl Tap for Tracer {
 
     fn learn(&mut self, fact: &Fact<'_>) {
         match fact {
-            Fact::Passed(gist) => lock(&self.0).passed(gist),
-            Fact::Over(cause, now) => lock(&self.0).closed(Closing::of(cause).name(), *now),
+            Fact::Passed(gist) => self.0.lock().passed(gist),
+            Fact::Over(cause, now) => self.0.lock().closed(Closing::of(cause).name(), *now),
             Fact::Paused(..) | Fact::Worked { .. } | Fact::Waits(_) => {}
         }
     }
@@ -73,10 +75,6 @@ impl Tap for Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        lock(&self.0).end();
+        self.0.lock().end();
     }
-}
-
-fn lock(story: &Mutex<Story>) -> MutexGuard<'_, Story> {
-    story.lock().unwrap_or_else(PoisonError::into_inner)
 }

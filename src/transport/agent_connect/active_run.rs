@@ -5,8 +5,9 @@
 //! `perform`).
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -307,7 +308,7 @@ impl ActiveRun {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic in another task has left nothing half done that the next could not live with.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

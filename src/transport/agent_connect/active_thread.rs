@@ -2,9 +2,10 @@
 //!
 //! Not here: what is kept of it (see `store`).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -93,7 +94,7 @@ impl ActiveThread {
     }
 
     fn lives(&self) -> MutexGuard<'_, Vec<Arc<ActiveRun>>> {
-        self.lives.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lives.lock()
     }
 }
 

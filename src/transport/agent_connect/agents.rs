@@ -2,8 +2,9 @@
 //!
 //! Not here: what is said to them (see `line`).
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +59,7 @@ impl Agents {
     /// Serves these from now on; those that are not among them come back. One that stays goes on as
     /// it began, but for what it is answered for those who cannot be asked.
     pub(super) fn renew(&self, offers: &[Offer]) -> Vec<Arc<Line>> {
-        let mut lines = self.lines.write().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.write();
         let mut before = std::mem::take(&mut *lines);
         for offer in offers {
             let same = before.iter().position(|line| line.offer.name == offer.name);
@@ -77,7 +78,7 @@ impl Agents {
     /// All of them.
     pub(super) fn all(&self) -> Vec<Arc<Line>> {
         let lines = self.lines.read();
-        lines.unwrap_or_else(PoisonError::into_inner).clone()
+        lines.clone()
     }
 
     /// Those that somebody may use.

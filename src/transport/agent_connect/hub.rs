@@ -5,9 +5,10 @@
 //! (`perform`), and HTTP (`routes`).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::{Mutex, MutexGuard};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -252,7 +253,7 @@ impl Hub {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -6,10 +6,11 @@
 //! `perform`).
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::time::timeout;
@@ -118,7 +119,7 @@ impl Line {
             }
         }
         let known = self.known.lock();
-        let known = known.unwrap_or_else(PoisonError::into_inner).clone();
+        let known = known.clone();
         Ok(known.unwrap_or_else(|| Arc::new(self.described(&Value::Null))))
     }
 
@@ -137,7 +138,7 @@ impl Line {
         let came = self.meet().await;
         self.failed.store(came.is_err(), Ordering::Relaxed);
         if let Ok((_, agent)) = &came {
-            *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(agent.clone());
+            *self.known.lock() = Some(agent.clone());
         }
         *met = Some(came.clone());
         self.tries.fetch_add(1, Ordering::Relaxed);
@@ -340,7 +341,7 @@ impl Line {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // A panic in another task has left nothing half done that the next could not live with.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn dial(&self) -> Dial {

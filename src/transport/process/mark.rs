@@ -85,7 +85,7 @@ fn parse(limits: &[u8]) -> Option<Mark> {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use parking_lot::{Mutex, MutexGuard};
 
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -101,7 +101,7 @@ mod linux {
 
     impl Worn {
         pub(super) fn new(mark: u64) -> Option<Self> {
-            let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+            let turn = TURN.lock();
             let before = getrlimit(Resource::Locks);
             let marked = Rlimit {
                 current: Some(mark),

@@ -15,9 +15,10 @@
 //! processes (see `family`), how they are marked (see `mark`), our own death (see `keeper`).
 
 use std::io;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::process::{Signal, WaitOptions};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
@@ -90,18 +91,17 @@ pub(super) fn reaper() -> &'static Reaper {
 impl Reaper {
     /// The list of agents.
     pub(super) fn lock(&self) -> MutexGuard<'_, Roll> {
-        self.roll.lock().unwrap_or_else(PoisonError::into_inner)
+        self.roll.lock()
     }
 
     /// Waits until nothing is left to be done; `None` when that takes longer than `patience`.
     pub(super) fn settled(&self, patience: Duration) -> Option<MutexGuard<'_, Roll>> {
-        let (roll, timeout) = self
-            .done
-            .wait_timeout_while(self.lock(), patience, |roll| {
-                roll.leaving().next().is_some() || roll.sweeping || (roll.adopts && roll.stirred)
-            })
-            .unwrap_or_else(PoisonError::into_inner);
-        (!timeout.timed_out()).then_some(roll)
+        let busy = |roll: &mut Roll| {
+            roll.leaving().next().is_some() || roll.sweeping || (roll.adopts && roll.stirred)
+        };
+        let mut roll = self.lock();
+        let waited = self.done.wait_while_for(&mut roll, busy, patience);
+        (!waited.timed_out()).then_some(roll)
     }
 
     /// Starts the thread. To be called once. It has a runtime of its own, so that it hears of every

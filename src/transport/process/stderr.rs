@@ -8,9 +8,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::ChildStderr;
 use tokio::task::AbortHandle;
@@ -136,7 +137,7 @@ async fn pump(shared: Arc<Shared>) {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 
     /// Reads what is there; whether there may be more.

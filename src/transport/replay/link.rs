@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::super::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind};
@@ -112,7 +113,7 @@ impl FrameStream for Ear {
         if self.over {
             return Poll::Ready(None);
         }
-        let mut stage = lock(&self.stage);
+        let mut stage = self.stage.lock();
         loop {
             if let Some(live) = &mut self.live
                 && !live.serve(cx, &mut stage.actor)
@@ -224,7 +225,7 @@ impl Live {
 
 impl FrameSink for Mouth {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        let mut stage = lock(&self.0);
+        let mut stage = self.0.lock();
         if stage.has_room() {
             return Poll::Ready(Ok(()));
         }
@@ -233,7 +234,7 @@ impl FrameSink for Mouth {
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        let mut stage = lock(&self.0);
+        let mut stage = self.0.lock();
         let now = stage.began.elapsed();
         stage.actor.hear(&frame, now);
         stage.wake();
@@ -245,7 +246,7 @@ impl FrameSink for Mouth {
     }
 
     fn poll_close(&mut self, _cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
-        lock(&self.0).end(why);
+        self.0.lock().end(why);
         Poll::Ready(Ok(()))
     }
 }
@@ -271,7 +272,7 @@ impl Stage {
 
 impl Drop for Mouth {
     fn drop(&mut self) {
-        lock(&self.0).end(Farewell::Done);
+        self.0.lock().end(Farewell::Done);
     }
 }
 
@@ -282,8 +283,4 @@ impl Hold for Kept {
             .map(|hold| hold.stderr_tail())
             .unwrap_or_default()
     }
-}
-
-fn lock(stage: &Mutex<Stage>) -> MutexGuard<'_, Stage> {
-    stage.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,10 +15,11 @@
 //! agent has gone: 4401 of a relay, 1011 of a server that failed.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::assembly::{Assembly, Heard, Kind};
@@ -97,7 +98,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Ear<R, W> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<(Kind, Bytes), LinkError>>> {
-        let heard = lock(&self.shared.hearing).poll_listen(&self.shared.voice, cx);
+        let heard = self
+            .shared
+            .hearing
+            .lock()
+            .poll_listen(&self.shared.voice, cx);
         Poll::Ready(match ready!(heard) {
             Some(Ok(Said::Whole(kind, message))) => Some(Ok((kind, message))),
             Some(Ok(Said::TooLong(_, head))) => Some(Err(LinkError::Framing(self.flaw(&head)))),
@@ -114,7 +119,7 @@ where
 {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
         loop {
-            let mut hearing = lock(&self.shared.hearing);
+            let mut hearing = self.shared.hearing.lock();
             let bytes = match ready!(hearing.poll_listen(&self.shared.voice, cx)) {
                 Some(Ok(Said::Whole(Kind::Text, text))) => {
                     return Poll::Ready(Some(Ok(Cut::Frame(Frame::new(text)))));
@@ -142,7 +147,7 @@ where
     }
 
     fn ended_on_purpose(&self) -> bool {
-        lock(&self.shared.hearing).purpose
+        self.shared.hearing.lock().purpose
     }
 }
 
@@ -236,7 +241,7 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
                 }
                 Ok(Some(Heard::TooLong(kind, head))) => Some(Said::TooLong(kind, head)),
                 Ok(Some(Heard::Ping(payload))) => {
-                    lock(voice).pong(&payload);
+                    voice.lock().pong(&payload);
                     self.owes = true;
                     continue;
                 }
@@ -244,7 +249,7 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
                 Ok(Some(Heard::Close(payload))) => {
                     self.purpose = is_farewell(&payload);
                     // Its code is echoed, as is usual (5.5.1).
-                    lock(voice).close(&payload[..payload.len().min(2)]);
+                    voice.lock().close(&payload[..payload.len().min(2)]);
                     self.answer(voice, cx);
                     self.end(State::Ended);
                     if self.role == Role::Client
@@ -301,7 +306,7 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
 
     /// Writes what is owed, as far as the socket takes it at once.
     fn answer<W: AsyncWrite + Unpin>(&mut self, voice: &Mutex<Voice<W>>, cx: &mut Context<'_>) {
-        self.owes = match lock(voice).poll_answer(cx) {
+        self.owes = match voice.lock().poll_answer(cx) {
             Poll::Pending => true,
             Poll::Ready(answered) => {
                 if let Err(fault) = answered {
@@ -319,7 +324,7 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
         voice: &Mutex<Voice<W>>,
         cx: &mut Context<'_>,
     ) -> LinkError {
-        lock(voice).close(&code.to_be_bytes());
+        voice.lock().close(&code.to_be_bytes());
         self.answer(voice, cx);
         self.end(State::Broken);
         LinkError::Protocol {
@@ -356,8 +361,4 @@ fn remember(slot: &mut Option<Waker>, cx: &Context<'_>) {
     {
         *slot = Some(cx.waker().clone());
     }
-}
-
-pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

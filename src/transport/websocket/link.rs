@@ -2,9 +2,10 @@
 //!
 //! Not here: how it was opened (see `handshake`), and what the halves do (see `ear`, `mouth`).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::BytesMut;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::ear::{Ear, Hearing, Shared};

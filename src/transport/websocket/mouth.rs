@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Sleep, sleep};
 
 use super::assembly::Kind;
-use super::ear::{Shared, State, lock};
+use super::ear::{Shared, State};
 use super::frame::{Header, LONGEST_HEADER, Mask, Opcode, Role};
 use super::masks::Masks;
 use crate::transport::stream::{BOUND, LARGE, Pile};
@@ -136,7 +136,7 @@ impl<R, W: AsyncWrite + Unpin> Mouth<R, W> {
     /// Writes until no more than `left` bytes wait, and what the ear has left for us.
     fn poll_write_down(&mut self, cx: &mut Context<'_>, left: usize) -> Poll<io::Result<()>> {
         let shared = self.shared.clone();
-        let mut voice = lock(&shared.voice);
+        let mut voice = shared.voice.lock();
         // From here on it is the mouth that waits for the socket.
         voice.engaged = true;
         loop {
@@ -162,13 +162,13 @@ impl<R, W: AsyncWrite + Unpin> Mouth<R, W> {
     fn poll_flush_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_write_down(cx, 0))?;
         self.pile.shrink();
-        lock(&self.shared.voice).poll_flush(cx)
+        self.shared.voice.lock().poll_flush(cx)
     }
 
     /// Sends our close frame, behind what was begun.
     fn poll_say_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let written = ready!(self.poll_write_down(cx, 0));
-        let mut voice = lock(&self.shared.voice);
+        let mut voice = self.shared.voice.lock();
         if !voice.is_said() {
             return Poll::Ready(written);
         }
@@ -188,7 +188,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Mouth<R, W> {
             let next = match stage {
                 Goodbye::Saying => {
                     // A peer that does not read before it has written must not be waited for.
-                    let _ = lock(&shared.hearing).poll_last_words(&shared.voice, cx);
+                    let _ = shared.hearing.lock().poll_last_words(&shared.voice, cx);
                     match ready!(self.poll_say_close(cx)) {
                         Ok(()) => Goodbye::Hearing,
                         Err(fault) => {
@@ -198,18 +198,18 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Mouth<R, W> {
                     }
                 }
                 Goodbye::Hearing => {
-                    ready!(lock(&shared.hearing).poll_last_words(&shared.voice, cx));
+                    ready!(shared.hearing.lock().poll_last_words(&shared.voice, cx));
                     Goodbye::Leaving
                 }
                 Goodbye::Leaving => {
-                    let _ = ready!(Pin::new(&mut lock(&shared.voice).io).poll_shutdown(cx));
-                    if lock(&shared.hearing).state != State::Broken {
+                    let _ = ready!(Pin::new(&mut shared.voice.lock().io).poll_shutdown(cx));
+                    if shared.hearing.lock().state != State::Broken {
                         break;
                     }
                     Goodbye::Draining
                 }
                 Goodbye::Draining => {
-                    ready!(lock(&shared.hearing).poll_drain(cx));
+                    ready!(shared.hearing.lock().poll_drain(cx));
                     break;
                 }
             };
@@ -254,17 +254,17 @@ where
             return Poll::Ready(Ok(()));
         }
         if self.goodbye.is_none() {
-            if !lock(&self.shared.voice).is_closed() {
+            if !self.shared.voice.lock().is_closed() {
                 let flushed = ready!(self.poll_flush_all(cx));
                 // The peer may have closed meanwhile.
                 if let Err(fault) = flushed
-                    && !lock(&self.shared.voice).is_closed()
+                    && !self.shared.voice.lock().is_closed()
                 {
                     return Poll::Ready(Err(failed(fault)));
                 }
                 let (code, reason) = parting::code(why);
                 let said = [&code.to_be_bytes()[..], reason.as_bytes()].concat();
-                lock(&self.shared.voice).close(&said);
+                self.shared.voice.lock().close(&said);
             }
             self.goodbye = Some((Goodbye::Saying, Box::pin(sleep(GOODBYE))));
         }

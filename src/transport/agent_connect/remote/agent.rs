@@ -3,9 +3,10 @@
 //! Not here: what the server is asked for them (see `threads`, `turn`).
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex as Turnstile, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -293,13 +294,13 @@ impl Agent {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
 impl Session {
     pub(super) fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notes.lock()
     }
 }
 

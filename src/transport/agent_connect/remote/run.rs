@@ -2,13 +2,13 @@
 //!
 //! Not here: what a client hears of it (see `turn`).
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_LOCATION, HeaderMap};
 use hyper::{Method, Response};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -46,7 +46,7 @@ pub(super) struct Stream {
 impl Run<'_> {
     /// What the server calls it.
     pub(super) fn named(&self) -> Result<String, Failure> {
-        let known = self.id.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.id.lock();
         known
             .clone()
             .ok_or_else(|| Failure::internal("the server did not say what it calls the run"))
@@ -54,7 +54,7 @@ impl Run<'_> {
 
     /// Remembers what the server calls it.
     pub(super) fn name(&self, id: &str) {
-        let mut known = self.id.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.id.lock();
         *known = Some(id.to_owned());
     }
 

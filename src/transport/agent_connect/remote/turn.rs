@@ -3,9 +3,10 @@
 //! Not here: how its paths are asked for (see `run`), and what a client is asked (see
 //! `agent_connect::remote::ask`).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

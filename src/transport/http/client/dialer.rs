@@ -4,13 +4,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use hyper::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -77,8 +78,8 @@ impl Place {
         Ok(Socket::new(Box::new(stream)))
     }
 
-    fn first(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Socket)>> {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    fn first(&self) -> MutexGuard<'_, Option<(Instant, Socket)>> {
+        self.first.lock()
     }
 }
 

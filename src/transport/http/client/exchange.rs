@@ -4,12 +4,13 @@
 //! Not here: the tasks themselves (see `post`, `stream`).
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderValue};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -74,7 +75,7 @@ impl Exchange {
     }
 
     pub(super) fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock()
     }
 
     /// Whether messages may be sent: over Streamable HTTP, whether `initialize` was answered.

@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Items that may wait.
 const ITEMS: usize = 256;
@@ -105,7 +106,7 @@ impl<T> Queue<T> {
 
     /// A panic elsewhere must not become one here.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

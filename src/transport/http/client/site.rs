@@ -6,7 +6,7 @@
 
 use std::error::Error as _;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use hyper::header::{COOKIE, HeaderMap, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::cookies::Jar;
 use super::dialer::Dialer;
@@ -136,8 +137,8 @@ impl Site {
         Ok(answer)
     }
 
-    fn jar(&self) -> std::sync::MutexGuard<'_, Jar> {
-        self.jar.lock().unwrap_or_else(PoisonError::into_inner)
+    fn jar(&self) -> MutexGuard<'_, Jar> {
+        self.jar.lock()
     }
 }
 

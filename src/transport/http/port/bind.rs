@@ -3,8 +3,9 @@
 //! Not here: its sockets (see `listen`).
 
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -127,7 +128,7 @@ impl<S: Served> Listener for Open<S> {
     fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
         let port = &self.port;
         let rules = Rules::of(&self.address(), &port.at, port.names, setup)?;
-        *port.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+        *port.rules.write() = Arc::new(rules);
         self.served.renew(setup);
         Ok(())
     }
@@ -152,7 +153,7 @@ impl Port {
     /// The rules for what begins now.
     pub(in crate::transport) fn rules(&self) -> Arc<Rules> {
         let rules = self.rules.read();
-        Arc::clone(&rules.unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&rules)
     }
 
     /// Whether nobody new is served.

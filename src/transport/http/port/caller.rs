@@ -3,9 +3,10 @@
 //! Not here: the judgement (see `guard`), and what a request shows (see `credential`).
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use super::strangers::{Stranger, Strangers};
@@ -70,10 +71,7 @@ impl Caller {
     /// Whether it has not shown yet who it is.
     pub(in crate::transport) fn is_stranger(&self) -> bool {
         let stranger = &self.stranger;
-        stranger
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_some()
+        stranger.lock().is_some()
     }
 
     /// Counts a request; its number, from 0.
@@ -84,9 +82,6 @@ impl Caller {
     /// It is no stranger any more.
     pub(in crate::transport) fn is_known(&self) {
         let stranger = &self.stranger;
-        stranger
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        stranger.lock().take();
     }
 }

@@ -4,7 +4,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::guard::neighbourhood;
 use crate::wire::Limits;
@@ -60,7 +62,7 @@ impl Strangers {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

@@ -7,9 +7,10 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
@@ -137,7 +138,7 @@ impl Connection {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // A panic in another task has left nothing half done that the next could not live with.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// A request is being served until what is returned is dropped.

@@ -3,9 +3,10 @@
 //! Not here: what a connection does.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
+use parking_lot::{Mutex, MutexGuard};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -118,7 +119,7 @@ impl Register {
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<Key, Arc<Connection>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live.lock()
     }
 }
 
