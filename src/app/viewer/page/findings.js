@@ -40,8 +40,8 @@ class Findings {
   }
 
   head(rule) {
-    const only = button("tool", "show all", () => this.narrow(`lint:${rule.id}`), `Filter: lint:${rule.id}`);
-    return el("header", "", el("span", `weight ${rule.weight}`, rule.weight), el("b", "", rule.id), el("span", "times"), el("p", "", ...rule.says.split("`").map((part, at) => (at % 2 ? el("code", "", part) : part))), only);
+    const only = button("tool", "filter", () => this.narrow(`lint:${rule.id}`), `Filter: lint:${rule.id}`);
+    return el("header", "", el("span", `weight ${rule.weight}`, rule.weight), el("h2", "", rule.id), el("span", "times"), el("p", "", ...rule.says.split("`").map((part, at) => (at % 2 ? el("code", "", part) : part))), only);
   }
 
   async more(id, group) {
