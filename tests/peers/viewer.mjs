@@ -20,6 +20,7 @@ import { parseArgs } from "node:util";
 import { createRequire } from "node:module";
 import { chunk, conversation, hostile, paper, root, turn } from "./viewer_book.mjs";
 import { pale, unnamed } from "./viewer_eyes.mjs";
+import { used } from "./viewer_use.mjs";
 
 const { values: options } = parseArgs({
   options: {
@@ -64,7 +65,7 @@ function check(name, path, body, how = {}) {
 
 async function run({ name, path, body, how }) {
   const wrong = [];
-  const context = await browser.newContext({ viewport: { width: how.width ?? 1280, height: how.height ?? 800 }, colorScheme: how.scheme ?? "dark" });
+  const context = await browser.newContext({ viewport: { width: how.width ?? 1280, height: how.height ?? 800 }, colorScheme: how.scheme ?? "dark", timezoneId: how.zone });
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
   page.on("dialog", (dialog) => {
@@ -285,6 +286,8 @@ check("an address leads back to where somebody was", plain, async (page) => {
   await counted(page, "3 of 29 events");
 });
 
+used({ check, row, demand, plain });
+
 // The official SDK's client and agent, and a relay that records them.
 if (options.sdk) check("a real conversation is seen while it goes on, and that the relay has gone", () => serve(0), async (page, address) => {
   await page.locator("#welcome", { hasText: "as soon as it begins" }).waitFor();
@@ -445,6 +448,29 @@ check("a file is shown by the page alone", pathToFileURL(alone), async (page) =>
   await page.locator(".turn .words", { hasText: "Hello and more" }).first().waitFor();
   await page.locator("#pick").setInputFiles(cut.path);
   await page.locator("#state .bad", { hasText: "its next file is missing" }).waitFor();
+});
+
+check("the page alone stays awake while it reads and searches", pathToFileURL(alone), async (page) => {
+  await page.locator("#welcome").waitFor();
+  // How many lines it takes in until it looks up.
+  await page.evaluate(() => {
+    const { port1, port2 } = new MessageChannel();
+    const count = (window.busy = { most: 0, now: 0 });
+    port1.onmessage = () => Object.assign(count, { most: Math.max(count.most, count.now), now: 0 });
+    for (const name of ["take", "passes"]) {
+      const does = Dropped.prototype[name];
+      Dropped.prototype[name] = function (...given) {
+        if (count.now++ === 0) port2.postMessage(0);
+        return does.apply(this, given);
+      };
+    }
+  });
+  await page.locator("#pick").setInputFiles(join(root, "many.acpr"));
+  await counted(page, "32005 events");
+  await page.locator("#filter").fill("question");
+  await page.waitForFunction(() => /^4\D?000 of 32\D?005 events$/.test(document.getElementById("count").textContent));
+  const { most } = await page.evaluate(() => window.busy);
+  demand(most > 0 && most < 12000, `so many lines in one go: ${most}`);
 });
 
 check("the page alone unpacks, and puts segments together", pathToFileURL(alone), async (page) => {

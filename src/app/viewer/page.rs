@@ -28,6 +28,7 @@ pub(super) const STYLE: &str = concat!(
 pub(super) const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("page/text.js"),
+    include_str!("page/keep.js"),
     include_str!("page/json.js"),
     include_str!("page/facts.js"),
     include_str!("page/filter.js"),

@@ -54,7 +54,7 @@ const DOES = {
   j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
   g: () => edge(false), G: () => edge(true), Home: () => edge(false), End: () => edge(true), PageDown: () => page(1), PageUp: () => page(-1),
   Enter: () => view.selected && view.tab === "sequence" && show(view.selected), Escape: less, "/": () => $("filter").select(),
-  p: pair, t: () => nextTab(1), n: () => finding(1), N: () => finding(-1), c: () => fold(view.all), f: () => follow(!view.following),
+  p: pair, t: () => nextTab(1), n: () => finding(1), N: () => finding(-1), c: () => fold(view.all), w: () => timeOfDay(!ofDay), "[": () => neighbour(-1), "]": () => neighbour(1), f: () => follow(!view.following),
   x: commands, d: theme, "?": sayKeys,
 };
 
@@ -71,6 +71,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (target.closest("#bars") && timeline.key(event)) return void event.preventDefault();
+  if (target.closest("#split") && splitter.key(event)) return void event.preventDefault();
   if (target.closest("[role=tab]") && /^Arrow(?:Left|Right)$/.test(key)) return nextTab(key === "ArrowRight" ? 1 : -1, true);
   if (OWN.test(key) && target.closest(key === "Enter" ? "button, select, .part, summary" : "select, #detail")) return;
   const act = Object.hasOwn(DOES, key) ? DOES[key] : null;
@@ -92,5 +93,6 @@ $("fold").addEventListener("click", () => fold(view.all));
 $("follow").addEventListener("click", () => follow(!view.following));
 $("more").addEventListener("click", commands);
 $("theme").addEventListener("click", theme);
+$("hours").addEventListener("click", () => timeOfDay(!ofDay));
 $("ask").addEventListener("click", sayKeys);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => timeline.draw());

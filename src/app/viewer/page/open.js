@@ -24,6 +24,12 @@ function choose(place) {
   return look(offered[place].open());
 }
 
+/** The recording before or after the one that is looked at. */
+function neighbour(by) {
+  const place = Number($("recordings").value) + by;
+  return place in offered ? (view.source.live ? choose : read)(place) : undefined;
+}
+
 /** Looks at files. */
 async function lookAt(files) {
   const held = droppedOf(files);
@@ -81,16 +87,25 @@ async function start() {
     if (!$("welcome")) welcome("Nothing to show yet", "There is no recording here yet. The first one is shown as soon as it begins.");
     await pause(AGAIN);
   }
-  const there = new URLSearchParams(location.hash.slice(1));
-  const named = offered.findIndex((one) => one.name === there.get("recording"));
-  $("filter").value = view.q = there.get("q") ?? "";
-  if (TABS.includes(there.get("view"))) tab(there.get("view"));
   lookForNewer();
-  const looked = choose(named < 0 ? offered.length - 1 : named);
-  if (named >= 0 && Number(there.get("n"))) jump(Number(there.get("n"))).catch(trouble);
-  await looked;
+  addEventListener("hashchange", () => addressed().catch(trouble));
+  await addressed();
 }
 
+/** Looks at what the address names; without any, at the newest. */
+async function addressed() {
+  const there = new URLSearchParams(location.hash.slice(1));
+  const named = offered.findIndex((one) => one.name === there.get("recording"));
+  const place = named < 0 ? offered.length - 1 : named;
+  const looks = view.source?.name === offered[place].name ? null : choose(place);
+  // Of another recording only what it is looked at with holds.
+  if (named < 0) there.delete("n");
+  arrive(there).catch(trouble);
+  await looks;
+}
+
+timeOfDay(ofDay);
+if (["dark", "light"].includes(kept("theme"))) document.documentElement.dataset.theme = kept("theme");
 let depth = 0;
 addEventListener("dragenter", () => ($("drop").hidden = ++depth === 0));
 addEventListener("dragleave", () => ($("drop").hidden = --depth <= 0));
