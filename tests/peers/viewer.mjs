@@ -237,8 +237,9 @@ check("hostile text stays text", hostile(), async (page) => {
 const live = conversation("live.acpr", 1);
 check("a recording that is being written is followed, and requests wait in it", live.path, async (page) => {
   await row(page, "question 1").waitFor();
-  // What nobody writes is not live.
+  // What nobody writes is not live, and cannot be followed.
   await page.locator("#top:not(.live)").waitFor();
+  await page.locator("#follow").waitFor({ state: "hidden" });
   // Whoever writes a recording has it locked.
   const writer = spawn("flock", ["-x", live.path, "cat"], { stdio: ["pipe", "ignore", "inherit"] });
   children.add(writer);
@@ -248,12 +249,12 @@ check("a recording that is being written is followed, and requests wait in it", 
   live.frame("client", ">", "request", "session/prompt", { id: 31, params: { sessionId: "s1", prompt: [{ type: "text", text: "no answer to this" }] } });
   await row(page, "question 30").waitFor();
   await page.locator("#top.live").waitFor();
+  await page.locator("#follow[aria-pressed=true]").waitFor();
   await row(page, "no answer to this").locator(".tail.waiting", { hasText: /\d/ }).waitFor();
   demand((await page.locator(".group", { hasText: "unanswered" }).count()) === 0, "the answer may come");
   await page.keyboard.press("t");
   await page.locator(".turn").nth(30).waitFor({ state: "attached" });
-  await page.keyboard.press("G");
-  await page.locator(".turn .goes-on").waitFor();
+  await page.waitForFunction(() => document.querySelector(".turn .goes-on")?.getBoundingClientRect().bottom < innerHeight);
   writer.stdin.end();
   // What broke off has its findings all the same.
   await page.locator("#top:not(.live)").waitFor();
@@ -471,6 +472,24 @@ check("the page alone stays awake while it reads and searches", pathToFileURL(al
   await page.waitForFunction(() => /^4\D?000 of 32\D?005 events$/.test(document.getElementById("count").textContent));
   const { most } = await page.evaluate(() => window.busy);
   demand(most > 0 && most < 12000, `so many lines in one go: ${most}`);
+});
+
+check("the page alone says what is no recording, and what the schema is judged with", pathToFileURL(alone), async (page) => {
+  await page.locator("#welcome").waitFor();
+  demand((await page.locator("[role=tab]:visible, #filter:visible").count()) === 0, "there is nothing to look at yet");
+  const capture = { name: "my capture.jsonl", mimeType: "", buffer: Buffer.from('{"dir":"c2a","ts":1,"msg":{}}\n'.repeat(9)) };
+  for (const file of [capture, { ...capture, buffer: Buffer.from("no line") }]) {
+    await page.locator("#pick").setInputFiles(plain);
+    await row(page, "question 1").waitFor();
+    await page.locator("#pick").setInputFiles(file);
+    await page.locator("#welcome code", { hasText: "acp-relay inspect import 'my capture.jsonl' 'my capture'.acpr" }).waitFor();
+    demand((await page.locator("#about").textContent()) === "", "nothing is left of the one before");
+  }
+  await page.locator("#pick").setInputFiles(plain);
+  await row(page, "question 1").waitFor();
+  demand((await page.locator("#welcome").count()) === 0, "a recording is shown again");
+  await page.locator("#tab-findings").click();
+  await page.locator("#lint .command code", { hasText: "acp-relay inspect open plain.acpr" }).waitFor();
 });
 
 check("the page alone unpacks, and puts segments together", pathToFileURL(alone), async (page) => {

@@ -1,7 +1,8 @@
 // What makes the page pleasant to use, for viewer.mjs: addresses, copying, widths, times, neighbours,
 // and what somebody hears of it who does not see it.
-import { readFileSync } from "node:fs";
-import { paper } from "./viewer_book.mjs";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { conversation, paper, root } from "./viewer_book.mjs";
 
 /** Adds the checks; `plain` is a recording of three turns. */
 export function used({ check, row, demand, plain }) {
@@ -131,4 +132,34 @@ export function used({ check, row, demand, plain }) {
     await page.locator(".turn .more", { hasText: "502 more events" }).click();
     await page.locator(".row.selected", { hasText: "c998" }).waitFor();
   });
+
+  check("the keys lead from recording to recording, and to the end of the turns", folder(), async (page) => {
+    await page.locator("#about", { hasText: "stdio:" }).waitFor();
+    demand((await page.locator("#recordings option:checked").textContent()).startsWith("b-"), "the newest is shown");
+    await page.keyboard.press("[");
+    await page.waitForFunction(() => document.querySelector("#recordings").selectedOptions[0].textContent.startsWith("a-"));
+    await row(page, "question 1").waitFor();
+    await page.keyboard.press("[");
+    await page.keyboard.press("t");
+    await page.locator(".turn .stop").first().waitFor();
+    await page.keyboard.press("G");
+    await page.waitForFunction(() => {
+      const end = [...document.querySelectorAll(".turn")].at(-1).querySelector(".stop");
+      return end && end.getBoundingClientRect().bottom < innerHeight;
+    });
+    demand(await page.locator(".part.stderr", { hasText: "gap" }).textContent() === "gap12 events are missing here: slow", "a gap is named once");
+    await page.keyboard.press("]");
+    await page.waitForFunction(() => document.querySelector("#recordings").selectedOptions[0].textContent.startsWith("b-"));
+  });
+}
+
+/** Two recordings in a folder. */
+function folder() {
+  mkdirSync(join(root, "two"));
+  const first = conversation("two/a-1.acpr", 30);
+  first.frame("client", ">", "request", "session/prompt", { id: 99, params: { sessionId: "s1", prompt: [] } });
+  first.add({ k: "gap", events: 12, why: "slow" });
+  first.frame("agent", "<", "result", "session/prompt", { id: 99, result: { stopReason: "end_turn" } });
+  conversation("two/b-2.acpr", 1);
+  return join(root, "two");
 }

@@ -49,6 +49,9 @@ async function plainOf(file) {
   return new Blob(parts);
 }
 
+/** A file that holds no line of a recording. */
+class NoRecording extends Error {}
+
 class Dropped {
   live = false;
 
@@ -98,6 +101,9 @@ class Dropped {
       rest = bytes.slice(from);
       at += block.length;
       this.bytes = at;
+      // The beginning of a recording may be damaged, but not so much of it.
+      const none = !this.header && this.counts.damaged === this.items.length;
+      if (none && (at === this.file.size || at > 2 * READ)) throw new NoRecording();
       if (performance.now() > again) {
         const begun = performance.now();
         this.revision++;

@@ -15,6 +15,7 @@ function less() {
 /** To the next event; in the other views, to the next thing that can be opened. */
 function step(by) {
   if (view.tab === "sequence") return walk(by);
+  view.turns.stay(false);
   const all = Array.from($(BOXES[view.tab]).querySelectorAll(".part, .place"));
   const at = all.indexOf(document.activeElement);
   const next = at < 0 ? all.find((one) => one.getBoundingClientRect().bottom > $("left").getBoundingClientRect().top) : all[Math.max(0, Math.min(at + by, all.length - 1))];
@@ -25,6 +26,7 @@ function step(by) {
 /** To the beginning or the end. */
 function edge(end) {
   if (view.tab === "sequence") return select(end ? rows.total - 1 : 0);
+  if (view.tab === "turns") view.turns.stay(end);
   const box = $(BOXES[view.tab]);
   box.scrollTop = end ? box.scrollHeight : 0;
 }
@@ -32,6 +34,7 @@ function edge(end) {
 function page(by) {
   const box = $(BOXES[view.tab]);
   if (view.tab === "sequence") return step(by * Math.floor(box.clientHeight / rows.height));
+  view.turns.stay(false);
   box.scrollBy(0, by * box.clientHeight * 0.9);
 }
 

@@ -80,9 +80,9 @@ function listed(answer) {
 }
 
 /** Says why there is nothing to be seen; nothing when there is something. */
-function empty(why) {
+function empty(why, more) {
   $("empty").hidden = !why;
-  $("empty").textContent = why ?? "";
+  $("empty").replaceChildren(why ?? "", more ?? "");
 }
 
 /** Asks how many rows there are now. */
@@ -235,7 +235,7 @@ async function showFindings() {
   const { lint, events } = view.state;
   await view.findings.update(lint);
   if (view.tab !== "findings") return;
-  empty(lint.total ? null : lint.seen < events ? "Nothing so far." : `The linter has found nothing. ${view.source.live ? "" : BUT_FOR}`);
+  empty(lint.total ? null : lint.seen < events ? "Nothing so far." : "The linter has found nothing.", view.source.live ? null : butFor(view.state.path));
 }
 
 /** Says why nothing new comes; nothing when all is well. */
@@ -369,6 +369,7 @@ function follow(on) {
   view.following = on;
   $("follow").setAttribute("aria-pressed", String(on));
   if (on) rows.go(Infinity);
+  view.turns?.stay(on);
 }
 
 function theme() {
@@ -398,12 +399,15 @@ function timeOfDay(on) {
 /** Goes to where an address says that somebody was. */
 async function arrive(there) {
   const range = /^(\d+)-(\d+)$/.exec(there.get("t"));
+  const { q, ...before } = asked();
   timeline.range = range && [Number(range[1]), Number(range[2])];
   timeline.draw();
+  view.all = there.get("all") === "1";
+  $("fold").setAttribute("aria-pressed", String(!view.all));
   $("filter").value = there.get("q") ?? "";
-  view.q = "";
-  fold(there.get("all") !== "1");
   filtered();
+  const { q: now, ...after } = asked();
+  if (now === q && JSON.stringify(before) !== JSON.stringify(after)) restart();
   const name = TABS.includes(there.get("view")) ? there.get("view") : "sequence";
   tab(name);
   const n = Number(there.get("n"));

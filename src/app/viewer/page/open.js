@@ -47,6 +47,7 @@ async function read(place) {
   try {
     await source.read(async () => view.source === source && showAll(await source.state()).catch(trouble));
   } catch (error) {
+    if (error instanceof NoRecording && view.source === source) return noRecording(source.files[0].name);
     trouble(error instanceof Damaged ? new Error(`${source.name} cannot be unpacked: ${error.message}`) : error);
   }
 }
@@ -57,6 +58,14 @@ function welcome(title, words, ...more) {
   const box = el("div", "", el("h2", "", title), el("p", "", words), ...more);
   box.id = "welcome";
   $("left").append(box);
+}
+
+/** Says that a file is none, and what makes one of it. */
+function noRecording(name) {
+  const command = `acp-relay inspect import ${fileOf(name)} ${fileOf(name.replace(/\.\w+$/, "").replace(/^-/, "") || "recording")}.acpr`;
+  view.source.close();
+  for (const id of ["about", "count", "state"]) $(id).replaceChildren();
+  welcome("This is no recording", "Of a capture, a trace or a HAR file this makes one:", el("div", "command", el("code", "", command), copier("copy", () => command, `Copy: ${command}`)), button("tool", "choose another file", () => $("pick").click()));
 }
 
 /** Offers the recordings that the server has now. */
@@ -81,7 +90,7 @@ async function lookForNewer() {
 
 async function start() {
   if (!location.protocol.startsWith("http")) {
-    return welcome("Drop a recording here", "It is read in this page alone and sent nowhere.", button("tool", "or choose a file", () => $("pick").click()));
+    return welcome("Drop a recording here", "An .acpr or .acpr.zst, or all segments of one. It is read in this page alone and sent nowhere.", button("tool", "or choose a file", () => $("pick").click()));
   }
   while (!(await served())) {
     if (!$("welcome")) welcome("Nothing to show yet", "There is no recording here yet. The first one is shown as soon as it begins.");

@@ -13,6 +13,14 @@ class Turns {
     this.sight = new IntersectionObserver((seen) => {
       for (const { target, isIntersecting } of seen) if (isIntersecting) this.fill(target);
     }, { root: box, rootMargin: "600px" });
+    // Whoever moves it by hand does not want to be at its end.
+    for (const name of ["wheel", "pointerdown"]) box.addEventListener(name, () => this.stay(false), { passive: true });
+  }
+
+  /** Goes to the end and stays there, also while what stands there is still being filled in. */
+  stay(on) {
+    this.stays = on;
+    if (on) this.box.scrollTop = this.box.scrollHeight;
   }
 
   /** Shows the turns there are; those that are done are not made again. */
@@ -66,6 +74,7 @@ class Turns {
     if (card.left > 0) flow.append(await this.left(card, facts(rows[rows.length - 1]).n));
     if (!turn.end && this.writing) flow.append(el("p", "rest goes-on", "goes on"));
     card.replaceChildren(this.head(turn), flow);
+    if (this.stays) this.stay(true);
   }
 
   /** What stands for the events of a turn that are not shown, and how it ended all the same. */
@@ -158,7 +167,7 @@ function parts(all, rows) {
       } else Object.assign(grants.get(fact.asked) ?? {}, { say: fact.say, took: fact.took });
     } else if (fact.method === "session/update") update(fact, object(params.update), made, tools, say);
     else if (fact.heard && fact.kind === "request") say(fact, "call", fact.to === "client" ? "agent asks" : "client asks", `${fact.method} ${fact.say}`);
-    else if (fact.kind === "note" || fact.kind === "damaged" || fact.kind === "gap") say(fact, "stderr", fact.kind, `${fact.title} ${fact.say}`);
+    else if (fact.kind === "note" || fact.kind === "damaged" || fact.kind === "gap") say(fact, "stderr", fact.kind, [fact.title === fact.kind ? "" : fact.title, fact.say].filter(Boolean).join(" "));
   });
   return made;
 }
