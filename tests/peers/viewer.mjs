@@ -349,12 +349,16 @@ for (const [width, height, scheme] of [[1280, 800, "light"], [1280, 800, "dark"]
       const wide = await page.evaluate(() => [...document.querySelectorAll("#top *, #hints, dialog, .turn, .row, .group, #detail")].filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
       const over = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
       demand(!over && wide.length === 0, `${what} fits: ${wide.join("\n")}`);
+      const cut = await page.evaluate(() => [...document.querySelectorAll("[role=tab], .tool, .place, .row time")].filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
+      demand(cut.length === 0, `all of ${what} is to be seen: ${cut.join("\n")}`);
       const faults = [...await page.evaluate(pale), ...await page.evaluate(unnamed)];
       demand(faults.length === 0, `${what} can be read:\n${faults.join("\n")}`);
     };
     await row(page, "question 1").waitFor();
     await page.locator(".row .badge").first().waitFor();
     await well("the sequence");
+    await page.keyboard.press("w");
+    await well("the time of the day");
     await page.keyboard.press("G");
     await row(page, "mode-update").click();
     await page.locator(".after .differs").first().waitFor();
@@ -380,6 +384,15 @@ for (const [width, height, scheme] of [[1280, 800, "light"], [1280, 800, "dark"]
     }
   }, { width, height, scheme });
 }
+
+check("on a telephone a finger meets what it means", plain, async (page) => {
+  await row(page, "question 1").click();
+  await page.locator("#detail .json").waitFor();
+  const small = (selector, least) => page.evaluate(([selector, least]) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility()).map((one) => [one, one.getBoundingClientRect()]).filter(([, { width, height }]) => Math.min(width, height) < least).map(([one]) => one.outerHTML.slice(0, 80)), [selector, least]);
+  const found = [...await small("#top button, #top input, .walk, .close", 36), ...await small("#detail .tool, .row", 30)];
+  demand(found.length === 0, `too small: ${found.join("\n")}`);
+  demand(await page.locator("#split").isHidden(), "an event has all of the width");
+}, { width: 400 });
 
 check("the keys alone do all that a mouse does", plain, async (page) => {
   await row(page, "question 1").waitFor();

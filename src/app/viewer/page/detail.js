@@ -42,9 +42,9 @@ class Detail {
       ? [`${fact.heard ? "heard from" : "said to"} the ${fact.hop}`, fact.passed ? "passed on unchanged" : null]
       : [];
     const words = [fact.n === null ? null : `event ${fact.n}`, clock(fact.t), ...way, size(fact.length ?? fact.size)];
-    const when = el("time", "", fact.w ? ` · ${wall(fact.w)}` : "");
+    const when = el("time", "", wall(fact.w));
     when.title = utc(fact.w);
-    head.append(el("p", "soft", words.filter(Boolean).join(" · "), when));
+    head.append(el("p", "soft", words.filter(Boolean).join(" · "), when.textContent && " · ", when));
     const known = el("dl", "");
     const put = (name, value) => value && known.append(el("dt", "", name), el("dd", "", value));
     if (fact.kind in KINDS) {
