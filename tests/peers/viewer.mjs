@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { createRequire } from "node:module";
-import { chunk, conversation, hostile, paper, root, turn } from "./viewer_book.mjs";
+import { chunk, conversation, framed, hostile, paper, root, turn } from "./viewer_book.mjs";
 import { pale, unnamed } from "./viewer_eyes.mjs";
 import { used } from "./viewer_use.mjs";
 
@@ -524,6 +524,30 @@ check("the page alone unpacks, and puts segments together", pathToFileURL(alone)
   // What is no Zstandard after its first bytes is said to be none.
   await page.locator("#pick").setInputFiles({ name: "broken.acpr.zst", mimeType: "", buffer: Buffer.concat([Buffer.from("28b52ffd", "hex"), Buffer.alloc(99, 7)]) });
   await page.locator("#gone", { hasText: "cannot be unpacked" }).waitFor();
+});
+
+check("what is packed is shown before all of it is unpacked", pathToFileURL(alone), async (page) => {
+  await page.locator("#welcome").waitFor();
+  await page.evaluate(() => {
+    window.did = 0;
+    const { unpack } = PackedFrame.prototype;
+    PackedFrame.prototype.unpack = function () {
+      window.did++;
+      return unpack.call(this);
+    };
+    const { rows } = Dropped.prototype;
+    Dropped.prototype.rows = async function (query) {
+      const answer = await rows.call(this, query);
+      if (answer.total) window.first ??= window.did;
+      return answer;
+    };
+  });
+  await page.locator("#pick").setInputFiles({ name: "many.acpr.zst", mimeType: "", buffer: framed(readFileSync(join(root, "many.acpr"))) });
+  await counted(page, "32005 events");
+  await page.locator("#state", { hasText: "broke off" }).waitFor();
+  const [first, did, damaged] = await page.evaluate(() => [window.first, window.did, view.state.damaged]);
+  demand(first < did && did > 5, `rows after ${first} of ${did} frames`);
+  demand(damaged === 0, "all of it is whole");
 });
 
 // The page's linter against the cases of the program's; only of the schema it knows nothing.

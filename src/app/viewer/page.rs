@@ -35,6 +35,7 @@ pub(super) const SCRIPT: &str = concat!(
     include_str!("page/lint.js"),
     include_str!("page/zstd.js"),
     include_str!("page/server.js"),
+    include_str!("page/stock.js"),
     include_str!("page/file.js"),
     include_str!("page/list.js"),
     include_str!("page/sequence.js"),

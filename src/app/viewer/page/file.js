@@ -4,14 +4,6 @@
 /** Bytes that are looked through at a time. */
 const BLOCK = 1 << 20;
 
-/** Bytes that are read at a time when all are; of the beginning fewer, for it is shown at once. */
-const READ = 4 << 20;
-const BEGIN = 256 << 10;
-
-/** Milliseconds that a page may be busy before it sees to whoever uses it. */
-const BUSY = 16;
-const breath = () => new Promise((done) => setTimeout(done));
-
 /** Milliseconds that a filter is given until it says what it has so far. */
 const SIFTING = 150;
 
@@ -37,18 +29,6 @@ function droppedOf(files) {
   return Array.from(named, ([name, files]) => ({ name, files, bytes: files.reduce((sum, file) => sum + file.size, 0) }));
 }
 
-/** A file as it was before it was packed, if it was. */
-async function plainOf(file) {
-  const head = new Uint8Array(await file.slice(0, 4).arrayBuffer());
-  if (head.length < 4 || !isPacked(head)) return file;
-  const parts = [];
-  for (const part of unpacked(new Uint8Array(await file.arrayBuffer()))) {
-    parts.push(part);
-    await breath();
-  }
-  return new Blob(parts);
-}
-
 /** A file that holds no line of a recording. */
 class NoRecording extends Error {}
 
@@ -57,7 +37,7 @@ class Dropped {
 
   constructor({ name, files }) {
     Object.assign(this, { name, files });
-    this.file = new Blob();
+    this.stock = new Stock(files);
     this.items = [];
     this.folded = [];
     this.turnList = [];
@@ -67,7 +47,6 @@ class Dropped {
     this.runs = [];
     this.header = null;
     this.counts = { errors: 0, damaged: 0 };
-    this.bytes = 0;
     this.revision = 0;
     this.sieves = new Map();
     this.linter = new Linter();
@@ -77,17 +56,14 @@ class Dropped {
 
   /** Reads all of it; `progress` is told now and then. */
   async read(progress) {
-    const parts = await Promise.all(this.files.map(plainOf));
-    this.file = parts.length === 1 ? parts[0] : new Blob(parts);
     let rest = new Uint8Array(0);
     // What the first block holds is shown at once.
     let again = 0;
-    // The next block comes while this one is taken in.
-    let next = this.file.slice(0, BEGIN).arrayBuffer();
     let busy = performance.now();
-    for (let at = 0; at < this.file.size && !this.closed; ) {
-      const block = new Uint8Array(await next);
-      next = this.file.slice(at + block.length, at + block.length + READ).arrayBuffer();
+    let at = 0;
+    const none = () => !this.header && this.counts.damaged === this.items.length;
+    for await (const block of this.stock.blocks()) {
+      if (this.closed) return;
       const bytes = new Uint8Array(rest.length + block.length);
       bytes.set(rest);
       bytes.set(block, rest.length);
@@ -100,11 +76,9 @@ class Dropped {
       }
       rest = bytes.slice(from);
       at += block.length;
-      this.bytes = at;
       // The beginning of a recording may be damaged, but not so much of it.
-      const none = !this.header && this.counts.damaged === this.items.length;
-      if (none && (at === this.file.size || at > 2 * READ)) throw new NoRecording();
-      if (performance.now() > again) {
+      if (none() && at > 2 * READ) throw new NoRecording();
+      if (performance.now() > again && !none()) {
         const begun = performance.now();
         this.revision++;
         await progress();
@@ -112,6 +86,7 @@ class Dropped {
         again = performance.now() + Math.max(OFTEN, 10 * (performance.now() - begun));
       }
     }
+    if (none()) throw new NoRecording();
     this.linter.unanswered().forEach((finding) => this.find(finding));
     this.whole = true;
     this.revision++;
@@ -223,7 +198,7 @@ class Dropped {
       redaction: object(this.header.redact).mode,
     };
     return {
-      name: this.name, path: this.files[0].name, header, buckets, lasted, revision: this.revision, bytes: this.bytes, of: this.file.size,
+      name: this.name, path: this.files[0].name, header, buckets, lasted, revision: this.revision, bytes: this.stock.read, of: this.stock.of,
       events: this.items.length, turns: this.turnList.length, ended: this.ended === true, rotated: this.rotated === true, writing: false, ...this.counts,
       lint: { seen: this.items.length, total, rules: byWeight.map((rule) => ({ ...rule })) },
       spans: this.turnList.length > SPANS ? [] : this.turnList.map((turn) => [turn.t, turn.end?.t ?? null]),
@@ -252,7 +227,7 @@ class Dropped {
     const { items } = this;
     const [first, last] = [items[window[0]], items[Math.min(items.length - 1, window[window.length - 1] + 4 * CHUNKS)]];
     const near = first && last.at + last.length - first.at < READ;
-    const span = near && { at: first.at, bytes: new Uint8Array(await this.file.slice(first.at, last.at + last.length).arrayBuffer()) };
+    const span = near && { at: first.at, bytes: new Uint8Array(await this.stock.file.slice(first.at, last.at + last.length).arrayBuffer()) };
     return await Promise.all(window.map((i) => this.row(i, folded, span)));
   }
 
@@ -303,7 +278,7 @@ class Dropped {
       let end = sieve.seen + 1;
       while (end < this.items.length && this.items[end].at + this.items[end].length - first.at <= BLOCK) end++;
       const last = this.items[end - 1];
-      const block = new Uint8Array(await this.file.slice(first.at, last.at + last.length).arrayBuffer());
+      const block = new Uint8Array(await this.stock.file.slice(first.at, last.at + last.length).arrayBuffer());
       while (sieve.seen < end) {
         const i = sieve.seen++;
         if (this.passes(sieve.filter, this.items[i], all, block, first.at)) sieve.found.push(i);
@@ -354,7 +329,7 @@ class Dropped {
   }
 
   bytesOf(item) {
-    return this.file.slice(item.at, item.at + item.length);
+    return this.stock.file.slice(item.at, item.at + item.length);
   }
 
   close() {
