@@ -122,7 +122,8 @@ impl Book {
     /// Takes in what the linter has found among the first `seen` items, and what is so if they are
     /// all; wakes those who wait.
     pub(super) fn found(&self, found: &[Finding], late: Vec<Finding>, seen: usize) {
-        self.index().find(found, late, seen);
+        let mut index = self.index();
+        index.find(found, late, seen);
         self.progress.send_modify(|progress| progress.revision += 1);
     }
 
@@ -269,7 +270,7 @@ impl Hand {
         for entry in entries {
             index.take(segment, entry);
         }
-        drop(index);
+        // Whoever has the index sees it and the progress of one moment.
         book.progress.send_modify(|progress| {
             let revision = progress.revision + 1;
             *progress = Progress {
