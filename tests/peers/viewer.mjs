@@ -18,8 +18,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { createRequire } from "node:module";
-import { chunk, conversation, hostile, paper, root, turn } from "./viewer_book.mjs";
+import { chunk, conversation, framed, hostile, paper, root, turn } from "./viewer_book.mjs";
 import { pale, unnamed } from "./viewer_eyes.mjs";
+import { used } from "./viewer_use.mjs";
 
 const { values: options } = parseArgs({
   options: {
@@ -64,7 +65,7 @@ function check(name, path, body, how = {}) {
 
 async function run({ name, path, body, how }) {
   const wrong = [];
-  const context = await browser.newContext({ viewport: { width: how.width ?? 1280, height: how.height ?? 800 }, colorScheme: how.scheme ?? "dark" });
+  const context = await browser.newContext({ viewport: { width: how.width ?? 1280, height: how.height ?? 800 }, colorScheme: how.scheme ?? "dark", timezoneId: how.zone });
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
   page.on("dialog", (dialog) => {
@@ -236,8 +237,9 @@ check("hostile text stays text", hostile(), async (page) => {
 const live = conversation("live.acpr", 1);
 check("a recording that is being written is followed, and requests wait in it", live.path, async (page) => {
   await row(page, "question 1").waitFor();
-  // What nobody writes is not live.
+  // What nobody writes is not live, and cannot be followed.
   await page.locator("#top:not(.live)").waitFor();
+  await page.locator("#follow").waitFor({ state: "hidden" });
   // Whoever writes a recording has it locked.
   const writer = spawn("flock", ["-x", live.path, "cat"], { stdio: ["pipe", "ignore", "inherit"] });
   children.add(writer);
@@ -247,12 +249,12 @@ check("a recording that is being written is followed, and requests wait in it", 
   live.frame("client", ">", "request", "session/prompt", { id: 31, params: { sessionId: "s1", prompt: [{ type: "text", text: "no answer to this" }] } });
   await row(page, "question 30").waitFor();
   await page.locator("#top.live").waitFor();
+  await page.locator("#follow[aria-pressed=true]").waitFor();
   await row(page, "no answer to this").locator(".tail.waiting", { hasText: /\d/ }).waitFor();
   demand((await page.locator(".group", { hasText: "unanswered" }).count()) === 0, "the answer may come");
   await page.keyboard.press("t");
   await page.locator(".turn").nth(30).waitFor({ state: "attached" });
-  await page.keyboard.press("G");
-  await page.locator(".turn .goes-on").waitFor();
+  await page.waitForFunction(() => document.querySelector(".turn .goes-on")?.getBoundingClientRect().bottom < innerHeight);
   writer.stdin.end();
   // What broke off has its findings all the same.
   await page.locator("#top:not(.live)").waitFor();
@@ -284,6 +286,8 @@ check("an address leads back to where somebody was", plain, async (page) => {
   await page.locator("#detail .j-string", { hasText: "question 2" }).waitFor();
   await counted(page, "3 of 29 events");
 });
+
+used({ check, row, demand, plain });
 
 // The official SDK's client and agent, and a relay that records them.
 if (options.sdk) check("a real conversation is seen while it goes on, and that the relay has gone", () => serve(0), async (page, address) => {
@@ -345,12 +349,16 @@ for (const [width, height, scheme] of [[1280, 800, "light"], [1280, 800, "dark"]
       const wide = await page.evaluate(() => [...document.querySelectorAll("#top *, #hints, dialog, .turn, .row, .group, #detail")].filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
       const over = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
       demand(!over && wide.length === 0, `${what} fits: ${wide.join("\n")}`);
+      const cut = await page.evaluate(() => [...document.querySelectorAll("[role=tab], .tool, .place, .row time")].filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
+      demand(cut.length === 0, `all of ${what} is to be seen: ${cut.join("\n")}`);
       const faults = [...await page.evaluate(pale), ...await page.evaluate(unnamed)];
       demand(faults.length === 0, `${what} can be read:\n${faults.join("\n")}`);
     };
     await row(page, "question 1").waitFor();
     await page.locator(".row .badge").first().waitFor();
     await well("the sequence");
+    await page.keyboard.press("w");
+    await well("the time of the day");
     await page.keyboard.press("G");
     await row(page, "mode-update").click();
     await page.locator(".after .differs").first().waitFor();
@@ -376,6 +384,15 @@ for (const [width, height, scheme] of [[1280, 800, "light"], [1280, 800, "dark"]
     }
   }, { width, height, scheme });
 }
+
+check("on a telephone a finger meets what it means", plain, async (page) => {
+  await row(page, "question 1").click();
+  await page.locator("#detail .json").waitFor();
+  const small = (selector, least) => page.evaluate(([selector, least]) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility()).map((one) => [one, one.getBoundingClientRect()]).filter(([, { width, height }]) => Math.min(width, height) < least).map(([one]) => one.outerHTML.slice(0, 80)), [selector, least]);
+  const found = [...await small("#top button, #top input, .walk, .close", 36), ...await small("#detail .tool, .row", 30)];
+  demand(found.length === 0, `too small: ${found.join("\n")}`);
+  demand(await page.locator("#split").isHidden(), "an event has all of the width");
+}, { width: 400 });
 
 check("the keys alone do all that a mouse does", plain, async (page) => {
   await row(page, "question 1").waitFor();
@@ -447,6 +464,47 @@ check("a file is shown by the page alone", pathToFileURL(alone), async (page) =>
   await page.locator("#state .bad", { hasText: "its next file is missing" }).waitFor();
 });
 
+check("the page alone stays awake while it reads and searches", pathToFileURL(alone), async (page) => {
+  await page.locator("#welcome").waitFor();
+  // How many lines it takes in until it looks up.
+  await page.evaluate(() => {
+    const { port1, port2 } = new MessageChannel();
+    const count = (window.busy = { most: 0, now: 0 });
+    port1.onmessage = () => Object.assign(count, { most: Math.max(count.most, count.now), now: 0 });
+    for (const name of ["take", "passes"]) {
+      const does = Dropped.prototype[name];
+      Dropped.prototype[name] = function (...given) {
+        if (count.now++ === 0) port2.postMessage(0);
+        return does.apply(this, given);
+      };
+    }
+  });
+  await page.locator("#pick").setInputFiles(join(root, "many.acpr"));
+  await counted(page, "32005 events");
+  await page.locator("#filter").fill("question");
+  await page.waitForFunction(() => /^4\D?000 of 32\D?005 events$/.test(document.getElementById("count").textContent));
+  const { most } = await page.evaluate(() => window.busy);
+  demand(most > 0 && most < 12000, `so many lines in one go: ${most}`);
+});
+
+check("the page alone says what is no recording, and what the schema is judged with", pathToFileURL(alone), async (page) => {
+  await page.locator("#welcome").waitFor();
+  demand((await page.locator("[role=tab]:visible, #filter:visible").count()) === 0, "there is nothing to look at yet");
+  const capture = { name: "my capture.jsonl", mimeType: "", buffer: Buffer.from('{"dir":"c2a","ts":1,"msg":{}}\n'.repeat(9)) };
+  for (const file of [capture, { ...capture, buffer: Buffer.from("no line") }]) {
+    await page.locator("#pick").setInputFiles(plain);
+    await row(page, "question 1").waitFor();
+    await page.locator("#pick").setInputFiles(file);
+    await page.locator("#welcome code", { hasText: "acp-relay inspect import 'my capture.jsonl' 'my capture'.acpr" }).waitFor();
+    demand((await page.locator("#about").textContent()) === "", "nothing is left of the one before");
+  }
+  await page.locator("#pick").setInputFiles(plain);
+  await row(page, "question 1").waitFor();
+  demand((await page.locator("#welcome").count()) === 0, "a recording is shown again");
+  await page.locator("#tab-findings").click();
+  await page.locator("#lint .command code", { hasText: "acp-relay inspect open plain.acpr" }).waitFor();
+});
+
 check("the page alone unpacks, and puts segments together", pathToFileURL(alone), async (page) => {
   const packed = new URL("../vectors/recordings/v1-packed.000.acpr.zst", import.meta.url).pathname;
   await page.locator("#pick").setInputFiles([packed, plain]);
@@ -466,6 +524,30 @@ check("the page alone unpacks, and puts segments together", pathToFileURL(alone)
   // What is no Zstandard after its first bytes is said to be none.
   await page.locator("#pick").setInputFiles({ name: "broken.acpr.zst", mimeType: "", buffer: Buffer.concat([Buffer.from("28b52ffd", "hex"), Buffer.alloc(99, 7)]) });
   await page.locator("#gone", { hasText: "cannot be unpacked" }).waitFor();
+});
+
+check("what is packed is shown before all of it is unpacked", pathToFileURL(alone), async (page) => {
+  await page.locator("#welcome").waitFor();
+  await page.evaluate(() => {
+    window.did = 0;
+    const { unpack } = PackedFrame.prototype;
+    PackedFrame.prototype.unpack = function () {
+      window.did++;
+      return unpack.call(this);
+    };
+    const { rows } = Dropped.prototype;
+    Dropped.prototype.rows = async function (query) {
+      const answer = await rows.call(this, query);
+      if (answer.total) window.first ??= window.did;
+      return answer;
+    };
+  });
+  await page.locator("#pick").setInputFiles({ name: "many.acpr.zst", mimeType: "", buffer: framed(readFileSync(join(root, "many.acpr"))) });
+  await counted(page, "32005 events");
+  await page.locator("#state", { hasText: "broke off" }).waitFor();
+  const [first, did, damaged] = await page.evaluate(() => [window.first, window.did, view.state.damaged]);
+  demand(first < did && did > 5, `rows after ${first} of ${did} frames`);
+  demand(damaged === 0, "all of it is whole");
 });
 
 // The page's linter against the cases of the program's; only of the schema it knows nothing.

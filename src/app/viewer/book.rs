@@ -113,17 +113,18 @@ impl Book {
     }
 
     pub(super) fn index(&self) -> MutexGuard<'_, Index> {
-        lock(&self.index)
+        self.index.lock()
     }
 
     pub(super) fn searches(&self) -> MutexGuard<'_, Searches> {
-        lock(&self.searches)
+        self.searches.lock()
     }
 
     /// Takes in what the linter has found among the first `seen` items, and what is so if they are
     /// all; wakes those who wait.
     pub(super) fn found(&self, found: &[Finding], late: Vec<Finding>, seen: usize) {
-        self.index().find(found, late, seen);
+        let mut index = self.index();
+        index.find(found, late, seen);
         self.progress.send_modify(|progress| progress.revision += 1);
     }
 
@@ -163,7 +164,7 @@ impl Book {
     /// # Errors
     /// When they cannot be read.
     pub(super) fn span(&self, first: &Item, last: &Item) -> io::Result<Bytes> {
-        let mut files = lock(&self.files);
+        let mut files = self.files.lock();
         let file = files
             .get_mut(usize::from(first.segment))
             .ok_or(io::ErrorKind::NotFound)?
@@ -199,7 +200,7 @@ impl Hand {
             let Some(book) = self.book.upgrade() else {
                 return Ok(());
             };
-            lock(&book.files).push(beside);
+            book.files.lock().push(beside);
             drop(book);
             while let Some(read) = self.read_some(&mut reader, segment, before)? {
                 if !read && !self.wait() {
@@ -270,7 +271,7 @@ impl Hand {
         for entry in entries {
             index.take(segment, entry);
         }
-        drop(index);
+        // Whoever has the index sees it and the progress of one moment.
         book.progress.send_modify(|progress| {
             let revision = progress.revision + 1;
             *progress = Progress {
@@ -328,9 +329,4 @@ fn length(source: &mut Source) -> io::Result<u64> {
     let end = source.seek(SeekFrom::End(0))?;
     source.seek(SeekFrom::Start(at))?;
     Ok(end)
-}
-
-/// What a thread that panicked left behind is whole: nothing here is changed in two steps.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

@@ -18,6 +18,12 @@
 //! dropped onto it where there is no program to ask. The program's would take WebAssembly, a second
 //! target to build for and a policy that lets pages compile code. What the page finds is held against
 //! what the program finds, with the same vectors.
+//!
+//! **What is dropped onto the page is judged by no server.** The page could ask the viewer that gave
+//! it, which has the schema. But it promises that what is dropped is sent nowhere; an address on
+//! loopback may be a tunnel to another machine, which no page can tell; and a viewer on an admin port
+//! would work on what anybody sends, where now everything is read and nothing taken. So the page
+//! names the command that judges all of it.
 
 mod book;
 mod door;

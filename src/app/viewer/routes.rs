@@ -141,15 +141,14 @@ fn asked(query: &Query) -> Result<Option<Filter>, Refused> {
 
 /// How a recording stands, when that is other than the page knows.
 async fn state(name: &str, book: &Arc<Book>, query: &Query) -> Result<Answer, Refused> {
-    let mut progress = book.progress();
     if let Some(known) = query.number::<u64>("after") {
+        let mut progress = book.progress();
         let news = progress.wait_for(|now| now.revision != known);
         // Without news the page gets what it had, and asks again.
         let _ = tokio::time::timeout(LONG_POLL, news).await;
     }
-    let now = progress.borrow().clone();
     let (name, book) = (name.to_owned(), Arc::clone(book));
-    let state = blocking(move || Ok(rows::state(&name, &book, &now))).await?;
+    let state = blocking(move || Ok(rows::state(&name, &book))).await?;
     Ok(found(JSON, state.to_string()))
 }
 

@@ -9,7 +9,7 @@ use std::io;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::book::{Book, Progress};
+use super::book::Book;
 use super::findings::as_json;
 use super::index::{Class, Index, Item};
 use super::query::Query;
@@ -31,8 +31,10 @@ const LONG: usize = 8 << 10;
 const BUCKETS: usize = 240;
 
 /// How a recording stands: what the page shows around the rows.
-pub(super) fn state(name: &str, book: &Book, progress: &Progress) -> Value {
+pub(super) fn state(name: &str, book: &Book) -> Value {
     let index = book.index();
+    let progress = book.progress();
+    let progress = progress.borrow();
     let [to_agent, to_client, errors, other] = index.buckets(BUCKETS);
     let few = index.turns.len() <= BUCKETS;
     let spans = index.turns.iter().filter(|_| few);

@@ -1,8 +1,9 @@
 // One event in full: the bytes it had, what was made of it and by which rules, and its pair.
 
 class Detail {
-  constructor(box, source, jump, narrow) {
-    Object.assign(this, { box, source, jump, narrow, at: 0 });
+  /** `jump(n)` goes to an event, `narrow(term)` filters, `walk(by)` goes to a neighbour. */
+  constructor(box, source, { jump, narrow, walk }) {
+    Object.assign(this, { box, source, jump, narrow, walk, at: 0 });
   }
 
   /** Shows a row; findings about it stand first. */
@@ -35,12 +36,15 @@ class Detail {
   head(fact) {
     const head = el("header", "");
     const close = button("close", "×", () => document.dispatchEvent(new Event("unselect")), "Close (Esc)");
-    head.append(el("div", "first", line("title", fact.title, 120), el("span", `kind ${fact.kind in KINDS ? fact.kind : ""}`, SIGNS[fact.kind] ?? fact.kind), close));
+    const walks = [["‹", -1, "Previous event (k)"], ["›", 1, "Next event (j)"]].map(([sign, by, title]) => button("walk", sign, () => this.walk(by), title));
+    head.append(el("div", "first", el("h2", "title", line("", fact.title, 120)), el("span", `kind ${fact.kind in KINDS ? fact.kind : ""}`, SIGNS[fact.kind] ?? fact.kind), el("span", "walks", ...walks, close)));
     const way = fact.kind in KINDS
       ? [`${fact.heard ? "heard from" : "said to"} the ${fact.hop}`, fact.passed ? "passed on unchanged" : null]
       : [];
     const words = [fact.n === null ? null : `event ${fact.n}`, clock(fact.t), ...way, size(fact.length ?? fact.size)];
-    head.append(el("p", "soft", words.filter(Boolean).join(" · ")));
+    const when = el("time", "", wall(fact.w));
+    when.title = utc(fact.w);
+    head.append(el("p", "soft", words.filter(Boolean).join(" · "), when.textContent && " · ", when));
     const known = el("dl", "");
     const put = (name, value) => value && known.append(el("dt", "", name), el("dd", "", value));
     if (fact.kind in KINDS) {
@@ -54,11 +58,21 @@ class Detail {
     }
     put("made from", fact.of ? this.link(fact.of, `event ${fact.of}`) : null);
     if (known.children.length) head.append(known);
+    head.append(this.copies(fact));
     for (const one of fact.lint) {
       const only = button("id", one.id, () => this.narrow(`lint:${one.id}`), "Show all of these");
       head.append(el("div", `finding ${one.weight}`, only, el("p", "", one.says, " ", line("", one.what, 400))));
     }
     return head;
+  }
+
+  /** What can be taken along of an event. */
+  copies(fact) {
+    const made = [copier("copy line", async () => (await this.source.event(fact.i, true)).line.trimEnd(), "Copy the line of the recording, as it is there")];
+    const command = fact.n === null ? null : commandFor(this.source.path, `n=${fact.n}`);
+    if (command) made.push(copier("copy command", () => command, `Copy: ${command}`));
+    if (this.source.live && fact.n !== null) made.push(copier("copy link", () => location.href, "Copy the address of this event; it is good as long as this viewer runs"));
+    return el("div", "copies", ...made);
   }
 
   /** A value that the sequence can be narrowed to. */
@@ -125,18 +139,23 @@ class Detail {
   pane(title, body, paths, side) {
     const pane = el("section", `pane ${side ?? ""}`);
     const show = (body) => {
-      const copy = button("tool", "copy", () => navigator.clipboard?.writeText(body.text).then(() => (copy.textContent = "copied")), "Copy the body as it was");
+      const copy = copier("copy", async () => (body.whole ? body.text : await this.rest(body)), "Copy the message as it was on the wire");
       const content = body.json ? printed(body.text, paths) : this.bytes(body.text);
       pane.replaceChildren(el("div", "pane-head", el("h3", "", title || "body"), copy), content);
       if (!body.whole) {
         pane.append(button("more", `the rest of ${size(body.length)}`, async () => {
-          const { line } = await this.source.event(body.i, true);
-          show({ ...body, text: member(line, "m") ?? line, whole: true });
+          show({ ...body, text: await this.rest(body), whole: true });
         }));
       }
     };
     show(body);
     return pane;
+  }
+
+  /** All of a body of which only the beginning was read. */
+  async rest({ i }) {
+    const { line } = await this.source.event(i, true);
+    return member(line, "m") ?? line;
   }
 
   async plain(row, fact) {

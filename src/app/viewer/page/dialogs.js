@@ -6,7 +6,7 @@
 const KEYS = [
   ["j  k", "next and previous event"], ["g  G", "first and last"], ["Enter", "open the event"], ["Esc", "close, clear"],
   ["/", "filter"], ["p", "the request or answer that belongs to it"], ["t", "sequence, turns, findings"], ["n  N", "next and previous finding"],
-  ["c", "fold runs of chunks"], ["f", "follow what is being recorded"], ["x", "replay, export or share it"], ["d", "dark or light"], ["?", "these keys"],
+  ["c", "fold runs of chunks"], ["w", "time since the beginning, or of the day"], ["[  ]", "older and newer recording"], ["f", "follow what is being recorded"], ["x", "replay, export or share it"], ["d", "dark or light"], ["?", "these keys"],
 ];
 
 /** What a filter can say. */
@@ -31,14 +31,21 @@ function sayKeys() {
     for (const [key, words] of list) made.append(el("div", "", el("dt", "", ...key.split("  ").map((one) => el("kbd", "", one))), el("dd", "", words)));
     return made;
   };
-  say(table("Keys", KEYS), table("Filter", TERMS));
+  say(el("div", "tables", table("Keys", KEYS), table("Filter", TERMS)));
 }
+
+/** A word of a command line. */
+const quoted = (word) => (/^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+/** A path on a command line; one with control characters would do more than stand there. */
+const fileOf = (path) => (UNSEEN.test(path) ? "FILE" : quoted(path));
+
+/** The command that shows in a terminal what `filter` lets through. */
+const commandFor = (path, filter) => `acp-relay inspect show --bodies ${fileOf(path ?? "FILE")} ${quoted(filter)}`;
 
 /** What can be done with the recording at `path` in a terminal; `filter` is what the list shows. */
 function sayCommands(path, filter) {
-  const quoted = (word) => (/^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
-  // A name with control characters would do more than stand on a command line.
-  const file = UNSEEN.test(path) ? "FILE" : quoted(path);
+  const file = fileOf(path);
   const narrowed = filter && !UNSEEN.test(filter) ? ` ${quoted(filter)}` : "";
   const commands = [
     ["Play the agent to a client, as it was recorded", `acp-relay replay agent ${file}`],
@@ -49,8 +56,7 @@ function sayCommands(path, filter) {
     ["The same in the terminal", `acp-relay inspect show ${file}${narrowed}`],
   ];
   const made = commands.map(([what, command]) => {
-    const copy = button("tool", "copy", () => navigator.clipboard?.writeText(command).then(() => (copy.textContent = "copied")), `Copy: ${what}`);
-    return el("div", "command", el("p", "", what), el("code", "", ...shown(command, false)), copy);
+    return el("div", "command", el("p", "", what), el("code", "", ...shown(command, false)), copier("copy", () => command, `Copy: ${what}`));
   });
   say(el("h2", "", "With this recording"), el("p", "soft", "This page reads and starts nothing. In a terminal:"), ...made);
 }

@@ -78,7 +78,7 @@ function message(base, line) {
   if (kind === "malformed") return { ...made, title: "no message", say: bodyText(line), bad: true };
   const [title, say] = gist(kind, method, body);
   const update = method === "session/update" ? text(object(object(body.params).update).sessionUpdate) : "";
-  return { ...made, update, title: title || made.title, say, bad: kind === "error" };
+  return { ...made, update, title: title || made.title, say, bad: kind === "error" || (/^tool_call/.test(update) && object(body.params.update).status === "failed") };
 }
 
 /** A short title and what a message is about. */

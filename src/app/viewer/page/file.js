@@ -4,8 +4,11 @@
 /** Bytes that are looked through at a time. */
 const BLOCK = 1 << 20;
 
-/** Bytes that are read at a time when all are. */
-const READ = 4 << 20;
+/** Milliseconds that a filter is given until it says what it has so far. */
+const SIFTING = 150;
+
+/** Filters whose work is kept. */
+const SIEVES = 4;
 
 /** How often it is said how far a file was read, in milliseconds. */
 const OFTEN = 200;
@@ -26,25 +29,15 @@ function droppedOf(files) {
   return Array.from(named, ([name, files]) => ({ name, files, bytes: files.reduce((sum, file) => sum + file.size, 0) }));
 }
 
-/** A file as it was before it was packed, if it was. */
-async function plainOf(file) {
-  const head = new Uint8Array(await file.slice(0, 4).arrayBuffer());
-  if (head.length < 4 || !isPacked(head)) return file;
-  const parts = [];
-  for (const part of unpacked(new Uint8Array(await file.arrayBuffer()))) {
-    parts.push(part);
-    // The page stays awake.
-    await new Promise((done) => setTimeout(done));
-  }
-  return new Blob(parts);
-}
+/** A file that holds no line of a recording. */
+class NoRecording extends Error {}
 
 class Dropped {
   live = false;
 
   constructor({ name, files }) {
     Object.assign(this, { name, files });
-    this.file = new Blob();
+    this.stock = new Stock(files);
     this.items = [];
     this.folded = [];
     this.turnList = [];
@@ -54,7 +47,6 @@ class Dropped {
     this.runs = [];
     this.header = null;
     this.counts = { errors: 0, damaged: 0 };
-    this.bytes = 0;
     this.revision = 0;
     this.sieves = new Map();
     this.linter = new Linter();
@@ -64,26 +56,29 @@ class Dropped {
 
   /** Reads all of it; `progress` is told now and then. */
   async read(progress) {
-    const parts = await Promise.all(this.files.map(plainOf));
-    this.file = parts.length === 1 ? parts[0] : new Blob(parts);
     let rest = new Uint8Array(0);
     // What the first block holds is shown at once.
     let again = 0;
-    // The next block comes while this one is taken in.
-    let next = this.file.slice(0, READ).arrayBuffer();
-    for (let at = 0; at < this.file.size && !this.closed; at += READ) {
-      const block = new Uint8Array(await next);
-      next = this.file.slice(at + READ, at + 2 * READ).arrayBuffer();
+    let busy = performance.now();
+    let at = 0;
+    const none = () => !this.header && this.counts.damaged === this.items.length;
+    for await (const block of this.stock.blocks()) {
+      if (this.closed) return;
       const bytes = new Uint8Array(rest.length + block.length);
       bytes.set(rest);
       bytes.set(block, rest.length);
       let from = 0;
       for (let end; (end = bytes.indexOf(10, from)) >= 0; from = end + 1) {
         this.take(at - rest.length + from, bytes.subarray(from, end));
+        if (performance.now() - busy < BUSY) continue;
+        await breath();
+        busy = performance.now();
       }
       rest = bytes.slice(from);
-      this.bytes = at + block.length;
-      if (performance.now() > again) {
+      at += block.length;
+      // The beginning of a recording may be damaged, but not so much of it.
+      if (none() && at > 2 * READ) throw new NoRecording();
+      if (performance.now() > again && !none()) {
         const begun = performance.now();
         this.revision++;
         await progress();
@@ -91,7 +86,9 @@ class Dropped {
         again = performance.now() + Math.max(OFTEN, 10 * (performance.now() - begun));
       }
     }
+    if (none()) throw new NoRecording();
     this.linter.unanswered().forEach((finding) => this.find(finding));
+    this.whole = true;
     this.revision++;
     progress();
   }
@@ -182,8 +179,13 @@ class Dropped {
     const names = ["agent", "client", "error", "other"];
     const buckets = Object.fromEntries(names.map((name) => [name, new Array(240).fill(0)]));
     const lasted = this.items[this.items.length - 1]?.t ?? 0;
-    for (const item of this.items) {
+    const events = this.items.length;
+    for (let i = 0, busy = performance.now(); i < events; i++) {
+      const item = this.items[i];
       if (item.kind !== "passed") (buckets[item.kind] ?? buckets.other)[Math.floor((item.t * 240) / (lasted + 1))]++;
+      if (i % 10000 || performance.now() - busy < BUSY) continue;
+      await breath();
+      busy = performance.now();
     }
     const worst = ["error", "warning", "hint"];
     const byWeight = Array.from(this.rules.values()).sort((a, b) => worst.indexOf(a.weight) - worst.indexOf(b.weight));
@@ -196,7 +198,7 @@ class Dropped {
       redaction: object(this.header.redact).mode,
     };
     return {
-      name: this.name, path: this.files[0].name, header, buckets, lasted, revision: this.revision, bytes: this.bytes, of: this.file.size,
+      name: this.name, path: this.files[0].name, header, buckets, lasted, revision: this.revision, bytes: this.stock.read, of: this.stock.of,
       events: this.items.length, turns: this.turnList.length, ended: this.ended === true, rotated: this.rotated === true, writing: false, ...this.counts,
       lint: { seen: this.items.length, total, rules: byWeight.map((rule) => ({ ...rule })) },
       spans: this.turnList.length > SPANS ? [] : this.turnList.map((turn) => [turn.t, turn.end?.t ?? null]),
@@ -204,19 +206,32 @@ class Dropped {
   }
 
   async rows({ q = "", all, t0 = 0, t1 = Infinity, i0 = 0, i1 = Infinity, from = 0, count = 100, n }) {
-    let picked = all ? this.items.keys() : this.folded;
-    if (q) picked = await this.sift(q, all);
-    const inside = (i) => i >= i0 && i <= i1 && this.items[i].t >= t0 && this.items[i].t <= t1;
-    const rows = Array.from(picked).filter(inside);
-    const place = n === undefined ? null : rows.filter((i) => this.items[i].n < n).length;
-    const window = rows.slice(from, from + count);
+    const { items } = this;
+    const sieve = q ? await this.sift(q, all) : { found: all ? null : this.folded, seen: items.length };
+    const length = sieve.found?.length ?? items.length;
+    const item = (at) => items[sieve.found ? sieve.found[at] : at];
+    const i = (at) => (sieve.found ? sieve.found[at] : at);
+    // All of these only grow from item to item.
+    const first = parted(length, (at) => i(at) < i0 || item(at).t < t0);
+    const last = Math.max(first, parted(length, (at) => i(at) <= i1 && item(at).t <= t1));
+    const place = n === undefined ? null : Math.max(0, Math.min(last, parted(length, (at) => item(at).n < n)) - first);
+    const window = Array.from({ length: Math.max(0, Math.min(count, last - first - from)) }, (_, at) => i(first + from + at));
     return {
-      total: rows.length, seen: this.items.length, done: true, events: this.items.length, from, place,
-      rows: await Promise.all(window.map((i) => this.row(i, !q && !all))),
+      total: last - first, seen: sieve.seen, done: sieve.seen >= items.length, events: items.length, from, place,
+      rows: await this.drawn(window, !q && !all),
     };
   }
 
-  async row(i, folded) {
+  /** Rows, of which what lies together is read together. */
+  async drawn(window, folded) {
+    const { items } = this;
+    const [first, last] = [items[window[0]], items[Math.min(items.length - 1, window[window.length - 1] + 4 * CHUNKS)]];
+    const near = first && last.at + last.length - first.at < READ;
+    const span = near && { at: first.at, bytes: new Uint8Array(await this.stock.file.slice(first.at, last.at + last.length).arrayBuffer()) };
+    return await Promise.all(window.map((i) => this.row(i, folded, span)));
+  }
+
+  async row(i, folded, span) {
     const item = this.items[i];
     const ask = this.answers.get(item.n) ?? this.asks.get(item.n);
     const row = { i, size: item.length, run: folded ? item.run : 1, passed: item.passed, t: item.t };
@@ -227,44 +242,59 @@ class Dropped {
       if (Number.isNaN(row.took)) row.took = null;
     }
     row.lint = item.kind === "damaged" ? [] : this.found.get(item.n);
-    if (row.run > 1) row.says = await this.says(i, item);
-    const line = item.kind === "damaged" ? null : parseLine(new Uint8Array(await this.bytesOf(item).arrayBuffer()), true);
+    if (row.run > 1) row.says = await this.says(i, item, span);
+    const line = item.kind === "damaged" ? null : parseLine(await this.within(item, span), true);
     return line ? { ...row, line } : { ...row, fault: "the line is not what was written: it was changed or damaged" };
   }
 
   /** The beginning of what a run of chunks says. */
-  async says(i, head) {
+  async says(i, head, span) {
     const run = this.items.slice(i + 1, i + 4 * CHUNKS).filter((item) => item.run === 0 && item.edge === head.edge);
     const chunks = [head, ...run].slice(0, Math.min(CHUNKS, head.run));
-    const lines = await Promise.all(chunks.map((item) => this.bytesOf(item).text()));
-    return lines.map((spelled) => text(object(updateOf({ line: JSON.parse(spelled) }).content).text)).join("");
+    const lines = await Promise.all(chunks.map((item) => this.within(item, span)));
+    return lines.map((bytes) => text(object(updateOf({ line: object(parseLine(bytes, true)) }).content).text)).join("");
   }
 
-  /** What a filter lets through. */
+  /** What a filter lets through, as far as it has come. */
   async sift(q, all) {
-    const key = `${q} ${all} ${this.items.length}`;
-    const known = this.sieves.get(key);
-    if (known) return known;
-    const filter = new Filter(q);
-    const found = [];
-    for (let i = 0; i < this.items.length; ) {
-      let end = i;
-      const first = this.items[i];
+    const key = `${q} ${all}`;
+    let sieve = this.sieves.get(key);
+    // How long something took, and what was found at it, may be known only now.
+    if (!sieve || (this.whole && !sieve.whole && /\b(?:dur|lint)\b/.test(q))) {
+      sieve = { filter: new Filter(q), found: [], seen: 0, whole: this.whole, works: Promise.resolve() };
+      this.sieves.set(key, sieve);
+      if (this.sieves.size > SIEVES) this.sieves.delete(this.sieves.keys().next().value);
+    }
+    // Whoever asks for the same waits for the same.
+    if (sieve.seen < this.items.length) sieve.works = sieve.works.then(() => this.siftOn(sieve, all));
+    await sieve.works;
+    return sieve;
+  }
+
+  async siftOn(sieve, all) {
+    const begun = performance.now();
+    for (let busy = begun; sieve.seen < this.items.length && performance.now() - begun < SIFTING; ) {
+      const first = this.items[sieve.seen];
+      let end = sieve.seen + 1;
       while (end < this.items.length && this.items[end].at + this.items[end].length - first.at <= BLOCK) end++;
-      end = Math.max(end, i + 1);
       const last = this.items[end - 1];
-      const block = new Uint8Array(await this.file.slice(first.at, last.at + last.length).arrayBuffer());
-      for (; i < end; i++) {
-        const item = this.items[i];
-        if (item.kind === "damaged" || (item.kind === "passed" && !all)) continue;
-        const bytes = block.subarray(item.at - first.at, item.at - first.at + item.length);
-        const line = parseLine(bytes, true);
-        if (line && filter.matches(line, decoder.decode(bytes), { took: this.took(item), lint: (this.found.get(item.n) ?? []).map((one) => one.id) })) found.push(i);
+      const block = new Uint8Array(await this.stock.file.slice(first.at, last.at + last.length).arrayBuffer());
+      while (sieve.seen < end) {
+        const i = sieve.seen++;
+        if (this.passes(sieve.filter, this.items[i], all, block, first.at)) sieve.found.push(i);
+        if (performance.now() - busy < BUSY) continue;
+        await breath();
+        busy = performance.now();
       }
     }
-    this.sieves.clear();
-    this.sieves.set(key, found);
-    return found;
+  }
+
+  passes(filter, item, all, block, from) {
+    if (item.kind === "damaged" || (item.kind === "passed" && !all)) return false;
+    const bytes = block.subarray(item.at - from, item.at - from + item.length);
+    const line = parseLine(bytes, true);
+    const found = () => (this.found.get(item.n) ?? []).map((one) => one.id);
+    return line && filter.matches(line, decoder.decode(bytes), { took: this.took(item), lint: found() });
   }
 
   /** From a request to its answer; both have it. */
@@ -291,13 +321,31 @@ class Dropped {
     return {};
   }
 
+  /** The bytes of an item, out of what was read if they are there. */
+  async within(item, span) {
+    const from = item.at - span?.at;
+    if (from >= 0 && from + item.length <= span.bytes.length) return span.bytes.subarray(from, from + item.length);
+    return new Uint8Array(await this.bytesOf(item).arrayBuffer());
+  }
+
   bytesOf(item) {
-    return this.file.slice(item.at, item.at + item.length);
+    return this.stock.file.slice(item.at, item.at + item.length);
   }
 
   close() {
     this.closed = true;
   }
+}
+
+/** How many of the first of so many places hold, of which none does after one that does not. */
+function parted(length, holds) {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 const decoder = new TextDecoder();

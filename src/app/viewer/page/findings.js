@@ -4,7 +4,11 @@
 const LISTED = 8;
 
 /** What is not looked for where no program is asked. */
-const BUT_FOR = "This page does not know the schema. What departs from it is shown, too, by acp-relay inspect open FILE, and listed by acp-relay inspect lint FILE.";
+function butFor(path) {
+  const command = `acp-relay inspect open ${fileOf(path)}`;
+  const words = el("p", "", "This page does not know the schema. What departs from it is shown, too, by");
+  return el("div", "rest", words, el("div", "command", el("code", "", command), copier("copy", () => command, `Copy: ${command}`)));
+}
 
 class Findings {
   /** `jump(n)` goes to an event, `narrow(term)` filters the sequence. */
@@ -36,12 +40,12 @@ class Findings {
     }
     // The worst stands first, also when it came last.
     this.box.replaceChildren(...list(lint?.rules).map((rule) => this.groups.get(rule.id).box));
-    if (lint?.total && !this.source.live) this.box.append(el("p", "rest", BUT_FOR));
+    if (lint?.total && !this.source.live) this.box.append(butFor(this.source.path));
   }
 
   head(rule) {
-    const only = button("tool", "show all", () => this.narrow(`lint:${rule.id}`), `Filter: lint:${rule.id}`);
-    return el("header", "", el("span", `weight ${rule.weight}`, rule.weight), el("b", "", rule.id), el("span", "times"), el("p", "", ...rule.says.split("`").map((part, at) => (at % 2 ? el("code", "", part) : part))), only);
+    const only = button("tool", "filter", () => this.narrow(`lint:${rule.id}`), `Filter: lint:${rule.id}`);
+    return el("header", "", el("span", `weight ${rule.weight}`, rule.weight), el("h2", "", rule.id), el("span", "times"), el("p", "", ...rule.says.split("`").map((part, at) => (at % 2 ? el("code", "", part) : part))), only);
   }
 
   async more(id, group) {

@@ -49,9 +49,10 @@ const INLINE = 64;
 
 /**
  * JSON over lines: each with its depth, its pieces (class and text), the JSON Pointer of what stands
- * there, and whether that is a whole container. Text that is no JSON ends early and is given as it is.
+ * there, and whether that is a whole container. What leads to one of `paths` is opened. Text that is no
+ * JSON ends early and is given as it is.
  */
-function lines(text) {
+function lines(text, paths = []) {
   const made = [];
   const open = [];
   let at = 0;
@@ -79,7 +80,8 @@ function lines(text) {
       const head = text.slice(at + 1, end);
       const stop = head.search(/[{}[\]"]/) < 0 ? -1 : shortEnd(text, at, INLINE);
       const empty = /^\s*[}\]]/.exec(head);
-      if (empty || stop > 0) {
+      const leads = `${path()}/`;
+      if (empty || (stop > 0 && !paths.some((one) => one.startsWith(leads)))) {
         const last = empty ? at + 1 + empty[0].length : stop;
         inline(text.slice(at, last), put);
         current.whole = true;
@@ -163,7 +165,7 @@ const LONG = 1200;
 /** JSON as an element; lines at or under one of `paths` stand out. */
 function printed(text, paths = []) {
   const block = el("div", "json");
-  const all = lines(text);
+  const all = lines(text, paths);
   // What stands in one line stands out as a whole.
   const differs = (path, whole) => paths.some((one) => path === one || path.startsWith(one + "/") || (whole && one.startsWith(path + "/")));
   const show = (from) => {

@@ -15,6 +15,7 @@ function less() {
 /** To the next event; in the other views, to the next thing that can be opened. */
 function step(by) {
   if (view.tab === "sequence") return walk(by);
+  view.turns.stay(false);
   const all = Array.from($(BOXES[view.tab]).querySelectorAll(".part, .place"));
   const at = all.indexOf(document.activeElement);
   const next = at < 0 ? all.find((one) => one.getBoundingClientRect().bottom > $("left").getBoundingClientRect().top) : all[Math.max(0, Math.min(at + by, all.length - 1))];
@@ -25,6 +26,7 @@ function step(by) {
 /** To the beginning or the end. */
 function edge(end) {
   if (view.tab === "sequence") return select(end ? rows.total - 1 : 0);
+  if (view.tab === "turns") view.turns.stay(end);
   const box = $(BOXES[view.tab]);
   box.scrollTop = end ? box.scrollHeight : 0;
 }
@@ -32,6 +34,7 @@ function edge(end) {
 function page(by) {
   const box = $(BOXES[view.tab]);
   if (view.tab === "sequence") return step(by * Math.floor(box.clientHeight / rows.height));
+  view.turns.stay(false);
   box.scrollBy(0, by * box.clientHeight * 0.9);
 }
 
@@ -54,7 +57,7 @@ const DOES = {
   j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
   g: () => edge(false), G: () => edge(true), Home: () => edge(false), End: () => edge(true), PageDown: () => page(1), PageUp: () => page(-1),
   Enter: () => view.selected && view.tab === "sequence" && show(view.selected), Escape: less, "/": () => $("filter").select(),
-  p: pair, t: () => nextTab(1), n: () => finding(1), N: () => finding(-1), c: () => fold(view.all), f: () => follow(!view.following),
+  p: pair, t: () => nextTab(1), n: () => finding(1), N: () => finding(-1), c: () => fold(view.all), w: () => timeOfDay(!ofDay), "[": () => neighbour(-1), "]": () => neighbour(1), f: () => follow(!view.following),
   x: commands, d: theme, "?": sayKeys,
 };
 
@@ -71,6 +74,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (target.closest("#bars") && timeline.key(event)) return void event.preventDefault();
+  if (target.closest("#split") && splitter.key(event)) return void event.preventDefault();
   if (target.closest("[role=tab]") && /^Arrow(?:Left|Right)$/.test(key)) return nextTab(key === "ArrowRight" ? 1 : -1, true);
   if (OWN.test(key) && target.closest(key === "Enter" ? "button, select, .part, summary" : "select, #detail")) return;
   const act = Object.hasOwn(DOES, key) ? DOES[key] : null;
@@ -92,5 +96,6 @@ $("fold").addEventListener("click", () => fold(view.all));
 $("follow").addEventListener("click", () => follow(!view.following));
 $("more").addEventListener("click", commands);
 $("theme").addEventListener("click", theme);
+$("hours").addEventListener("click", () => timeOfDay(!ofDay));
 $("ask").addEventListener("click", sayKeys);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => timeline.draw());

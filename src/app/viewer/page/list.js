@@ -160,7 +160,11 @@ class List {
       const row = this.row(place);
       if (!row || this.windows.get(Math.floor(place / WINDOW)).stale) this.load(Math.floor(place / WINDOW));
       made.push(row ? (row.element ??= this.render(row)) : el("div", "row waiting"));
-      if (row) this.mark?.(row, row.element);
+      if (row) {
+        // Most of the list is not there for whoever counts what is.
+        Object.assign(row.element, { ariaSetSize: this.total, ariaPosInSet: place + 1 });
+        this.mark?.(row, row.element);
+      }
     }
     const shown = this.rows.children;
     const same = shown.length === made.length && made.every((one, at) => one === shown[at]);

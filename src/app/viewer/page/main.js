@@ -13,6 +13,7 @@ const rows = new List($("list"), async (from, count) => {
   return answer.rows;
 }, (row) => sequenceRow(row, view.state?.writing));
 const timeline = new Timeline($("bars"), (at) => (at === undefined ? restart() : goTo(at)));
+const splitter = new Splitter($("split"), () => rows.layOut());
 const hints = new Hints($("filter"), $("hints"), seen, () => filterSoon());
 
 /** What narrows the list. */
@@ -79,9 +80,9 @@ function listed(answer) {
 }
 
 /** Says why there is nothing to be seen; nothing when there is something. */
-function empty(why) {
+function empty(why, more) {
   $("empty").hidden = !why;
-  $("empty").textContent = why ?? "";
+  $("empty").replaceChildren(why ?? "", more ?? "");
 }
 
 /** Asks how many rows there are now. */
@@ -111,8 +112,8 @@ async function goTo(time) {
 async function look(source) {
   view.source?.close();
   Object.assign(view, { source, state: null, selected: null });
-  view.turns = new Turns($("turns"), source, (i) => openItem(i));
-  view.detail = new Detail($("detail"), source, jump, narrow);
+  view.turns = new Turns($("turns"), source, (i) => openItem(i), (n) => jump(n).catch(trouble));
+  view.detail = new Detail($("detail"), source, { jump, narrow, walk: (by) => walk(by).catch(trouble) });
   view.findings = new Findings($("lint"), source, jump, narrow);
   document.body.classList.remove("open");
   view.detail.hide();
@@ -147,6 +148,7 @@ const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 async function showAll(state) {
   const { writing } = view.state ?? {};
   view.state = state;
+  view.source.path = state.path;
   tell(state);
   if (writing !== state.writing) rows.redraw();
   await Promise.all([count(), view.tab === "turns" && showTurns(), view.tab === "findings" && showFindings()]);
@@ -161,10 +163,10 @@ function tell(state) {
   $("found").className = text(list(lint?.rules)[0]?.weight);
   document.title = `${state.name} · acp-relay`.replace(UNSEEN_ALL, "·");
   const about = $("about");
-  about.replaceChildren(line("name", state.name, 60));
+  about.replaceChildren(el("h1", "name", line("", state.name, 60)));
   if (header) {
     const peer = (one) => [line("peer", one.name, 80), one.dialect && one.dialect !== "canonical" ? line("dialect", one.dialect, 40) : null].filter(Boolean);
-    about.append(el("span", "peers", ...peer(header.client), " ⇄ ", ...peer(header.agent)), line("began", text(header.began).replace("T", " "), 30));
+    about.append(el("span", "peers", ...peer(header.client), " ⇄ ", ...peer(header.agent)), began(header));
   }
   const done = state.bytes >= state.of;
   const errors = button("bad", many(state.errors, "error"), () => narrow("kind:error"), "Show them");
@@ -179,6 +181,13 @@ function tell(state) {
   $("state").replaceChildren(...words.filter(Boolean).map((word) => word instanceof Node ? word : line(/damaged|cannot|broke|missing/.test(word) ? "bad" : "", word, 200)));
   $("top").classList.toggle("live", Boolean(state.writing));
   timeline.show(state);
+}
+
+/** When a recording began, where the reader is. */
+function began(header) {
+  const made = el("time", "began", wall(Date.parse(header.began) / 1000).replace(/\.\d+/, ""));
+  made.title = text(header.began);
+  return made;
 }
 
 /** Reads the filter; what is wrong with it is said, and the list stays as it was. */
@@ -226,7 +235,7 @@ async function showFindings() {
   const { lint, events } = view.state;
   await view.findings.update(lint);
   if (view.tab !== "findings") return;
-  empty(lint.total ? null : lint.seen < events ? "Nothing so far." : `The linter has found nothing. ${view.source.live ? "" : BUT_FOR}`);
+  empty(lint.total ? null : lint.seen < events ? "Nothing so far." : "The linter has found nothing.", view.source.live ? null : butFor(view.state.path));
 }
 
 /** Says why nothing new comes; nothing when all is well. */
@@ -271,6 +280,7 @@ function show(row) {
 function unselect() {
   document.body.classList.remove("open");
   view.detail.hide();
+  view.turns.mark();
   remember();
   focusView();
 }
@@ -313,6 +323,7 @@ async function openItem(i) {
   if (!answer.rows.length) return;
   view.selected = answer.rows[0];
   view.place = undefined;
+  view.turns.mark(i);
   show(view.selected);
 }
 
@@ -358,21 +369,53 @@ function follow(on) {
   view.following = on;
   $("follow").setAttribute("aria-pressed", String(on));
   if (on) rows.go(Infinity);
+  view.turns?.stay(on);
 }
 
 function theme() {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
+  keep("theme", root.dataset.theme);
   timeline.draw();
 }
 
 /** Puts where somebody is into the address, so that loading it again leads there. */
 function remember() {
   if (!view.source?.live) return;
-  const parts = { recording: view.source.name, view: view.tab === "sequence" ? "" : view.tab, q: view.q, n: view.selected && !$("detail").hidden ? facts(view.selected).n : "" };
+  const parts = { recording: view.source.name, view: view.tab === "sequence" ? "" : view.tab, q: view.q, all: view.all ? "1" : "", t: timeline.range?.join("-"), n: view.selected && !$("detail").hidden ? facts(view.selected).n : "" };
   const said = new URLSearchParams(Object.entries(parts).filter(([, value]) => value));
   history.replaceState(null, "", `#${said}`);
+}
+
+/** Has rows say the time of the day, or how long it was since the beginning. */
+function timeOfDay(on) {
+  ofDay = on;
+  keep("time", on ? "day" : "since");
+  $("hours").textContent = on ? "time of day" : "elapsed";
+  rows.redraw();
+}
+
+/** Goes to where an address says that somebody was. */
+async function arrive(there) {
+  const range = /^(\d+)-(\d+)$/.exec(there.get("t"));
+  const { q, ...before } = asked();
+  timeline.range = range && [Number(range[1]), Number(range[2])];
+  timeline.draw();
+  view.all = there.get("all") === "1";
+  $("fold").setAttribute("aria-pressed", String(!view.all));
+  $("filter").value = there.get("q") ?? "";
+  filtered();
+  const { q: now, ...after } = asked();
+  if (now === q && JSON.stringify(before) !== JSON.stringify(after)) restart();
+  const name = TABS.includes(there.get("view")) ? there.get("view") : "sequence";
+  tab(name);
+  const n = Number(there.get("n"));
+  if (!n) return $("detail").hidden || unselect();
+  if (name === "sequence") return await jump(n);
+  const { place } = await view.source.rows({ all: "1", n, count: 0 });
+  const { rows: found } = await view.source.rows({ all: "1", from: place, count: 1 });
+  if (found.length) await openItem(found[0].i);
 }
 
 /** Requests that wait say for how long. */

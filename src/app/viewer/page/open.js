@@ -24,6 +24,12 @@ function choose(place) {
   return look(offered[place].open());
 }
 
+/** The recording before or after the one that is looked at. */
+function neighbour(by) {
+  const place = Number($("recordings").value) + by;
+  return place in offered ? (view.source.live ? choose : read)(place) : undefined;
+}
+
 /** Looks at files. */
 async function lookAt(files) {
   const held = droppedOf(files);
@@ -41,6 +47,7 @@ async function read(place) {
   try {
     await source.read(async () => view.source === source && showAll(await source.state()).catch(trouble));
   } catch (error) {
+    if (error instanceof NoRecording && view.source === source) return noRecording(source.files[0].name);
     trouble(error instanceof Damaged ? new Error(`${source.name} cannot be unpacked: ${error.message}`) : error);
   }
 }
@@ -51,6 +58,14 @@ function welcome(title, words, ...more) {
   const box = el("div", "", el("h2", "", title), el("p", "", words), ...more);
   box.id = "welcome";
   $("left").append(box);
+}
+
+/** Says that a file is none, and what makes one of it. */
+function noRecording(name) {
+  const command = `acp-relay inspect import ${fileOf(name)} ${fileOf(name.replace(/\.\w+$/, "").replace(/^-/, "") || "recording")}.acpr`;
+  view.source.close();
+  for (const id of ["about", "count", "state"]) $(id).replaceChildren();
+  welcome("This is no recording", "Of a capture, a trace or a HAR file this makes one:", el("div", "command", el("code", "", command), copier("copy", () => command, `Copy: ${command}`)), button("tool", "choose another file", () => $("pick").click()));
 }
 
 /** Offers the recordings that the server has now. */
@@ -75,22 +90,31 @@ async function lookForNewer() {
 
 async function start() {
   if (!location.protocol.startsWith("http")) {
-    return welcome("Drop a recording here", "It is read in this page alone and sent nowhere.", button("tool", "or choose a file", () => $("pick").click()));
+    return welcome("Drop a recording here", "An .acpr or .acpr.zst, or all segments of one. It is read in this page alone and sent nowhere.", button("tool", "or choose a file", () => $("pick").click()));
   }
   while (!(await served())) {
     if (!$("welcome")) welcome("Nothing to show yet", "There is no recording here yet. The first one is shown as soon as it begins.");
     await pause(AGAIN);
   }
-  const there = new URLSearchParams(location.hash.slice(1));
-  const named = offered.findIndex((one) => one.name === there.get("recording"));
-  $("filter").value = view.q = there.get("q") ?? "";
-  if (TABS.includes(there.get("view"))) tab(there.get("view"));
   lookForNewer();
-  const looked = choose(named < 0 ? offered.length - 1 : named);
-  if (named >= 0 && Number(there.get("n"))) jump(Number(there.get("n"))).catch(trouble);
-  await looked;
+  addEventListener("hashchange", () => addressed().catch(trouble));
+  await addressed();
 }
 
+/** Looks at what the address names; without any, at the newest. */
+async function addressed() {
+  const there = new URLSearchParams(location.hash.slice(1));
+  const named = offered.findIndex((one) => one.name === there.get("recording"));
+  const place = named < 0 ? offered.length - 1 : named;
+  const looks = view.source?.name === offered[place].name ? null : choose(place);
+  // Of another recording only what it is looked at with holds.
+  if (named < 0) there.delete("n");
+  arrive(there).catch(trouble);
+  await looks;
+}
+
+timeOfDay(ofDay);
+if (["dark", "light"].includes(kept("theme"))) document.documentElement.dataset.theme = kept("theme");
 let depth = 0;
 addEventListener("dragenter", () => ($("drop").hidden = ++depth === 0));
 addEventListener("dragleave", () => ($("drop").hidden = --depth <= 0));

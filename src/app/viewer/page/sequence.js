@@ -6,6 +6,11 @@ const SIGNS = {
   clock: "clock", resume: "resume", end: "end", rotate: "next", damaged: "damaged", passed: "passed",
 };
 
+/** Whether a row says the time of the day, or how long it was since the beginning. */
+let ofDay = kept("time") === "day";
+
+const hour = (fact) => (ofDay && wall(fact.w).slice(11, 23)) || clock(fact.t);
+
 function sequenceRow(row, writing) {
   const fact = facts(row);
   const made = el("div", "row");
@@ -13,8 +18,8 @@ function sequenceRow(row, writing) {
   made.setAttribute("role", "option");
   made.setAttribute("aria-label", spoken(fact));
   made.dataset.i = fact.i;
-  const time = el("time", "", badge(fact.lint), clock(fact.t));
-  time.title = wall(fact.w);
+  const time = el("time", "", badge(fact.lint), hour(fact));
+  time.title = ofDay ? `${clock(fact.t)} since the beginning` : wall(fact.w);
   made.append(time, fact.hop && fact.kind in KINDS ? arrow(fact) : remark(fact), tail(fact, writing));
   if (fact.bad) made.classList.add("bad");
   return made;
@@ -57,7 +62,7 @@ function arrow(fact) {
 
 function remark(fact) {
   const box = el("div", `remark ${SIGNS[fact.kind] ?? "other"}`);
-  box.append(el("span", "sign", SIGNS[fact.kind] ?? "other"), line("title", fact.title === SIGNS[fact.kind] ? "" : fact.title, 60), line("say", fact.say));
+  box.append(el("span", "sign", SIGNS[fact.kind] ?? "other"), fact.title === SIGNS[fact.kind] ? "" : line("title", fact.title, 60), line("say", fact.say));
   return box;
 }
 

@@ -80,10 +80,19 @@ function clock(micros) {
   return hours > 0 ? `${hours}:${rest}` : rest;
 }
 
-/** Seconds since 1970 as a date. */
-function wall(seconds) {
+/** Seconds since 1970 as a date and a time of the day, in UTC. */
+function utc(seconds) {
   const at = new Date(seconds * 1000);
   return Number.isNaN(at.getTime()) ? "" : at.toISOString().replace("T", " ");
+}
+
+/** The same where the reader is, with how far that is from UTC. */
+function wall(seconds) {
+  const away = -new Date(seconds * 1000).getTimezoneOffset();
+  const two = (value) => String(Math.floor(value)).padStart(2, "0");
+  const zone = away ? `${away < 0 ? "−" : "+"}${two(Math.abs(away) / 60)}:${two(Math.abs(away) % 60)}` : "UTC";
+  const there = utc(seconds + away * 60);
+  return there && `${there.slice(0, -1)} ${zone}`;
 }
 
 /** Bytes. */

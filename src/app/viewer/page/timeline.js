@@ -179,7 +179,15 @@ class Timeline {
       };
       bar("--client", agent[at], true);
       bar("--agent", client[at], false);
-      if (error[at]) bar("--bad", error[at], false);
+      if (error[at]) {
+        bar("--bad", error[at], false);
+        // A shape, for those to whom all bars have one colour.
+        pen.beginPath();
+        pen.moveTo(at * step - 3, 1);
+        pen.lineTo(at * step + 6, 1);
+        pen.lineTo(at * step + 1.5, 8);
+        pen.fill();
+      }
       if (other[at]) {
         pen.fillStyle = colour("--faint");
         pen.fillRect(at * step, middle - 1, Math.max(2, step - 1), 2);
@@ -199,7 +207,7 @@ class Timeline {
     for (let time = step; time < this.lasted; time += step) {
       const left = Math.round((time / this.lasted) * width);
       pen.fillRect(left, height - 12, 1, 4);
-      const words = took(time).replace(/\.00(?= s)/, "");
+      const words = took(time).replace(/\.00(?= s)|(?<=[mh]) 0 [sm]$/, "");
       if (left + 3 + words.length * 6 < width) pen.fillText(words, left + 3, height - 4);
     }
   }

@@ -6,12 +6,21 @@ const TURN_ROWS = 1000;
 const SHOWN = 20000;
 
 class Turns {
-  constructor(box, source, open) {
-    Object.assign(this, { box, source, open, known: [], writing: false });
+  /** `open(i)` shows an event, `jump(n)` goes to it in the sequence. */
+  constructor(box, source, open, jump) {
+    Object.assign(this, { box, source, open, jump, known: [], writing: false });
     box.replaceChildren();
     this.sight = new IntersectionObserver((seen) => {
       for (const { target, isIntersecting } of seen) if (isIntersecting) this.fill(target);
     }, { root: box, rootMargin: "600px" });
+    // Whoever moves it by hand does not want to be at its end.
+    for (const name of ["wheel", "pointerdown"]) box.addEventListener(name, () => this.stay(false), { passive: true });
+  }
+
+  /** Goes to the end and stays there, also while what stands there is still being filled in. */
+  stay(on) {
+    this.stays = on;
+    if (on) this.box.scrollTop = this.box.scrollHeight;
   }
 
   /** Shows the turns there are; those that are done are not made again. */
@@ -42,7 +51,7 @@ class Turns {
 
   head(turn) {
     const lasts = turn.end ? took(turn.end.t - turn.t) : this.writing ? "goes on" : "no end";
-    const head = el("header", "", el("b", "", `Turn ${turn.number}`), el("time", "", clock(turn.t)), el("span", turn.end ? "lasts" : "lasts open", lasts));
+    const head = el("header", "", el("h2", "", `Turn ${turn.number}`), el("time", "", clock(turn.t)), el("span", turn.end ? "lasts" : "lasts open", lasts));
     if (turn.session) head.append(line("session", turn.session, 40));
     return head;
   }
@@ -62,9 +71,25 @@ class Turns {
     }
     const flow = el("div", "flow");
     for (const part of parts(rows.map(facts), rows)) flow.append(this.part(part));
-    if (card.left > 0) flow.append(el("p", "rest", `${grouped(card.left)} more events: see the sequence`));
+    if (card.left > 0) flow.append(await this.left(card, facts(rows[rows.length - 1]).n));
     if (!turn.end && this.writing) flow.append(el("p", "rest goes-on", "goes on"));
     card.replaceChildren(this.head(turn), flow);
+    if (this.stays) this.stay(true);
+  }
+
+  /** What stands for the events of a turn that are not shown, and how it ended all the same. */
+  async left({ left, turn }, last) {
+    const made = el("div", "left", button("more", `${grouped(left)} more events`, () => this.jump(last), "See them in the sequence"));
+    if (!turn.end) return made;
+    const { rows } = await this.source.rows({ all: "1", i0: turn.end.i, i1: turn.end.i });
+    for (const part of parts(rows.map(facts), rows)) made.append(this.part(part));
+    return made;
+  }
+
+  /** Marks the part that is looked at. */
+  mark(i) {
+    this.selected = i;
+    for (const part of this.box.querySelectorAll(".part")) part.classList.toggle("selected", Number(part.dataset.i) === i);
   }
 
   part(part) {
@@ -72,7 +97,13 @@ class Turns {
     made.tabIndex = 0;
     made.role = "button";
     made.addEventListener("click", () => this.open(part.i));
-    made.addEventListener("keydown", (event) => event.key === "Enter" && this.open(part.i));
+    made.dataset.i = part.i;
+    made.classList.toggle("selected", part.i === this.selected);
+    made.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      this.open(part.i);
+    });
     if (part.label) made.append(el("span", "who", part.label));
     if (part.kind === "tool") {
       const status = part.status || "pending";
@@ -82,7 +113,7 @@ class Turns {
       for (const diff of part.diffs) made.append(diffOf(diff));
       for (const grant of part.grants ?? []) made.append(el("div", "grant", "asked for permission → ", line("", grant.say || "no answer", 60), el("span", "lasts", took(grant.took))));
     } else if (part.kind === "plan") {
-      for (const entry of part.entries) made.append(el("div", "entry", el("i", `dot ${entry.status}`), line("", entry.content)));
+      for (const entry of part.entries) made.append(el("div", "entry", mark(entry.status), line("", entry.content)));
     } else {
       made.append(el("div", "words", ...shown(part.text.trim().slice(0, SHOWN), true)));
       if (part.text.length > SHOWN) made.append(el("span", "times", `${grouped(part.text.length - SHOWN)} more characters`));
@@ -90,6 +121,13 @@ class Turns {
     if (part.count > 1) made.append(el("span", "times", `${grouped(part.count)} chunks`));
     return made;
   }
+}
+
+/** How far an entry of a plan is, also for those who do not see it. */
+function mark(status) {
+  const made = el("i", `dot ${status}`);
+  Object.assign(made, { title: status.replace("_", " "), role: "img", ariaLabel: status.replace("_", " ") });
+  return made;
 }
 
 function diffOf({ path, old, now }) {
@@ -129,7 +167,7 @@ function parts(all, rows) {
       } else Object.assign(grants.get(fact.asked) ?? {}, { say: fact.say, took: fact.took });
     } else if (fact.method === "session/update") update(fact, object(params.update), made, tools, say);
     else if (fact.heard && fact.kind === "request") say(fact, "call", fact.to === "client" ? "agent asks" : "client asks", `${fact.method} ${fact.say}`);
-    else if (fact.kind === "note" || fact.kind === "damaged" || fact.kind === "gap") say(fact, "stderr", fact.kind, `${fact.title} ${fact.say}`);
+    else if (fact.kind === "note" || fact.kind === "damaged" || fact.kind === "gap") say(fact, "stderr", fact.kind, [fact.title === fact.kind ? "" : fact.title, fact.say].filter(Boolean).join(" "));
   });
   return made;
 }

@@ -30,7 +30,7 @@ const isPacked = (bytes) => word(bytes, 0) === MAGIC;
 
 const word = (bytes, at) => (bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24)) >>> 0;
 
-/** The frames of a packed file, unpacked, one after the other. */
+/** The frames of a packed file, unpacked, one after the other, and where each ends in it. */
 function* unpacked(bytes) {
   for (let at = 0; at < bytes.length; ) {
     must(at + 8 <= bytes.length);
@@ -41,8 +41,9 @@ function* unpacked(bytes) {
     }
     must(magic === MAGIC);
     const frame = new PackedFrame(bytes, at + 4);
-    yield frame.unpack();
+    const plain = frame.unpack();
     at = frame.at;
+    yield [plain, at];
   }
 }
 
