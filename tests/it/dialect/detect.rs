@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use acp_relay::dialect::recognise;
+use acp_relay::dialect::Handshake;
 use acp_relay::wire::{Frame, Kind, Limits, Shape, Side, scan};
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use serde_json::Value;
 fn recognised(opening: &[(Side, Value)]) -> [Option<String>; 2] {
     let tables = super::library().tables();
     let mut found = [None, None];
+    let mut handshakes = [Handshake::default(), Handshake::default()];
     let mut asked: BTreeMap<(bool, String), String> = BTreeMap::new();
     for (from, message) in opening {
         let frame = Frame::from(message.to_string());
@@ -33,7 +34,8 @@ fn recognised(opening: &[(Side, Value)]) -> [Option<String>; 2] {
         };
         let own = &mut found[*from as usize];
         if own.is_none() {
-            let now = recognise(tables, *from, &frame, &at, method.as_deref());
+            let now =
+                handshakes[*from as usize].recognise(tables, *from, &frame, &at, method.as_deref());
             *own = now.map(|now| now.dialect);
         }
     }
