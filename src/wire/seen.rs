@@ -123,7 +123,11 @@ impl Seen {
     pub(super) fn role_despite(&self, fault: &Fault) -> Option<Role> {
         let bare = matches!(fault, Fault::NotAMessage { why } if *why == NEITHER);
         let answers = bare && self.has(Member::Id) && !self.has(Member::Params);
-        self.role().or(answers.then_some(Role::Answer))
+        if answers {
+            Some(Role::Answer)
+        } else {
+            self.role()
+        }
     }
 
     /// What a message is that was read to its end.
