@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::dialect::{self, Library, Outcome, Program, Translator, Unknown, recognise};
+use crate::dialect::{self, Handshake, Library, Outcome, Program, Translator, Unknown};
 use crate::wire::{Envelope, Frame, IdBuf, Kind, Side};
 
 /// The table of tolerant reading, which every peer gets that is not known better.
@@ -45,6 +45,7 @@ struct Voice {
     translator: Option<Box<Translator>>,
     /// Among how many more of its messages it may still be recognised.
     open: u8,
+    handshake: Handshake,
 }
 
 /// A dialect that a side has been found to speak.
@@ -63,6 +64,7 @@ impl Speech {
         let silent = || Voice {
             translator: None,
             open: 0,
+            handshake: Handshake::default(),
         };
         Self {
             library: Arc::default(),
@@ -86,6 +88,7 @@ impl Speech {
             Ok(Voice {
                 translator,
                 open: if *choice == Choice::Auto { FIRST } else { 0 },
+                handshake: Handshake::default(),
             })
         };
         Ok(Self {
@@ -130,7 +133,8 @@ impl Speech {
             return None;
         }
         let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
-        let found = recognise(self.library.covers(), side, frame, at, asked);
+        let handshake = &mut self.voices[side as usize].handshake;
+        let found = handshake.recognise(self.library.covers(), side, frame, at, asked);
         // A client shows itself in `initialize`; what an agent answers there may be any agent's, and
         // its first messages tell more.
         let tells = matches!(at.kind, Kind::Request | Kind::Notification);

@@ -1,7 +1,7 @@
 //! Telling which dialect a peer speaks, from what it says.
 //!
 //! Each side is judged by its own messages: the `initialize` request or its result, and, where
-//! those say nothing, its first updates. Not here: what `auto` does with the verdict (see `core`).
+//! those say nothing, its first updates: what they show does not overrule what a result has stated. Not here: what `auto` does with the verdict (see `core`).
 
 use std::sync::Arc;
 
@@ -21,64 +21,94 @@ pub struct Recognised {
     pub by: String,
 }
 
-/// The dialect whose clue a message meets best. What a message looks like says more than the name
-/// its sender gives itself, for dialects are spoken under borrowed names; then the clue with the
-/// most expectations wins. The covers of tables are enough.
-#[must_use]
-pub fn recognise<'t>(
-    tables: impl IntoIterator<Item = &'t Arc<Table>>,
-    from: Side,
-    frame: &Frame,
-    at: &Envelope,
-    asked: Option<&str>,
-) -> Option<Recognised> {
-    let body = at.body(frame).map_or(Node::Absent, Node::raw);
-    let method = at.method(frame);
-    let mut best: Option<((usize, usize), Recognised)> = None;
-    for table in tables {
-        if table.speaker.is_some_and(|speaker| speaker != from) {
-            continue;
+/// What a peer has stated in `initialize`, as far as clues in later messages depend on it.
+#[derive(Clone, Debug, Default)]
+pub struct Handshake {
+    /// Clues that it has ruled out: a table's name, and which of its clues.
+    ruled_out: Vec<(String, usize)>,
+}
+
+impl Handshake {
+    /// The dialect whose clue a message meets best. What a message looks like says more than the
+    /// name its sender gives itself, for dialects are spoken under borrowed names; then the clue
+    /// with the most expectations wins. The covers of tables are enough.
+    pub fn recognise<'t>(
+        &mut self,
+        tables: impl IntoIterator<Item = &'t Arc<Table>>,
+        from: Side,
+        frame: &Frame,
+        at: &Envelope,
+        asked: Option<&str>,
+    ) -> Option<Recognised> {
+        let body = at.body(frame).map_or(Node::Absent, Node::raw);
+        let method = at.method(frame);
+        let states = at.kind == Kind::Result && asked == Some("initialize");
+        if states {
+            self.ruled_out.clear();
         }
-        for clue in &table.detect {
-            let fits = match &clue.on {
-                Selector::Method(names) => {
-                    matches!(at.kind, Kind::Request | Kind::Notification)
-                        && names.canonical.as_deref() == Some(&*method)
-                }
-                Selector::Answers(names) => {
-                    at.kind == Kind::Result && names.canonical.as_deref() == asked
-                }
-                Selector::ErrorsOf(_) => false,
-            };
-            if !fits || !holds(&body, &clue.when) || !version_fits(clue, &body) {
+        let mut best: Option<((usize, usize), Recognised)> = None;
+        for table in tables {
+            if table.speaker.is_some_and(|speaker| speaker != from) {
                 continue;
             }
-            let looks = clue.when.iter().filter(|(place, _)| !names_itself(place));
-            let all = clue.when.len() + usize::from(clue.version.is_some());
-            let weight = (looks.count(), all);
-            if best.as_ref().is_none_or(|(known, _)| weight > *known) {
-                let places: Vec<String> = clue
-                    .when
-                    .iter()
-                    .map(|(place, _)| place.to_string())
-                    .collect();
-                let by = format!(
-                    "{} of {}",
-                    places.join(", "),
-                    clue.on.names().canonical.as_deref().unwrap_or_default()
-                );
-                let dialect = table.name.clone();
-                best = Some((weight, Recognised { dialect, by }));
+            for (nth, clue) in table.detect.iter().enumerate() {
+                if states && !holds(&body, &clue.stated) {
+                    self.ruled_out.push((table.name.clone(), nth));
+                }
+                let fits = match &clue.on {
+                    Selector::Method(names) => {
+                        matches!(at.kind, Kind::Request | Kind::Notification)
+                            && names.canonical.as_deref() == Some(&*method)
+                    }
+                    Selector::Answers(names) => {
+                        at.kind == Kind::Result && names.canonical.as_deref() == asked
+                    }
+                    Selector::ErrorsOf(_) => false,
+                };
+                let meets = fits && holds(&body, &clue.when) && version_fits(clue, &body);
+                if !meets || self.has_ruled_out(table, nth) {
+                    continue;
+                }
+                let weight = weight(clue);
+                if best.as_ref().is_none_or(|(known, _)| weight > *known) {
+                    let dialect = table.name.clone();
+                    let by = told(clue);
+                    best = Some((weight, Recognised { dialect, by }));
+                }
             }
         }
+        best.map(|(_, found)| found)
     }
-    best.map(|(_, found)| found)
+
+    fn has_ruled_out(&self, table: &Table, nth: usize) -> bool {
+        let mut all = self.ruled_out.iter();
+        all.any(|(name, clue)| *name == table.name && *clue == nth)
+    }
 }
 
 /// The side whose messages a program's tables describe, if only one speaks it.
 #[must_use]
 pub fn speaker(program: &Program) -> Option<Side> {
     program.layers.first().and_then(|layer| layer.table.speaker)
+}
+
+/// How much a clue says: its parts without those that are a name, and all of them.
+fn weight(clue: &Clue) -> (usize, usize) {
+    let parts = || clue.when.iter().chain(&clue.stated);
+    let looks = parts().filter(|(place, _)| !names_itself(place));
+    let all = parts().count() + usize::from(clue.version.is_some());
+    (looks.count(), all)
+}
+
+/// A clue, as a clause for the log.
+fn told(clue: &Clue) -> String {
+    let places: Vec<String> = clue
+        .when
+        .iter()
+        .map(|(place, _)| place.to_string())
+        .collect();
+    let method = clue.on.names().canonical.as_deref().unwrap_or_default();
+    format!("{} of {method}", places.join(", "))
 }
 
 /// Whether a place is in what a peer says of itself.

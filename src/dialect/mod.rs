@@ -67,7 +67,7 @@ mod wants;
 
 pub use body::Body;
 pub use convert::As;
-pub use detect::{Recognised, recognise, speaker};
+pub use detect::{Handshake, Recognised, speaker};
 pub use library::{Library, Unknown};
 pub use methods::is_known;
 pub(crate) use methods::{is_canonical, is_known_raw};

@@ -104,10 +104,10 @@ fn scan_marking(text: &[u8], limits: &Limits, marks: &mut Marks<'_>) -> Shape {
         Err(flaw) => flaw,
     };
     Shape::Bad(Flaw {
-        fault,
         at,
         id: seen.id.of(text).to_owned(),
-        role: seen.role(),
+        role: seen.role_despite(&fault),
+        fault,
         json_like: json_like(text),
     })
 }

@@ -7,6 +7,9 @@ use super::jsonrpc::Member;
 use super::outline::Outline;
 use super::{Envelope, Fault, IdAt, Kind, Limits, Role, Span, Stem};
 
+/// Why a message is none that says nothing.
+const NEITHER: &str = "it has neither method, result nor error";
+
 /// What was seen of an envelope so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
@@ -115,6 +118,18 @@ impl Seen {
         }
     }
 
+    /// The same of a message that was read to its end and is none for this reason: nothing but an id
+    /// is what some write as an answer whose result is nothing.
+    pub(super) fn role_despite(&self, fault: &Fault) -> Option<Role> {
+        let bare = matches!(fault, Fault::NotAMessage { why } if *why == NEITHER);
+        let answers = bare && self.has(Member::Id) && !self.has(Member::Params);
+        if answers {
+            Some(Role::Answer)
+        } else {
+            self.role()
+        }
+    }
+
     /// What a message is that was read to its end.
     pub(super) fn message(&self, text: &[u8]) -> Result<Found, (Fault, usize)> {
         if let Some(fault) = self.fault {
@@ -128,7 +143,7 @@ impl Seen {
             (None, None, Some(error)) => (Kind::Error, Some(error)),
             (None, Some(result), Some(error)) if null(error) => (Kind::Result, Some(result)),
             (None, Some(result), Some(error)) if null(result) => (Kind::Error, Some(error)),
-            (None, None, None) => return not("it has neither method, result nor error"),
+            (None, None, None) => return not(NEITHER),
             (None, Some(_), Some(_)) => return not("it has both a result and an error"),
             (Some(_), ..) => return not("it has both a method and a result or an error"),
         };

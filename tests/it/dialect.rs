@@ -10,6 +10,7 @@ mod inverse;
 mod laws;
 mod line;
 mod malice;
+mod newer;
 mod permission;
 mod renamed;
 mod roundtrip;

@@ -18,7 +18,7 @@ pub(super) enum Passage {
     /// The client speaks one dialect, the agent another.
     Between(Pair),
     /// Both spoke one dialect and are to have spoken another.
-    Whole { from: Pair, to: Pair },
+    Whole { from: Box<Pair>, to: Box<Pair> },
 }
 
 /// A translation for each peer, as a relay has between them.

@@ -145,8 +145,8 @@ fn passage(args: &Translate, shelf: &Shelf) -> Result<(Passage, Option<Side>), U
         Choice::Canonical | Choice::Auto => None,
     };
     let passage = Passage::Whole {
-        from: Pair::new(library, from, from)?,
-        to: Pair::new(library, to, to)?,
+        from: Box::new(Pair::new(library, from, from)?),
+        to: Box::new(Pair::new(library, to, to)?),
     };
     Ok((passage, speaker(from).or_else(|| speaker(to))))
 }

@@ -144,7 +144,15 @@ impl Reading<'_> {
             "initialize_result",
             "update",
         ];
-        if looks.iter().filter(|name| at.get(name).is_some()).count() > 1 {
+        let mut named: Vec<&str> = looks
+            .into_iter()
+            .filter(|name| at.get(name).is_some())
+            .collect();
+        // What an update shows may depend on what the agent had stated.
+        if named.contains(&"update") {
+            named.retain(|name| *name != "initialize_result");
+        }
+        if named.len() > 1 {
             let remedy = "say all in one guard, as initialize_result with /agentInfo/name";
             self.fault(&at.pointer, "this clue looks at several things", remedy);
         }
@@ -171,21 +179,26 @@ impl Reading<'_> {
             )
         } else if let Some(found) = at.get("initialize") {
             (Selector::Method(initialize()), self.guard(&found))
-        } else if let Some(found) = at.get("initialize_result") {
-            (Selector::Answers(initialize()), self.guard(&found))
         } else if let Some(found) = at.get("update") {
             (
                 Selector::Method(Names::same("session/update")),
                 self.guard(&found),
             )
+        } else if let Some(found) = at.get("initialize_result") {
+            (Selector::Answers(initialize()), self.guard(&found))
         } else {
             let remedy = "add agentInfo, clientInfo, initialize, initialize_result or update";
             self.fault(&at.pointer, "this clue looks at nothing", remedy);
             return None;
         };
+        let stated = match &on {
+            Selector::Method(_) => at.get("initialize_result"),
+            _ => None,
+        };
         Some(Clue {
             on,
             when,
+            stated: stated.map(|at| self.guard(&at)).unwrap_or_default(),
             version: self.may(at, "version"),
         })
     }

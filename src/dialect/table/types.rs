@@ -73,6 +73,8 @@ pub struct Clue {
     pub on: Selector,
     /// What must be there, relative to the message's params or result.
     pub when: Guard,
+    /// What must have been in the sender's result of `initialize`, where that is another message.
+    pub stated: Guard,
     /// A bound on the version in `agentInfo` or `clientInfo`, as `<1.0` or `>=0.4`.
     pub version: Option<String>,
 }

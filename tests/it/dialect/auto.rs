@@ -98,6 +98,50 @@ fn an_agent_that_shows_itself_in_its_updates_is_understood() {
 }
 
 #[test]
+fn an_agent_that_has_stated_v1_is_told_v1_however_it_spells_its_updates() {
+    let states = [
+        (json!({}), vec!["session/cancel", "session/cancelled"]),
+        (
+            json!({"agentCapabilities": {"loadSession": false}, "authMethods": []}),
+            vec!["session/cancel", "session/cancelled"],
+        ),
+        (
+            json!({"agentCapabilities": {"promptCapabilities": {"image": true}}}),
+            vec!["session/cancel"],
+        ),
+        (
+            json!({"authMethods": [{"id": "a", "name": "A"}]}),
+            vec!["session/cancel"],
+        ),
+        (
+            json!({"authMethods": [{"id": "a", "label": "A"}]}),
+            vec!["session/cancelled"],
+        ),
+    ];
+    for (mut stated, wanted) in states {
+        let mut talk = Talk::new();
+        talk.asks(0, "initialize", json!({"protocolVersion": 1}));
+        stated["protocolVersion"] = json!(1);
+        talk.answers(0, stated.clone());
+        let said =
+            json!({"sessionUpdate": "agentMessageChunk", "content": {"type": "text", "text": "x"}});
+        let update = json!({"jsonrpc": "2.0", "method": "session/update",
+            "params": {"sessionId": "s", "update": said}});
+        let heard = talk.say(Side::Agent, &update);
+        let name = &heard[0]["params"]["update"]["sessionUpdate"];
+        assert_eq!(name, "agent_message_chunk", "{stated}");
+        let cancel =
+            json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}});
+        let told = talk.say(Side::Client, &cancel);
+        let names: Vec<&str> = told
+            .iter()
+            .map(|told| told["method"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, wanted, "{stated}");
+    }
+}
+
+#[test]
 fn an_agent_is_not_looked_at_for_ever() {
     let mut talk = Talk::new();
     talk.asks(0, "initialize", json!({"protocolVersion": 1}));

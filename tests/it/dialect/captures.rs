@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use acp_relay::canon::{Conversation, Deviation, Verdict};
-use acp_relay::dialect::{Library, Translator, recognise};
+use acp_relay::dialect::{Handshake, Library, Translator};
 use acp_relay::wire::{Frame, Kind, Limits, Shape, Side, scan};
 use serde_json::Value;
 
@@ -20,6 +20,7 @@ struct Auto {
     library: &'static Library,
     sides: [Translator; 2],
     known: [bool; 2],
+    handshakes: [Handshake; 2],
 }
 
 impl Auto {
@@ -31,6 +32,7 @@ impl Auto {
             library,
             sides: [side(Side::Client), side(Side::Agent)],
             known: [false, false],
+            handshakes: Default::default(),
         }
     }
 
@@ -40,7 +42,13 @@ impl Auto {
             panic!("this is no message: {frame:?}");
         };
         if !self.known[from as usize]
-            && let Some(found) = recognise(self.library.tables(), from, frame, &at, asked)
+            && let Some(found) = self.handshakes[from as usize].recognise(
+                self.library.tables(),
+                from,
+                frame,
+                &at,
+                asked,
+            )
         {
             let program = self.library.program(&found.dialect).unwrap();
             self.sides[from as usize].turn_to(program);

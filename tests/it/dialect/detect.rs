@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use acp_relay::dialect::recognise;
+use acp_relay::dialect::table::{Rule, Selector};
+use acp_relay::dialect::{Handshake, Way};
 use acp_relay::wire::{Frame, Kind, Limits, Shape, Side, scan};
 use serde_json::Value;
 
@@ -15,6 +16,7 @@ use serde_json::Value;
 fn recognised(opening: &[(Side, Value)]) -> [Option<String>; 2] {
     let tables = super::library().tables();
     let mut found = [None, None];
+    let mut handshakes = [Handshake::default(), Handshake::default()];
     let mut asked: BTreeMap<(bool, String), String> = BTreeMap::new();
     for (from, message) in opening {
         let frame = Frame::from(message.to_string());
@@ -33,7 +35,8 @@ fn recognised(opening: &[(Side, Value)]) -> [Option<String>; 2] {
         };
         let own = &mut found[*from as usize];
         if own.is_none() {
-            let now = recognise(tables, *from, &frame, &at, method.as_deref());
+            let now =
+                handshakes[*from as usize].recognise(tables, *from, &frame, &at, method.as_deref());
             *own = now.map(|now| now.dialect);
         }
     }
@@ -106,4 +109,30 @@ fn peers_are_recognised_by_their_first_messages() {
         .map(|table| table.name.as_str())
         .collect();
     assert!(silent.is_empty(), "no case for {silent:?}");
+}
+
+/// Whether agents of a dialect are told anything that canonical agents are not.
+fn tells_agents(name: &str) -> bool {
+    let told = |rule: &Rule| rule.on.from == Side::Client && rule.base.only != Some(Way::Read);
+    let stack = super::library().stack(name).unwrap();
+    let mut own = stack
+        .iter()
+        .filter(|storey| storey.writes && storey.table.name != "loose-v1");
+    own.any(|storey| storey.table.rules.iter().any(told))
+}
+
+#[test]
+fn what_an_update_shows_does_not_overrule_what_was_stated_before() {
+    let mut guarded = 0;
+    for table in super::library().tables() {
+        for clue in &table.detect {
+            let late = matches!(&clue.on, Selector::Method(names) if names.canonical.as_deref() == Some("session/update"));
+            if late && tells_agents(&table.name) {
+                let name = &table.name;
+                assert!(!clue.stated.is_empty(), "{name} is told by an update alone");
+                guarded += 1;
+            }
+        }
+    }
+    assert!(guarded > 3, "only {guarded} clues were judged");
 }

@@ -137,6 +137,12 @@ fn what_is_no_message_is_refused_with_what_was_seen() {
             r#"{"id":1}"#,
             not("it has neither method, result nor error"),
             number("1"),
+            Some(Answer),
+        ),
+        (
+            r#"{"id":1,"params":{}}"#,
+            not("it has neither method, result nor error"),
+            number("1"),
             None,
         ),
         ("7", not("it is not an object"), none.clone(), None),
