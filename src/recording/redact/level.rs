@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use super::arguments::Word;
+use super::given::is_short;
 use super::names::is_telling;
 
 /// An open container.
@@ -30,12 +32,16 @@ pub(super) struct Level {
     pub(super) values: Vec<(Range<usize>, String)>,
     /// The number of the level whose `value` it is in.
     pub(super) pair: Option<usize>,
+    /// Words of a command line: the first one, and the others.
+    pub(super) program: Vec<Word>,
+    pub(super) words: Vec<Word>,
 }
 
 impl Level {
     /// Whether the name of the member at hand is that of a secret.
     pub(super) fn tells(&self) -> bool {
-        self.group || (self.is_object && is_telling(&self.name))
+        let telling = || is_telling(&self.name) || is_short(self.name.as_bytes());
+        self.group || (self.is_object && telling())
     }
 
     /// Whether the member at hand is that one.

@@ -17,7 +17,7 @@ use super::walk;
 use crate::recording::{MessageKind, Redaction};
 
 /// The built-in rules' name and version.
-pub const RULES: &str = "default@6";
+pub const RULES: &str = "default@7";
 
 /// How much is kept; what comes later keeps less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,9 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::arguments;
 use super::escapes::without_halves;
+use super::given::{is_chosen, is_sure};
 use super::level::Level;
 use super::names::{is_folder, is_telling};
 use super::nested;
@@ -136,6 +138,7 @@ impl Walk<'_> {
                         });
                     }
                     let option = self.is_option(&at);
+                    self.keep_word(&at);
                     self.advance(option);
                 }
                 Token::Scalar(at) => {
@@ -195,7 +198,9 @@ impl Walk<'_> {
         if level.is_some_and(|level| level.tells() && !is_folder(&level.name, inner)) {
             // Escapes look random, whatever they stand for.
             let plain = self.decoded(at);
-            if is_random(plain.as_bytes()) && !reads_as_words(plain.as_bytes()) {
+            let plain = plain.as_bytes();
+            let sure = level.is_some_and(|level| is_sure(level.name.as_bytes()));
+            if (is_random(plain) || sure && is_chosen(plain)) && !reads_as_words(plain) {
                 return Some((self.marked(at), Hits::of_one(Rule::Place)));
             }
         }
@@ -234,8 +239,32 @@ impl Walk<'_> {
         }
     }
 
-    /// Judges what stood in the `value` of an object that has ended by the name beside it.
-    fn leave(&mut self, level: Level) {
+    /// Remembers a word of a command line.
+    fn keep_word(&mut self, at: &Range<usize>) {
+        let word = |walk: &Self| (at.clone(), walk.place(false));
+        match &self.levels[..] {
+            [.., own] if own.is_object && arguments::is_line(&own.name) => {
+                let word = word(self);
+                self.levels.last_mut().expect("one is open").program = vec![word];
+            }
+            [.., over, own]
+                if !own.is_object && over.is_object && arguments::is_line(&over.name) =>
+            {
+                let (word, over) = (word(self), self.levels.len() - 2);
+                self.levels[over].words.push(word);
+            }
+            _ => {}
+        }
+    }
+
+    /// Judges what stood in the `value` of an object that has ended by the name beside it, and the
+    /// command line that was in it.
+    fn leave(&mut self, mut level: Level) {
+        if !level.words.is_empty() {
+            let line = [level.program.split_off(0), level.words.split_off(0)].concat();
+            let secrets = arguments::secrets(&self.redactor.shapes, self.text, &line);
+            self.late.extend(secrets.into_iter().cloned());
+        }
         match (level.telling, level.pair) {
             (Some(name), _) => {
                 let values = level.values.into_iter();
