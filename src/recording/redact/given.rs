@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::commands::value;
+use super::names::is_secret_member;
 use super::random::reads_as_words;
 
 /// Fewest characters of a secret that somebody has chosen.
@@ -45,6 +46,24 @@ pub(super) fn is_sure(name: &[u8]) -> bool {
 /// Whether a member has a short name for a secret, as in the settings of Docker and of mailers.
 pub(super) fn is_short(name: &[u8]) -> bool {
     [&b"auth"[..], b"pass"].contains(&name)
+}
+
+/// Whether a session's setting of that id is a secret.
+pub(super) fn is_login(id: &str) -> bool {
+    is_sure(id.as_bytes()) || is_secret_member(id)
+}
+
+/// Whether a word of a name, from `start` on, leaves no doubt by what stands before it: `API key`,
+/// `?key=`.
+pub(super) fn is_sure_behind(before: &[u8], word: &[u8]) -> bool {
+    let key = word.eq_ignore_ascii_case(b"key");
+    let last = before.len().saturating_sub("private ".len());
+    let kinds = [&b"api "[..], b"access ", b"secret ", b"private "];
+    let kind = || {
+        let last = before[last..].to_ascii_lowercase();
+        kinds.iter().any(|kind| last.ends_with(kind))
+    };
+    key && (matches!(before.last(), Some(b'?' | b'&')) || kind())
 }
 
 /// Whether it may be a secret that somebody has chosen.

@@ -28,6 +28,8 @@ pub(super) struct Level {
     pub(super) option: bool,
     /// Of `{"name": …, "value": …}`: the name, if it tells.
     pub(super) telling: Option<String>,
+    /// Of `{"configId": …, "value": …}`: whether the id is that of a secret.
+    pub(super) option_id: bool,
     /// All texts and numbers of its `value`, with their places: to be replaced if the name tells.
     pub(super) values: Vec<(Range<usize>, String)>,
     /// The number of the level whose `value` it is in.
@@ -47,6 +49,16 @@ impl Level {
     /// Whether the member at hand is that one.
     pub(super) fn is_at(&self, member: &str) -> bool {
         self.is_object && self.name == member
+    }
+
+    /// Whether the member at hand is the id of a session's setting.
+    pub(super) fn is_at_id(&self) -> bool {
+        self.is_at("configId") || self.is_at("id")
+    }
+
+    /// Whether it is what a name or an id stands beside.
+    pub(super) fn is_at_value(&self) -> bool {
+        self.is_at("value") || self.is_at("currentValue")
     }
 
     /// The step of a JSON Pointer to what is at hand.

@@ -275,7 +275,11 @@ impl<'a> Look<'a> {
                 || gap.starts_with(b" is ")
                 || (capitals && gap.contains(&b'\''))
                 || given::logs_in(&text[..whole.start]));
-        let is_sure = !chosen && name == at.end && is_assigned(gap) && given::is_sure(&text[whole]);
+        let sure = || {
+            given::is_sure(&text[whole.clone()])
+                || given::is_sure_behind(&text[..whole.start], &text[whole.clone()])
+        };
+        let is_sure = !chosen && name == at.end && is_assigned(gap) && sure();
         let is_one = match reads_as_words(judged) {
             true => chosen && is_random(judged),
             false => {

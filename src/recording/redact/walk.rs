@@ -8,12 +8,12 @@ use std::ops::Range;
 
 use super::arguments;
 use super::escapes::without_halves;
-use super::given::{is_chosen, is_sure};
+use super::given::{is_chosen, is_login, is_sure};
 use super::level::Level;
 use super::names::{is_folder, is_telling};
 use super::nested;
 use super::pattern::escaped;
-use super::places::is_value;
+use super::places::{is_setting, is_value};
 use super::random::{is_random, reads_as_words};
 use super::redactor::{Mode, Redacted, Redactor};
 use super::rule::{Hits, Rule};
@@ -147,6 +147,10 @@ impl Walk<'_> {
                 }
             }
         }
+        // What is broken off has not ended.
+        while let Some(level) = self.levels.pop() {
+            self.leave(level);
+        }
         let mut more = Vec::new();
         for (at, place) in std::mem::take(&mut self.late) {
             let whole = Found {
@@ -179,12 +183,16 @@ impl Walk<'_> {
     fn string(&mut self, at: &Range<usize>) -> Option<(Vec<u8>, Hits)> {
         let inner = &self.text[at.start + 1..at.end - 1];
         let is_name = self.levels.last().is_some_and(|level| level.is_at("name"));
-        if is_name {
+        let is_id = self.levels.last().is_some_and(Level::is_at_id);
+        if is_name || is_id {
             // A label for people, such as `Gemini API key`, names no variable.
             let name = self.decoded(at);
             let telling = is_telling(&name) && !name.contains(' ');
             if let Some(level) = self.levels.last_mut() {
-                level.telling = telling.then_some(name);
+                match is_name {
+                    true => level.telling = telling.then_some(name),
+                    false => level.option_id |= is_login(&name),
+                }
             }
         }
         self.keep_value(at);
@@ -232,7 +240,7 @@ impl Walk<'_> {
         let Some(level) = self.levels.last() else {
             return;
         };
-        let own = level.is_at("value").then(|| self.levels.len() - 1);
+        let own = level.is_at_value().then(|| self.levels.len() - 1);
         if let Some(pair) = own.or(level.pair) {
             let place = self.place(false);
             self.levels[pair].values.push((at.clone(), place));
@@ -270,6 +278,13 @@ impl Walk<'_> {
                 let values = level.values.into_iter();
                 self.late
                     .extend(values.filter(|(at, _)| is_value(&name, &self.text[at.clone()])));
+            }
+            // The setting of a session (`session/set_config_option`) may be one, or a choice.
+            (None, _) if level.option_id => {
+                let text = self.text;
+                let values = level.values.into_iter();
+                self.late
+                    .extend(values.filter(|(at, _)| is_setting(&text[at.clone()])));
             }
             // A name further out may tell.
             (None, Some(pair)) => self.levels[pair].values.extend(level.values),

@@ -92,42 +92,43 @@ const DASHED: [(&str, usize); 45] = [
 /// order matters: this one and that of the values were found by trying, and stop seldom.
 const NAMES: [(&str, Word); 32] = [
     ("assPhrase", Word::Telling),
-    ("ecret", Word::Telling),
-    ("ookie", Word::Cookie),
     ("redential", Word::Telling),
-    ("etProt", Word::Place),
-    ("PASS", Word::Telling),
-    ("uthentic", Word::Place),
-    ("Key", Word::Telling),
-    ("assw", Word::Telling),
-    ("ECRET", Word::Telling),
-    ("oken", Word::Telling),
-    ("OKEN", Word::Telling),
-    ("\"Pwd", Word::Place),
-    // An ASCII character in disguise.
-    ("\\u00", Word::Place),
-    // How all JWTs begin.
-    ("eyJ", Word::Beginning(30)),
-    // SendGrid's keys.
-    ("SG.", Word::Beginning(50)),
-    ("KEY", Word::Telling),
-    ("UTHORIZ", Word::Authorization),
-    // `environment`, too.
-    ("\"env", Word::Place),
-    ("assW", Word::Telling),
-    ("assphrase", Word::Telling),
-    ("key", Word::Telling),
-    ("uthoriz", Word::Authorization),
-    ("\"headers", Word::Place),
-    ("\"PWD", Word::Place),
-    ("REDENTIAL", Word::Telling),
-    ("OOKIE", Word::Cookie),
+    ("ookie", Word::Cookie),
     // Members of Docker's and of mailers' settings.
     ("auth\"", Word::Ending),
+    // The WebSocket's header, without dashes.
+    ("etProt", Word::Place),
+    ("oken", Word::Telling),
+    // SendGrid's keys.
+    ("SG.", Word::Beginning(50)),
+    ("\"headers", Word::Place),
+    ("PASS", Word::Telling),
+    ("UTHORIZ", Word::Authorization),
+    ("key", Word::Telling),
+    // An ASCII character in disguise.
+    ("\\u00", Word::Place),
+    ("\"Pwd", Word::Place),
+    // How all JWTs begin.
+    ("eyJ", Word::Beginning(30)),
+    ("uthoriz", Word::Authorization),
+    ("\"PWD", Word::Place),
+    ("assphrase", Word::Telling),
     ("pass\"", Word::Ending),
-    ("auth\\", Word::Ending),
-    ("pass\\", Word::Ending),
+    ("OKEN", Word::Telling),
+    ("Key", Word::Telling),
+    ("assW", Word::Telling),
     ("\"pwd", Word::Place),
+    ("ecret", Word::Telling),
+    // `environment`, too.
+    ("\"env", Word::Place),
+    ("KEY", Word::Telling),
+    ("uthentic", Word::Place),
+    ("pass\\", Word::Ending),
+    ("ECRET", Word::Telling),
+    ("OOKIE", Word::Cookie),
+    ("assw", Word::Telling),
+    ("REDENTIAL", Word::Telling),
+    ("auth\\", Word::Ending),
 ];
 
 /// Beginnings of keys and tokens, be they in base64, and words that they follow.
