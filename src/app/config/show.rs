@@ -95,6 +95,11 @@ pub(super) fn show(
             word(&record.policy.unwrap_or_default()),
         );
         page.line(
+            "sync",
+            Some("record_sync"),
+            word(&record.sync.unwrap_or_default()),
+        );
+        page.line(
             "redact",
             Some("record_redact"),
             word(&record.redact.unwrap_or_default()),
