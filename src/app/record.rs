@@ -21,7 +21,8 @@ use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
 use crate::relay::Stop;
 use crate::tap::recorder::{
-    Desk, Folder, Keep as Bounds, Outcome, Plan, Policy, Recorder, Remarks, Sweeper, Tally,
+    Desk, Durability, Folder, Keep as Bounds, Outcome, Plan, Policy, Recorder, Remarks, Sweeper,
+    Tally,
 };
 use crate::transport::{self, Link, PeerKind, Presence};
 use crate::wire::Side;
@@ -46,6 +47,9 @@ pub(super) struct RecordArgs {
     /// What happens when recording is slower than the conversation [default: lossless]
     #[arg(long, value_enum, value_name = "WHAT")]
     record_policy: Option<Pace>,
+    /// When the disk is told to keep what was recorded, so that it outlives a power cut [default: none]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    record_sync: Option<Synced>,
     /// What is kept out of recordings [default: default]
     #[arg(long, value_enum, value_name = "WHAT")]
     record_redact: Option<Redact>,
@@ -69,6 +73,7 @@ pub(super) struct RecordPart {
     pub(super) folder: Option<PathBuf>,
     pub(super) mode: Option<Keep>,
     pub(super) policy: Option<Pace>,
+    pub(super) sync: Option<Synced>,
     pub(super) redact: Option<Redact>,
     pub(super) pointers: Vec<Pattern>,
     pub(super) strict: Option<bool>,
@@ -95,6 +100,18 @@ pub(super) enum Pace {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Synced {
+    /// When the system thinks it right, which may be half a minute later
+    #[default]
+    None,
+    /// A second later, by a thread of its own
+    #[value(name = "1s")]
+    Second,
+    /// At each write, for which the recorder waits some milliseconds
+    Always,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Redact {
     /// Nothing: secrets are recorded
     Full,
@@ -114,6 +131,7 @@ pub(super) struct Studio {
     folder: PathBuf,
     keep: Keep,
     policy: Policy,
+    durability: Durability,
     redactor: Arc<Redactor>,
     strict: bool,
     /// How much of what was recorded is kept.
@@ -136,6 +154,7 @@ impl RecordArgs {
             folder: self.record.clone().or_else(|| file.folder.clone()),
             mode: self.record_mode.or(file.mode),
             policy: self.record_policy.or(file.policy),
+            sync: self.record_sync.or(file.sync),
             redact: self.record_redact.or(file.redact),
             pointers,
             strict: self.record_strict.then_some(true).or(file.strict),
@@ -174,6 +193,11 @@ impl RecordPart {
             policy: match self.policy.unwrap_or_default() {
                 Pace::Lossless => Policy::Lossless,
                 Pace::Lossy => Policy::Lossy,
+            },
+            durability: match self.sync.unwrap_or_default() {
+                Synced::None => Durability::System,
+                Synced::Second => Durability::Second,
+                Synced::Always => Durability::Always,
             },
             redactor: Arc::new(Redactor::new(
                 self.redact.unwrap_or_default().mode(),
@@ -251,7 +275,11 @@ impl Studio {
         let strict = self.strict.then(|| (own.clone(), Handle::current()));
         let place = Folder::new(&self.folder, &id, began);
         let plan = Plan {
-            place: Box::new(place.map_err(|error| error.to_string())?),
+            place: Box::new(
+                place
+                    .map_err(|error| error.to_string())?
+                    .kept(self.durability),
+            ),
             id,
             client: peer(&client.peer, client_speaks),
             agent: peer(&agent.peer, agent_speaks),

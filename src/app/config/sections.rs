@@ -66,6 +66,7 @@ pub(super) fn record(sheet: &Sheet<'_>, context: &Context) -> RecordPart {
         folder: path(sheet, "dir", context),
         mode: one_of(sheet, "mode"),
         policy: one_of(sheet, "policy"),
+        sync: one_of(sheet, "sync"),
         redact: one_of(sheet, "redact"),
         pointers: sheet.list("redact-pointer", |text| {
             text.parse::<Pattern>().map_err(|error| error.to_string())

@@ -272,6 +272,7 @@ impl Page<'_> {
         };
         let mode = word(&record.mode.unwrap_or_default());
         let policy = word(&record.policy.unwrap_or_default());
+        let sync = word(&record.sync.unwrap_or_default());
         let redact = word(&record.redact.unwrap_or_default());
         let pointers: Vec<String> = record.pointers.iter().map(ToString::to_string).collect();
         let strict = record.strict.unwrap_or_default();
@@ -279,6 +280,7 @@ impl Page<'_> {
         self.line("dir", Some("record"), path(folder));
         self.line("mode", Some("record_mode"), mode);
         self.line("policy", Some("record_policy"), policy);
+        self.line("sync", Some("record_sync"), sync);
         self.line("redact", Some("record_redact"), redact);
         self.list("redact-pointer", Some("record_redact_pointer"), &pointers);
         self.line("strict", Some("record_strict"), strict);

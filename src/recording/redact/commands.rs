@@ -100,8 +100,9 @@ pub(super) fn given(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
         let found = match program {
             b"sshpass" => behind(b"-p").map(|at| if at == word.end { next } else { at }),
             b"curl " => behind(b"--user=")
-                .or_else(|| behind(b"--user").filter(|at| *at == word.end).map(|_| next))
-                .or_else(|| behind(b"-u").map(|at| if at == word.end { next } else { at })),
+                .or_else(|| behind(b"--proxy-user="))
+                .or_else(|| ends_in_user(&text[word.clone()]).then_some(next))
+                .or_else(|| behind(b"-u").or_else(|| behind(b"-U"))),
             // A password that stands apart is the name of a database.
             _ => behind(b"-p").filter(|at| *at < word.end),
         };
@@ -115,6 +116,14 @@ pub(super) fn given(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
         from = next.max(from + 1);
     }
     None
+}
+
+/// Whether an option of `curl`, or several of one letter, has a user as the next word.
+fn ends_in_user(option: &[u8]) -> bool {
+    let letters = option.strip_prefix(b"-").unwrap_or_default();
+    let short = letters.iter().all(u8::is_ascii_alphabetic) && letters.len() <= 8;
+    let user = matches!(letters.last(), Some(b'u' | b'U'));
+    (short && user) || [&b"--user"[..], b"--proxy-user"].contains(&option)
 }
 
 /// Whether a word, or its beginning, is one that stands behind the name of an option in a sentence.

@@ -11,6 +11,9 @@ use super::runs::Runs;
 /// Fewest characters of what follows a scheme, and of cookies.
 const FEWEST: usize = 8;
 
+/// Most protocols that a client offers.
+const PROTOCOLS: usize = 4;
+
 /// Most characters of a scheme.
 const SCHEME: usize = 32;
 
@@ -67,6 +70,21 @@ pub(super) fn authorization(
         .iter()
         .any(|scheme| text[start..].starts_with(scheme));
     (!is_scheme && is_one(&first)).then_some(first)
+}
+
+/// The token among what follows the name of the WebSocket's header, which ends at `from`.
+pub(super) fn protocol(text: &[u8], runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
+    let mut at = behind_gap(text, from);
+    for _ in 0..PROTOCOLS {
+        let own = runs.from(at);
+        let judged = cut(text, &own);
+        if is_random(judged) && !reads_as_words(judged) {
+            return Some(own);
+        }
+        let more = text[own.end..].strip_prefix(b",")?;
+        at = own.end + 1 + usize::from(more.starts_with(b" "));
+    }
+    None
 }
 
 /// The values of a header of cookies whose name ends at `from`, and where the header ends.

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use super::arguments::Word;
+use super::given::is_short;
 use super::names::is_telling;
 
 /// An open container.
@@ -26,21 +28,37 @@ pub(super) struct Level {
     pub(super) option: bool,
     /// Of `{"name": …, "value": …}`: the name, if it tells.
     pub(super) telling: Option<String>,
+    /// Of `{"configId": …, "value": …}`: whether the id is that of a secret.
+    pub(super) option_id: bool,
     /// All texts and numbers of its `value`, with their places: to be replaced if the name tells.
     pub(super) values: Vec<(Range<usize>, String)>,
     /// The number of the level whose `value` it is in.
     pub(super) pair: Option<usize>,
+    /// Words of a command line: the first one, and the others.
+    pub(super) program: Vec<Word>,
+    pub(super) words: Vec<Word>,
 }
 
 impl Level {
     /// Whether the name of the member at hand is that of a secret.
     pub(super) fn tells(&self) -> bool {
-        self.group || (self.is_object && is_telling(&self.name))
+        let telling = || is_telling(&self.name) || is_short(self.name.as_bytes());
+        self.group || (self.is_object && telling())
     }
 
     /// Whether the member at hand is that one.
     pub(super) fn is_at(&self, member: &str) -> bool {
         self.is_object && self.name == member
+    }
+
+    /// Whether the member at hand is the id of a session's setting.
+    pub(super) fn is_at_id(&self) -> bool {
+        self.is_at("configId") || self.is_at("id")
+    }
+
+    /// Whether it is what a name or an id stands beside.
+    pub(super) fn is_at_value(&self) -> bool {
+        self.is_at("value") || self.is_at("currentValue")
     }
 
     /// The step of a JSON Pointer to what is at hand.

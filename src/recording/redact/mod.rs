@@ -9,8 +9,10 @@
 //! was replaced. A secret that an agent says in pieces, in several messages, is known by the piece
 //! before ([`Streams`]).
 
+mod arguments;
 mod commands;
 mod escapes;
+mod given;
 mod headers;
 mod level;
 mod memory;
@@ -19,6 +21,7 @@ mod nested;
 mod options;
 mod pattern;
 mod piece;
+mod piped;
 mod places;
 mod random;
 mod redactor;

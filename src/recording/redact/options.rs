@@ -7,7 +7,11 @@
 use std::ops::Range;
 
 use super::commands::{is_said, value};
-use super::escapes::begins_word;
+use super::escapes::{begins_word, behind_gap};
+use super::given::is_chosen;
+use super::piped;
+use super::random::reads_as_words;
+use super::runs;
 
 /// Bytes of a line that are looked at before an option.
 const LINE: usize = 256;
@@ -21,10 +25,12 @@ enum Taken {
     Joined,
     /// In the next word, behind a user and this.
     After(u8),
+    /// By another program.
+    Told,
 }
 
 /// Programs, or how their names begin, with their options.
-const PROGRAMS: [(&[u8], &[u8], Taken); 26] = [
+const PROGRAMS: [(&[u8], &[u8], Taken); 31] = [
     (b"redis-cli", b"-a", Taken::Apart),
     (b"valkey-cli", b"-a", Taken::Apart),
     (b"mongo", b"-p", Taken::Apart),
@@ -51,6 +57,11 @@ const PROGRAMS: [(&[u8], &[u8], Taken); 26] = [
     (b"http", b"-a", Taken::After(b':')),
     (b"https", b"-a", Taken::After(b':')),
     (b"xh", b"-a", Taken::After(b':')),
+    (b"curl", b"-b", Taken::After(b'=')),
+    (b"twine", b"-p", Taken::Apart),
+    (b"snowsql", b"-p", Taken::Apart),
+    (b"openssl", b"-k", Taken::Apart),
+    (b"sudo", b"-S", Taken::Told),
 ];
 
 /// Options that say what stands behind them.
@@ -110,7 +121,7 @@ pub(super) fn behind(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range
         let open = begun && own.end == text.len();
         (!is_said(&text[own.clone()], open)).then_some(own)
     };
-    if [&b"-passin"[..], b"-passout"].contains(&option) {
+    if [&b"-passin"[..], b"-passout", b"-pass"].contains(&option) {
         return text[next.min(text.len())..]
             .starts_with(b"pass:")
             .then(|| word(next + 5))?;
@@ -133,6 +144,7 @@ pub(super) fn behind(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range
         match taken {
             Taken::Apart => word(next),
             Taken::Joined => word(dash + own.len()),
+            Taken::Told => piped::into(text, dash - line.len()..at.end),
             Taken::After(sign) => {
                 let own = word(next)?;
                 let user = memchr::memchr(*sign, &text[own.clone()])?;
@@ -142,20 +154,27 @@ pub(super) fn behind(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range
     })
 }
 
-/// The password in a variable whose short name, with an equals sign, ends at `at.end`.
+/// The password in a variable whose short name, with an equals sign, ends at `at.end`; or in one in
+/// lower case, of which the sign is not yet there.
 pub(super) fn assigned(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range<usize>> {
+    if [&b"_pass"[..], b"_auth"].contains(&&text[at.clone()]) {
+        return set(text, at);
+    }
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let before = &text[at.start.saturating_sub(24)..at.start];
     let name = &before[before
         .iter()
         .rposition(|byte| !part(byte))
         .map_or(0, |end| end + 1)..];
-    let owner = name.rsplit(|byte| *byte == b'_').next().unwrap_or(name);
+    let own = name.strip_suffix(b"_").unwrap_or(name);
+    let owner = own.rsplit(|byte| *byte == b'_').next().unwrap_or(own);
     let known = match &text[at.clone()] {
         b"_AUTH=" => owner == b"REDISCLI",
         _ => OWNERS.contains(&owner),
     };
-    if !known {
+    // In one of nobody's, or of somebody else's, only what does not read as words is.
+    let apart = name.is_empty() || name.ends_with(b"_") || text[at.start] == b'_';
+    if !known && !apart {
         return None;
     }
     let own = value(text, at.end, &mut (0..0))?;
@@ -169,7 +188,20 @@ pub(super) fn assigned(text: &[u8], at: Range<usize>, begun: bool) -> Option<Ran
     // A path, a call, an element or a member is none.
     let code = matches!(text.get(own.end), Some(b'(' | b'[')) || word.contains(&b'.');
     let is_none = nothing.iter().any(none) || code || memchr::memchr(b'/', word).is_some();
-    (!is_none).then_some(own)
+    let is_one = known || (is_chosen(word) && !reads_as_words(word));
+    (is_one && !is_none).then_some(own)
+}
+
+/// What `db_pass: …` and, of npm, `_auth=…` are set to, when it does not read as words.
+fn set(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
+    let start = behind_gap(text, at.end);
+    let gap = &text[at.end..start];
+    memchr::memchr2(b':', b'=', gap)?;
+    let own = start..runs::end(text, start);
+    let word = &text[own.clone()];
+    let code = matches!(text.get(own.end), Some(b'(' | b'['))
+        || memchr::memchr2(b'.', b'/', word).is_some();
+    (is_chosen(word) && !reads_as_words(word) && !code).then_some(own)
 }
 
 /// Whether a line has the program in it, as a word or, of some, the beginning of one.

@@ -14,10 +14,10 @@ use super::shapes::{Shapes, in_order};
 use super::urls::{ends_host, open_host};
 
 /// Bytes of a text that are remembered: an announcement, what stands between it and the secret,
-/// and as much of that as it takes to know it.
+/// and as much of that as it takes to know it; or the line before what may be an announcement.
 const TAIL: usize = 256;
 
-/// The same of a text in which nothing was announced: what may stand before an announcement.
+/// Bytes at the end of a piece that are looked at for a host that goes on in the next one.
 const LITTLE: usize = 64;
 
 /// Bytes on each side of the border of two pieces in which a word lies that lies across.
@@ -60,7 +60,7 @@ impl Thread {
             && memchr::memchr(b':', end).is_none_or(|_| open_host(end).is_none())
             && !self.crosses(shapes, piece);
         if passes {
-            self.keep(piece, LITTLE);
+            self.keep(piece, TAIL);
         }
         passes
     }

@@ -4,9 +4,10 @@
 
 use std::ops::Range;
 
+use super::given::is_chosen;
 use super::level::Level;
 use super::names::{counts, is_folder, is_group, is_secret_member, is_secret_method, is_telling};
-use super::random::is_random;
+use super::random::{is_random, reads_as_words};
 use super::rule::Rule;
 use super::walk::Walk;
 use crate::recording::tokens::{Token, Tokens};
@@ -114,7 +115,7 @@ impl Walk<'_> {
             named: !place && !pointed && (named && !level.secret || level.named),
             pointed,
             group: level.group || is_group(name),
-            pair: match level.is_at("value") {
+            pair: match level.is_at_value() {
                 true => Some(self.levels.len() - 1),
                 false => level.pair,
             },
@@ -170,4 +171,13 @@ pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
         }
         None => whole.len() >= DIGITS && !counts(name),
     }
+}
+
+/// Whether a text, with its quotes, that a session's setting for a secret is set to is one, and no
+/// choice among words.
+pub(super) fn is_setting(whole: &[u8]) -> bool {
+    let inner = whole
+        .strip_prefix(b"\"")
+        .and_then(|rest| rest.strip_suffix(b"\""));
+    inner.is_some_and(|inner| (is_chosen(inner) || is_random(inner)) && !reads_as_words(inner))
 }

@@ -17,7 +17,7 @@ use super::walk;
 use crate::recording::{MessageKind, Redaction};
 
 /// The built-in rules' name and version.
-pub const RULES: &str = "default@6";
+pub const RULES: &str = "default@7";
 
 /// How much is kept; what comes later keeps less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,10 +190,7 @@ impl Redactor {
         match self.mode {
             Mode::Full => None,
             Mode::Structure | Mode::Meta => Some(self.outline(text).into_bytes()),
-            Mode::Default => {
-                let found = self.shapes.find(text);
-                (!found.is_empty()).then(|| self.replace(text, &found))
-            }
+            Mode::Default => self.plain(text),
         }
     }
 
@@ -201,15 +198,38 @@ impl Redactor {
     /// modes.
     #[must_use]
     pub fn remark<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.mode == Mode::Full {
-            return Cow::Borrowed(text);
-        }
-        let found = self.shapes.find(text.as_bytes());
+        let clean = match self.mode {
+            Mode::Full => None,
+            _ => self.plain(text.as_bytes()),
+        };
+        clean.map_or(Cow::Borrowed(text), |clean| {
+            Cow::Owned(String::from_utf8_lossy(&clean).into_owned())
+        })
+    }
+
+    /// A text that is no message without its secrets; `None` when it has none. Its JSON, whole or
+    /// broken off, has places, too: lines of a log, messages with a fault.
+    fn plain(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let json = memchr::memchr_iter(b'{', text).find(|at| {
+            let inside = text[at + 1..].trim_ascii_start();
+            inside.starts_with(b"\"")
+        });
+        let may_have = |at: &usize| {
+            let begun = &mut Memory::default();
+            self.mode != Mode::Structure && self.shapes.suspects(&text[*at..], begun).is_err()
+        };
+        let walked = json.filter(may_have).and_then(|at| {
+            // A list that it is the first of is a batch.
+            let at = at - usize::from(text[..at].ends_with(b"["));
+            let clean = walk::walk(self, &text[at..], false)?;
+            Some([&text[..at], &clean.text[..]].concat())
+        });
+        let known = walked.as_deref().unwrap_or(text);
+        let found = self.shapes.find(known);
         if found.is_empty() {
-            return Cow::Borrowed(text);
+            return walked;
         }
-        let replaced = self.replace(text.as_bytes(), &found);
-        Cow::Owned(String::from_utf8_lossy(&replaced).into_owned())
+        Some(self.replace(known, &found))
     }
 
     /// A method as it stands in a body without its secrets, and in mode `structure` without a text

@@ -10,19 +10,18 @@ use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
 use super::commands;
 use super::escapes::{begins_word, behind_gap};
-use super::headers::{authorization, behind_scheme, cookies};
+use super::given;
+use super::headers::{authorization, behind_scheme, cookies, protocol};
 use super::memory::Memory;
 use super::options;
 use super::piece::{IN_PEM, Inside};
+use super::piped;
 use super::random::{LONG, has_begun, has_begun_key, is_random, reads_as_words};
 use super::runs::Runs;
 use super::urls::{begun_user, open_host, signature, user};
 use super::words::{Word, Words};
 
 const PEM: &[u8] = b"-----BEGIN";
-
-/// Fewest characters of a password that somebody has chosen.
-const CHOSEN: usize = 8;
 
 /// Fewest characters of base64 that are looked into, and most that are.
 const PACKED: Range<usize> = 24..1024;
@@ -76,9 +75,13 @@ impl Shapes {
             match word {
                 Word::Place => !text[at.clone()].starts_with(b"\"") || ends_name(text, at.end),
                 // The name of a member, an option or a variable ends so.
-                Word::Telling | Word::Authorization | Word::Cookie if ends_name(text, at.end) => {
+                Word::Telling | Word::Authorization | Word::Cookie | Word::Protocol
+                    if ends_name(text, at.end) =>
+                {
                     true
                 }
+                Word::Argument => true,
+                Word::Ending => ends_name(text, at.end - 1),
                 word => look.secret(at, word).is_some(),
             }
         });
@@ -92,7 +95,7 @@ impl Shapes {
 
     /// Whether there is a word that announces a secret.
     pub(super) fn announces(&self, text: &[u8]) -> bool {
-        let announces = |_, word| word != Word::Place;
+        let announces = |_, word| !matches!(word, Word::Place | Word::Ending | Word::Argument);
         self.words.each(text, 0, announces)
     }
 
@@ -190,7 +193,8 @@ impl<'a> Look<'a> {
             Word::Telling => self.named(at),
             Word::Pem => self.pem(at.end),
             Word::User => user(self.text, at.end),
-            Word::Place => None,
+            Word::Protocol => protocol(self.text, &mut self.runs, at.end),
+            Word::Place | Word::Ending | Word::Argument => None,
         }
     }
 
@@ -234,10 +238,22 @@ impl<'a> Look<'a> {
     fn named(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         let text = self.text;
         let name = name_end(text, at.end);
+        if text[at.clone()] == *b"PASS" && !matches!(text.get(at.end), Some(b'W' | b'P')) {
+            // The name of a variable ends so.
+            let is_one = text.get(at.end) == Some(&b'=');
+            return is_one.then(|| options::assigned(text, at.start..at.end + 1, self.begun))?;
+        }
         if let Some(own) = commands::assigned(text, at.start..name, self.begun, &mut self.value) {
             return Some(own);
         }
-        let start = behind_gap(text, name);
+        let whole = given::name_start(text, at.start)..name;
+        if let Some(own) = given::put(text, whole.clone(), self.begun, &mut self.value) {
+            return Some(own);
+        }
+        if let Some(own) = piped::told(text, whole.clone()) {
+            return Some(own);
+        }
+        let start = behind_name(text, name);
         if start == name {
             return None;
         }
@@ -245,17 +261,31 @@ impl<'a> Look<'a> {
         let judged = &text[start..own.end.min(start + LONG)];
         // What people think up is made of words, too, or short, and what is called is no secret.
         let before = &text[..at.start];
-        let chosen = text[at].to_ascii_lowercase().starts_with(b"ass");
-        if chosen && !before.ends_with(b"p") && !before.ends_with(b"P") {
+        let capitals = text[at.clone()] == *b"PASS";
+        let chosen = capitals || text[at.clone()].starts_with(b"ass");
+        if chosen && !capitals && !before.ends_with(b"p") && !before.ends_with(b"P") {
             // As in `ClassWriter`.
             return None;
         }
-        let given = chosen && (is_assigned(&text[name..start]) || is_option(before));
+        let gap = &text[name..start];
+        let is_given = chosen
+            && (is_assigned(gap)
+                || is_option(before)
+                || gap.starts_with(b">")
+                || gap.starts_with(b" is ")
+                || (capitals && gap.contains(&b'\''))
+                || given::logs_in(&text[..whole.start]));
+        let sure = || {
+            given::is_sure(&text[whole.clone()])
+                || given::is_sure_behind(&text[..whole.start], &text[whole.clone()])
+        };
+        let is_sure = !chosen && name == at.end && is_assigned(gap) && sure();
         let is_one = match reads_as_words(judged) {
             true => chosen && is_random(judged),
             false => {
                 is_random(judged)
-                    || (given && is_chosen(judged))
+                    || (is_given && given::is_chosen(judged))
+                    || (is_sure && given::is_meant(text, &own, judged))
                     || (self.ends_in(&own) && has_begun(judged))
             }
         };
@@ -334,12 +364,6 @@ fn unpacked(run: &[u8], fewest: usize) -> Option<Vec<u8>> {
     coding.decode(run).ok()
 }
 
-/// Whether it may be a password that somebody has chosen.
-fn is_chosen(text: &[u8]) -> bool {
-    let digits = text.iter().any(u8::is_ascii_digit);
-    text.len() >= CHOSEN && digits && text.iter().any(u8::is_ascii_alphabetic)
-}
-
 /// Whether a colon or an equals sign stands between a name and what follows it.
 fn is_assigned(gap: &[u8]) -> bool {
     let wide = [&b"uff1a"[..], "：".as_bytes()];
@@ -347,6 +371,20 @@ fn is_assigned(gap: &[u8]) -> bool {
         || wide
             .iter()
             .any(|colon| memchr::memmem::find(gap, colon).is_some())
+}
+
+/// Where the secret would begin that a name which ends at `name` is for: behind a gap, or `is`.
+fn behind_name(text: &[u8], name: usize) -> usize {
+    let is = [&b" is "[..], b" is: ", b" was ", b"('", b"(\""];
+    let rest = &text[name..];
+    let said = is.iter().find(|is| rest.starts_with(is));
+    let start = behind_gap(text, name + said.map_or(0, |said| said.len() - 1));
+    // What stands right behind it is none.
+    if said.is_some() && start == name {
+        name
+    } else {
+        start
+    }
 }
 
 /// Whether a name is that of an option, such as `--db-password`.

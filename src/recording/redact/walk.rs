@@ -6,12 +6,14 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::arguments;
 use super::escapes::without_halves;
+use super::given::{is_chosen, is_login, is_sure};
 use super::level::Level;
 use super::names::{is_folder, is_telling};
 use super::nested;
 use super::pattern::escaped;
-use super::places::is_value;
+use super::places::{is_setting, is_value};
 use super::random::{is_random, reads_as_words};
 use super::redactor::{Mode, Redacted, Redactor};
 use super::rule::{Hits, Rule};
@@ -136,6 +138,7 @@ impl Walk<'_> {
                         });
                     }
                     let option = self.is_option(&at);
+                    self.keep_word(&at);
                     self.advance(option);
                 }
                 Token::Scalar(at) => {
@@ -143,6 +146,10 @@ impl Walk<'_> {
                     self.advance(false);
                 }
             }
+        }
+        // What is broken off has not ended.
+        while let Some(level) = self.levels.pop() {
+            self.leave(level);
         }
         let mut more = Vec::new();
         for (at, place) in std::mem::take(&mut self.late) {
@@ -176,12 +183,16 @@ impl Walk<'_> {
     fn string(&mut self, at: &Range<usize>) -> Option<(Vec<u8>, Hits)> {
         let inner = &self.text[at.start + 1..at.end - 1];
         let is_name = self.levels.last().is_some_and(|level| level.is_at("name"));
-        if is_name {
+        let is_id = self.levels.last().is_some_and(Level::is_at_id);
+        if is_name || is_id {
             // A label for people, such as `Gemini API key`, names no variable.
             let name = self.decoded(at);
             let telling = is_telling(&name) && !name.contains(' ');
             if let Some(level) = self.levels.last_mut() {
-                level.telling = telling.then_some(name);
+                match is_name {
+                    true => level.telling = telling.then_some(name),
+                    false => level.option_id |= is_login(&name),
+                }
             }
         }
         self.keep_value(at);
@@ -195,7 +206,9 @@ impl Walk<'_> {
         if level.is_some_and(|level| level.tells() && !is_folder(&level.name, inner)) {
             // Escapes look random, whatever they stand for.
             let plain = self.decoded(at);
-            if is_random(plain.as_bytes()) && !reads_as_words(plain.as_bytes()) {
+            let plain = plain.as_bytes();
+            let sure = level.is_some_and(|level| is_sure(level.name.as_bytes()));
+            if (is_random(plain) || sure && is_chosen(plain)) && !reads_as_words(plain) {
                 return Some((self.marked(at), Hits::of_one(Rule::Place)));
             }
         }
@@ -227,20 +240,51 @@ impl Walk<'_> {
         let Some(level) = self.levels.last() else {
             return;
         };
-        let own = level.is_at("value").then(|| self.levels.len() - 1);
+        let own = level.is_at_value().then(|| self.levels.len() - 1);
         if let Some(pair) = own.or(level.pair) {
             let place = self.place(false);
             self.levels[pair].values.push((at.clone(), place));
         }
     }
 
-    /// Judges what stood in the `value` of an object that has ended by the name beside it.
-    fn leave(&mut self, level: Level) {
+    /// Remembers a word of a command line.
+    fn keep_word(&mut self, at: &Range<usize>) {
+        let word = |walk: &Self| (at.clone(), walk.place(false));
+        match &self.levels[..] {
+            [.., own] if own.is_object && arguments::is_line(&own.name) => {
+                let word = word(self);
+                self.levels.last_mut().expect("one is open").program = vec![word];
+            }
+            [.., over, own]
+                if !own.is_object && over.is_object && arguments::is_line(&over.name) =>
+            {
+                let (word, over) = (word(self), self.levels.len() - 2);
+                self.levels[over].words.push(word);
+            }
+            _ => {}
+        }
+    }
+
+    /// Judges what stood in the `value` of an object that has ended by the name beside it, and the
+    /// command line that was in it.
+    fn leave(&mut self, mut level: Level) {
+        if !level.words.is_empty() {
+            let line = [level.program.split_off(0), level.words.split_off(0)].concat();
+            let secrets = arguments::secrets(&self.redactor.shapes, self.text, &line);
+            self.late.extend(secrets.into_iter().cloned());
+        }
         match (level.telling, level.pair) {
             (Some(name), _) => {
                 let values = level.values.into_iter();
                 self.late
                     .extend(values.filter(|(at, _)| is_value(&name, &self.text[at.clone()])));
+            }
+            // The setting of a session (`session/set_config_option`) may be one, or a choice.
+            (None, _) if level.option_id => {
+                let text = self.text;
+                let values = level.values.into_iter();
+                self.late
+                    .extend(values.filter(|(at, _)| is_setting(&text[at.clone()])));
             }
             // A name further out may tell.
             (None, Some(pair)) => self.levels[pair].values.extend(level.values),

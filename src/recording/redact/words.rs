@@ -91,43 +91,44 @@ const DASHED: [(&str, usize); 45] = [
 /// alike is in another. It stops in vain where the beginnings in one basket could be mixed, so the
 /// order matters: this one and that of the values were found by trying, and stop seldom.
 const NAMES: [(&str, Word); 32] = [
-    ("ET-PROT", Word::Place),
     ("assPhrase", Word::Telling),
-    ("ecret", Word::Telling),
-    ("ookie", Word::Cookie),
     ("redential", Word::Telling),
+    ("ookie", Word::Cookie),
+    // Members of Docker's and of mailers' settings.
+    ("auth\"", Word::Ending),
+    // The WebSocket's header, without dashes.
     ("etProt", Word::Place),
-    ("ASSW", Word::Telling),
-    ("uthentic", Word::Place),
-    ("Key", Word::Telling),
-    ("assw", Word::Telling),
-    ("ECRET", Word::Telling),
     ("oken", Word::Telling),
-    ("OKEN", Word::Telling),
-    ("\"Pwd", Word::Place),
-    ("ASSPHRASE", Word::Telling),
-    // An ASCII character in disguise.
-    ("\\u00", Word::Place),
-    // How all JWTs begin.
-    ("eyJ", Word::Beginning(30)),
     // SendGrid's keys.
     ("SG.", Word::Beginning(50)),
-    // The WebSocket's header.
-    ("et-prot", Word::Place),
-    ("KEY", Word::Telling),
-    ("et-Prot", Word::Place),
+    ("\"headers", Word::Place),
+    ("PASS", Word::Telling),
     ("UTHORIZ", Word::Authorization),
+    ("key", Word::Telling),
+    // An ASCII character in disguise.
+    ("\\u00", Word::Place),
+    ("\"Pwd", Word::Place),
+    // How all JWTs begin.
+    ("eyJ", Word::Beginning(30)),
+    ("uthoriz", Word::Authorization),
+    ("\"PWD", Word::Place),
+    ("assphrase", Word::Telling),
+    ("pass\"", Word::Ending),
+    ("OKEN", Word::Telling),
+    ("Key", Word::Telling),
+    ("assW", Word::Telling),
+    ("\"pwd", Word::Place),
+    ("ecret", Word::Telling),
     // `environment`, too.
     ("\"env", Word::Place),
-    ("assW", Word::Telling),
-    ("assphrase", Word::Telling),
-    ("key", Word::Telling),
-    ("uthoriz", Word::Authorization),
-    ("\"headers", Word::Place),
-    ("\"PWD", Word::Place),
-    ("REDENTIAL", Word::Telling),
+    ("KEY", Word::Telling),
+    ("uthentic", Word::Place),
+    ("pass\\", Word::Ending),
+    ("ECRET", Word::Telling),
     ("OOKIE", Word::Cookie),
-    ("\"pwd", Word::Place),
+    ("assw", Word::Telling),
+    ("REDENTIAL", Word::Telling),
+    ("auth\\", Word::Ending),
 ];
 
 /// Beginnings of keys and tokens, be they in base64, and words that they follow.
@@ -195,7 +196,13 @@ pub(super) enum Word {
     /// The end of the name of a variable, with an equals sign.
     Variable,
     Telling,
+    /// Of the name of the WebSocket's header.
+    Protocol,
     Place,
+    /// That ends the name of a member, and what ends a string behind it.
+    Ending,
+    /// An option of one letter by itself, as in a list of arguments.
+    Argument,
     Pem,
     /// What comes before a user in a URL.
     User,
@@ -290,7 +297,7 @@ impl Search {
 }
 
 /// How many bytes of a word stand behind a dash or an underline.
-const BEHIND: usize = "PASS=".len();
+const BEHIND: usize = "Protocol".len();
 
 /// Words that a dash ends, options of one dash, variables, and users of URLs, which an `@` ends: all
 /// in one search.
@@ -321,13 +328,26 @@ fn marked(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) 
 fn behind(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
     let rest = &text[at + 1..];
     if text[at] == b'-' {
-        let letter = rest
-            .first()
-            .is_some_and(|letter| b"apPwUskd".contains(letter));
-        let apart = letter && at.checked_sub(1).map(|before| text[before]) == Some(b' ');
-        return apart.then(|| (at - 1..at + 2, Word::Option));
+        let before = at.checked_sub(1).map(|before| text[before]);
+        return match (before, rest.first()) {
+            (Some(b' '), Some(letter)) if b"abpPwUSskd".contains(letter) => {
+                Some((at - 1..at + 2, Word::Option))
+            }
+            (Some(b'"'), Some(b'-')) if rest.get(1).is_some_and(u8::is_ascii_lowercase) => {
+                Some((at - 1..at + 2, Word::Argument))
+            }
+            (Some(b'"'), Some(letter)) if b"abkpPSswUu".contains(letter) => {
+                Some((at - 1..at + 2, Word::Argument))
+            }
+            (Some(b't' | b'T'), Some(b'p' | b'P')) => {
+                let name = rest.first_chunk::<8>()?;
+                let is_it = name.eq_ignore_ascii_case(b"protocol");
+                is_it.then(|| (at..at + 9, Word::Protocol))
+            }
+            _ => None,
+        };
     }
-    let names = [&b"PASS="[..], b"PWD=", b"AUTH="];
+    let names = [&b"PWD="[..], b"AUTH=", b"auth", b"pass"];
     let name = names.into_iter().find(|name| rest.starts_with(name))?;
     Some((at..at + 1 + name.len(), Word::Variable))
 }

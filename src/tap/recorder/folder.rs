@@ -16,6 +16,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
+use super::durable::{Durability, Durable};
 use crate::recording::{PACKED, PLAIN, calendar, pack};
 
 /// Segments that may wait to be packed. Beyond it: they stay as they are.
@@ -61,10 +62,11 @@ pub struct Folder {
     name: String,
     /// The segment at hand.
     segment: PathBuf,
+    durability: Durability,
 }
 
 /// The file of a segment.
-struct Segment(File);
+struct Segment(Durable<File>);
 
 impl Write for Segment {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -101,7 +103,15 @@ impl Folder {
             segment: folder.join(&name),
             folder: folder.to_owned(),
             name,
+            durability: Durability::default(),
         })
+    }
+
+    /// The same, of which the disk is told to keep what is written.
+    #[must_use]
+    pub const fn kept(mut self, how: Durability) -> Self {
+        self.durability = how;
+        self
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -120,7 +130,7 @@ impl Place for Folder {
         let file = create(&self.segment)?;
         // Who wants to add to it can see that it is being written; nothing depends on it.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Ok(Box::new(Segment(file)))
+        Ok(Box::new(Segment(Durable::new(file, self.durability))))
     }
 
     fn seal(&mut self, number: u64) {

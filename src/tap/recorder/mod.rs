@@ -15,6 +15,7 @@
 //! than the writing.
 
 mod desk;
+mod durable;
 mod facts;
 mod folder;
 mod prune;
@@ -27,6 +28,7 @@ mod tap;
 mod work;
 
 pub use desk::Desk;
+pub use durable::Durability;
 pub use folder::{Folder, Place, create, wishes};
 pub use prune::{Gone, Keep, Pruned, Sweeper, Why, prune};
 pub use queue::Policy;

@@ -79,7 +79,7 @@ fn the_example_has_no_faults_and_everything_in_it() {
 
 /// Flags of `serve` whose key has another name, and those that have none: what they mean is a key of
 /// each listener or agent, or they say which file is read.
-const KEYS: [(&str, &str); 23] = [
+const KEYS: [(&str, &str); 24] = [
     ("agent", "endpoint"),
     ("agent-dialect", "dialect"),
     ("agent-framing", "framing"),
@@ -101,6 +101,7 @@ const KEYS: [(&str, &str); 23] = [
     ("record-redact", "redact"),
     ("record-redact-pointer", "redact-pointer"),
     ("record-strict", "strict"),
+    ("record-sync", "sync"),
     ("table", "tables"),
     ("admin", "[admin]"),
 ];

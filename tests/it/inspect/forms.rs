@@ -49,6 +49,35 @@ fn what_went_out_comes_back() {
 }
 
 #[test]
+fn what_no_tree_can_hold_goes_out_and_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let says = [
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"n":1e999,"n":2}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":1e999,"method":"_x"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","method":"_n","params":{"n":123456789012345678901234567890}}"#
+            .to_owned(),
+        format!(r#"{{"jsonrpc":"2.0","method":"_deep","params":{deep}}}"#),
+        r#"{"jsonrpc":"2.0","id":"\ud83d","method":"_half"}"#.to_owned(),
+    ];
+    let lines = says.map(|message| format!("{{\"dir\":\"c2a\",\"msg\":{message}}}\n"));
+    let said = folder.path().join("said");
+    fs::write(&said, lines.concat()).unwrap();
+    let file = import(folder.path(), &said, "x");
+    for (form, kept) in [("jsons", 4), ("devtools", 5), ("har", 5), ("capture", 5)] {
+        let out = folder.path().join(form);
+        let out = out.to_str().unwrap();
+        answer(&["export", &file, "--to", form, "--out", out], 0);
+        let back = import(folder.path(), out.as_ref(), &format!("{form}-x"));
+        let plain = answer(&["export", &back, "--to", "ndjson"], 0);
+        assert_eq!(plain.lines().count(), kept, "{form}: {plain}");
+        for spelled in ["1e999", "123456789012345678901234567890", &deep] {
+            assert!(plain.contains(spelled), "{form}: {plain}");
+        }
+    }
+}
+
+#[test]
 fn a_filter_decides_what_goes_out() {
     let folder = tempfile::tempdir().unwrap();
     let file = import(folder.path(), &capture(CAPTURES[4]), "x");

@@ -171,8 +171,10 @@ fn cases() -> Vec<Case> {
                 text: format!("Here it is, as you like: {text}\n\nand that was it."),
             };
             // JSON in a text is found by its places, which take all of it to know.
-            let whole = redactor.text(case.text.as_bytes());
-            if whole.is_some_and(|whole| left(&case, &String::from_utf8_lossy(&whole)).is_none()) {
+            let message = json!({"t": case.text}).to_string();
+            let whole = redactor.json(message.as_bytes(), None);
+            let whole = whole.map(|clean| String::from_utf8(clean.text).unwrap());
+            if whole.is_some_and(|whole| left(&case, &whole).is_none()) {
                 cases.push(case);
             }
         }

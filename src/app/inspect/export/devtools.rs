@@ -3,8 +3,9 @@
 //! After `packages/core/src/storage/export.ts` of github.com/maksugr/acp-devtools (MIT). Frames
 //! are texts in it, so that those that are no JSON have a place.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::form::Row;
 use super::{Form, Said};
 use crate::recording::{Header, MessageKind};
 use crate::wire::Side;
@@ -37,28 +38,26 @@ impl Form for Devtools {
             Some(MessageKind::Error) => "error",
             None => "unknown",
         };
-        let mut value = json!({
-            "seq": self.count,
-            "timestamp": self.last / 1_000,
-            "direction": match said.from {
-                Side::Client => "editor-to-agent",
-                Side::Agent => "agent-to-editor",
-            },
-            "kind": kind,
-        });
         let is_call = !matches!(kind, "response" | "error" | "unknown");
-        if is_call {
-            value["method"] = json!(said.method());
-        }
-        if let Some(id) = said.id() {
-            value["rpcId"] = json!(id);
-        }
-        value["raw"] = json!(String::from_utf8_lossy(said.bytes));
-        value["payload"] = json!(said.raw());
-        if value["payload"] == Value::Null {
-            value["parseError"] = json!("invalid JSON");
-        }
-        out.extend_from_slice(value.to_string().as_bytes());
+        let way = match said.from {
+            Side::Client => "editor-to-agent",
+            Side::Agent => "agent-to-editor",
+        };
+        let raw = said.raw();
+        let row = Row::new()
+            .with("seq", self.count)
+            .with("timestamp", self.last / 1_000)
+            .with("direction", way)
+            .with("kind", kind)
+            .with_some("method", is_call.then(|| said.method()));
+        let row = match said.id() {
+            Some(id) => row.with_raw("rpcId", Some(id)),
+            None => row,
+        };
+        row.with("raw", String::from_utf8_lossy(said.bytes))
+            .with_raw("payload", raw)
+            .with_some("parseError", raw.is_none().then_some("invalid JSON"))
+            .end(out);
         true
     }
 

@@ -1,5 +1,6 @@
 //! What all forms have in common.
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::recording::{Event, Header, Message, MessageKind};
@@ -70,7 +71,7 @@ impl<'a> Said<'a> {
             .filter(|_| self.is_plain())
     }
 
-    /// The id, as spelled.
+    /// The id, as spelled; none when many readers refuse it.
     pub(super) fn id(&self) -> Option<&RawValue> {
         let Shape::One(envelope) = scan(&self.frame, &Limits::default()) else {
             return None;
@@ -78,7 +79,9 @@ impl<'a> Said<'a> {
         match envelope.id.of(self.bytes) {
             Id::Absent => None,
             Id::Null => serde_json::from_str("null").ok(),
-            Id::Number(text) | Id::String(text) => serde_json::from_slice(text).ok(),
+            Id::Number(text) | Id::String(text) => serde_json::from_slice(text)
+                .ok()
+                .filter(|_| crate::recording::lone(text).is_none()),
         }
     }
 
@@ -96,8 +99,53 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Appends a value as JSON, and a line break.
-pub(super) fn line(out: &mut Vec<u8>, value: &serde_json::Value) {
-    out.extend_from_slice(value.to_string().as_bytes());
-    out.push(b'\n');
+/// An object of JSON that is written member by member, so that what was said keeps its spelling: a
+/// tree would refuse `1e999` and whatever is nested deep.
+pub(super) struct Row(Vec<u8>);
+
+impl Row {
+    pub(super) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a member.
+    pub(super) fn with(self, name: &str, value: impl Into<Value>) -> Self {
+        self.spelled(name, &value.into().to_string())
+    }
+
+    /// The same if there is a value.
+    pub(super) fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// Adds what was said, or `null`.
+    pub(super) fn with_raw(self, name: &str, value: Option<&RawValue>) -> Self {
+        self.spelled(name, value.map_or("null", RawValue::get))
+    }
+
+    fn spelled(mut self, name: &str, value: &str) -> Self {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        self.0
+            .extend_from_slice(Value::from(name).to_string().as_bytes());
+        self.0.push(b':');
+        // A row is one line; in a string of JSON no line breaks.
+        let in_line = |byte| {
+            if matches!(byte, b'\n' | b'\r') {
+                b' '
+            } else {
+                byte
+            }
+        };
+        self.0.extend(value.bytes().map(in_line));
+        self
+    }
+
+    /// Appends it.
+    pub(super) fn end(mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.0);
+        out.push(b'}');
+    }
 }

@@ -4,9 +4,7 @@
 //! request, a response or a notification, with seconds since the beginning. It has no place for
 //! what is no message.
 
-use serde_json::json;
-
-use super::form::line;
+use super::form::Row;
 use super::{Form, Said};
 use crate::recording::MessageKind;
 use crate::wire::Side;
@@ -19,43 +17,36 @@ impl Form for Jsons {
             return false;
         };
         let (from, to) = (name(said.from), name(said.from.other()));
-        let value = match kind {
+        let is_call = matches!(kind, MessageKind::Request | MessageKind::Notification);
+        let row = Row::new()
+            .with("type", if is_call { kind.name() } else { "response" })
+            .with("ts", said.seconds());
+        let row = match kind {
             MessageKind::Result | MessageKind::Error => {
                 let failed = kind == MessageKind::Error;
-                let mut value = json!({
-                    "type": "response",
-                    "ts": said.seconds(),
-                    "from": from,
-                    "to": to,
-                    "id": said.id(),
-                    "is_error": failed,
-                });
-                if failed {
-                    value["error_domain"] = json!("acp");
-                }
-                value["payload"] = json!(body);
-                value
+                row.with("from", from)
+                    .with("to", to)
+                    .with_raw("id", said.id())
+                    .with("is_error", failed)
+                    .with_some("error_domain", failed.then_some("acp"))
+                    .with_raw("payload", Some(body))
             }
             MessageKind::Request | MessageKind::Notification => {
-                let mut value = json!({
-                    "type": kind.name(),
-                    "ts": said.seconds(),
-                    "protocol": "acp",
-                    "from": from,
-                    "to": to,
-                });
-                if kind == MessageKind::Request {
-                    value["id"] = json!(said.id());
-                }
-                value["method"] = json!(said.method());
-                if let Some(session) = &said.message.session {
-                    value["session"] = json!(session);
-                }
-                value["params"] = json!(body);
-                value
+                let row = row
+                    .with("protocol", "acp")
+                    .with("from", from)
+                    .with("to", to);
+                let row = match kind {
+                    MessageKind::Request => row.with_raw("id", said.id()),
+                    _ => row,
+                };
+                row.with("method", said.method())
+                    .with_some("session", said.message.session.as_deref())
+                    .with_raw("params", Some(body))
             }
         };
-        line(out, &value);
+        row.end(out);
+        out.push(b'\n');
         true
     }
 }

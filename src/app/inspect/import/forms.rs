@@ -116,7 +116,11 @@ pub(super) fn micros(value: &Value, unit: f64) -> u64 {
 
 /// An export of acp-devtools, version 1.
 fn devtools(text: &[u8]) -> Result<Capture, String> {
-    let whole: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let whole = picked(text, &["version", "session"])?;
+    let messages = members(text).find(|(name, _)| *name == b"messages");
+    let messages = messages.map_or(&b"[]"[..], |(_, at)| &text[at]);
+    let messages: Vec<&RawValue> =
+        serde_json::from_slice(messages).map_err(|error| error.to_string())?;
     if whole["version"] != 1 {
         return Err(format!(
             "version {} of acp-devtools' exports is not known here",
@@ -133,7 +137,9 @@ fn devtools(text: &[u8]) -> Result<Capture, String> {
         agent: said("agentCommand"),
         ..Capture::default()
     };
-    for message in whole["messages"].as_array().into_iter().flatten() {
+    for message in messages {
+        let wanted = ["direction", "raw", "timestamp"];
+        let message = picked(message.get().as_bytes(), &wanted)?;
         let to = match message["direction"].as_str() {
             Some("editor-to-agent") => Side::Agent,
             Some("agent-to-editor") => Side::Client,
@@ -149,6 +155,17 @@ fn devtools(text: &[u8]) -> Result<Capture, String> {
             .push(Item::heard(t, to, bytes.as_bytes().to_vec()));
     }
     Ok(capture)
+}
+
+/// An object with those members alone: what else is in it may be what no tree holds, such as
+/// `1e999`.
+fn picked(text: &[u8], names: &[&str]) -> Result<Value, String> {
+    let wanted = members(text).filter_map(|(name, at)| {
+        let name = names.iter().find(|wanted| wanted.as_bytes() == name)?;
+        let value = serde_json::from_slice(&text[at]).map_err(|error| error.to_string());
+        Some(value.map(|value: Value| ((*name).to_owned(), value)))
+    });
+    Ok(Value::Object(wanted.collect::<Result<_, _>>()?))
 }
 
 /// A HAR file with messages of WebSockets, as browsers write them.

@@ -1,0 +1,52 @@
+//! Command lines that are told as a list of words: `{"command": "curl", "args": ["-u", "me:…"]}`,
+//! `{"command": ["sshpass", "-p", "…"]}`.
+//!
+//! They are judged as the line that they make. Not here: what in a line is secret (see `commands`,
+//! `options`), a word that is a line itself, as for `sh -c` (it is judged alone).
+
+use std::ops::Range;
+
+use super::shapes::Shapes;
+
+/// Most bytes of a line that are judged.
+const LONGEST: usize = 4096;
+
+/// A word of a line: where it stands, with its quotes, and its place.
+pub(super) type Word = (Range<usize>, String);
+
+/// Members that hold the words of a command line, or the first one of them.
+pub(super) fn is_line(member: &str) -> bool {
+    ["command", "cmd", "args", "argv", "arguments", "program"].contains(&member)
+}
+
+/// Which of the words of a line are secret because of those before them.
+pub(super) fn secrets<'a>(shapes: &Shapes, text: &[u8], words: &'a [Word]) -> Vec<&'a Word> {
+    let mut line = Vec::new();
+    let mut places = Vec::new();
+    for word in words {
+        let inner = &text[word.0.start + 1..word.0.end - 1];
+        let plain = !inner.is_empty() && !inner.iter().any(|byte| *byte <= b' ');
+        if line.len() + inner.len() > LONGEST {
+            break;
+        }
+        if !line.is_empty() {
+            line.push(b' ');
+        }
+        // A word that is a line itself is not gone into.
+        places.push((line.len()..line.len() + inner.len(), plain, word));
+        line.extend(if plain {
+            inner.to_vec()
+        } else {
+            vec![b'.'; inner.len()]
+        });
+    }
+    let found = shapes.find(&line);
+    let begins = |secret: &Range<usize>, own: &Range<usize>| own.contains(&secret.start);
+    let alone = |own: &Range<usize>| !shapes.find(&line[own.clone()]).is_empty();
+    let is_one = |own: &Range<usize>| found.iter().any(|secret| begins(secret, own));
+    places
+        .into_iter()
+        .filter(|(own, plain, _)| *plain && is_one(own) && !alone(own))
+        .map(|(_, _, word)| word)
+        .collect()
+}
