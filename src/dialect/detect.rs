@@ -1,7 +1,8 @@
 //! Telling which dialect a peer speaks, from what it says.
 //!
 //! Each side is judged by its own messages: the `initialize` request or its result, and, where
-//! those say nothing, its first updates: what they show does not overrule what a result has stated. Not here: what `auto` does with the verdict (see `core`).
+//! those say nothing, its first updates: what they show does not overrule what a result has stated.
+//! Not here: what `auto` does with the verdict (see `core`).
 
 use std::sync::Arc;
 
