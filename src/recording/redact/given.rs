@@ -72,11 +72,19 @@ pub(super) fn is_chosen(text: &[u8]) -> bool {
     text.len() >= CHOSEN && digits && text.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// Whether it is one, behind a sure name: no word, path, member or call is.
-pub(super) fn is_meant(text: &[u8], own: &Range<usize>, judged: &[u8]) -> bool {
+/// Whether it is one, behind a sure name: no path, member or call is, and, unless the name is
+/// `placed` where nothing but values follow, no words are.
+pub(super) fn is_meant(text: &[u8], own: &Range<usize>, judged: &[u8], placed: bool) -> bool {
     let code = matches!(text.get(own.end), Some(b'(' | b'['))
         || memchr::memchr2(b'.', b'/', judged).is_some();
-    !code && is_chosen(judged) && !reads_as_words(judged)
+    !code && is_chosen(judged) && (placed || !reads_as_words(judged))
+}
+
+/// Whether a name, with an equals sign behind it, is in a URL's query, or that of a long option.
+pub(super) fn is_placed(text: &[u8], name: &Range<usize>) -> bool {
+    let queried = matches!(text[..name.start].last(), Some(b'?' | b'&'));
+    let option = text[name.clone()].starts_with(b"--");
+    text.get(name.end) == Some(&b'=') && (queried || option)
 }
 
 /// What is put into a variable whose name is in capitals and leaves no doubt. `name` goes from its
@@ -115,7 +123,10 @@ fn is_name(word: &[u8]) -> bool {
 /// Where a name begins of which a word begins at `at`.
 pub(super) fn name_start(text: &[u8], at: usize) -> usize {
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
-    at - text[..at].iter().rev().take(24).take_while(part).count()
+    let start = at - text[..at].iter().rev().take(24).take_while(part).count();
+    // The letter of a line break that is escaped is none of its.
+    let escaped = start < at && text[..start].ends_with(b"\\");
+    start + usize::from(escaped && b"nrt".contains(&text[start]))
 }
 
 /// Whether what stands before the word `password` makes what follows a blank one: `machine x login

@@ -17,7 +17,7 @@ const HEADERS: [&str; 6] = [
 ];
 
 /// Members that hold a secret, whatever it looks like.
-const MEMBERS: [&str; 11] = [
+const MEMBERS: [&str; 17] = [
     "apiKey",
     "passWord",
     "passWords",
@@ -28,7 +28,13 @@ const MEMBERS: [&str; 11] = [
     "accessToken",
     "refreshToken",
     "idToken",
+    "authToken",
+    "apiToken",
+    "bearerToken",
+    "sessionToken",
     "privateKey",
+    "secretKey",
+    "secretAccessKey",
 ];
 
 /// Parts of names that tell, in lower case.

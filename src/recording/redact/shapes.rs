@@ -280,12 +280,15 @@ impl<'a> Look<'a> {
                 || given::is_sure_behind(&text[..whole.start], &text[whole.clone()])
         };
         let is_sure = !chosen && name == at.end && is_assigned(gap) && sure();
+        let placed = given::is_placed(text, &whole);
+        let open = placed && self.ends_in(&own);
+        let is_meant = is_sure && (open || given::is_meant(text, &own, judged, placed));
         let is_one = match reads_as_words(judged) {
-            true => chosen && is_random(judged),
+            true => is_meant || (chosen && is_random(judged)),
             false => {
-                is_random(judged)
+                is_meant
+                    || is_random(judged)
                     || (is_given && given::is_chosen(judged))
-                    || (is_sure && given::is_meant(text, &own, judged))
                     || (self.ends_in(&own) && has_begun(judged))
             }
         };
