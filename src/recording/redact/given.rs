@@ -80,11 +80,16 @@ pub(super) fn is_meant(text: &[u8], own: &Range<usize>, judged: &[u8], placed: b
     !code && is_chosen(judged) && (placed || !reads_as_words(judged))
 }
 
-/// Whether a name, with an equals sign behind it, is in a URL's query, or that of a long option.
+/// Whether a name is that of a value in a URL's query (`?token=`), of a long option (`--token=`) or
+/// of a header (`X-Api-Key:`).
 pub(super) fn is_placed(text: &[u8], name: &Range<usize>) -> bool {
+    let whole = &text[name.clone()];
     let queried = matches!(text[..name.start].last(), Some(b'?' | b'&'));
-    let option = text[name.clone()].starts_with(b"--");
-    text.get(name.end) == Some(&b'=') && (queried || option)
+    match text.get(name.end) {
+        Some(b'=') => queried || whole.starts_with(b"--"),
+        Some(b':') => whole.starts_with(b"X-") || whole.starts_with(b"x-"),
+        _ => false,
+    }
 }
 
 /// What is put into a variable whose name is in capitals and leaves no doubt. `name` goes from its

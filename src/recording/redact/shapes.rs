@@ -281,7 +281,7 @@ impl<'a> Look<'a> {
         };
         let is_sure = !chosen && name == at.end && is_assigned(gap) && sure();
         let placed = given::is_placed(text, &whole);
-        let open = placed && self.ends_in(&own);
+        let open = placed && !own.is_empty() && self.ends_in(&own);
         let is_meant = is_sure && (open || given::is_meant(text, &own, judged, placed));
         let is_one = match reads_as_words(judged) {
             true => is_meant || (chosen && is_random(judged)),
