@@ -28,7 +28,7 @@ pub(super) fn choose<'a>(
     message: &Message<'_>,
     asked: &Asked,
 ) -> Choice<'a> {
-    let answers = matches!(message.kind, Kind::Result | Kind::Error);
+    let answers = message.kind.is_answer();
     let pair = [&asked.dialect, &asked.canonical];
     let names = match (answers, pair[0] == pair[1]) {
         (false, _) => &[&message.method][..],

@@ -131,7 +131,7 @@ impl<'a> Message<'a> {
             Kind::Result => b"\"result\":",
             Kind::Error => b"\"error\":",
         };
-        let answers = matches!(self.kind, Kind::Result | Kind::Error);
+        let answers = self.kind.is_answer();
         let (mut body, mut whole) = (None, false);
         if answers || !matches!(self.body, Node::Absent) {
             out.extend_from_slice(name);

@@ -15,7 +15,7 @@ use crate::wire::{Kind, Side};
 impl Translator {
     /// Sees a canonical message: sessions and slots.
     pub(super) fn see(&mut self, from: Side, message: &Message<'_>, asked: &mut Asked) {
-        let answers = matches!(message.kind, Kind::Result | Kind::Error);
+        let answers = message.kind.is_answer();
         let method: &str = if answers {
             &asked.canonical.clone()
         } else {

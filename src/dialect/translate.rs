@@ -243,7 +243,7 @@ impl Translator {
         let from = self.from(way);
         let before = (message.kind, message.id.clone(), message.method.clone());
         let original = message.body.clone();
-        let answers = matches!(message.kind, Kind::Result | Kind::Error);
+        let answers = message.kind.is_answer();
         let is_verdict = answers && *asked.canonical == *PERMISSION && from == Side::Client;
         if way == Way::Write {
             if is_verdict {

@@ -57,6 +57,14 @@ pub struct Stem {
 }
 
 /// All are equal, so that envelopes are, whatever is known of their stems.
+impl Kind {
+    /// Whether it has `result` or `error`.
+    #[must_use]
+    pub const fn is_answer(self) -> bool {
+        matches!(self, Self::Result | Self::Error)
+    }
+}
+
 impl PartialEq for Stem {
     fn eq(&self, _: &Self) -> bool {
         true

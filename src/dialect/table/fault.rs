@@ -76,25 +76,11 @@ pub(in crate::dialect) fn line_of(file: &str, pointer: &str) -> usize {
 
 /// The known word that is nearest to an unknown one, if any is near.
 pub(in crate::dialect) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    // Nothing that is known is nearly as long.
+    let begin: String = word.chars().take(64).collect();
     let (distance, best) = known
         .iter()
-        .map(|known| (distance(word, known), *known))
+        .map(|known| (strsim::levenshtein(&begin, known), *known))
         .min()?;
     (distance <= 2.max(word.len() / 3)).then_some(best)
-}
-
-/// The number of letters to change, add or take away (Levenshtein).
-fn distance(one: &str, two: &str) -> usize {
-    let two: Vec<char> = two.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (at, letter) in one.chars().take(64).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (column, other) in two.iter().enumerate() {
-            let cost = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = cost.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[two.len()]
 }

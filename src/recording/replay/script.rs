@@ -112,7 +112,7 @@ impl Step {
     /// Whether it is an answer.
     #[must_use]
     pub fn is_answer(&self) -> bool {
-        matches!(self.kind(), Some(Kind::Result | Kind::Error))
+        self.kind().is_some_and(Kind::is_answer)
     }
 
     /// Whether it is a notification.

@@ -70,7 +70,7 @@ impl FrameSink for Answered {
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
         if let Some(id) = &self.id
             && let Shape::One(at) = scan(&frame, &self.limits)
-            && matches!(at.kind, Kind::Result | Kind::Error)
+            && at.kind.is_answer()
             && at.id(&frame) == id.as_id()
         {
             self.id = None;

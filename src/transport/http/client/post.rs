@@ -85,8 +85,7 @@ impl Said {
     }
 
     pub(super) fn is_answer(&self) -> bool {
-        self.at
-            .is_some_and(|at| matches!(at.kind, Kind::Result | Kind::Error))
+        self.at.is_some_and(|at| at.kind.is_answer())
     }
 
     /// The id of a request.
@@ -381,7 +380,7 @@ impl Exchange {
         let Shape::One(at) = scan(body, &self.site.limits) else {
             return None;
         };
-        let answers = matches!(at.kind, Kind::Result | Kind::Error);
+        let answers = at.kind.is_answer();
         (answers && at.id(body).to_owned() == *id).then_some(at)
     }
 }
