@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use crate::transport::{FrameSink, FrameStream, Link, LinkError};
 use crate::wire::framing::Cut;
-use crate::wire::{Farewell, Frame, IdBuf, Kind, Limits, Shape, scan};
+use crate::wire::{Farewell, Frame, IdBuf, Limits, Shape, scan};
 
 struct Reread {
     first: VecDeque<Cut>,
