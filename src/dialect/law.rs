@@ -16,6 +16,8 @@ pub(super) type Report<'r> = &'r dyn Fn(Option<&str>, &str, String, String);
 
 /// Checks a whole table.
 pub(super) fn check(table: &Table, report: Report<'_>) {
+    let guards = |rule| [Way::Read, Way::Write].map(|way| cased(rule, way));
+    let guards: Vec<[Vec<Guard>; 2]> = table.rules.iter().map(guards).collect();
     for (at, rule) in table.rules.iter().enumerate() {
         let pointer = &rule.at;
         let tell = |place: &str, what: String, remedy: &str| {
@@ -40,27 +42,26 @@ pub(super) fn check(table: &Table, report: Report<'_>) {
                 "add one message in both columns",
             );
         }
-        for other in &table.rules[..at] {
-            if let Some(way) = [Way::Read, Way::Write]
+        // One other rule is told for each: of many that are equal, each pair would be a fault.
+        let clashes = |(other, two): (&Rule, &[Vec<Guard>; 2])| {
+            let way = [(Way::Read, "reading"), (Way::Write, "writing")]
                 .into_iter()
-                .find(|way| clash(rule, other, *way))
-            {
-                let what = format!(
-                    "both this rule and `{}` (the rule at {}) can be for one message when {} it",
-                    other.id,
-                    other.at,
-                    if way == Way::Read {
-                        "reading"
-                    } else {
-                        "writing"
-                    }
-                );
-                tell(
-                    "/when",
-                    what,
-                    "make them cases of one rule, or let the guards exclude each other",
-                );
-            }
+                .find(|(way, _)| {
+                    let at_once = (&guards[at][*way as usize], &two[*way as usize]);
+                    clash(rule, other, *way, at_once)
+                });
+            Some((other.id.clone(), other.at.clone(), way?.1))
+        };
+        let others = table.rules[..at].iter().zip(&guards);
+        if let Some((id, place, way)) = others.into_iter().find_map(clashes) {
+            let what = format!(
+                "both this rule and `{id}` (the rule at {place}) can be for one message when {way} it"
+            );
+            tell(
+                "/when",
+                what,
+                "make them cases of one rule, or let the guards exclude each other",
+            );
         }
         let lossy = rule.lossy.is_some();
         let told = lossy || rule.cases.iter().any(|case| case.lossy.is_some());
@@ -259,30 +260,28 @@ fn check_conversion(
     }
 }
 
-/// Whether two rules can both be for one message of that way.
-fn clash(one: &Rule, two: &Rule, way: Way) -> bool {
+/// Whether two rules can both be for one message of that way. `cases` are the guards of both.
+fn clash(one: &Rule, two: &Rule, way: Way, cases: (&Vec<Guard>, &Vec<Guard>)) -> bool {
     let same_kind = matches!(
         (&one.on.what, &two.on.what),
         (Selector::Method(_), Selector::Method(_))
             | (Selector::Answers(_), Selector::Answers(_))
             | (Selector::ErrorsOf(_), Selector::ErrorsOf(_))
     );
-    let name = |rule: &Rule| rule.on.what.names().before(way).map(str::to_owned);
+    let names = [one, two].map(|rule| rule.on.what.names().before(way));
     let answers = matches!(one.on.what, Selector::Answers(_));
     // An answer is told apart by both names of what it answers.
     let same_pair = !answers || one.on.what.names() == two.on.what.names();
     same_kind
         && same_pair
         && one.on.from == two.on.from
-        && name(one).is_some()
-        && name(one) == name(two)
+        && names[0].is_some()
+        && names[0] == names[1]
         && one.on.kinds == two.on.kinds
         && one.base.works(way)
         && two.base.works(way)
         && !exclude(one.base.before(way), two.base.before(way))
-        && !(cased(one, way)
-            .iter()
-            .all(|left| cased(two, way).iter().all(|right| exclude(left, right))))
+        && !(cases.0.iter()).all(|left| cases.1.iter().all(|right| exclude(left, right)))
 }
 
 /// The guards under which a rule is taken: each case's with the base's.

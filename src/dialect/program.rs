@@ -180,6 +180,11 @@ impl Program {
         *self.jsonrpc() != Jsonrpc::Always
     }
 
+    /// Whether requests are written with `params` even where they say nothing.
+    pub(super) fn wants_params(&self) -> bool {
+        self.layers.first().is_some_and(|layer| layer.table.params)
+    }
+
     pub(super) fn int_ids(&self) -> bool {
         self.layers.first().is_some_and(|layer| layer.table.int_ids)
     }

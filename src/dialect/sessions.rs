@@ -85,6 +85,7 @@ impl Watch {
             | Action::ModelsUpdate
             | Action::FailTurn
             | Action::AnnounceToolCall
+            | Action::BeginToolCall
             | Action::AcceptUnsupported
             | Action::AbsolutePaths
             | Action::PlainPath

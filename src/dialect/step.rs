@@ -47,7 +47,7 @@ impl Translator {
         };
         let method = message.method.clone();
         if items(place, &mut message).is_some_and(|items| items.len() > MOST_PARTS) {
-            return self.trouble(layer, rule, message, Trouble::Long, next, out);
+            return self.trouble(layer, way, rule, message, Trouble::Long, next, out);
         }
         let mut parts = parts(place, message);
         if parts.len() == 1
@@ -124,15 +124,15 @@ impl Translator {
         }
         let done = self.rewrite(layer, way, &mut message, asked, cases, rule, out);
         if let Err(trouble) = done {
-            self.trouble(layer, rule, original, trouble, next, out);
+            self.trouble(layer, way, rule, original, trouble, next, out);
             return;
         }
         if way == Way::Read {
             self.act(&mut message, asked, cases, &mut scene, out);
         }
         if let Some(error) = scene.refuse {
-            let trouble = Trouble::Refused(Literal(error.into()));
-            self.trouble(layer, rule, original, trouble, next, out);
+            let trouble = Trouble::Refused(Literal(error));
+            self.trouble(layer, way, rule, original, trouble, next, out);
             return;
         }
         self.turn_kind(rule, way, &mut message, asked);
@@ -285,9 +285,11 @@ impl Translator {
     }
 
     /// What becomes of a message that cannot be translated: never half of it.
+    #[expect(clippy::too_many_arguments, reason = "one step has one owner each")]
     fn trouble<'a>(
         &mut self,
         layer: &Layer,
+        way: Way,
         rule: &Rule,
         original: Message<'a>,
         trouble: Trouble,
@@ -309,11 +311,6 @@ impl Translator {
                 out.note(Happened::Answered, rule_told, &*original.method);
                 out.fire(layer, rule, &original.method);
                 if request {
-                    let way = if layer.table.rules.is_empty() {
-                        Way::Read
-                    } else {
-                        Way::Write
-                    };
                     let jsonrpc = self.answers_jsonrpc(way);
                     out.back.push(message::answer(
                         original.id.as_id(),

@@ -19,6 +19,7 @@ use super::permission;
 use super::program::Program;
 use super::sessions::Sessions;
 use super::table::{Jsonrpc, Way};
+use super::tree::Node;
 use crate::wire::{Envelope, Frame, IdBuf, Kind, Side, reply};
 
 /// The translation of one peer.
@@ -152,6 +153,7 @@ impl Translator {
         let mut out = Outcome::default();
         let body = body_of(frame, at);
         let strips = way == Way::Write && self.program.strips() && at.jsonrpc;
+        let lacks = way == Way::Write && self.program.wants_params() && at.body.is_none();
         match at.kind {
             Kind::Notification => {
                 if let Some(made) = self.again(way, frame, at) {
@@ -172,6 +174,7 @@ impl Translator {
             Kind::Request => {
                 let method = Name::of(frame, at);
                 let looked_at = strips
+                    || lacks
                     || *method == *PERMISSION
                     || self.program.remembers()
                     || self.program.int_ids()
@@ -294,6 +297,11 @@ impl Translator {
                     }
                     self.ask(way, from, &before, &mut message, own);
                 }
+            }
+            let lacks = message.kind == Kind::Request && matches!(message.body, Node::Absent);
+            if way == Way::Write && lacks && program.wants_params() {
+                message.body = Node::raw(b"{}");
+                message.changed = true;
             }
             changed |= message.changed;
             passing.push(message);

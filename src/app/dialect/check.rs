@@ -3,14 +3,13 @@
 //! All faults of all files are told at once. Not here: the laws (see `crate::dialect`).
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::shelf::{Shelf, Source, Trouble, files};
+use super::shelf::{Shelf, Source, Trouble, files, read};
 use crate::app::console::{self, counted};
 use crate::dialect::{Fault, Unknown};
 
@@ -73,7 +72,7 @@ fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> 
     }
     for path in paths {
         for path in files(path)? {
-            let text = fs::read_to_string(&path).map_err(|error| Trouble::file(&path, error))?;
+            let text = read(&path)?;
             let file = path.display().to_string();
             let faults = shelf.add(&file, text.clone()).err().unwrap_or_default();
             let source = faults

@@ -51,6 +51,7 @@ fn table() -> Value {
             "anyOf": [{"const": "always"}, object(&json!({"only": list(&text("A method."))}), &[])],
         },
         "ids": {"description": "Whether its peers understand only 32-bit integers as ids.", "enum": ["any", "int32"]},
+        "params": {"description": "Whether its peers want `params` in every request.", "enum": ["any", "always"]},
         "memory": {"type": "object", "additionalProperties": of("slot")},
         "shapes": {"type": "object", "additionalProperties": list(&of("case"))},
         "rules": list(&of("rule")),

@@ -2,8 +2,8 @@
 //!
 //! Not here: what a table says (see `crate::dialect::table`).
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +13,9 @@ use serde_json::Value;
 
 use crate::app::{cli, exit};
 use crate::dialect::{Faults, Library, Table, Unknown};
+
+/// The longest file of a table, in bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// Which tables there are besides those built in.
 #[derive(Clone, Debug, Default, Args)]
@@ -116,8 +119,7 @@ impl Tables {
         let mut own = Vec::new();
         for path in self.dialect_dirs.iter().chain(&self.tables) {
             for path in files(path)? {
-                let text =
-                    fs::read_to_string(&path).map_err(|error| Trouble::file(&path, error))?;
+                let text = read(&path)?;
                 own.push((path.display().to_string(), text));
             }
         }
@@ -221,6 +223,27 @@ impl Shelf {
             .map(|storey| source(storey.table))
             .collect())
     }
+}
+
+/// The text of a table's file.
+pub(super) fn read(path: &Path) -> Result<String, Trouble> {
+    let wrong = |error| Trouble::file(path, error);
+    let refused = |why: &str| Err(wrong(io::Error::other(why)));
+    let about = fs::metadata(path).map_err(wrong)?;
+    // A device has no end, and a pipe without a writer no beginning.
+    if !about.is_file() {
+        return refused("a table is read from a regular file only");
+    }
+    let mut text = String::new();
+    if about.len() <= LONGEST {
+        let file = File::open(path).map_err(wrong)?;
+        let read = file.take(LONGEST + 1).read_to_string(&mut text);
+        read.map_err(wrong)?;
+    }
+    if about.len().max(text.len() as u64) > LONGEST {
+        return refused("it is longer than 1 MiB, the limit for a table");
+    }
+    Ok(text)
 }
 
 /// The file itself, or the tables in a folder, sorted.

@@ -25,6 +25,7 @@ below it, in the order in which a message of the dialect meets them.
 Exit codes: 0 shown; 64 no such dialect or rule; 65 a table has faults; 66 a file cannot be read.")]
 pub(super) struct Show {
     /// The dialect's name or an alias
+    #[arg(value_name = "DIALECT")]
     name: String,
     /// Only the rule with this id; may be given several times
     #[arg(long, value_name = "ID")]
@@ -133,7 +134,7 @@ fn heading(source: &Source, value: &Value) -> String {
     fact("builds on", table.extends.join(", "));
     fact("reads with", table.reads.join(", "));
     fact("framing", table.framing.clone().unwrap_or_default());
-    for key in ["jsonrpc", "ids"] {
+    for key in ["jsonrpc", "ids", "params"] {
         fact(key, value.get(key).map(rows::plain).unwrap_or_default());
     }
     for clue in value["detect"].as_array().into_iter().flatten() {

@@ -46,17 +46,17 @@ Examples:
       Canonical ACP from whatever it was.")]
 pub(in crate::app) struct Translate {
     /// The dialect the conversation was held in, or `auto`
-    #[arg(long, value_name = "NAME", value_parser = choice)]
+    #[arg(long, value_name = "DIALECT", value_parser = choice)]
     #[arg(required_unless_present_any = ["to", "client", "agent"], conflicts_with_all = ["client", "agent"])]
     from: Option<Choice>,
     /// The dialect it is wanted in
-    #[arg(long, value_name = "NAME", value_parser = written, conflicts_with_all = ["client", "agent"])]
+    #[arg(long, value_name = "DIALECT", value_parser = written, conflicts_with_all = ["client", "agent"])]
     to: Option<Choice>,
     /// The dialect the client speaks, or `auto`
-    #[arg(long, value_name = "NAME", value_parser = choice)]
+    #[arg(long, value_name = "DIALECT", value_parser = choice)]
     client: Option<Choice>,
     /// The dialect the agent speaks, or `auto`
-    #[arg(long, value_name = "NAME", value_parser = choice)]
+    #[arg(long, value_name = "DIALECT", value_parser = choice)]
     agent: Option<Choice>,
     /// Whose messages plain lines are, where neither dialect nor method says so
     #[arg(long, value_enum, value_name = "SIDE")]

@@ -17,6 +17,8 @@ const LONGEST: usize = 256 << 10;
 pub(in crate::dialect) struct Kept {
     /// The canonical `configOptions` that were told last, by session.
     pub(super) options: BySession<Vec<u8>>,
+    /// Sessions of which `models` were told.
+    pub(super) modeled: BySession<[u8; 0]>,
     /// Sessions whose modes stand in a list that this bridge has made.
     pub(super) moded: BySession<[u8; 0]>,
     /// The working directory, by session.

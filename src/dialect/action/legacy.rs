@@ -5,7 +5,8 @@
 //!   written, the client counts, and updates wait until it has told.
 //! - `open_session`: a client that knows no sessions gets one: the bridge opens it after
 //!   `initialize`, and prompts wait for it. An agent that knows none has one: a client may open
-//!   it once, and not before the person has signed in.
+//!   it once, and not before the person has signed in. A prompt of a client whose session was refused
+//!   is answered with that error.
 //! - Why a turn ended is told in words where an answer has no place for it.
 //!
 //! Not here: confirmations (see `confirm`).
@@ -45,6 +46,8 @@ pub(in crate::dialect) struct Legacy {
     asked_session: bool,
     /// Whether there is one.
     has_session: bool,
+    /// The error that the last request for one was answered with.
+    refused: Option<Box<[u8]>>,
     /// Prompts that wait for it.
     prompts: Vec<Frame>,
     /// Where the relay runs, and so the agent that it starts.
@@ -218,9 +221,9 @@ impl Translator {
             }
             (Way::Write, Kind::Request) if *message.method == *"session/new" => {
                 if self.legacy.signed_out {
-                    scene.refuse = Some(SIGNED_OUT);
+                    scene.refuse = Some(SIGNED_OUT.into());
                 } else if self.legacy.has_session {
-                    scene.refuse = Some(ONE_SESSION);
+                    scene.refuse = Some(ONE_SESSION.into());
                 }
                 self.legacy.has_session |= !self.legacy.signed_out;
             }
@@ -229,6 +232,9 @@ impl Translator {
                     self.legacy.prompts.push(scene.original.frame(true));
                 }
                 scene.hold = Some("a prompt waits for its session".into());
+            }
+            (Way::Read, Kind::Request) if !self.legacy.has_session => {
+                scene.refuse = self.legacy.refused.clone();
             }
             _ => {}
         }
@@ -285,10 +291,10 @@ impl Translator {
             None,
             "the session of a client without sessions",
         );
-        out.pass = Pass::Frames(Vec::new());
         if message.kind == Kind::Error {
             // Asked again after `authenticate`.
             self.legacy.asked_session = false;
+            self.legacy.refused = Some(message.body.json().into());
         } else {
             self.legacy.has_session = true;
             self.sessions.see(
@@ -300,13 +306,16 @@ impl Translator {
                 &message.body,
             );
         }
+        let mut replies = Vec::new();
         for frame in std::mem::take(&mut self.legacy.prompts) {
             if let Shape::One(at) = scan(&frame, &Limits::default()) {
                 let done = self.read(&frame, &at);
                 out.back.extend(done.frames(&frame));
+                replies.extend(done.back);
                 out.notes.extend(done.notes);
             }
         }
+        out.pass = Pass::Frames(replies);
     }
 
     /// Whether the peer has to have `jsonrpc` in what it is answered.

@@ -5,9 +5,12 @@
 //!   and so is the one that stands for `modes` (see `mode`).
 //!   Where the agent has such an option itself, `models` is parked. An answer to
 //!   `session/set_config_option` without a list gets the one that was told last, with the new
-//!   value. Writing, lists are only remembered.
-//! - `set_model`: `session/set_model` becomes `session/set_config_option` of the option of
-//!   category `model`; where none is known it stays what it is.
+//!   value. Writing, lists are remembered, and the agent's `models` stand beside the options again,
+//!   for clients that read nothing else.
+//! - `set_model`: `session/set_model` becomes `session/set_config_option` of the option of category
+//!   `model` that offers the id. If none does, and the agent offered `models`, the method stays
+//!   what it is; if the agent did not, its only option of that category is set, and the agent
+//!   judges the value.
 //! - `models_of_options`: writing, `models` is made of that option, for clients that read them.
 //! - `models_update`: a vendor's list of models becomes a `config_option_update`.
 //!
@@ -55,6 +58,11 @@ impl Translator {
                 self.fill_list(message, asked, &session, out);
             }
             self.put_back(message, asked, &session, list_at);
+        } else if message.kind == Kind::Result && &*asked.canonical != SET_OPTION {
+            write_models(message);
+            if message.body.look(&place("/models")).is_some() {
+                self.kept.modeled.keep(&session, []);
+            }
         }
         if let Some(list) = message.body.look(&place(list_at))
             && list.kind() == Type::Array
@@ -131,15 +139,35 @@ impl Translator {
 
     pub(super) fn set_model(&self, message: &mut Message<'_>) {
         let session = message.body.text_at(&place("/sessionId"));
-        let known = session.and_then(|session| self.kept.options.get(&session));
-        let option = known.and_then(|known| text::items(known).find(|option| is_model(option)));
-        let id = option.and_then(|option| text::member(option, "id"));
+        let Some(session) = session else {
+            return;
+        };
         let names = ["/modelId", "/model_id"];
         let found = names.into_iter().find_map(|name| {
             let value = message.body.look(&place(name))?.keep();
             Some((name, value.keep()))
         });
-        let (Some(id), Some((name, value))) = (id, found) else {
+        let (Some(known), Some((name, value))) = (self.kept.options.get(&session), found) else {
+            return;
+        };
+        let all = || text::items(known).filter(|option| is_model(option));
+        let wanted = value.json().into_owned();
+        // What stands for the agent's `models` becomes the same method again, whatever the id.
+        let offers = |option: &&[u8]| {
+            let mut all = choices(option);
+            is(option, "id", OWN) || all.any(|choice| is_choice(choice, &wanted))
+        };
+        let offering: Vec<&[u8]> = all().filter(offers).collect();
+        let candidates = match offering.is_empty() {
+            true if self.kept.modeled.get(&session).is_some() => return,
+            true => all().collect(),
+            false => offering,
+        };
+        // Between several candidates nothing is guessed.
+        let [option] = candidates[..] else {
+            return;
+        };
+        let Some(id) = text::member(option, "id") else {
             return;
         };
         let id = Node::made(id.to_vec());
@@ -198,29 +226,50 @@ pub(super) fn models_of_options(message: &mut Message<'_>) {
         return;
     };
     let list = list.json().into_owned();
-    let Some(option) = text::items(&list).find(|option| is_model(option)) else {
-        return;
-    };
-    let current = text::member(option, "currentValue");
-    let choices = text::member(option, "options").filter(|all| Type::of(all) == Type::Array);
-    let (Some(current), Some(choices)) = (current, choices) else {
-        return;
-    };
-    let mut models = Vec::new();
-    for choice in text::items(choices) {
-        // A group holds choices of its own.
-        match text::member(choice, "options") {
-            Some(group) if Type::of(group) == Type::Array => {
-                models.extend(text::items(group).filter_map(model_of));
-            }
-            _ => models.extend(model_of(choice)),
-        }
+    let option = text::items(&list).find(|option| is_model(option));
+    if let Some(made) = option.and_then(models_of) {
+        set(message, "/models", made);
     }
-    let made = Node::object(vec![
+}
+
+/// The agent's `models`, which were parked or made an option, stand beside the options again.
+fn write_models(message: &mut Message<'_>) {
+    let list = message.body.look(&place("/configOptions"));
+    let list = list
+        .map(|list| list.json().into_owned())
+        .unwrap_or_default();
+    let own = text::items(&list).find(|option| is(option, "id", OWN));
+    if own.is_some() || message.body.look(&place(PARKED)).is_some() {
+        models_of_options(message);
+    }
+}
+
+/// An option as `{currentModelId, availableModels}`; `None` when a part is missing.
+fn models_of(option: &[u8]) -> Option<Node<'static>> {
+    let current = text::member(option, "currentValue")?;
+    text::member(option, "options").filter(|all| Type::of(all) == Type::Array)?;
+    let models = choices(option).filter_map(model_of).collect();
+    let mut made = vec![
         ("currentModelId", Node::made(current.to_vec())),
         ("availableModels", Node::Array(models)),
-    ]);
-    set(message, "/models", made);
+    ];
+    if let Some(meta) = text::member(option, "_meta").filter(|_| is(option, "id", OWN)) {
+        made.push(("_meta", Node::made(meta.to_vec())));
+    }
+    Some(Node::object(made))
+}
+
+/// The choices of an option; a group holds choices of its own.
+fn choices(option: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let list = |of| text::member(of, "options").filter(|all| Type::of(all) == Type::Array);
+    text::items(list(option).unwrap_or(b"[]")).flat_map(move |choice| match list(choice) {
+        Some(group) => text::items(group).collect(),
+        None => vec![choice],
+    })
+}
+
+fn is_choice(choice: &[u8], value: &[u8]) -> bool {
+    text::member(choice, "value").is_some_and(|own| text::same(own, value))
 }
 
 /// `models` of a result → the option that stands for them.
@@ -329,7 +378,15 @@ fn model_of(choice: &[u8]) -> Option<Node<'static>> {
             model.push((name, Node::made(value.to_vec())));
         }
     }
-    Some(Node::object(model))
+    let mut model = Node::object(model);
+    // What `choice_of` has parked.
+    let parked = model.take(place("/_meta/acp-relay").names());
+    let parked = parked.map(|parked| parked.json().into_owned());
+    for (raw, value) in text::members(parked.as_deref().unwrap_or(b"{}")) {
+        // A model is an object, so nothing is in the way.
+        let _ = model.put(&[text::unescape(raw)?.into()], Node::made(value.to_vec()));
+    }
+    Some(model)
 }
 
 pub(super) fn choose(option: &mut Node<'_>, value: &[u8]) {

@@ -21,7 +21,7 @@ pub(in crate::dialect) struct Scene<'s, 'a> {
     /// Why this one does not go on now.
     pub(in crate::dialect) hold: Option<String>,
     /// The error that its sender is answered with instead.
-    pub(in crate::dialect) refuse: Option<&'static [u8]>,
+    pub(in crate::dialect) refuse: Option<Box<[u8]>>,
 }
 
 impl Translator {
@@ -36,7 +36,7 @@ impl Translator {
     ) {
         for action in cases.iter().flat_map(|case| &case.actions) {
             match action {
-                Action::FindToolCall => self.find_tool_call(message, scene.way),
+                Action::FindToolCall => self.find_tool_call(message, scene),
                 Action::TellPermission => tell_permission(message, scene.way),
                 Action::RebuildConfigOptions => self.rebuild_options(message, asked, scene.way),
                 Action::RejectUnsupported => self.reject_unsupported(message, asked, out),
@@ -66,6 +66,7 @@ impl Translator {
                 }
                 Action::FailTurn if scene.way == Way::Read => fail_turn(message),
                 Action::AnnounceToolCall => self.announce_tool_call(message, scene),
+                Action::BeginToolCall if scene.way == Way::Read => self.begin_tool_call(message),
                 Action::DenyWithOption if scene.way == Way::Read => {
                     self.deny_with_option(message, asked, out);
                 }
@@ -91,6 +92,7 @@ impl Translator {
                 | Action::ModelsUpdate
                 | Action::CancelledTurn
                 | Action::FailTurn
+                | Action::BeginToolCall
                 | Action::DenyWithOption
                 | Action::AcceptUnsupported
                 | Action::MissingSession

@@ -2,7 +2,7 @@
 //!
 //! - `find_tool_call`: a permission request gets the id of the tool call it is about: the newest
 //!   open one of its session, rather one whose title or command its description names, or whose
-//!   kind fits; else an id made of the request's.
+//!   kind fits; else an id made of the request's. A constant id that fits none stays as it is.
 //! - `tell_permission`: a title and a description become the title of a tool call, and back.
 //! - `rebuild_config_options`: an empty answer to `session/set_config_option` gets the remembered
 //!   options with the new value.
@@ -12,7 +12,7 @@
 //!
 //! Not here: permission's laws, which hold for all of it (see `permission`).
 
-use super::run::{place, set};
+use super::run::{Scene, place, set};
 use crate::dialect::asked::Asked;
 use crate::dialect::message::Message;
 use crate::dialect::outcome::{Happened, Outcome};
@@ -25,11 +25,11 @@ use crate::wire::Kind;
 const PARKED: &str = "/toolCall/_meta/acp-relay";
 
 impl Translator {
-    pub(super) fn find_tool_call(&self, message: &mut Message<'_>, way: Way) {
+    pub(super) fn find_tool_call<'a>(&self, message: &mut Message<'a>, scene: &Scene<'_, 'a>) {
         let parked = message
             .body
             .text_at(&place(&format!("{PARKED}/toolCallId")));
-        if way == Way::Write {
+        if scene.way == Way::Write {
             if parked.is_some() {
                 message.body.take(place("/toolCall/toolCallId").names());
             }
@@ -56,7 +56,12 @@ impl Translator {
             let fitting = || open().filter(|call| call.kind == kind);
             let same = fitting().find(|call| !command.is_empty() && call.command == command);
             let found = same.or_else(|| fitting().next());
-            found.map_or(parked, |call| call.id.clone())
+            let Some(call) = found.filter(|call| call.id != parked) else {
+                *message = scene.original.clone();
+                message.changed = false;
+                return;
+            };
+            call.id.clone()
         } else {
             let told = text_at(&format!("{PARKED}/description"));
             let named = |part: &str| !part.is_empty() && told.contains(part);

@@ -5,6 +5,7 @@
 //!   data.
 //! - `announce_tool_call`: an update of a tool call, or a permission request for one, that has
 //!   not been told is preceded by a `tool_call` made of it.
+//! - `begin_tool_call`: the first update of a tool call is its `tool_call`.
 //! - `deny_with_option`: `cancelled` as the answer to a permission request, while the turn is not
 //!   cancelled, is the reject option that was offered, if there is one.
 //! - `accept_unsupported`: error −32601 becomes an empty result, where the peer needs nothing to
@@ -86,6 +87,23 @@ impl Translator {
         ]);
         let made = Message::made(Kind::Notification, IdBuf::Absent, "session/update", body);
         scene.before.push(made);
+    }
+
+    pub(super) fn begin_tool_call(&mut self, message: &mut Message<'_>) {
+        let text_at = |at: &str| message.body.text_at(&place(at));
+        let session = text_at("/sessionId");
+        let call = text_at("/update/toolCallId");
+        let (Some(session), Some(call)) = (session, call) else {
+            return;
+        };
+        if !self.kept.told.tell(&session, &call) {
+            return;
+        }
+        let kind = text_at("/update/kind").unwrap_or_else(|| "Tool call".into());
+        if text_at("/update/title").is_none() {
+            set(message, "/update/title", Node::string(&kind));
+        }
+        set(message, "/update/sessionUpdate", Node::string("tool_call"));
     }
 
     pub(super) fn deny_with_option(

@@ -44,6 +44,8 @@ pub enum Action {
     /// See `action::turn`.
     AnnounceToolCall,
     /// See `action::turn`.
+    BeginToolCall,
+    /// See `action::turn`.
     DenyWithOption,
     /// See `action::turn`.
     AcceptUnsupported,
@@ -69,7 +71,7 @@ pub enum Action {
 
 impl Action {
     /// The names in tables.
-    pub const ALL: [(&'static str, Self); 30] = [
+    pub const ALL: [(&'static str, Self); 31] = [
         ("find_tool_call", Self::FindToolCall),
         ("tell_permission", Self::TellPermission),
         ("rebuild_config_options", Self::RebuildConfigOptions),
@@ -89,6 +91,7 @@ impl Action {
         ("cancelled_turn", Self::CancelledTurn),
         ("fail_turn", Self::FailTurn),
         ("announce_tool_call", Self::AnnounceToolCall),
+        ("begin_tool_call", Self::BeginToolCall),
         ("deny_with_option", Self::DenyWithOption),
         ("accept_unsupported", Self::AcceptUnsupported),
         ("missing_session", Self::MissingSession),

@@ -11,6 +11,9 @@ use super::types::{Expect, Guard, Literal};
 use crate::dialect::pointer::Place;
 use crate::dialect::text::Type;
 
+/// Most faults of one file that are reported.
+const MOST_FAULTS: usize = 100;
+
 /// A value in the file, and where it is.
 #[derive(Clone, Debug)]
 pub(super) struct At<'v> {
@@ -85,14 +88,28 @@ impl<'f> Reading<'f> {
 
     /// Notes a fault.
     pub(super) fn fault(&self, pointer: &str, what: impl Into<String>, remedy: impl Into<String>) {
-        self.faults.borrow_mut().push(Fault {
-            file: self.file.to_owned(),
-            line: line_of(self.text, pointer),
-            rule: self.rule.borrow().clone(),
-            pointer: pointer.to_owned(),
-            what: what.into(),
-            remedy: remedy.into(),
-        });
+        // The line of each is found by reading the file again, so their number has a limit.
+        let mut faults = self.faults.borrow_mut();
+        let fault = match faults.len() {
+            0..MOST_FAULTS => Fault {
+                file: self.file.to_owned(),
+                line: line_of(self.text, pointer),
+                rule: self.rule.borrow().clone(),
+                pointer: pointer.to_owned(),
+                what: what.into(),
+                remedy: remedy.into(),
+            },
+            MOST_FAULTS => Fault {
+                file: self.file.to_owned(),
+                line: self.text.lines().count(),
+                rule: None,
+                pointer: String::new(),
+                what: format!("there are more faults than these {MOST_FAULTS}"),
+                remedy: "correct these first".to_owned(),
+            },
+            _ => return,
+        };
+        faults.push(fault);
     }
 
     /// Says which rule is being read.

@@ -18,9 +18,10 @@ use crate::wire::Side;
 /// The newest `format` this program reads.
 pub const FORMAT: u64 = 1;
 
-const TABLE: [&str; 19] = [
+const TABLE: [&str; 20] = [
     "$schema", "format", "dialect", "aliases", "title", "why", "dates", "speaker", "extends",
-    "reads", "detect", "framing", "jsonrpc", "ids", "memory", "shapes", "rules", "source", "notes",
+    "reads", "detect", "framing", "jsonrpc", "ids", "params", "memory", "shapes", "rules",
+    "source", "notes",
 ];
 
 const RULE: [&str; 11] = [
@@ -41,7 +42,11 @@ impl Table {
             Ok(value) => value,
             Err(error) => {
                 reading.fault("", format!("this is not JSON: {error}"), "correct it");
-                return Err(reading.done());
+                let mut faults = reading.done();
+                for fault in &mut faults.0 {
+                    fault.line = error.line();
+                }
+                return Err(faults);
             }
         };
         let at = At {
@@ -111,6 +116,10 @@ impl Reading<'_> {
             int_ids: at
                 .get("ids")
                 .and_then(|at| self.word(&at, &[("any", false), ("int32", true)]))
+                .unwrap_or(false),
+            params: at
+                .get("params")
+                .and_then(|at| self.word(&at, &[("any", false), ("always", true)]))
                 .unwrap_or(false),
             memory: at
                 .get("memory")

@@ -49,6 +49,8 @@ pub struct Table {
     pub jsonrpc: Jsonrpc,
     /// Whether its peers understand only ids that are 32-bit integers.
     pub int_ids: bool,
+    /// Whether its peers want `params` in every request.
+    pub params: bool,
     /// What is remembered.
     pub memory: Vec<Memory>,
     /// Named sets of cases.

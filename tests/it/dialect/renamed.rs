@@ -89,7 +89,8 @@ fn no_name_of_the_clients_own_passes_a_border() {
     ] {
         assert_eq!(passes(&library, dialect, method), 0, "{dialect} {method}");
     }
-    assert_eq!(passes(&library, "lower", "_own/get"), 2, "it is nobody's");
+    // Of a name that neither has, the notification passes and the request does not.
+    assert_eq!(passes(&library, "lower", "_own/get"), 1);
     let mut seen = 0;
     for (file, text) in Library::builtin_files() {
         let table: Value = serde_json::from_str(text).unwrap();

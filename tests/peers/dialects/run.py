@@ -99,9 +99,9 @@ class Run:
             endpoint = self.said(serve.stderr, r"acp-relay: listening on (\S+)", self.dir / "serve.stderr")
             # One that recognises dialects by itself, as it does untold, leaves none to be named.
             front = PLAIN if "named" in self.kind else []
-            command = [self.relay, "connect", *front, endpoint]
+            command = [self.relay, "connect", *unguarded(endpoint), *front, endpoint]
         else:
-            command = [self.relay, "connect", *words, *behind]
+            command = [self.relay, "connect", *unguarded(behind[0]), *words, *behind]
         client = self.peer("client")
         if setup.get("client.wire") == "tcp":
             client += ["--connect", endpoint.removeprefix("tcp://")]
@@ -174,6 +174,11 @@ class Run:
             fault = "it left no verdict"
         if fault:
             self.faults.append("%s (%s): %s" % (role, self.play.setup[role], fault))
+
+
+def unguarded(endpoint):
+    """Over TCP the guard would hide what the play's peers are told of capabilities and paths."""
+    return ["--guard", "never"] if endpoint.startswith("tcp://") else []
 
 
 def plays(names):
