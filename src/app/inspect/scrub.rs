@@ -275,6 +275,13 @@ pub(super) fn clean_message(
             flow.streams.answer(method.as_bytes(), session);
         }
     }
+    if message.kind == Some(MessageKind::Request)
+        && let Some(text) = message.body.bytes()
+    {
+        for flow in flows.iter_mut().flatten() {
+            flow.forms.ask(method.as_bytes(), text);
+        }
+    }
     let flow = &mut flows[message.hop as usize][usize::from(message.hop == message.to)];
     let (body, places) = match &message.body {
         Body::Absent(_) => (message.body.clone(), Vec::new()),

@@ -6,42 +6,21 @@
 //! wherever it stands (see `shapes`).
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use super::escapes::begins_word;
+use super::escapes::{begins_word, quotes};
+use super::table::{List, has, words};
 
-/// Bytes of a line that are looked at behind a program's name.
-const LINE: usize = 256;
+/// Bytes of a line that are looked at before and behind what a program is known by.
+pub(super) const LINE: usize = 256;
 
 /// What stands behind the name of an option in a sentence.
-const SAID: [&str; 24] = [
-    "a",
-    "an",
-    "and",
-    "are",
-    "argument",
-    "as",
-    "at",
-    "but",
-    "flag",
-    "flags",
-    "for",
-    "from",
-    "if",
-    "in",
-    "instead",
-    "is",
-    "on",
-    "option",
-    "options",
-    "or",
-    "parameter",
-    "the",
-    "to",
-    "with",
-];
+static SAID: List = LazyLock::new(|| words(include_str!("tables/said.txt")));
 
-/// The password behind a name that goes from `name.start`, or further back, to `name.end`, and says
-/// that it is one. `last` is the word that was looked at last: names may stand so close that each is
+/// What stands where nothing does.
+const NOTHING: [&str; 5] = ["None", "null", "nil", "true", "false"];
+
+/// The password behind a name that says that it is one. `last` is the word that was looked at last: names may stand so close that each is
 /// in the word of the one before.
 pub(super) fn assigned(
     text: &[u8],
@@ -49,10 +28,7 @@ pub(super) fn assigned(
     begun: bool,
     last: &mut Range<usize>,
 ) -> Option<Range<usize>> {
-    let before = &text[..name.start];
-    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
-    let length = before.iter().rev().take(24).take_while(part).count();
-    let whole = &text[name.start - length..name.end];
+    let whole = &text[name.clone()];
     let lower = whole.to_ascii_lowercase();
     let ends = [&b"password"[..], b"passwd", b"passphrase"];
     if !ends.iter().any(|end| lower.ends_with(end)) {
@@ -71,51 +47,95 @@ pub(super) fn assigned(
     let is_said = option && text[name.end] == b' ' && is_said(word, open);
     // A call, an element or a member is code.
     let code = matches!(text.get(own.end), Some(b'(' | b'[')) || word.contains(&b'.');
-    let nothing = [&b"None"[..], b"null", b"nil", b"true", b"false"].contains(&word);
-    let is_none = is_said || nothing || (variable && code);
+    let is_none = is_said || is_nothing(word, false) || (variable && code);
     (!is_none).then_some(own)
 }
 
-/// The password in the line of a program whose name, or the beginning of it, is at `at`.
+/// The password in the line of a program whose name, or `login`, is at `at`.
 pub(super) fn given(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
-    if !begins_word(text, at.start) {
+    if !begins_word(text, at.start) || text.get(at.end) != Some(&b' ') {
         return None;
     }
-    let ends = |byte: &u8| b"\n\r|;&`".contains(byte);
-    let rest = &text[at.end..text.len().min(at.end + LINE)];
-    let rest = &rest[..rest.iter().position(ends).unwrap_or(rest.len())];
-    let escaped = memchr::memmem::find(rest, b"\\n").unwrap_or(rest.len());
-    let mut from = at.end;
-    let line = at.end + escaped;
-    let program = &text[at];
-    while from < line {
-        let blank = text[from..line].iter().position(|byte| *byte == b' ');
-        let word = from..blank.map_or(line, |blank| from + blank);
-        let next = (word.end + 1).min(line);
-        let behind = |name: &[u8]| {
-            text[word.clone()]
-                .starts_with(name)
-                .then(|| word.start + name.len())
-        };
-        let found = match program {
-            b"sshpass" => behind(b"-p").map(|at| if at == word.end { next } else { at }),
-            b"curl " => behind(b"--user=")
-                .or_else(|| behind(b"--proxy-user="))
-                .or_else(|| ends_in_user(&text[word.clone()]).then_some(next))
-                .or_else(|| behind(b"-u").or_else(|| behind(b"-U"))),
-            // A password that stands apart is the name of a database.
-            _ => behind(b"-p").filter(|at| *at < word.end),
-        };
-        if let Some(own) = found.and_then(|at| value(text, at, &mut (0..0))) {
-            if program != b"curl " {
-                return Some(own);
-            }
-            let colon = memchr::memchr(b':', &text[own.clone()])?;
-            return (own.start + colon + 1 < own.end).then(|| own.start + colon + 1..own.end);
-        }
-        from = next.max(from + 1);
+    if text[at.clone()] == *b"login" {
+        let before = &text[..at.start];
+        let taken = [(&b"vault "[..], 0), (b"cargo ", 0), (b"bw ", 1)];
+        let (_, place) = taken
+            .iter()
+            .find(|(program, _)| before.ends_with(program))?;
+        return positional(text, at.end + 1, *place);
     }
-    None
+    let own = words_in(text, at.end).find_map(|own| {
+        let word = &text[own.clone()];
+        let behind = |name: &[u8]| word.starts_with(name).then(|| own.start + name.len());
+        let next = || (own.end + 1).min(text.len());
+        let start = behind(b"--user=")
+            .or_else(|| behind(b"--proxy-user="))
+            .or_else(|| ends_in_user(word).then(next))
+            .or_else(|| behind(b"-u").or_else(|| behind(b"-U")))?;
+        value(text, start, &mut (0..0))
+    })?;
+    behind_user(text, own)
+}
+
+/// The password among the words of a program whose name ends in one for it.
+pub(super) fn named(text: &[u8], name: Range<usize>) -> Option<Range<usize>> {
+    let line = &text[name.end..line_end(text, name.end)];
+    let place = match &text[name.clone()] {
+        // In the line, and not asked for; with the file's name or without.
+        b"htpasswd" => {
+            let short = |word: &&[u8]| word.starts_with(b"-") && !word.starts_with(b"--");
+            let options = line.split(|byte| *byte == b' ').filter(short);
+            let has = |letter: u8| options.clone().any(|option| option.contains(&letter));
+            has(b'b').then(|| if has(b'n') { 1 } else { 2 })?
+        }
+        b"wpa_passphrase" | b"change_password" => 1,
+        _ => return None,
+    };
+    positional(text, name.end + 1, place)
+}
+
+/// The word of that number in a line that goes on at `from`, options apart.
+fn positional(text: &[u8], from: usize, place: usize) -> Option<Range<usize>> {
+    let plain = |own: &Range<usize>| !own.is_empty() && text[own.start] != b'-';
+    let own = words_in(text, from).filter(plain).nth(place)?;
+    let own = value(text, own.start, &mut (0..0))?;
+    let word = &text[own.clone()];
+    (!is_said(word, false) && !word.contains(&b'=')).then_some(own)
+}
+
+/// The words of a line that goes on at `from`.
+fn words_in(text: &[u8], from: usize) -> impl Iterator<Item = Range<usize>> {
+    let from = from.min(text.len());
+    let line = &text[from..line_end(text, from)];
+    let mut next = from;
+    line.split(|byte| *byte == b' ').map(move |word| {
+        let own = next..next + word.len();
+        next = own.end + 1;
+        own
+    })
+}
+
+/// The password behind a user and a colon.
+pub(super) fn behind_user(text: &[u8], own: Range<usize>) -> Option<Range<usize>> {
+    let colon = memchr::memchr(b':', &text[own.clone()])?;
+    let password = own.start + colon + 1..own.end;
+    (!password.is_empty()).then_some(password)
+}
+
+/// Where the line ends that goes on at `from`, and the command.
+pub(super) fn line_end(text: &[u8], from: usize) -> usize {
+    let ends = |byte: &u8| b"\n\r|;&`".contains(byte);
+    let rest = &text[from..text.len().min(from + LINE)];
+    let rest = &rest[..rest.iter().position(ends).unwrap_or(rest.len())];
+    from + memchr::memmem::find(rest, b"\\n").unwrap_or(rest.len())
+}
+
+/// Where the line begins that goes up to `end`, and the command.
+pub(super) fn line_start(text: &[u8], end: usize) -> usize {
+    let ends = |byte: &u8| b"\n\r|;&`(".contains(byte);
+    let from = end.saturating_sub(LINE);
+    let start = text[from..end].iter().rposition(ends);
+    start.map_or(from, |end| from + end + 1)
 }
 
 /// Whether an option of `curl`, or several of one letter, has a user as the next word.
@@ -128,18 +148,17 @@ fn ends_in_user(option: &[u8]) -> bool {
 
 /// Whether a word, or its beginning, is one that stands behind the name of an option in a sentence.
 pub(super) fn is_said(word: &[u8], open: bool) -> bool {
-    SAID.iter().any(|known| match open {
-        true => known.as_bytes().starts_with(word),
-        false => known.as_bytes() == word,
-    })
+    has(&SAID, word, open)
+}
+
+/// Whether a word, or its beginning, says that there is nothing.
+pub(super) fn is_nothing(word: &[u8], open: bool) -> bool {
+    has(&NOTHING, word, open)
 }
 
 /// A word of a command line, in quotes or not, that does not stand for another.
 pub(super) fn value(text: &[u8], start: usize, last: &mut Range<usize>) -> Option<Range<usize>> {
-    let quotes = text[start..]
-        .iter()
-        .take_while(|byte| b"\\\"'".contains(byte));
-    let start = start + quotes.count().min(3);
+    let start = start + quotes(text, start);
     let ends = |byte: &u8| *byte <= b' ' || b"\"'\\`;|&<>(),[]".contains(byte);
     if !last.contains(&start) {
         let length = text[start..].iter().position(ends);

@@ -2,6 +2,8 @@
 //!
 //! The search goes over texts as they are spelled. Not here: what is a secret (see `shapes`).
 
+use std::ops::Range;
+
 /// Characters that may stand between a telling name and its secret.
 const BETWEEN: &[u8] = b" \t=:\"'`\\>";
 
@@ -62,6 +64,19 @@ pub(super) fn behind_gap(text: &[u8], from: usize) -> usize {
         };
     }
     at
+}
+
+/// What is left of a secret that begins in the middle of an escape, when that stays whole.
+pub(super) fn behind_escape(text: &[u8], secret: Range<usize>) -> Range<usize> {
+    let slashes = text[..secret.start].iter().rev();
+    let slashes = slashes.take_while(|byte| **byte == b'\\').count();
+    (secret.start + slashes % 2).min(secret.end)..secret.end
+}
+
+/// How many quotes stand there, be they escaped, up to three.
+pub(super) fn quotes(text: &[u8], from: usize) -> usize {
+    let signs = text[from..].iter().take(3);
+    signs.take_while(|byte| b"\\\"'".contains(byte)).count()
 }
 
 /// A string of JSON with the sign for what is no character in the place of each half of a

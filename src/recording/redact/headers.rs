@@ -17,20 +17,20 @@ const PROTOCOLS: usize = 4;
 /// Most characters of a scheme.
 const SCHEME: usize = 32;
 
-/// What follows a scheme such as `earer `.
+/// What follows a scheme such as `earer`.
 pub(super) fn behind_scheme(
     text: &[u8],
     runs: &mut Runs<'_>,
     at: Range<usize>,
 ) -> Option<Range<usize>> {
-    let own = runs.from(behind_blanks(text, at.end - 1));
+    let own = runs.from(behind_blanks(text, at.end));
     // `Bearer`, `bearer` and `BEARER`.
     let start = at.start.checked_sub(1)?;
     let named = matches!(text[start], b'B' | b'b') && begins_word(text, start);
     // `a basic understanding` is none, but behind the header's name all are.
     let header = memchr::memmem::find(&text[start.saturating_sub(24)..start], b"uthorization");
     let is_one = header.is_some() || !reads_as_words(cut(text, &own));
-    let apart = own.start >= at.end;
+    let apart = own.start > at.end;
     (apart && own.len() >= FEWEST && named && is_one).then_some(own)
 }
 

@@ -5,8 +5,9 @@
 use std::ops::Range;
 
 use super::arguments::Word;
-use super::given::is_short;
-use super::names::is_telling;
+use super::given::{is_chosen, is_held, is_short, is_sure, may_hold};
+use super::names::{is_folder, is_telling};
+use super::random::{is_random, reads_as_words};
 
 /// An open container.
 #[derive(Default)]
@@ -40,10 +41,21 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// Whether the name of the member at hand is that of a secret.
-    pub(super) fn tells(&self) -> bool {
-        let telling = || is_telling(&self.name) || is_short(self.name.as_bytes());
-        self.group || (self.is_object && telling())
+    /// Whether a text, which is asked for when the name may tell, is a secret by the name of the
+    /// member at hand.
+    pub(super) fn holds(&self, text: impl FnOnce() -> String) -> bool {
+        let name = self.name.as_bytes();
+        let telling = || is_telling(&self.name) || is_short(name);
+        let tells = self.group || (self.is_object && telling());
+        let held = self.is_object && may_hold(name);
+        if !tells && !held {
+            return false;
+        }
+        let text = text();
+        let text = text.as_bytes();
+        let looks = || is_random(text) || is_sure(name) && is_chosen(text);
+        (tells && !is_folder(&self.name, text) && looks() && !reads_as_words(text))
+            || (held && is_held(name, text))
     }
 
     /// Whether the member at hand is that one.

@@ -12,6 +12,7 @@
 mod arguments;
 mod commands;
 mod escapes;
+mod forms;
 mod given;
 mod headers;
 mod level;
@@ -29,6 +30,7 @@ mod rule;
 mod runs;
 mod shapes;
 mod streams;
+mod table;
 mod urls;
 mod walk;
 mod words;

@@ -6,7 +6,7 @@
 
 use super::redactor::Redactor;
 use super::rule::Hits;
-use super::walk::walk_in;
+use super::walk::walk;
 use crate::wire::{Limits, is_json};
 
 /// How many strings deep JSON is looked for.
@@ -27,12 +27,17 @@ pub(super) fn may_be(string: &[u8]) -> bool {
 
 /// The text as a string without its secrets, and why they were kept out; `None` when it has none,
 /// is no JSON, or stands in too many strings.
-pub(super) fn clean(redactor: &Redactor, text: &str, depth: usize) -> Option<(Vec<u8>, Hits)> {
+pub(super) fn clean(
+    redactor: &Redactor,
+    text: &str,
+    fields: &[&str],
+    depth: usize,
+) -> Option<(Vec<u8>, Hits)> {
     let json = text.strip_prefix(MARK).unwrap_or(text);
     let is_json = depth < DEEPEST
         && json.trim_start().starts_with(['{', '['])
         && is_json(json.as_bytes(), &Limits::default());
-    let clean = is_json.then(|| walk_in(redactor, json.as_bytes(), false, depth + 1))??;
+    let clean = is_json.then(|| walk(redactor, json.as_bytes(), false, fields, depth + 1))??;
     let mark = &text[..text.len() - json.len()];
     let whole = format!("{mark}{}", String::from_utf8(clean.text).ok()?);
     Some((serde_json::to_vec(&whole).ok()?, clean.hits))

@@ -5,115 +5,31 @@
 //! here: options with two dashes, and programs whose name alone is looked for (see `commands`).
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use super::commands::{is_said, value};
+use super::commands::{is_nothing, is_said, line_start, value};
 use super::escapes::{begins_word, behind_gap};
-use super::given::is_chosen;
+use super::given::{is_chosen, name_start};
 use super::piped;
 use super::random::reads_as_words;
 use super::runs;
+use super::shapes::name_end;
+use super::table::{List, has, rows, words};
 
-/// Bytes of a line that are looked at before an option.
-const LINE: usize = 256;
-
-/// How a program takes a password.
-#[derive(Clone, Copy)]
-enum Taken {
-    /// As the next word.
-    Apart,
-    /// In the same word.
-    Joined,
-    /// In the next word, behind a user and this.
-    After(u8),
-    /// By another program.
-    Told,
-}
-
-/// Programs, or how their names begin, with their options.
-const PROGRAMS: [(&[u8], &[u8], Taken); 31] = [
-    (b"redis-cli", b"-a", Taken::Apart),
-    (b"valkey-cli", b"-a", Taken::Apart),
-    (b"mongo", b"-p", Taken::Apart),
-    (b"cqlsh", b"-p", Taken::Apart),
-    (b"docker login", b"-p", Taken::Apart),
-    (b"podman login", b"-p", Taken::Apart),
-    (b"nerdctl login", b"-p", Taken::Apart),
-    (b"skopeo login", b"-p", Taken::Apart),
-    (b"buildah login", b"-p", Taken::Apart),
-    (b"helm registry login", b"-p", Taken::Apart),
-    (b"az login", b"-p", Taken::Apart),
-    (b"az acr login", b"-p", Taken::Apart),
-    (b"oc login", b"-p", Taken::Apart),
-    (b"cf login", b"-p", Taken::Apart),
-    (b"ldap", b"-w", Taken::Apart),
-    (b"sqlcmd", b"-P", Taken::Apart),
-    (b"ipmitool", b"-P", Taken::Apart),
-    (b"unzip", b"-P", Taken::Apart),
-    (b"zip", b"-P", Taken::Apart),
-    (b"7z", b"-p", Taken::Joined),
-    (b"7za", b"-p", Taken::Joined),
-    (b"smbclient", b"-U", Taken::After(b'%')),
-    (b"rpcclient", b"-U", Taken::After(b'%')),
-    (b"http", b"-a", Taken::After(b':')),
-    (b"https", b"-a", Taken::After(b':')),
-    (b"xh", b"-a", Taken::After(b':')),
-    (b"curl", b"-b", Taken::After(b'=')),
-    (b"twine", b"-p", Taken::Apart),
-    (b"snowsql", b"-p", Taken::Apart),
-    (b"openssl", b"-k", Taken::Apart),
-    (b"sudo", b"-S", Taken::Told),
-];
+/// Programs and their options (its first lines say how it is read).
+static PROGRAMS: LazyLock<Vec<[&str; 3]>> =
+    LazyLock::new(|| rows(include_str!("tables/programs.txt")).collect());
 
 /// Options that say what stands behind them.
-const NAMED: [&[u8]; 9] = [
-    b"-password",
-    b"-passwd",
-    b"-passphrase",
-    b"-storepass",
-    b"-keypass",
-    b"-srcstorepass",
-    b"-deststorepass",
-    b"-srckeypass",
-    b"-destkeypass",
-];
+static NAMED: List = LazyLock::new(|| words(include_str!("tables/named.txt")));
 
 /// What a variable with a short name for a password belongs to.
-const OWNERS: [&[u8]; 24] = [
-    b"ADMIN",
-    b"AUTH",
-    b"DATABASE",
-    b"DB",
-    b"EMAIL",
-    b"FTP",
-    b"LDAP",
-    b"LOGIN",
-    b"MAIL",
-    b"MONGO",
-    b"MSSQL",
-    b"MYSQL",
-    b"ORACLE",
-    b"PG",
-    b"POSTGRES",
-    b"PROXY",
-    b"RABBITMQ",
-    b"REDIS",
-    b"ROOT",
-    b"SMTP",
-    b"SQL",
-    b"SSH",
-    b"SUDO",
-    b"USER",
-];
+static OWNERS: List = LazyLock::new(|| words(include_str!("tables/owners.txt")));
 
 /// The password behind an option whose first letter ends at `at.end`.
 pub(super) fn behind(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range<usize>> {
     let dash = at.end - 2;
-    let part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
-    let rest = &text[dash..text.len().min(dash + 24)];
-    let option = &rest[..rest
-        .iter()
-        .position(|byte| !part(byte))
-        .unwrap_or(rest.len())];
+    let option = &text[dash..name_end(text, dash)];
     let next = dash + option.len() + 1;
     let apart = text.get(next - 1) == Some(&b' ');
     let word = |from: usize| {
@@ -126,29 +42,31 @@ pub(super) fn behind(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range
             .starts_with(b"pass:")
             .then(|| word(next + 5))?;
     }
-    if NAMED.contains(&option) {
+    if has(&NAMED, option, false) {
         return apart.then(|| word(next))?;
     }
-    let line = &text[dash.saturating_sub(LINE)..dash];
-    let ends = |byte: &u8| b"\n\r|;&`(".contains(byte);
-    let line = &line[line.iter().rposition(ends).map_or(0, |end| end + 1)..];
+    let line = &text[line_start(text, dash)..dash];
     let line = &line[memchr::memmem::rfind(line, b"\\n").map_or(0, |end| end + 2)..];
-    PROGRAMS.iter().find_map(|(program, own, taken)| {
-        let fits = match taken {
-            Taken::Joined => option.len() > own.len() && option.starts_with(own),
-            _ => option == *own && apart,
+    PROGRAMS.iter().find_map(|[own, taken, program]| {
+        let own = own.as_bytes();
+        let fits = match *taken {
+            "joined" => option.starts_with(own) && (option.len() > own.len() || !apart),
+            _ => option == own && apart,
         };
         if !fits || !names(line, program) {
             return None;
         }
-        match taken {
-            Taken::Apart => word(next),
-            Taken::Joined => word(dash + own.len()),
-            Taken::Told => piped::into(text, dash - line.len()..at.end),
-            Taken::After(sign) => {
-                let own = word(next)?;
-                let user = memchr::memchr(*sign, &text[own.clone()])?;
-                (own.start + user + 1 < own.end).then(|| own.start + user + 1..own.end)
+        match *taken {
+            "apart" => word(next),
+            "joined" => word(dash + own.len()),
+            "told" => piped::into(text, dash - line.len()..at.end),
+            sign => {
+                let own = word(next).or_else(|| value(text, next, &mut (0..0)))?;
+                let rest = &text[own.start..];
+                let user = memchr::memchr(sign.as_bytes()[0], &rest[..rest.len().min(64)])?;
+                let start = own.start + user + 1;
+                let password = value(text, start, &mut (0..0))?;
+                (start <= own.end + 1 && !rest[..user].contains(&b' ')).then_some(password)
             }
         }
     })
@@ -160,17 +78,15 @@ pub(super) fn assigned(text: &[u8], at: Range<usize>, begun: bool) -> Option<Ran
     if [&b"_pass"[..], b"_auth"].contains(&&text[at.clone()]) {
         return set(text, at);
     }
-    let part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let before = &text[at.start.saturating_sub(24)..at.start];
-    let name = &before[before
-        .iter()
-        .rposition(|byte| !part(byte))
-        .map_or(0, |end| end + 1)..];
+    let name = &text[name_start(text, at.start)..at.start];
     let own = name.strip_suffix(b"_").unwrap_or(name);
-    let owner = own.rsplit(|byte| *byte == b'_').next().unwrap_or(own);
+    let owner = own
+        .rsplit(|byte| b"-_".contains(byte))
+        .next()
+        .unwrap_or(own);
     let known = match &text[at.clone()] {
         b"_AUTH=" => owner == b"REDISCLI",
-        _ => OWNERS.contains(&owner),
+        _ => has(&OWNERS, owner, false),
     };
     // In one of nobody's, or of somebody else's, only what does not read as words is.
     let apart = name.is_empty() || name.ends_with(b"_") || text[at.start] == b'_';
@@ -179,15 +95,10 @@ pub(super) fn assigned(text: &[u8], at: Range<usize>, begun: bool) -> Option<Ran
     }
     let own = value(text, at.end, &mut (0..0))?;
     let word = &text[own.clone()];
-    let nothing = [&b"None"[..], b"null", b"nil", b"true", b"false"];
     let open = begun && own.end == text.len();
-    let none = |known: &&[u8]| match open {
-        true => known.starts_with(word),
-        false => *known == word,
-    };
     // A path, a call, an element or a member is none.
     let code = matches!(text.get(own.end), Some(b'(' | b'[')) || word.contains(&b'.');
-    let is_none = nothing.iter().any(none) || code || memchr::memchr(b'/', word).is_some();
+    let is_none = is_nothing(word, open) || code || memchr::memchr(b'/', word).is_some();
     let is_one = known || (is_chosen(word) && !reads_as_words(word));
     (is_one && !is_none).then_some(own)
 }
@@ -204,14 +115,16 @@ fn set(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
     (is_chosen(word) && !reads_as_words(word) && !code).then_some(own)
 }
 
-/// Whether a line has the program in it, as a word or, of some, the beginning of one.
-fn names(line: &[u8], program: &[u8]) -> bool {
-    let open = [&b"mongo"[..], b"ldap"].contains(&program);
-    memchr::memmem::find_iter(line, program).any(|at| {
-        let rest = &line[at + program.len()..];
-        let more = rest
-            .iter()
-            .take_while(|byte| open && byte.is_ascii_lowercase());
+/// Whether a line has the program in it, as a word or, with a star, the beginning of one.
+fn names(line: &[u8], program: &str) -> bool {
+    let (known, open) = match program.strip_suffix('*') {
+        Some(known) => (known.as_bytes(), true),
+        None => (program.as_bytes(), false),
+    };
+    memchr::memmem::find_iter(line, known).any(|at| {
+        let rest = &line[at + known.len()..];
+        let part = |byte: &&u8| byte.is_ascii_lowercase() || b"-_".contains(byte);
+        let more = rest.iter().take_while(|byte| open && part(byte));
         begins_word(line, at) && rest.get(more.count()) == Some(&b' ')
     })
 }

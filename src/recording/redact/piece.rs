@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::headers::ends_cookies;
 use super::runs;
-use super::shapes::{Shapes, in_order};
+use super::shapes::{SEAL, Shapes, in_order};
 use super::urls::{ends_host, open_host};
 
 /// Bytes of a text that are remembered: an announcement, what stands between it and the secret,
@@ -21,7 +21,7 @@ const TAIL: usize = 256;
 const LITTLE: usize = 64;
 
 /// Bytes on each side of the border of two pieces in which a word lies that lies across.
-const BORDER: usize = 16;
+const BORDER: usize = 24;
 
 /// Longest secret of many lines: 16 384 bits of RSA are some 13 000 characters.
 const PEM: usize = 16 << 10;
@@ -145,13 +145,10 @@ impl Thread {
         let (Some(last), Some(first)) = (self.tail.last(), piece.first()) else {
             return false;
         };
-        let joins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.=\":/".contains(byte);
-        // Words with a blank have it at their end.
-        let blank = b" \t\\".contains(first) && b"rRcl".contains(last);
+        let joins = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.=~\":/".contains(byte);
         let option = *last == b' ' && *first == b'-';
         let escape = matches!(self.tail[..], [.., before, b'\\', _] if before != b'\\');
-        (option || joins(last) && !escape && (joins(first) || blank))
-            && self.has_word(shapes, piece)
+        (option || joins(last) && !escape && joins(first)) && self.has_word(shapes, piece)
     }
 
     /// Whether one does, or may.
@@ -188,6 +185,9 @@ fn pem(tail: &[u8], piece: &[u8]) -> Option<usize> {
         return Some(0);
     }
     let text = [tail, piece].concat();
+    if let Some(end) = memchr::memmem::find(&text, SEAL) {
+        return Some(end.saturating_sub(tail.len()));
+    }
     let end = memchr::memmem::find(&text, b"-----END")? + 8;
     let close = memchr::memmem::find(&text[end..], b"-----")? + end + 5;
     Some(close.saturating_sub(tail.len()))

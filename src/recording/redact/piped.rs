@@ -6,10 +6,7 @@
 
 use std::ops::Range;
 
-use super::commands::value;
-
-/// Bytes of a line that are looked at before a program that reads a password.
-const LINE: usize = 256;
+use super::commands::{LINE, behind_user, line_end, line_start, value};
 
 /// Options of those that print it.
 const PRINTS: [&[u8]; 5] = [b"-n ", b"-e ", b"-en ", b"'%s' ", b"\"%s\" "];
@@ -22,12 +19,11 @@ pub(super) fn told(text: &[u8], name: Range<usize>) -> Option<Range<usize>> {
         _ => return None,
     };
     let own = into(text, name)?;
-    if !users {
-        return Some(own);
-    }
     // Each line has a user first.
-    let colon = memchr::memchr(b':', &text[own.clone()])?;
-    (own.start + colon + 1 < own.end).then(|| own.start + colon + 1..own.end)
+    match users {
+        true => behind_user(text, own),
+        false => Some(own),
+    }
 }
 
 /// What is told the program whose option is at `at`.
@@ -37,9 +33,7 @@ pub(super) fn into(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
 
 /// In a line that is given in place: `<<< secret`.
 fn behind(text: &[u8], from: usize) -> Option<Range<usize>> {
-    let line = &text[from..text.len().min(from + LINE)];
-    let ends = |byte: &u8| b"\n\r|;&`".contains(byte);
-    let line = &line[..line.iter().position(ends).unwrap_or(line.len())];
+    let line = &text[from..line_end(text, from)];
     let sign = memchr::memmem::find(line, b"<<<")? + from + 3;
     let blank = usize::from(text.get(sign) == Some(&b' '));
     value(text, sign + blank, &mut (0..0))
@@ -49,9 +43,7 @@ fn behind(text: &[u8], from: usize) -> Option<Range<usize>> {
 fn printed(text: &[u8], before: usize) -> Option<Range<usize>> {
     let from = before.saturating_sub(LINE);
     let pipe = from + memchr::memrchr(b'|', &text[from..before])?;
-    let ends = |byte: &u8| b"\n\r|;&`(".contains(byte);
-    let start = text[from..pipe].iter().rposition(ends);
-    let start = start.map_or(from, |end| from + end + 1);
+    let start = line_start(text, pipe);
     let line = &text[start..pipe];
     let (echo, length) = [&b"echo "[..], b"printf "]
         .into_iter()

@@ -3,29 +3,19 @@
 //! Not here: names that tell (see `names`), what is done with what is found (see `walk`).
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use super::given::is_chosen;
+use super::given::{is_held, is_key};
 use super::level::Level;
 use super::names::{counts, is_folder, is_group, is_secret_member, is_secret_method, is_telling};
-use super::random::{is_random, reads_as_words};
+use super::random::is_random;
 use super::rule::Rule;
+use super::table::{List, words};
 use super::walk::Walk;
 use crate::recording::tokens::{Token, Tokens};
 
 /// Members whose text is the protocol's own, when it is short and plain: kept in mode `structure`.
-const PROTOCOL: [&str; 11] = [
-    "jsonrpc",
-    "method",
-    "sessionUpdate",
-    "type",
-    "kind",
-    "status",
-    "stopReason",
-    "outcome",
-    "role",
-    "priority",
-    "mimeType",
-];
+static PROTOCOL: List = LazyLock::new(|| words(include_str!("tables/protocol.txt")));
 
 /// The types of a JSON Schema.
 const SCHEMA: [&str; 7] = [
@@ -82,7 +72,8 @@ impl Walk<'_> {
         };
         level.secret
             || level.option
-            || (level.is_object && is_secret_member(&level.name))
+            || (level.is_object
+                && (is_secret_member(&level.name) || self.fields.contains(&&*level.name)))
             || self.is_pointed_at()
     }
 
@@ -109,7 +100,8 @@ impl Walk<'_> {
             "params" | "result" => self.authenticates && self.levels.len() == self.top,
             _ => false,
         };
-        let (named, pointed) = (is_secret_member(name), self.is_pointed_at());
+        let named = is_secret_member(name) || self.fields.contains(&name);
+        let pointed = self.is_pointed_at();
         Level {
             secret: level.secret || place || named || pointed,
             named: !place && !pointed && (named && !level.secret || level.named),
@@ -163,10 +155,13 @@ pub(super) fn is_plain(text: &[u8]) -> bool {
 
 /// Whether a text, with its quotes, or a number is what a telling name beside it names.
 pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
-    match whole.strip_prefix(b"\"") {
+    let text = text_in(whole);
+    if !is_telling(name) {
+        return is_held(name.as_bytes(), text.unwrap_or(whole));
+    }
+    match text {
         Some(inner) => {
-            let counted = inner.strip_suffix(b"\"").unwrap_or(inner);
-            let counted = counted.len() < DIGITS && counted.iter().all(u8::is_ascii_digit);
+            let counted = inner.len() < DIGITS && inner.iter().all(u8::is_ascii_digit);
             !(is_folder(name, inner) || (counted && counts(name)))
         }
         None => whole.len() >= DIGITS && !counts(name),
@@ -176,8 +171,10 @@ pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
 /// Whether a text, with its quotes, that a session's setting for a secret is set to is one, and no
 /// choice among words.
 pub(super) fn is_setting(whole: &[u8]) -> bool {
-    let inner = whole
-        .strip_prefix(b"\"")
-        .and_then(|rest| rest.strip_suffix(b"\""));
-    inner.is_some_and(|inner| (is_chosen(inner) || is_random(inner)) && !reads_as_words(inner))
+    text_in(whole).is_some_and(is_key)
+}
+
+/// What stands between the quotes of a text.
+fn text_in(whole: &[u8]) -> Option<&[u8]> {
+    whole.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use super::forms::Forms;
 use super::memory::Memory;
 use super::names::is_secret_method;
 use super::pattern::Pattern;
@@ -13,11 +14,11 @@ use super::places::is_plain;
 use super::rule::{Hits, Rule};
 use super::shapes::Shapes;
 use super::streams::Streams;
-use super::walk;
+use super::walk::walk;
 use crate::recording::{MessageKind, Redaction};
 
 /// The built-in rules' name and version.
-pub const RULES: &str = "default@7";
+pub const RULES: &str = "default@8";
 
 /// How much is kept; what comes later keeps less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +40,8 @@ pub struct Flow {
     memory: Memory,
     /// Texts that are said in pieces.
     pub streams: Streams,
+    /// What answers hold that was asked for as a secret.
+    pub forms: Forms,
 }
 
 /// Replaces secrets.
@@ -134,7 +137,7 @@ impl Redactor {
             Mode::Default | Mode::Meta => self.suspects(memory, text).is_none(),
             Mode::Structure => true,
         };
-        self.walked(walked, text, method)
+        self.walked(walked, text, method, &[])
     }
 
     /// The same of a message that may hold a piece of a text, of which `flow` knows the ones
@@ -151,12 +154,17 @@ impl Redactor {
             // In the others no text is kept, or all is.
             return self.json_after(&mut flow.memory, text, method);
         }
+        let fields = match kind {
+            Some(MessageKind::Result) => flow.forms.fields(method),
+            _ => Vec::new(),
+        };
         let free = self.suspects(&mut flow.memory, text);
         let streams = &mut flow.streams;
         let Some(mut clean) = streams.clean(self, text, kind, method, free.unwrap_or(0)) else {
-            return self.walked(free.is_none(), text, method);
+            return self.walked(free.is_none(), text, method, &fields);
         };
-        if let Some(more) = self.json(&clean.text, method) {
+        let more = self.walked(true, &clean.text, method, &fields);
+        if let Some(more) = more {
             clean.text = more.text;
             clean.hits.add(more.hits);
             let known = clean.places.len();
@@ -176,11 +184,17 @@ impl Redactor {
         known.then(|| self.shapes.suspects(text, memory))?.ok()
     }
 
-    fn walked(&self, walked: bool, text: &[u8], method: Option<&[u8]>) -> Option<Redacted> {
+    fn walked(
+        &self,
+        walked: bool,
+        text: &[u8],
+        method: Option<&[u8]>,
+        fields: &[&str],
+    ) -> Option<Redacted> {
         // What answers `authenticate` does not say so itself.
         let asked = method.is_some_and(is_secret_method);
-        (walked || asked)
-            .then(|| walk::walk(self, text, asked))
+        (walked || asked || !fields.is_empty())
+            .then(|| walk(self, text, asked, fields, 0))
             .flatten()
     }
 
@@ -210,20 +224,36 @@ impl Redactor {
     /// A text that is no message without its secrets; `None` when it has none. Its JSON, whole or
     /// broken off, has places, too: lines of a log, messages with a fault.
     fn plain(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let json = memchr::memchr_iter(b'{', text).find(|at| {
-            let inside = text[at + 1..].trim_ascii_start();
-            inside.starts_with(b"\"")
-        });
-        let may_have = |at: &usize| {
-            let begun = &mut Memory::default();
-            self.mode != Mode::Structure && self.shapes.suspects(&text[*at..], begun).is_err()
+        let begins = |text: &[u8]| {
+            memchr::memchr_iter(b'{', text).find(|at| {
+                let inside = text[at + 1..].trim_ascii_start();
+                inside.starts_with(b"\"")
+            })
         };
-        let walked = json.filter(may_have).and_then(|at| {
+        let may_have = |text: &[u8]| {
+            let begun = &mut Memory::default();
+            self.mode != Mode::Structure && self.shapes.suspects(text, begun).is_err()
+        };
+        let clean = |text: &[u8]| {
+            let at = begins(text).filter(|at| may_have(&text[*at..]))?;
             // A list that it is the first of is a batch.
             let at = at - usize::from(text[..at].ends_with(b"["));
-            let clean = walk::walk(self, &text[at..], false)?;
+            let clean = walk(self, &text[at..], false, &[], 0)?;
             Some([&text[..at], &clean.text[..]].concat())
-        });
+        };
+        let whole = clean(text);
+        // Behind JSON that is broken, the next line may have more.
+        let lines = whole
+            .as_deref()
+            .unwrap_or(text)
+            .split_inclusive(|byte| *byte == b'\n');
+        let walked: Vec<u8> = match memchr::memchr(b'\n', text) {
+            Some(_) => lines
+                .flat_map(|line| clean(line).unwrap_or_else(|| line.to_vec()))
+                .collect(),
+            None => whole.unwrap_or_default(),
+        };
+        let walked = Some(walked).filter(|walked| !walked.is_empty() && walked != text);
         let known = walked.as_deref().unwrap_or(text);
         let found = self.shapes.find(known);
         if found.is_empty() {

@@ -49,8 +49,12 @@ pub(super) fn end(text: &[u8], from: usize) -> usize {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => at += 1,
             b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=' | b'%' => at += 1,
-            // As some encoders spell `/`.
-            b'\\' if text.get(at + 1) == Some(&b'/') => at += 2,
+            // As some encoders spell `/`, and in JSON in JSON that; or as both may begin.
+            b'\\' => match text[at..].iter().take(4).position(|byte| *byte != b'\\') {
+                Some(slashes) if text[at + slashes] == b'/' => at += slashes + 1,
+                None if text.len() - at < 4 => at = text.len(),
+                _ => break,
+            },
             _ => break,
         }
     }

@@ -9,8 +9,8 @@ use std::ops::Range;
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
 use super::commands;
-use super::escapes::{begins_word, behind_gap};
-use super::given;
+use super::escapes::{begins_word, behind_gap, quotes};
+use super::given::{self, is_held};
 use super::headers::{authorization, behind_scheme, cookies, protocol};
 use super::memory::Memory;
 use super::options;
@@ -18,10 +18,13 @@ use super::piece::{IN_PEM, Inside};
 use super::piped;
 use super::random::{LONG, has_begun, has_begun_key, is_random, reads_as_words};
 use super::runs::Runs;
-use super::urls::{begun_user, open_host, signature, user};
+use super::urls::{begun_user, hook, open_host, signature, user};
 use super::words::{Word, Words};
 
 const PEM: &[u8] = b"-----BEGIN";
+
+/// What stands behind the private lines of a key of PuTTY.
+pub(super) const SEAL: &[u8] = b"Private-MAC";
 
 /// Fewest characters of base64 that are looked into, and most that are.
 const PACKED: Range<usize> = 24..1024;
@@ -51,6 +54,8 @@ struct Look<'a> {
     pem: usize,
     /// That one is not over where the text is.
     in_pem: bool,
+    /// The same of the private lines of PuTTY's keys.
+    lines: usize,
     packed: usize,
     cookies: usize,
     /// The last word that may have been a password.
@@ -75,7 +80,14 @@ impl Shapes {
             match word {
                 Word::Place => !text[at.clone()].starts_with(b"\"") || ends_name(text, at.end),
                 // The name of a member, an option or a variable ends so.
-                Word::Telling | Word::Authorization | Word::Cookie | Word::Protocol
+                Word::Telling
+                | Word::Authorization
+                | Word::Cookie
+                | Word::Protocol
+                | Word::Scheme
+                | Word::Signature
+                | Word::Member
+                | Word::Command
                     if ends_name(text, at.end) =>
                 {
                     true
@@ -95,20 +107,15 @@ impl Shapes {
 
     /// Whether there is a word that announces a secret.
     pub(super) fn announces(&self, text: &[u8]) -> bool {
-        let announces = |_, word| !matches!(word, Word::Place | Word::Ending | Word::Argument);
+        let places = [Word::Place, Word::Ending, Word::Argument, Word::User];
+        let announces = |_, word| !places.contains(&word);
         self.words.each(text, 0, announces)
     }
 
     /// The secrets in a text, in order; none lies in another.
     pub(super) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
-        let mut look = Look::at(text, &self.words);
-        let mut found: Vec<Range<usize>> = Vec::new();
-        self.words.each(text, 0, |at, word| {
-            found.extend(look.secret(at, word));
-            false
-        });
-        in_order(&mut found);
-        found
+        let found = self.find_in_part(text, false);
+        found.into_iter().map(|(secret, _)| secret).collect()
     }
 
     /// The same of a text that goes on elsewhere, and in what each ends; also what has only `begun`.
@@ -123,7 +130,7 @@ impl Shapes {
         self.words.each(text, 0, |at, word| {
             if let Some(secret) = look.secret(at, word) {
                 let inside = match word {
-                    Word::Pem => look.in_pem.then_some(IN_PEM),
+                    Word::Pem | Word::Lines => look.in_pem.then_some(IN_PEM),
                     Word::Cookie => Some(Inside::Cookies),
                     Word::User => Some(Inside::User),
                     _ => Some(Inside::Token),
@@ -172,6 +179,7 @@ impl<'a> Look<'a> {
             runs: Runs::of(text),
             pem: 0,
             in_pem: false,
+            lines: 0,
             packed: 0,
             cookies: 0,
             value: 0..0,
@@ -181,7 +189,12 @@ impl<'a> Look<'a> {
     /// The secret that the word at `at` announces.
     fn secret(&mut self, at: Range<usize>, word: Word) -> Option<Range<usize>> {
         match word {
-            Word::Beginning(fewest) => self.token(at, fewest),
+            Word::Beginning(fewest, row) => self.token(at, fewest, row),
+            Word::Within(fewest) => self.within(at, fewest),
+            Word::Bot => self.bot(at),
+            Word::Lines => self.lines(at.end),
+            Word::Hook => hook(self.text, &mut self.runs, at.end, self.begun),
+            Word::Member => self.member(at),
             Word::Packed => self.packed(at.start),
             Word::Scheme => behind_scheme(self.text, &mut self.runs, at),
             Word::Authorization => authorization(self.text, &mut self.runs, at.end, self.begun),
@@ -203,17 +216,65 @@ impl<'a> Look<'a> {
         self.begun && own.end == self.text.len()
     }
 
-    /// A token that begins there, if it is one.
-    fn token(&mut self, at: Range<usize>, fewest: usize) -> Option<Range<usize>> {
+    /// A token that begins there, if it is one: of so many characters, so many of them letters and
+    /// digits in a row.
+    fn token(&mut self, at: Range<usize>, fewest: usize, row: usize) -> Option<Range<usize>> {
         let start = at.start;
         let (text, own) = (self.text, self.runs.from(start));
-        let is_whole = own.len() >= fewest && self.runs.has_digit(start);
         let judged = &text[at.end..own.end.min(at.end + LONG).max(at.end)];
+        let parts = judged.split(|byte| !byte.is_ascii_alphanumeric());
+        let longest = parts.map(<[u8]>::len).max().unwrap_or(0);
+        let digits = self.runs.has_digit(start);
+        let is_whole = own.len() >= fewest
+            && longest >= row
+            && (row == 0 && digits || (digits || longest >= 20) && !reads_as_words(judged));
+        let begins = || self.ends_in(&own) && longest >= row.min(8) && has_begun_key(judged);
         let is_one = begins_word(text, start)
-            && (is_whole || self.ends_in(&own) && has_begun_key(judged))
+            && (is_whole || begins())
             // A JSON object in base64, in a `data:` URL, and no JWT.
             && !(text[start..].starts_with(b"eyJ") && text[..start].ends_with(b";base64,"));
         is_one.then_some(own)
+    }
+
+    /// A key of so many characters in which a maker's sign stands.
+    fn within(&mut self, at: Range<usize>, fewest: usize) -> Option<Range<usize>> {
+        let text = self.text;
+        let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_~.".contains(byte);
+        let before = text[..at.start].iter().rev().take(96);
+        let start = at.start - before.take_while(part).count();
+        let own = start..self.runs.from(at.start).end;
+        let judged = &text[start..own.end.min(start + LONG)];
+        let begins = self.ends_in(&own) && has_begun_key(&text[at.end.min(own.end)..own.end]);
+        let is_one = begins || own.len() >= fewest && is_random(judged);
+        (is_one && !reads_as_words(judged)).then_some(own)
+    }
+
+    /// The secret half of a bot's token (Telegram's), behind the bot's number.
+    fn bot(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+        let digits = self.text[..at.start].iter().rev().take(12);
+        let number = digits.take_while(|byte| byte.is_ascii_digit()).count() >= 6;
+        number.then(|| self.token(at.start + 1..at.end, 30, 0))?
+    }
+
+    /// What follows a short name for a secret in a text, which a member of JSON has at times.
+    fn member(&mut self, at: Range<usize>) -> Option<Range<usize>> {
+        let name = name_end(self.text, at.end);
+        let start = behind_name(self.text, name);
+        let whole = given::name_start(self.text, at.start)..name;
+        if let Some(own) = given::framed(self.text, whole.clone(), self.begun, &mut self.value) {
+            return Some(own);
+        }
+        if !is_assigned(&self.text[name..start]) {
+            return None;
+        }
+        let own = self.runs.from(start);
+        let judged = &self.text[start..own.end.min(start + LONG)];
+        let begins =
+            self.ends_in(&own) && has_begun(judged) && given::may_hold(&self.text[whole.clone()]);
+        let code = matches!(self.text.get(own.end), Some(b'(' | b'['));
+        let held = judged.len() >= 6 && !reads_as_words(judged);
+        let is_one = begins || held && is_held(&self.text[whole], judged);
+        (is_one && !code).then_some(own)
     }
 
     /// Base64 that begins there, if it is that of a token.
@@ -243,15 +304,14 @@ impl<'a> Look<'a> {
             let is_one = text.get(at.end) == Some(&b'=');
             return is_one.then(|| options::assigned(text, at.start..at.end + 1, self.begun))?;
         }
-        if let Some(own) = commands::assigned(text, at.start..name, self.begun, &mut self.value) {
-            return Some(own);
-        }
-        let whole = given::name_start(text, at.start)..name;
-        if let Some(own) = given::put(text, whole.clone(), self.begun, &mut self.value) {
-            return Some(own);
-        }
-        if let Some(own) = piped::told(text, whole.clone()) {
-            return Some(own);
+        let (whole, last) = (given::name_start(text, at.start)..name, &mut self.value);
+        let other = commands::assigned(text, whole.clone(), self.begun, last)
+            .or_else(|| given::put(text, whole.clone(), self.begun, last))
+            .or_else(|| piped::told(text, whole.clone()))
+            .or_else(|| commands::named(text, whole.clone()))
+            .or_else(|| given::framed(text, whole.clone(), self.begun, last));
+        if other.is_some() {
+            return other;
         }
         let start = behind_name(text, name);
         if start == name {
@@ -262,15 +322,20 @@ impl<'a> Look<'a> {
         // What people think up is made of words, too, or short, and what is called is no secret.
         let before = &text[..at.start];
         let capitals = text[at.clone()] == *b"PASS";
-        let chosen = capitals || text[at.clone()].starts_with(b"ass");
-        if chosen && !capitals && !before.ends_with(b"p") && !before.ends_with(b"P") {
-            // As in `ClassWriter`.
+        let hrase = text[at.clone()] == *b"hrase";
+        let chosen = capitals || hrase || text[at.clone()].starts_with(b"ass");
+        let named = match hrase {
+            true => before.len() >= 5 && before[before.len() - 5..].eq_ignore_ascii_case(b"passp"),
+            false => capitals || before.ends_with(b"p") || before.ends_with(b"P"),
+        };
+        if chosen && !named {
+            // As in `ClassWriter` and `paraphrase`.
             return None;
         }
         let gap = &text[name..start];
         let is_given = chosen
             && (is_assigned(gap)
-                || is_option(before)
+                || text[whole.clone()].starts_with(b"--")
                 || gap.starts_with(b">")
                 || gap.starts_with(b" is ")
                 || (capitals && gap.contains(&b'\''))
@@ -279,7 +344,8 @@ impl<'a> Look<'a> {
             given::is_sure(&text[whole.clone()])
                 || given::is_sure_behind(&text[..whole.start], &text[whole.clone()])
         };
-        let is_sure = !chosen && name == at.end && is_assigned(gap) && sure();
+        let option = text.get(name) == Some(&b' ') && text[whole.clone()].starts_with(b"--");
+        let is_sure = !chosen && name == at.end && (is_assigned(gap) || option) && sure();
         let placed = given::is_placed(text, &whole);
         let open = placed && !own.is_empty() && self.ends_in(&own);
         let is_meant = is_sure && (open || given::is_meant(text, &own, judged, placed));
@@ -331,15 +397,9 @@ impl<'a> Look<'a> {
         }
         let label = &rest[..rest.len().min(64)];
         let label = &label[..memchr::memmem::find(label, b"-----").unwrap_or(0)];
-        let says = |word: &[u8]| memchr::memmem::find(label, word).is_some();
-        let public = [
-            &b"CERTIFICATE"[..],
-            b"PUBLIC",
-            b"SIGNATURE",
-            b"CRL",
-            b"SIGNED",
-        ];
-        if !says(b"PRIVATE") && public.iter().any(|word| says(word)) {
+        let says = |word: &str| memchr::memmem::find(label, word.as_bytes()).is_some();
+        let public = ["CERTIFICATE", "PUBLIC", "SIGNATURE", "CRL", "SIGNED"];
+        if !says("PRIVATE") && public.iter().any(|word| says(word)) {
             return None;
         }
         let end = memchr::memmem::find(rest, b"-----END").and_then(|end| {
@@ -350,6 +410,21 @@ impl<'a> Look<'a> {
         self.in_pem = end.is_none();
         self.pem = end.unwrap_or(text.len());
         Some(start..self.pem)
+    }
+
+    /// The private lines of a key of PuTTY, whose number follows `from`, up to what seals them.
+    fn lines(&mut self, from: usize) -> Option<Range<usize>> {
+        if from < self.lines {
+            return None;
+        }
+        let number = |byte: &&u8| byte.is_ascii_digit() || **byte == b' ';
+        let start = from + self.text[from..].iter().take_while(number).count();
+        let end = memchr::memmem::find(&self.text[start..], SEAL).map(|end| start + end);
+        let own = start..end.unwrap_or(self.text.len());
+        let is_one = self.text[start - 1].is_ascii_digit() && !own.is_empty();
+        self.in_pem = end.is_none();
+        self.lines = own.end;
+        is_one.then_some(own)
     }
 }
 
@@ -380,6 +455,11 @@ fn is_assigned(gap: &[u8]) -> bool {
 fn behind_name(text: &[u8], name: usize) -> usize {
     let is = [&b" is "[..], b" is: ", b" was ", b"('", b"(\""];
     let rest = &text[name..];
+    // The name of an entry: `env["NAME"] = `.
+    let quotes = quotes(text, name);
+    if quotes > 0 && rest[quotes..].starts_with(b"]") {
+        return behind_gap(text, name + quotes + 1);
+    }
     let said = is.iter().find(|is| rest.starts_with(is));
     let start = behind_gap(text, name + said.map_or(0, |said| said.len() - 1));
     // What stands right behind it is none.
@@ -390,13 +470,6 @@ fn behind_name(text: &[u8], name: usize) -> usize {
     }
 }
 
-/// Whether a name is that of an option, such as `--db-password`.
-fn is_option(before: &[u8]) -> bool {
-    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
-    let name = before.iter().rev().take(24).take_while(part).count();
-    before[before.len() - name..].starts_with(b"--")
-}
-
 /// Whether a name that goes on at `from` is that of a member of JSON, be it JSON in a string.
 fn ends_name(text: &[u8], from: usize) -> bool {
     let rest = &text[name_end(text, from)..];
@@ -404,7 +477,7 @@ fn ends_name(text: &[u8], from: usize) -> bool {
 }
 
 /// Where the name ends that a telling word is part of, if it does so soon.
-fn name_end(text: &[u8], from: usize) -> usize {
+pub(super) fn name_end(text: &[u8], from: usize) -> usize {
     let rest = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
     let name = text[from..].iter().take(24).take_while(|byte| rest(byte));
     from + name.count()

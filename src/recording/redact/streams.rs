@@ -8,11 +8,14 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
+use std::sync::LazyLock;
 
+use super::escapes::behind_escape;
 use super::pattern::escaped;
 use super::piece::Thread;
 use super::redactor::{Redacted, Redactor};
 use super::rule::{Hits, Rule};
+use super::table::{List, has, words};
 use crate::recording::MessageKind;
 use crate::recording::tokens::{Token, Tokens};
 use crate::wire::{Limits, is_json};
@@ -34,17 +37,7 @@ const PIECES: [&[u8]; 8] = [
 ];
 
 /// Members that tell one text from another.
-const TELLING: [&[u8]; 9] = [
-    b"method",
-    b"sessionId",
-    b"session_id",
-    b"sessionUpdate",
-    b"toolCallId",
-    b"tool_call_id",
-    b"terminalId",
-    b"terminal_id",
-    b"id",
-];
+static TELLING: List = LazyLock::new(|| words(include_str!("tables/telling.txt")));
 
 /// Requests that are turns, in ACP and in what came before it.
 const TURNS: [&[u8]; 3] = [b"session/prompt", b"prompt", b"sendUserMessage"];
@@ -195,7 +188,7 @@ impl Streams {
                     let inner = at.start + 1..at.end - 1;
                     let name = path.iter().rev().find(|level| level.0);
                     let name = name.map_or(&b""[..], |level| &text[level.1.clone()]);
-                    if TELLING.contains(&name) {
+                    if has(&TELLING, name, false) {
                         let value = &text[inner];
                         // What an answer is told by is only its own.
                         if !(polled && name == b"id") {
@@ -330,13 +323,6 @@ fn is_inner(text: &[u8]) -> bool {
         slashes.count() % 2 == 1
     };
     memchr::memchr_iter(b'"', text).all(escaped) && !escaped(text.len())
-}
-
-/// What begins in the middle of an escape leaves that whole.
-fn behind_escape(text: &[u8], secret: Range<usize>) -> Range<usize> {
-    let slashes = text[..secret.start].iter().rev();
-    let slashes = slashes.take_while(|byte| **byte == b'\\').count();
-    (secret.start + slashes % 2).min(secret.end)..secret.end
 }
 
 /// The same string without ASCII in disguise, such as `\u0073k-…`.

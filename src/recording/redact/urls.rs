@@ -5,8 +5,12 @@
 
 use std::ops::Range;
 
+use super::given::{is_chosen, name_start};
 use super::random::{LONG, has_begun, is_random, reads_as_words};
 use super::runs::Runs;
+
+/// Fewest characters of a code for a token: those of faults and of countries are shorter.
+const CODE: usize = 10;
 
 /// Whether the user and the host of a URL have ended before this, at the latest.
 pub(super) fn ends_host(byte: &u8) -> bool {
@@ -89,13 +93,7 @@ fn is_port(text: &[u8]) -> bool {
     !text.is_empty() && text.len() <= 5 && text.iter().all(u8::is_ascii_digit)
 }
 
-/// Whether it may be a code for a token, and is not that of a fault or a country.
-fn is_code(text: &[u8]) -> bool {
-    let digits = text.iter().any(u8::is_ascii_digit);
-    text.len() >= 10 && digits && text.iter().any(u8::is_ascii_alphabetic)
-}
-
-/// The signature behind `sig=`, or a name that ends in `ure=`, or the code behind `code=`, in the
+/// The signature behind `sig=`, or a name that ends in `ature`, or the code behind `code=`, in the
 /// query of a URL.
 pub(super) fn signature(
     text: &[u8],
@@ -103,29 +101,48 @@ pub(super) fn signature(
     at: Range<usize>,
     begun: bool,
 ) -> Option<Range<usize>> {
-    let named = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
-    let name = &text[..at.end - 1];
-    let length = name.iter().rev().take(32).take_while(named).count();
-    let (before, name) = name.split_at(name.len() - length);
+    let sign = at.end - usize::from(text[..at.end].ends_with(b"="));
+    if text.get(sign) != Some(&b'=') {
+        return None;
+    }
+    let (before, name) = text[..sign].split_at(name_start(text, sign));
     // As some spell the ampersand.
     let (before, name) = match name.strip_prefix(b"u0026") {
         Some(name) if before.ends_with(b"\\") => (&b"&"[..], name),
         _ => (before, name),
     };
-    let ends = name
-        .len()
-        .checked_sub("signature".len())
-        .map(|from| &name[from..]);
-    let signs = name.eq_ignore_ascii_case(b"sig")
-        || ends.is_some_and(|ends| ends.eq_ignore_ascii_case(b"signature"));
+    let lower = name.to_ascii_lowercase();
+    let signs = lower == b"sig" || lower.ends_with(b"signature");
     let queried = before.ends_with(b"?") || before.ends_with(b"&") || before.ends_with(b"&amp;");
     let exchanged = name == b"code" || name.ends_with(b"_code");
     if !(signs || exchanged) || !queried {
         return None;
     }
-    let own = runs.from(at.end);
+    let own = runs.from(sign + 1);
     let judged = &text[own.start..own.end.min(own.start + LONG)];
     let begins = begun && own.end == text.len() && has_begun(judged);
-    let code = exchanged && is_code(judged);
+    let code = exchanged && judged.len() >= CODE && is_chosen(judged);
     ((is_random(judged) || begins || code) && !reads_as_words(judged)).then_some(own)
+}
+
+/// The path of a webhook, which lets in whoever has it, of whose name, or of that of its host, `hook`
+/// ends at `from`.
+pub(super) fn hook(
+    text: &[u8],
+    runs: &mut Runs<'_>,
+    from: usize,
+    begun: bool,
+) -> Option<Range<usize>> {
+    let own = runs.from(from);
+    let slash = memchr::memchr(b'/', &text[own.clone()])?;
+    let own = from + slash + 1..own.end;
+    let judged = &text[own.start..own.end.min(own.start + LONG)];
+    let begins = begun && own.end == text.len();
+    let mut parts = judged.split(|byte| b"/\\%".contains(byte));
+    let named = [&b"s.slack."[..], b"s.zapier.", b".office", b"b2/"];
+    let known = named.iter().any(|name| text[from..].starts_with(name));
+    let is_one =
+        parts.any(|part| !reads_as_words(part) && (is_random(part) || begins && has_begun(part)));
+    let short = known && judged.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3;
+    (is_one || short).then_some(own)
 }

@@ -7,14 +7,13 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::arguments;
-use super::escapes::without_halves;
-use super::given::{is_chosen, is_login, is_sure};
+use super::escapes::{behind_escape, without_halves};
+use super::given::{is_held, is_login, may_hold};
 use super::level::Level;
-use super::names::{is_folder, is_telling};
+use super::names::is_telling;
 use super::nested;
 use super::pattern::escaped;
 use super::places::{is_setting, is_value};
-use super::random::{is_random, reads_as_words};
 use super::redactor::{Mode, Redacted, Redactor};
 use super::rule::{Hits, Rule};
 use crate::recording::tokens::{Token, Tokens};
@@ -48,18 +47,17 @@ pub(super) struct Walk<'a> {
     pub(super) top: usize,
     /// How many strings the text stands in.
     depth: usize,
+    /// Members of an answer that were asked for as secrets.
+    pub(super) fields: &'a [&'a str],
 }
 
-/// The message without its secrets; `None` when it has none.
-pub(super) fn walk(redactor: &Redactor, text: &[u8], authenticates: bool) -> Option<Redacted> {
-    walk_in(redactor, text, authenticates, 0)
-}
-
-/// The same of a text that stands in so many strings.
-pub(super) fn walk_in(
+/// A message, or a text that stands in so many strings, without its secrets; `None` when it has
+/// none.
+pub(super) fn walk(
     redactor: &Redactor,
     text: &[u8],
     authenticates: bool,
+    fields: &[&str],
     depth: usize,
 ) -> Option<Redacted> {
     let mut walk = Walk {
@@ -74,6 +72,7 @@ pub(super) fn walk_in(
         authenticates,
         top: 1 + usize::from(text.trim_ascii_start().starts_with(b"[")),
         depth,
+        fields,
     };
     // Members of one object come in any order, so names are looked at before values.
     let secrets = walk.find();
@@ -187,7 +186,8 @@ impl Walk<'_> {
         if is_name || is_id {
             // A label for people, such as `Gemini API key`, names no variable.
             let name = self.decoded(at);
-            let telling = is_telling(&name) && !name.contains(' ');
+            let telling = is_telling(&name) || may_hold(name.as_bytes());
+            let telling = telling && !name.contains(' ');
             if let Some(level) = self.levels.last_mut() {
                 match is_name {
                     true => level.telling = telling.then_some(name),
@@ -202,15 +202,10 @@ impl Walk<'_> {
         {
             return Some((self.marked(at), Hits::of_one(self.rule_of_place())));
         }
+        // Escapes look random, whatever they stand for.
         let level = self.levels.last();
-        if level.is_some_and(|level| level.tells() && !is_folder(&level.name, inner)) {
-            // Escapes look random, whatever they stand for.
-            let plain = self.decoded(at);
-            let plain = plain.as_bytes();
-            let sure = level.is_some_and(|level| is_sure(level.name.as_bytes()));
-            if (is_random(plain) || sure && is_chosen(plain)) && !reads_as_words(plain) {
-                return Some((self.marked(at), Hits::of_one(Rule::Place)));
-            }
+        if level.is_some_and(|level| level.holds(|| self.decoded(at))) {
+            return Some((self.marked(at), Hits::of_one(Rule::Place)));
         }
         if self.redactor.mode == Mode::Structure && !self.is_protocol(at) {
             let outline = format!("\"{}\"", self.redactor.outline(inner));
@@ -226,7 +221,10 @@ impl Walk<'_> {
             return None;
         }
         self.keep_value(at);
-        let is_one = self.levels.len() > 1 && self.is_secret_place();
+        let digits = &self.text[at.clone()];
+        let held = |level: &Level| level.is_object && is_held(level.name.as_bytes(), digits);
+        let is_one = self.levels.len() > 1 && self.is_secret_place()
+            || digits.len() > 3 && self.levels.last().is_some_and(held);
         is_one.then(|| Found {
             at: at.clone(),
             with: self.marked(at),
@@ -298,7 +296,7 @@ impl Walk<'_> {
             return None;
         }
         let (text, whole) = self.text_of(at);
-        let (clean, hits) = nested::clean(self.redactor, &text, self.depth)?;
+        let (clean, hits) = nested::clean(self.redactor, &text, self.fields, self.depth)?;
         Some((if whole { clean } else { self.marked(at) }, hits))
     }
 
@@ -321,12 +319,8 @@ impl Walk<'_> {
         if found.is_empty() {
             return None;
         }
-        let inside = |secret: Range<usize>| {
-            // What begins in the middle of an escape leaves that whole.
-            let slashes = whole[..secret.start].iter().rev();
-            let slashes = slashes.take_while(|byte| **byte == b'\\').count();
-            secret.start + slashes % 2..secret.end.min(whole.len() - 1)
-        };
+        let inner = |secret: Range<usize>| secret.start..secret.end.min(whole.len() - 1);
+        let inside = |secret| behind_escape(whole, inner(secret));
         let found: Vec<_> = found.into_iter().map(inside).collect();
         let clean = self.redactor.replace(whole, &found);
         let is_string = is_json(&clean, &Limits::default());

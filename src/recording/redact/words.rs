@@ -6,11 +6,10 @@
 //! # Why
 //! *Three searches and not one.* A search for many words at once looks at the first letters of
 //! sixteen places or more together, and has to stop wherever any of the words might begin. With
-//! all of them in one it stopped so often that code took twice as long as prose. Keys of makers
-//! mostly have a dash near their beginning, and credentials in URLs an `@`: a search for those bytes
-//! finds both. What is left is in two groups, each small enough for the quick kind of search (no
-//! more than 32 words), and of the values' no word is shorter than four letters. So there is room
-//! for more words at the same price.
+//! all of them in one it stopped so often that code took twice as long as prose. The beginnings of
+//! most makers' keys end in a dash, an underline or a K: a search for those bytes finds them all,
+//! however many there are (`makers.txt`). What is left is in two groups, and of the values' no word
+//! is shorter than four letters.
 //!
 //! *What was searched need not be searched again.* Whether there is a word at a place depends on
 //! the bytes of the word alone. So where a text begins with bytes that are known to have no whole
@@ -23,163 +22,26 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind, packed};
 
-use super::urls::ends_host;
+use super::table::rows;
 
-/// Keys and tokens that begin like this: the beginning, and the fewest characters in all.
-const DASHED: [(&str, usize); 45] = [
-    ("sk-", 20),
-    // Stripe's.
-    ("sk_live_", 20),
-    ("sk_test_", 20),
-    ("rk_live_", 20),
-    ("rk_test_", 20),
-    ("whsec_", 20),
-    // Groq's, xAI's, Perplexity's and NVIDIA's.
-    ("gsk_", 20),
-    ("xai-", 20),
-    ("pplx-", 20),
-    ("nvapi-", 20),
-    ("shpat_", 20),
-    ("pypi-", 60),
-    // GitHub's.
-    ("ghp_", 20),
-    ("gho_", 20),
-    ("ghs_", 20),
-    ("ghu_", 20),
-    ("ghr_", 20),
-    ("github_pat_", 22),
-    ("glpat-", 20),
-    // Slack's.
-    ("xoxa-", 15),
-    ("xoxb-", 15),
-    ("xoxc-", 15),
-    ("xoxd-", 15),
-    ("xoxe-", 15),
-    ("xoxo-", 15),
-    ("xoxp-", 15),
-    ("xoxr-", 15),
-    ("xoxs-", 15),
-    ("xapp-", 20),
-    ("npm_", 30),
-    ("hf_", 30),
-    // DigitalOcean's.
-    ("dop_v1_", 40),
-    ("doo_v1_", 40),
-    ("dor_v1_", 40),
-    // Grafana's.
-    ("glsa_", 30),
-    ("glc_", 30),
-    // Linear's.
-    ("lin_api_", 30),
-    ("lin_oauth_", 30),
-    // Sentry's.
-    ("sntrys_", 40),
-    ("sntryu_", 40),
-    // Docker's.
-    ("dckr_pat_", 30),
-    ("dckr_oat_", 30),
-    // Replicate's, age's and Tailscale's.
-    ("r8_", 40),
-    ("AGE-SECRET-KEY-", 60),
-    ("tskey-", 25),
-];
-
-/// Parts of the names of secrets, words that call for a look at the places of a message, and
-/// beginnings that are too short to be looked for among [`VALUES`].
-///
-/// The search has eight baskets, and a word goes into that of its number, unless one that begins
-/// alike is in another. It stops in vain where the beginnings in one basket could be mixed, so the
-/// order matters: this one and that of the values were found by trying, and stop seldom.
-const NAMES: [(&str, Word); 32] = [
-    ("assPhrase", Word::Telling),
-    ("redential", Word::Telling),
-    ("ookie", Word::Cookie),
-    // Members of Docker's and of mailers' settings.
-    ("auth\"", Word::Ending),
-    // The WebSocket's header, without dashes.
-    ("etProt", Word::Place),
-    ("oken", Word::Telling),
-    // SendGrid's keys.
-    ("SG.", Word::Beginning(50)),
-    ("\"headers", Word::Place),
-    ("PASS", Word::Telling),
-    ("UTHORIZ", Word::Authorization),
-    ("key", Word::Telling),
-    // An ASCII character in disguise.
-    ("\\u00", Word::Place),
-    ("\"Pwd", Word::Place),
-    // How all JWTs begin.
-    ("eyJ", Word::Beginning(30)),
-    ("uthoriz", Word::Authorization),
-    ("\"PWD", Word::Place),
-    ("assphrase", Word::Telling),
-    ("pass\"", Word::Ending),
-    ("OKEN", Word::Telling),
-    ("Key", Word::Telling),
-    ("assW", Word::Telling),
-    ("\"pwd", Word::Place),
-    ("ecret", Word::Telling),
-    // `environment`, too.
-    ("\"env", Word::Place),
-    ("KEY", Word::Telling),
-    ("uthentic", Word::Place),
-    ("pass\\", Word::Ending),
-    ("ECRET", Word::Telling),
-    ("OOKIE", Word::Cookie),
-    ("assw", Word::Telling),
-    ("REDENTIAL", Word::Telling),
-    ("auth\\", Word::Ending),
-];
-
-/// Beginnings of keys and tokens, be they in base64, and words that they follow.
-const VALUES: [(&str, Word); 32] = [
-    // How some keys begin in base64.
-    ("eG94", Word::Packed),
-    // Vault's keys.
-    ("hvs.", Word::Beginning(28)),
-    ("Z2l0aHVi", Word::Packed),
-    ("Z2hw", Word::Packed),
-    ("ASIA", Word::Beginning(20)),
-    ("earer\\", Word::Scheme),
-    ("QUtJ", Word::Packed),
-    // What is said before credentials, and the first letter of a blank.
-    ("earer ", Word::Scheme),
-    // Google's keys.
-    ("ya29.", Word::Beginning(20)),
-    ("Z2hz", Word::Packed),
-    ("ZXlK", Word::Packed),
-    ("earer\t", Word::Scheme),
-    ("AIza", Word::Beginning(35)),
-    ("Z2xwYXQt", Word::Packed),
-    ("LS0tLS1C", Word::Packed),
-    ("asic ", Word::Scheme),
-    ("ure=", Word::Signature),
-    ("Z2hv", Word::Packed),
-    ("QUl6", Word::Packed),
-    ("EARER ", Word::Scheme),
-    // AWS's keys.
-    ("AKIA", Word::Beginning(20)),
-    ("asic\\", Word::Scheme),
-    ("c2st", Word::Packed),
-    ("asic\t", Word::Scheme),
-    // Signatures in URLs.
-    ("sig=", Word::Signature),
-    ("hvb.", Word::Beginning(28)),
-    ("-BEGIN", Word::Pem),
-    // Codes in URLs, for a token.
-    ("code=", Word::Signature),
-    // Programs that are given passwords.
-    ("sshpass", Word::Command),
-    ("mysql", Word::Command),
-    ("curl ", Word::Command),
-    ("mariadb", Word::Command),
-];
+/// The bytes that the beginnings of the makers' keys end in.
+const LAST: [u8; 3] = *b"-_K";
 
 /// A word that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
-    /// Of a key or token, which has so many characters.
-    Beginning(usize),
+    /// Of a key or token, which has so many characters, and so many letters and digits in a row.
+    Beginning(usize, usize),
+    /// Inside of a key of so many characters.
+    Within(usize),
+    /// Before the private lines of a key of PuTTY.
+    Lines,
+    /// Of the second half of a bot's token.
+    Bot,
+    /// Of a URL whose path lets in.
+    Hook,
+    /// Of the name of a member, or what ends it.
+    Member,
     /// Of a key or token in base64.
     Packed,
     Scheme,
@@ -213,10 +75,20 @@ pub(super) enum Word {
 pub(super) struct Words {
     names: Search,
     values: Search,
+    makers: Makers,
+}
+
+/// Beginnings of makers' keys.
+#[derive(Debug)]
+struct Makers {
+    all: Vec<(&'static [u8], Word)>,
+    /// Which of them have a byte as the third last, the second last, or the last: a bit each.
+    last: Vec<[u128; 3]>,
 }
 
 #[derive(Debug)]
 struct Search {
+    words: Vec<Word>,
     engine: Engine,
     /// Bytes of the longest word but one: so far before a border a word may begin that lies
     /// across it.
@@ -235,8 +107,9 @@ enum Engine {
 impl Words {
     pub(super) fn new() -> Self {
         Self {
-            names: Search::of(&NAMES.map(|(word, _)| word)),
-            values: Search::of(&VALUES.map(|(word, _)| word)),
+            names: Search::of(include_str!("tables/names.txt")),
+            values: Search::of(include_str!("tables/values.txt")),
+            makers: Makers::of(include_str!("tables/makers.txt")),
         }
     }
 
@@ -248,18 +121,49 @@ impl Words {
         known: usize,
         mut is_it: impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
-        let (names, values) = (&self.names, &self.values);
-        names.each(text, known, |at, place| is_it(place, NAMES[at].1))
-            || values.each(text, known, |at, place| is_it(place, VALUES[at].1))
-            || marked(text, known, &mut is_it)
+        self.names.each(text, known, &mut is_it)
+            || self.values.each(text, known, &mut is_it)
+            || marked(text, known, &self.makers, &mut is_it)
+            || dotted(text, known, &mut is_it)
+    }
+}
+
+impl Word {
+    /// The one of that name in a table.
+    fn of(name: &str, fewest: usize, row: usize) -> Self {
+        match name {
+            "Beginning" => Self::Beginning(fewest, row),
+            "Within" => Self::Within(fewest),
+            "Bot" => Self::Bot,
+            "Hook" => Self::Hook,
+            "Member" => Self::Member,
+            "Packed" => Self::Packed,
+            "Scheme" => Self::Scheme,
+            "Authorization" => Self::Authorization,
+            "Cookie" => Self::Cookie,
+            "Signature" => Self::Signature,
+            "Command" => Self::Command,
+            "Telling" => Self::Telling,
+            "Place" => Self::Place,
+            "Ending" => Self::Ending,
+            "Pem" => Self::Pem,
+            "User" => Self::User,
+            _ => unreachable!("no word of the tables is a {name}"),
+        }
     }
 }
 
 impl Search {
-    fn of(words: &[&str]) -> Self {
+    fn of(table: &'static str) -> Self {
+        let words: Vec<&str> = rows(table).map(|[word, _]| word).collect();
         let longest = words.iter().map(|word| word.len()).max();
-        let packed = packed::Searcher::new(words);
+        // Left to itself it takes a slower kind for more than 32 words.
+        let mut quick = packed::Config::new();
+        let quick = quick.only_teddy(true).only_teddy_fat(Some(false));
+        let packed = quick.builder().extend(&words).build();
+        let kind = |[_, kind, fewest, row]: [&str; 4]| Word::of(kind, number(fewest), number(row));
         Self {
+            words: rows(table).map(kind).collect(),
             before: longest.map_or(0, |longest| longest - 1),
             fewest: packed.as_ref().map_or(0, packed::Searcher::minimum_len),
             engine: match packed {
@@ -278,7 +182,7 @@ impl Search {
         &self,
         text: &[u8],
         known: usize,
-        mut is_it: impl FnMut(usize, Range<usize>) -> bool,
+        is_it: &mut impl FnMut(Range<usize>, Word) -> bool,
     ) -> bool {
         let last = text.len().saturating_sub(self.fewest);
         let mut from = known.saturating_sub(self.before).min(last);
@@ -289,40 +193,70 @@ impl Search {
             };
             let Some(found) = found else { return false };
             from = found.end();
-            if is_it(found.pattern().as_usize(), found.range()) {
+            if is_it(found.range(), self.words[found.pattern().as_usize()]) {
                 return true;
             }
         }
     }
 }
 
-/// How many bytes of a word stand behind a dash or an underline.
-const BEHIND: usize = "Protocol".len();
+/// How many bytes behind a dash or an underline it takes to know a word: two groups of eight digits
+/// with a dash between them, as in Mailgun's keys.
+const BEHIND: usize = 17;
 
-/// Words that a dash ends, options of one dash, variables, and users of URLs, which an `@` ends: all
-/// in one search.
-fn marked(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
-    // Where a host may begin whose user was not found yet.
-    let mut host = 0;
+/// Beginnings of makers' keys, options of one dash, and variables: all in one search.
+fn marked(
+    text: &[u8],
+    known: usize,
+    makers: &Makers,
+    is_it: &mut impl FnMut(Range<usize>, Word) -> bool,
+) -> bool {
     let from = known.saturating_sub(BEHIND);
-    memchr::memchr3_iter(b'-', b'_', b'@', &text[from..]).any(|at| {
+    let [one, two, three] = LAST;
+    memchr::memchr3_iter(one, two, three, &text[from..]).any(|at| {
         let at = from + at;
-        match text[at] {
-            b'@' if at < host => false,
-            b'@' => {
-                let start = before_user(text, host, at);
-                host = ends_host_at(text, at);
-                start.is_some_and(|start| is_it(start - 1..start, Word::User))
-            }
-            _ => {
-                behind(text, at).is_some_and(|(place, word)| is_it(place, word))
-                    || dashed(text, at + 1).is_some_and(|(start, fewest)| {
-                        is_it(start..at + 1, Word::Beginning(fewest))
-                    })
-            }
-        }
+        behind(text, at).is_some_and(|(place, word)| is_it(place, word))
+            || makers
+                .ends(text, at + 1)
+                .any(|(start, word)| is_it(start..at + 1, word))
     })
 }
+
+/// Bytes between the two dots of a bot's token (Discord's), and the longest first part.
+const BETWEEN: usize = 6;
+const FIRST: usize = 32;
+
+/// Two dots as in a bot's token: many bytes are looked at together.
+fn dotted(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
+    let from = known.saturating_sub(BETWEEN + 1);
+    let ahead = text.get(from + BETWEEN + 1..).unwrap_or_default();
+    let chunks = text[from..].chunks(64).zip(ahead.chunks(64));
+    let dots = |(one, two): (&u8, &u8)| *one == b'.' && *two == b'.';
+    chunks.enumerate().any(|(chunk, (one, two))| {
+        let pairs = || one.iter().zip(two).map(dots);
+        pairs().fold(false, |found, dots| found | dots)
+            && pairs()
+                .enumerate()
+                .filter(|(_, dots)| *dots)
+                .any(|(at, _)| {
+                    bot(text, from + 64 * chunk + at)
+                        .is_some_and(|place| is_it(place, Word::Beginning(58, 20)))
+                })
+    })
+}
+
+/// A bot's token, up to its second dot, whose first dot is at `dot`.
+fn bot(text: &[u8], dot: usize) -> Option<Range<usize>> {
+    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    let before = text[..dot].iter().rev().take(FIRST);
+    let first = before.take_while(part).count();
+    let second = &text[dot + 1..dot + 1 + BETWEEN];
+    let is_one = (23..FIRST).contains(&first) && second.iter().all(|byte| part(&byte));
+    is_one.then(|| dot - first..dot + BETWEEN + 2)
+}
+
+/// The first letters of options that take a password.
+const LETTERS: &[u8] = b"aAbdhkNpPsSuUwX";
 
 /// The word that goes on behind a dash or an underline.
 fn behind(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
@@ -330,13 +264,12 @@ fn behind(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
     if text[at] == b'-' {
         let before = at.checked_sub(1).map(|before| text[before]);
         return match (before, rest.first()) {
-            (Some(b' '), Some(letter)) if b"abpPwUSskd".contains(letter) => {
+            (Some(b' '), Some(first)) if LETTERS.contains(first) => {
                 Some((at - 1..at + 2, Word::Option))
             }
-            (Some(b'"'), Some(b'-')) if rest.get(1).is_some_and(u8::is_ascii_lowercase) => {
-                Some((at - 1..at + 2, Word::Argument))
-            }
-            (Some(b'"'), Some(letter)) if b"abkpPSswUu".contains(letter) => {
+            (Some(b'"'), Some(first))
+                if LETTERS.contains(first) || matches!(rest, [b'-', b'a'..=b'z', ..]) =>
+            {
                 Some((at - 1..at + 2, Word::Argument))
             }
             (Some(b't' | b'T'), Some(b'p' | b'P')) => {
@@ -344,51 +277,82 @@ fn behind(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
                 let is_it = name.eq_ignore_ascii_case(b"protocol");
                 is_it.then(|| (at..at + 9, Word::Protocol))
             }
-            _ => None,
+            (Some(b'e'), Some(b'L')) if rest.starts_with(b"Lines:") => {
+                Some((at..at + 7, Word::Lines))
+            }
+            _ if is_packed(text, at) => Some((at..at + 1, Word::Within(36))),
+            _ => named(rest).map(|length| (at..at + 1 + length, Word::Member)),
         };
     }
-    let names = [&b"PWD="[..], b"AUTH=", b"auth", b"pass"];
-    let name = names.into_iter().find(|name| rest.starts_with(name))?;
-    Some((at..at + 1 + name.len(), Word::Variable))
-}
-
-/// Where the beginning of a key begins that a dash ends at `end`, and the fewest characters of one.
-fn dashed(text: &[u8], end: usize) -> Option<(usize, usize)> {
-    let [one, two, three] = *text[..end].last_chunk()?;
-    let [ones, twos, threes] = &LAST;
-    let may_be = ones[usize::from(one)] & twos[usize::from(two)] & threes[usize::from(three)];
-    if may_be == 0 {
+    if text[at] == b'K' {
         return None;
     }
-    let ends = |(word, _): &&(&str, usize)| text[..end].ends_with(word.as_bytes());
-    let (word, fewest) = DASHED.iter().find(ends)?;
-    Some((end - word.len(), *fewest))
-}
-
-/// Where a user begins that ends at an `@`, not before `host`, when it is that of a URL.
-fn before_user(text: &[u8], host: usize, at: usize) -> Option<usize> {
-    let back = text[host..at].iter().rposition(ends_host);
-    let start = back.map_or(host, |back| host + back + 1);
-    let before = &text[..start];
-    (before.ends_with(b"://") || before.ends_with(b":\\/\\/")).then_some(start)
-}
-
-/// Where a host has ended, at the latest, that goes on at `from`.
-fn ends_host_at(text: &[u8], from: usize) -> usize {
-    let rest = text[from..].iter().position(ends_host);
-    rest.map_or(text.len(), |rest| from + rest)
-}
-
-/// Which of the words have a byte as the third last, the second last, or the last, a bit each.
-static LAST: [[u64; 256]; 3] = [last(3), last(2), last(1)];
-
-const fn last(back: usize) -> [u64; 256] {
-    let mut words = [0; 256];
-    let mut at = 0;
-    while at < DASHED.len() {
-        let word = DASHED[at].0.as_bytes();
-        words[word[word.len() - back] as usize] |= 1 << at;
-        at += 1;
+    let names = [&b"PWD="[..], b"AUTH=", b"PAT=", b"OTP=", b"auth", b"pass"];
+    if let Some(name) = names.into_iter().find(|name| rest.starts_with(name)) {
+        return Some((at..at + 1 + name.len(), Word::Variable));
     }
-    words
+    named(rest).map(|length| (at..at + 1 + length, Word::Member))
+}
+
+/// The rest of a member's name, behind a dash or an underline, and its length.
+fn named(rest: &[u8]) -> Option<usize> {
+    let names = [&b"pat"[..], b"PAT", b"Pat", b"string", b"STRING"];
+    let name = names.into_iter().find(|name| rest.starts_with(name))?;
+    let ends = matches!(rest.get(name.len()), Some(b'"' | b'\\'));
+    ends.then_some(name.len())
+}
+
+/// Whether a dash is that of a key of a mailer: behind 32 hexadecimal digits, before a region
+/// (Mailchimp's) or before eight and eight more (Mailgun's).
+fn is_packed(text: &[u8], at: usize) -> bool {
+    let rest = &text[at + 1..];
+    let hex = |text: &[u8]| text.iter().all(u8::is_ascii_hexdigit);
+    let region = matches!(rest, [b'u', b's', b'0'..=b'9', ..]);
+    let group = || {
+        rest.get(..BEHIND)
+            .is_some_and(|rest| hex(&rest[..8]) && rest[8] == b'-' && hex(&rest[9..]))
+    };
+    (region || rest.get(8) == Some(&b'-') && group())
+        && text[..at]
+            .last_chunk::<32>()
+            .is_some_and(|before| hex(before))
+}
+
+impl Makers {
+    fn of(table: &'static str) -> Self {
+        let key = |[word, fewest, row, _]: [&'static str; 4]| {
+            let kind = Word::Beginning(number(fewest), number(row));
+            (word.as_bytes(), kind)
+        };
+        let all: Vec<_> = rows(table).map(key).collect();
+        let mut last = vec![[0; 3]; 256];
+        for (at, (word, _)) in all.iter().enumerate() {
+            for (back, bytes) in word.iter().rev().take(3).enumerate() {
+                last[usize::from(*bytes)][back] |= 1 << (at % 128);
+            }
+            // A short one has any byte before it.
+            for byte in last.iter_mut().filter(|_| word.len() < 3) {
+                byte[2] |= 1 << (at % 128);
+            }
+        }
+        Self { all, last }
+    }
+
+    /// Where the beginnings of keys begin that end at `end`.
+    fn ends(&self, text: &[u8], end: usize) -> impl Iterator<Item = (usize, Word)> {
+        let bytes = text[..end].iter().rev().take(3).enumerate();
+        let may_be = bytes.fold(u128::MAX, |all, (back, byte)| {
+            all & self.last[usize::from(*byte)][back]
+        });
+        let all = if may_be == 0 { &[][..] } else { &self.all[..] };
+        let known = all
+            .iter()
+            .filter(move |(word, _)| text[..end].ends_with(word));
+        known.map(move |(word, kind)| (end - word.len(), *kind))
+    }
+}
+
+/// The number in a column of a table.
+fn number(column: &str) -> usize {
+    column.parse().unwrap_or_default()
 }

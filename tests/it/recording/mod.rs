@@ -5,6 +5,7 @@ mod format;
 mod full;
 mod leaks;
 mod memory;
+mod names;
 mod pairs;
 mod pieces;
 mod prune;

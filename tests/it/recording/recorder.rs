@@ -135,7 +135,10 @@ fn a_message_that_is_dropped_is_not_told_to_have_passed() {
     stage.pass(Agent, br#"{"method":"a"}"#);
     let stray = Frame::from("Ready.");
     stage.recorder.see(&Sight::Heard(Agent, &stray));
-    stage.recorder.see(&Sight::Note(&Note::Stray { bytes: 6 }));
+    stage.recorder.see(&Sight::Note(&Note::Stray {
+        bytes: 6,
+        excerpt: "Ready.".into(),
+    }));
     stage.recorder.see(&Sight::Settled([0; 2]));
     stage.pass(Agent, br#"{"method":"b"}"#);
     let mut passed = Vec::new();
