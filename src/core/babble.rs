@@ -11,6 +11,9 @@ use crate::wire::printable;
 /// How much is kept, in bytes: the last.
 const MOST: usize = 2 << 10;
 
+/// How much of a line the log shows, in characters.
+const SHOWN: usize = 80;
+
 /// Takes the secrets out of a text.
 pub type Discretion = fn(&str) -> String;
 
@@ -49,6 +52,17 @@ impl Babble {
                 from += 1;
             }
             self.text.drain(..from);
+        }
+    }
+
+    /// The beginning of a line, for the log. Secrets are removed first: one that is cut in two may
+    /// not look like one any more. The space before the ellipsis keeps words whole for the log's
+    /// own redaction.
+    pub(super) fn excerpt(&self, line: &[u8]) -> Box<str> {
+        let text = (self.discretion)(&printable(line[..line.len().min(MOST)].trim_ascii()));
+        match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{} …", &text[..end]).into(),
+            None => text.into(),
         }
     }
 

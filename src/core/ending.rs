@@ -5,12 +5,16 @@
 //! sides are well (see `mind`), and what is said at the end (see `last_word`).
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::mind::Core;
 use super::{Note, Order, Outbox, excuse};
 use crate::wire::reply::{self, Delivered};
 use crate::wire::{Exit, Farewell, Flaw, IdBuf, Side};
+
+/// Longest time for each step of stopping an agent once [`Limits::drain`](crate::wire::Limits::drain)
+/// is over.
+const HASTE: Duration = Duration::from_secs(1);
 
 /// Why a conversation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub(super) struct Ending {
     pub(super) hears: [bool; 2],
     pub(super) step: Step,
     pub(super) deadline: Option<Instant>,
+    /// When the time for turns is over, once the relay is told to stop.
+    pub(super) drained: Option<Instant>,
     pub(super) cause: Option<Cause>,
     /// Why the agent was expelled, stopped or lost, for those who wait for its answers.
     pub(super) blame: Option<String>,
@@ -83,6 +89,7 @@ impl Default for Ending {
             hears: [true; 2],
             step: Step::None,
             deadline: None,
+            drained: None,
             cause: None,
             blame: None,
             lost: false,
@@ -149,6 +156,12 @@ impl Core {
     #[must_use]
     pub fn exit(&self) -> Option<Exit> {
         self.ending.exit
+    }
+
+    /// Whether the agent has answered any request.
+    #[must_use]
+    pub fn has_agent_answered(&self) -> bool {
+        self.agent_answered
     }
 
     /// When [`Core::handle_timeout`] wants to be called.
@@ -265,7 +278,7 @@ impl Core {
 
     /// A deadline may have passed.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Outbox) {
-        let grace = self.limits.stop_grace;
+        let next = self.next_step(now);
         let ending = &mut self.ending;
         let client_is_slow = ending.hears(Side::Client) && !out.has_room(Side::Client);
         if ending.step == Step::Exited && client_is_slow && !ending.is_stopped() {
@@ -282,7 +295,7 @@ impl Core {
             }
             Step::Closed if self.manners.agent_is_child => {
                 self.ending.dismissed |= self.ending.is_stopped() && self.ending.exit.is_none();
-                self.ending.advance(Step::Terminated, Some(now + grace));
+                self.ending.advance(Step::Terminated, Some(next));
                 self.ending.signalled = self.ending.dismissed;
                 let blame = if self.ending.speaks[Side::Agent as usize] {
                     "ran on though its input had ended"
@@ -345,7 +358,7 @@ impl Core {
             Step::Finishing if !self.owes_answers() => self.close_agent(Farewell::Done, now, out),
             // The time for turns is not for an agent that owes no answer any more.
             Step::Closed if self.ending.is_stopped() && !self.owes_answers() => {
-                let soon = now + self.limits.stop_grace;
+                let soon = self.next_step(now);
                 self.ending.deadline = self.ending.deadline.map(|at| at.min(soon));
             }
             _ => {}
@@ -359,11 +372,12 @@ impl Core {
         let again = self.ending.is_stopped();
         self.ending.cause = Some(cause.clone());
         if !again {
+            let drained = now + self.limits.drain;
+            self.ending.drained = Some(drained);
             if matches!(self.ending.step, Step::Finishing | Step::Closed) && self.owes_answers() {
-                self.ending.deadline = Some(now + self.limits.drain);
+                self.ending.deadline = Some(drained);
             }
-            self.ending
-                .advance(Step::Draining, Some(now + self.limits.drain));
+            self.ending.advance(Step::Draining, Some(drained));
             self.settle(now, out);
         } else if self.ending.step == Step::Exited || !self.manners.agent_is_child {
             self.ending.dismissed |= self.ending.step != Step::Exited;
@@ -407,14 +421,21 @@ impl Core {
         out.close(Side::Agent, why);
         self.ending.dismissed |= why == self.ending.dismissal() && self.ending.exit.is_none();
         self.ending.hears[Side::Agent as usize] = false;
-        self.ending
-            .advance(Step::Closed, Some(now + self.limits.stop_grace));
+        let next = self.next_step(now);
+        self.ending.advance(Step::Closed, Some(next));
+    }
+
+    /// When the next step of stopping an agent is due that does not end by itself.
+    fn next_step(&self, now: Instant) -> Instant {
+        let due = now + self.limits.stop_grace;
+        let hasty = |drained: Instant| due.min(drained.max(now) + HASTE);
+        self.ending.drained.map_or(due, hasty)
     }
 
     fn kill(&mut self, now: Instant, out: &mut Outbox) {
         if self.ending.step < Step::Killed {
-            self.ending
-                .advance(Step::Killed, Some(now + self.limits.stop_grace));
+            let next = self.next_step(now);
+            self.ending.advance(Step::Killed, Some(next));
             self.ending.signalled = self.ending.dismissed;
             out.note(Note::Stopping { signal: "SIGKILL" });
             out.order(Order::Kill);

@@ -19,6 +19,7 @@ impl Core {
         let ending = &self.ending;
         match from {
             Side::Client if ending.is_stopped() => Some(self.stopping(Delivered::No)),
+            Side::Client if self.awaits_exit() => None,
             Side::Client if !ending.hears(Side::Agent) => {
                 Some(self.agent_gone(Delivered::No, true))
             }
@@ -28,6 +29,14 @@ impl Core {
             }
             _ => None,
         }
+    }
+
+    /// Whether the agent's output has ended and its process has not: what is asked until then is
+    /// answered with how the process ends.
+    pub(super) fn awaits_exit(&self) -> bool {
+        let ending = &self.ending;
+        let ends = !ending.speaks[Side::Agent as usize] && ending.step < Step::Exited;
+        ends && ending.exit.is_none() && self.manners.agent_is_child
     }
 
     /// Takes the notice of another relay that its agent has exited; `false` if it is none.

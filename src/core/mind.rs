@@ -46,6 +46,8 @@ pub struct Core {
     pub(super) offences: [usize; 2],
     /// Answers that nobody waits for, since that side last made sense.
     unknown: [usize; 2],
+    /// The agent has answered a request.
+    pub(super) agent_answered: bool,
 }
 
 /// What the core has to be told of the two links. By default they are connections to elsewhere, both
@@ -90,6 +92,7 @@ impl Core {
             babble: Babble::default(),
             offences: [0; 2],
             unknown: [0; 2],
+            agent_answered: false,
         }
     }
 
@@ -250,6 +253,12 @@ impl Core {
         }
         let topic = gist.as_ref().map_or_else(Topic::default, |gist| gist.topic);
         match self.pending[from as usize].ask(id, method, topic, now) {
+            Ok(()) if from == Side::Client && self.awaits_exit() => {
+                self.ending.unsent.insert(id.to_owned());
+                if let Some(gist) = gist {
+                    out.gist(|| gist);
+                }
+            }
             Ok(()) => {
                 let marked = self.marked(gist.as_ref(), &frame, envelope);
                 if let Some(gist) = gist {
@@ -311,6 +320,7 @@ impl Core {
         let id = envelope.id(&frame);
         if let Some(answered) = self.pending[to as usize].answer(id) {
             self.unknown[from as usize] = 0;
+            self.agent_answered |= from == Side::Agent;
             let traced = out.wants_trails();
             out.gist(|| {
                 let waited = now.saturating_duration_since(answered.asked);

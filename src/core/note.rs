@@ -18,6 +18,8 @@ pub enum Note {
     Stray {
         /// Its length in bytes.
         bytes: usize,
+        /// The beginning of it, printable and without secrets, for the log alone.
+        excerpt: Box<str>,
     },
     /// A message could not be passed on; its sender, or who waited for it, was told.
     Refused {
@@ -212,7 +214,7 @@ impl Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stray { bytes } => {
+            Self::Stray { bytes, .. } => {
                 write!(
                     f,
                     "the agent printed a line of {bytes} bytes that is not JSON; not forwarded"

@@ -69,7 +69,10 @@ impl Core {
     }
 
     pub(super) fn stray(&mut self, line: &Frame, now: Instant, out: &mut Outbox) {
-        out.note(Note::Stray { bytes: line.len() });
+        out.note(Note::Stray {
+            bytes: line.len(),
+            excerpt: self.babble.excerpt(line.as_bytes()),
+        });
         self.babble.add(line.as_bytes());
         self.strays += 1;
         if self.strays >= self.limits.strays {

@@ -13,12 +13,23 @@ pub struct End {
     pub exit: Option<Exit>,
     /// Whether the agent's link broke off before anybody asked for its end.
     pub lost: bool,
+    /// Whether the agent has answered any request.
+    pub answered: bool,
     /// How the agent's server refused us, if it did.
     pub refused: Option<Refused>,
     /// Why the client could be told nothing more, if not because it had gone.
     pub unsaid: Option<String>,
     /// What passed.
     pub counts: Counts,
+}
+
+impl End {
+    /// Whether the agent ended by itself, or left a request open, and had never answered one.
+    #[must_use]
+    pub fn is_without_answer(&self) -> bool {
+        let asked = self.cause == Cause::AgentExited || self.counts.note("answered_for_peer") > 0;
+        asked && !self.answered && !matches!(self.cause, Cause::Stopped | Cause::Unrecorded)
+    }
 }
 
 /// How the agent's server refused us.

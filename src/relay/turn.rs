@@ -3,6 +3,7 @@
 //! Not here: any deciding (see `core`), and how a side is written (see `writer`).
 
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -34,8 +35,12 @@ const TURNS: usize = 2;
 /// Time a client may take over each message once the conversation is ending.
 const LINGER: Duration = Duration::from_secs(30);
 
-/// The same once we are told not to wait: a client that listens hears the last words.
-const FORCED_LINGER: Duration = Duration::from_millis(500);
+/// The same once [`Limits::drain`] is over, or the relay is told not to wait: time for a client that
+/// reads to take the last messages.
+const SHORT_LINGER: Duration = Duration::from_millis(500);
+
+/// Time a client may take over all of them then.
+const OVERTIME: Duration = Duration::from_secs(3);
 
 /// How conversations are told to end.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +69,10 @@ pub fn run(
     stop: &Stop,
 ) -> impl Future<Output = End> + Send + use<> {
     let marker = taps.marker();
+    let drain = limits.drain;
     let mut conversation = Conversation {
+        drain,
+        drained: None,
         parting: Parting::of(&client, limits.last_words),
         outbox: outbox(&limits, &taps),
         pauses: Pauses::default(),
@@ -107,6 +115,9 @@ pub fn run(
 
 struct Conversation {
     core: Core,
+    /// [`Limits::drain`], and when it is over.
+    drain: Duration,
+    drained: Option<Instant>,
     outbox: Outbox,
     taps: Taps,
     /// Somebody wants facts, which cost a look at the clock.
@@ -281,7 +292,11 @@ impl Conversation {
             if !*stopped && stop.as_mut().poll(cx).is_ready() {
                 *stopped = true;
                 self.linger = None;
-                let now = Instant::now().into_std();
+                let now = Instant::now();
+                // The second does not wait.
+                let drained = now + mem::take(&mut self.drain);
+                self.drained = Some(drained);
+                let now = now.into_std();
                 if self.unrecorded.is_cancelled() {
                     self.core.handle_unrecorded(now, &mut self.outbox);
                 } else {
@@ -295,7 +310,7 @@ impl Conversation {
         if !self.client_is_awaited() {
             self.linger = None;
         } else if self.linger.is_none() {
-            self.linger = Some(Instant::now() + self.patience());
+            self.linger = Some(self.linger_until(Instant::now()));
         }
         self.alarm.set(self.due());
         if !self.alarm.poll(cx) {
@@ -326,9 +341,12 @@ impl Conversation {
         self.core.is_ending() && self.writers[Side::Client as usize].waits(&self.outbox)
     }
 
-    fn patience(&self) -> Duration {
-        let [_, forced] = self.stopped;
-        if forced { FORCED_LINGER } else { LINGER }
+    fn linger_until(&self, now: Instant) -> Instant {
+        let long = now + LINGER;
+        self.drained.map_or(long, |drained| {
+            let short = drained.max(now + SHORT_LINGER);
+            long.min(short).min(drained + OVERTIME)
+        })
     }
 
     /// Does what the core ordered and shows the taps what it noted.
@@ -360,6 +378,7 @@ impl Conversation {
             cause,
             exit: self.core.exit(),
             lost: self.core.has_lost_agent(),
+            answered: self.core.has_agent_answered(),
             refused: self.refused,
             unsaid: self.unsaid.take(),
             counts: self.taps.counts().clone(),

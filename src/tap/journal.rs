@@ -1,6 +1,6 @@
 //! Writes notes to the log, but never more of one kind than a person would read.
 //!
-//! Message bodies are never logged. Not here: what is counted (see `meter`).
+//! Message bodies are never logged; of a line that is not JSON, the beginning is. Not here: what is counted (see `meter`).
 
 use super::{Sight, Tap};
 use crate::core::{Happened, Note};
@@ -29,16 +29,20 @@ impl Tap for Journal {
             _ => (&mut self.seen[note.index()], note.name()),
         };
         *seen += 1;
+        let line = match note {
+            Note::Stray { excerpt, .. } if !excerpt.is_empty() => format!(": {excerpt}"),
+            _ => String::new(),
+        };
         if *seen > LOGGED || is_detail(note) {
-            tracing::debug!(note = name, "{note}");
+            tracing::debug!(note = name, "{note}{line}");
             return;
         }
         let last = (*seen == LOGGED).then_some("; more of this kind are counted, not logged");
         let last = last.unwrap_or_default();
         if is_expected(note) {
-            tracing::info!(note = name, "{note}{last}");
+            tracing::info!(note = name, "{note}{line}{last}");
         } else {
-            tracing::warn!(note = name, "{note}{last}");
+            tracing::warn!(note = name, "{note}{line}{last}");
         }
     }
 }

@@ -103,14 +103,20 @@ impl Endpoint {
         }
     }
 
-    /// Whether only this machine can be at the other end: 127.0.0.0/8, `::1`, `localhost`, and
-    /// everything that is not a network.
+    /// Whether it leads to no network by itself: 127.0.0.0/8, `::1`, `localhost`, and everything that is
+    /// not a network. A tunnel may listen there all the same.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Stdio | Self::Exec(_) | Self::Unix(_) | Self::Replay(_) | Self::Memory(_) => true,
             Self::Tcp { host, .. } | Self::Web(Web { host, .. }) => is_loopback_host(host),
         }
+    }
+
+    /// Whether another program listens there, which may pass on what it is sent.
+    #[must_use]
+    pub const fn is_socket(&self) -> bool {
+        matches!(self, Self::Tcp { .. } | Self::Web(_) | Self::Unix(_))
     }
 
     /// Whether bytes go there that have to be cut into messages.

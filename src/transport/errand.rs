@@ -16,7 +16,8 @@ use super::{Endpoint, OpenError, OpenErrorKind, Setup, Web, tcp, tls};
 /// Longest answer that is read, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Sends `request`, whose address has a host, to the server at `to`.
+/// Sends `request`, whose address has a host, to the server at `to`. Among the answer's extensions is
+/// the address that was dialed.
 ///
 /// # Errors
 /// When the server cannot be reached, is not the one it should be, or breaks off.
@@ -32,12 +33,18 @@ pub async fn errand(
         return Err(OpenError::misplaced(to));
     };
     let stream = tcp::dial(to, host, *port, setup).await?;
-    if !*tls {
-        return ask(to, stream, request).await;
+    let dialed = stream.peer_addr();
+    let mut answer = if *tls {
+        let connector = tls::connector(to, &setup.tls, &[b"http/1.1"])?;
+        let stream = tls::begin(to, host, &connector, stream, setup.limits.handshake).await?;
+        ask(to, stream, request).await?
+    } else {
+        ask(to, stream, request).await?
+    };
+    if let Ok(dialed) = dialed {
+        answer.extensions_mut().insert(dialed);
     }
-    let connector = tls::connector(to, &setup.tls, &[b"http/1.1"])?;
-    let stream = tls::begin(to, host, &connector, stream, setup.limits.handshake).await?;
-    ask(to, stream, request).await
+    Ok(answer)
 }
 
 async fn ask(

@@ -9,6 +9,8 @@ use hyper::StatusCode;
 
 use super::{Endpoint, OpenError, OpenErrorKind};
 
+/// What is wrong where nothing listens.
+pub(super) const REFUSED: &str = "nothing listens there (connection refused)";
 /// What to do about a server that answers 401 or 403.
 pub(super) const CHECK_TOKEN: &str =
     "Check the token, --bearer-file, and what else the server asks for";
@@ -62,11 +64,8 @@ pub(super) fn not_connected(endpoint: &Endpoint, source: &io::Error) -> OpenErro
     };
     let fault = |kind, what: String| OpenError::new(kind, endpoint, what);
     match source.kind() {
-        ConnectionRefused => fault(
-            OpenErrorKind::Unavailable,
-            "nothing listens there (connection refused)".to_owned(),
-        )
-        .with_remedy("Start the peer first, or check the address"),
+        ConnectionRefused => fault(OpenErrorKind::Unavailable, REFUSED.to_owned())
+            .with_remedy("Start the peer first, or check the address"),
         NotFound => fault(
             OpenErrorKind::Unavailable,
             "there is no such socket file".to_owned(),

@@ -67,6 +67,8 @@ pub enum PeerKind {
     /// We ourselves, as the ACP client of others who do not speak ACP. It speaks canonical ACP,
     /// whatever dialect the listener's other clients speak.
     Ours,
+    /// A program of our own user on this machine, at the other end of a Unix socket.
+    SameUser,
     /// Anything else.
     Remote,
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{AgentConnect, Endpoint, Greeting, Inherited, Launch, Link};
 use super::{Pin as Fingerprint, Worker, Workers};
-use crate::guard::Gate;
+use crate::guard::{Gate, LocalKey};
 use crate::wire::Limits;
 use crate::wire::framing::Framing;
 
@@ -83,6 +83,8 @@ pub struct Setup {
     pub gate: Gate,
     /// Certificates and keys.
     pub tls: Tls,
+    /// With which an HTTP listener proves to its own user's programs that it is on their machine.
+    pub local_key: Option<Arc<LocalKey>>,
     /// How an HTTP listener receives strangers.
     pub front: Front,
     /// What a remote agent's server is told with every HTTP request.

@@ -19,12 +19,14 @@ use std::time::Duration;
 
 use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     Accepting, Arrival, Binding, Connecting, Endpoint, Link, Listener, OpenError, OpenErrorKind,
+    PeerKind,
 };
 use super::{Setup, Transport, admission, failure, stream};
 use crate::guard::{Claim, Place};
@@ -72,7 +74,12 @@ impl Transport for Unix {
                 .await
                 .map_err(|_| failure::too_slow(to, "connecting", within))?
                 .map_err(|source| failure::not_connected(to, &source))?;
-            Ok(link(stream, to.to_string(), setup))
+            let peer = stream.peer_cred().map(|peer| peer.uid());
+            let mut link = link(stream, to.to_string(), setup);
+            if peer.is_ok_and(|user| user == geteuid().as_raw()) {
+                link.peer.kind = PeerKind::SameUser;
+            }
+            Ok(link)
         })
     }
 

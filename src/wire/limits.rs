@@ -12,7 +12,8 @@ pub struct Limits {
     /// Longest message from a process we started, in bytes. Beyond it: discarded to its end in
     /// constant memory, error −32056, the link closed after [`Limits::offences`].
     pub frame_from_child: usize,
-    /// Longest message from the network, in bytes. Beyond it: as above.
+    /// Longest message from the network, in bytes. Beyond it: as above; over a WebSocket closed with
+    /// 1009.
     pub frame_from_network: usize,
     /// Deepest nesting of arrays and objects. Beyond it: error −32600, the message skipped.
     ///
@@ -82,7 +83,8 @@ pub struct Limits {
     pub http_bodies: usize,
     /// Time an HTTP request's body may take, besides a second for each KiB. After it: 408.
     pub http_body: Duration,
-    /// Time between two signs of life on an HTTP stream with nothing to say.
+    /// Time between two signs of life on an HTTP stream with nothing to say. Also the time a
+    /// WebSocket peer may send nothing before it gets a ping, and again before it counts as lost.
     pub http_keepalive: Duration,
     /// Time a session's messages wait for a stream of its own before the connection's carries them.
     pub http_unopened: Duration,
@@ -107,7 +109,8 @@ pub struct Limits {
     pub agent_connect_run: Duration,
     /// Time an agent has for the answer to `initialize` there. After it: 503.
     pub agent_connect_start: Duration,
-    /// Time each step of stopping an agent takes: stdin closed, then SIGTERM, then SIGKILL.
+    /// Time each step of stopping an agent takes: stdin closed, then SIGTERM, then SIGKILL; at most a
+    /// second once [`Limits::drain`] is over.
     pub stop_grace: Duration,
     /// Time running turns may take to end once the relay is told to stop.
     pub drain: Duration,
@@ -160,7 +163,7 @@ impl Default for Limits {
             http_replay: 4 << 20,
             http_bodies: 256 << 20,
             http_body: Duration::from_secs(10),
-            http_keepalive: Duration::from_secs(15),
+            http_keepalive: Duration::from_secs(10),
             http_unopened: Duration::from_secs(5),
             http_stall: Duration::from_secs(30),
             http_grace: Duration::from_secs(30),

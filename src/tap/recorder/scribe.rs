@@ -284,6 +284,9 @@ impl Scribe {
         if told.kind == MessageKind::Request {
             let method = facts.method.unwrap_or_default();
             let asked = Asked::new(stamp.n, facts.of, method, session);
+            for lane in self.lanes.iter_mut().flatten() {
+                lane.flow.forms.ask(method, text);
+            }
             self.ledger.ask(hop, to.other(), id, asked);
         }
         let meta = self.redactor.mode() == Mode::Meta;

@@ -2,13 +2,12 @@
 //!
 //! A message that lies in the buffer as one whole frame is unmasked in place and shares the
 //! buffer's memory. Any other is gathered in memory of its own as it comes, and its text is judged
-//! as it comes. Of an over-long one only the beginning is kept. It owns no socket; not here:
-//! reading, and what is answered.
+//! as it comes. A message beyond the limit is refused at the header of the frame that passes it. It
+//! owns no socket; not here: reading, and what is answered.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::frame::{Broken, Header, Mask, Opcode, Role};
-use crate::wire::framing::wanted;
 
 /// Memory that is taken for a message before its bytes have come.
 const AHEAD: usize = 64 << 10;
@@ -22,8 +21,6 @@ pub(super) enum Heard {
     Message(Kind, Bytes),
     /// A whole message that shares the buffer's memory.
     Shared(Kind, Bytes),
-    /// A message beyond the limit is over; this is how it began.
-    TooLong(Kind, Bytes),
     Ping(Bytes),
     Pong,
     /// The code and the reason, as they came; or nothing.
@@ -66,8 +63,6 @@ struct Message {
     kept: BytesMut,
     /// So many bytes of `kept` are whole characters.
     checked: usize,
-    /// Whether it is beyond the limit: the rest is not kept.
-    over: bool,
 }
 
 impl Assembly {
@@ -92,7 +87,7 @@ impl Assembly {
                 if let Some(whole) = self.whole(&header, buffer)? {
                     return Ok(Some(whole));
                 }
-                self.begin(&header);
+                self.begin(&header)?;
                 continue;
             };
             let here = usize::try_from(frame.left).map_or(buffer.len(), |n| n.min(buffer.len()));
@@ -113,7 +108,8 @@ impl Assembly {
             if let Some(mask) = &mut frame.mask {
                 mask.apply(new);
             }
-            message.take(new, self.max)?;
+            message.kept.extend_from_slice(new);
+            message.check()?;
             buffer.advance(here);
             frame.left -= here as u64;
             if frame.left > 0 {
@@ -133,7 +129,7 @@ impl Assembly {
         let frame = self.frame.as_ref()?;
         let message = self.message.as_mut()?;
         let left = usize::try_from(frame.left).ok()?;
-        if frame.opcode.is_control() || message.over || left < PAST {
+        if frame.opcode.is_control() || left < PAST {
             return None;
         }
         message.make_room(left);
@@ -196,7 +192,7 @@ impl Assembly {
         Ok(Some(Heard::Shared(kind, payload.freeze())))
     }
 
-    fn begin(&mut self, header: &Header) {
+    fn begin(&mut self, header: &Header) -> Result<(), Broken> {
         if !header.opcode.is_control() {
             let message = self.message.get_or_insert_with(|| Message {
                 kind: match header.opcode {
@@ -205,14 +201,11 @@ impl Assembly {
                 },
                 kept: BytesMut::new(),
                 checked: 0,
-                over: false,
             });
-            let room = (self.max - message.kept.len().min(self.max)) as u64;
-            if header.length > room && !message.over {
-                message.exceed(self.max);
-            }
-            if !message.over {
-                message.make_room(usize::try_from(header.length).unwrap_or(AHEAD));
+            let room = self.max.saturating_sub(message.kept.len());
+            match usize::try_from(header.length) {
+                Ok(length) if length <= room => message.make_room(length),
+                _ => return Err(Broken::too_long()),
             }
         }
         self.frame = Some(Current {
@@ -221,18 +214,11 @@ impl Assembly {
             mask: header.mask,
             left: header.length,
         });
+        Ok(())
     }
 }
 
 impl Message {
-    /// From now on only the beginning is kept.
-    fn exceed(&mut self, max: usize) {
-        self.over = true;
-        let kept = self.kept.len().min(wanted(max));
-        // Into memory of its own, so that the rest goes.
-        self.kept = BytesMut::from(&self.kept[..kept]);
-    }
-
     /// Makes room for some of `more` bytes; a promise alone takes [`AHEAD`] bytes at most.
     fn make_room(&mut self, more: usize) {
         if self.kept.capacity() - self.kept.len() < more.min(PAST) {
@@ -240,20 +226,9 @@ impl Message {
         }
     }
 
-    /// Takes the next bytes of the payload.
-    fn take(&mut self, bytes: &[u8], max: usize) -> Result<(), Broken> {
-        if self.over {
-            let room = wanted(max) - self.kept.len();
-            self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            return Ok(());
-        }
-        self.kept.extend_from_slice(bytes);
-        self.check()
-    }
-
     /// Judges the text that is new.
     fn check(&mut self) -> Result<(), Broken> {
-        if self.kind == Kind::Text && !self.over {
+        if self.kind == Kind::Text {
             match simdutf8::compat::from_utf8(&self.kept[self.checked..]) {
                 Ok(new) => self.checked += new.len(),
                 Err(fault) if fault.error_len().is_some() => return Err(Broken::not_utf8()),
@@ -265,9 +240,6 @@ impl Message {
     }
 
     fn end(self) -> Result<Heard, Broken> {
-        if self.over {
-            return Ok(Heard::TooLong(self.kind, self.kept.freeze()));
-        }
         if self.kind == Kind::Text && self.checked < self.kept.len() {
             return Err(Broken::not_utf8());
         }

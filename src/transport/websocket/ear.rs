@@ -24,11 +24,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::assembly::{Assembly, Heard, Kind};
 use super::frame::{Broken, Role};
+use super::liveness::{Due, Liveness};
 use super::voice::Voice;
 use crate::transport::stream::Intake;
 use crate::transport::{FrameStream, LinkError, parting};
-use crate::wire::framing::{Cut, too_long};
-use crate::wire::{Flaw, Frame, Limits};
+use crate::wire::framing::Cut;
+use crate::wire::{Frame, Limits};
 
 /// Binary messages that are passed over before the link is closed with 1003.
 const BINARIES: u32 = 10;
@@ -37,8 +38,6 @@ const BINARIES: u32 = 10;
 #[derive(Debug)]
 pub struct Ear<R, W> {
     shared: Arc<Shared<R, W>>,
-    limits: Limits,
-    max: usize,
     binaries: u32,
 }
 
@@ -56,6 +55,7 @@ pub(super) struct Hearing<R> {
     role: Role,
     intake: Intake<R>,
     assembly: Assembly,
+    liveness: Liveness,
     pub(super) state: State,
     /// The peer has closed, and wants no more.
     purpose: bool,
@@ -77,38 +77,21 @@ pub(super) enum State {
 }
 
 impl<R, W> Ear<R, W> {
-    pub(super) fn new(shared: Arc<Shared<R, W>>, limits: &Limits) -> Self {
-        Self {
-            shared,
-            limits: limits.clone(),
-            max: limits.frame_from_network,
-            binaries: 0,
-        }
-    }
-
-    fn flaw(&self, head: &[u8]) -> Box<Flaw> {
-        too_long(head, self.max, &self.limits)
+    pub(super) fn new(shared: Arc<Shared<R, W>>) -> Self {
+        let binaries = 0;
+        Self { shared, binaries }
     }
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Ear<R, W> {
-    /// The next message of either kind; one that is over-long is an error after which the stream
-    /// goes on. For those who want more than the relay, which takes only text.
+    /// The next message of either kind. For those who want more than the relay, which takes only
+    /// text.
     pub fn poll_message(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<(Kind, Bytes), LinkError>>> {
-        let heard = self
-            .shared
-            .hearing
-            .lock()
-            .poll_listen(&self.shared.voice, cx);
-        Poll::Ready(match ready!(heard) {
-            Some(Ok(Said::Whole(kind, message))) => Some(Ok((kind, message))),
-            Some(Ok(Said::TooLong(_, head))) => Some(Err(LinkError::Framing(self.flaw(&head)))),
-            Some(Err(fault)) => Some(Err(fault)),
-            None => None,
-        })
+        let mut hearing = self.shared.hearing.lock();
+        hearing.poll_listen(&self.shared.voice, cx)
     }
 }
 
@@ -121,14 +104,10 @@ where
         loop {
             let mut hearing = self.shared.hearing.lock();
             let bytes = match ready!(hearing.poll_listen(&self.shared.voice, cx)) {
-                Some(Ok(Said::Whole(Kind::Text, text))) => {
+                Some(Ok((Kind::Text, text))) => {
                     return Poll::Ready(Some(Ok(Cut::Frame(Frame::new(text)))));
                 }
-                Some(Ok(Said::TooLong(Kind::Text, head))) => {
-                    drop(hearing);
-                    return Poll::Ready(Some(Ok(Cut::Flaw(self.flaw(&head)))));
-                }
-                Some(Ok(Said::Whole(_, message) | Said::TooLong(_, message))) => message.len(),
+                Some(Ok((Kind::Binary, message))) => message.len(),
                 Some(Err(fault)) => return Poll::Ready(Some(Err(fault))),
                 None => return Poll::Ready(None),
             };
@@ -146,24 +125,27 @@ where
         }
     }
 
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        let mut hearing = self.shared.hearing.lock();
+        hearing.poll_silence(true, &self.shared.voice, cx)
+    }
+
     fn ended_on_purpose(&self) -> bool {
         self.shared.hearing.lock().purpose
     }
 }
 
-/// What of a peer's words is for others.
-pub(super) enum Said {
-    Whole(Kind, Bytes),
-    TooLong(Kind, Bytes),
-}
+/// A message of a peer.
+type Said = (Kind, Bytes);
 
 impl<R> Hearing<R> {
     /// `begun` is what was read of the stream before.
-    pub(super) fn new(io: R, begun: BytesMut, role: Role, max: usize) -> Self {
+    pub(super) fn new(io: R, begun: BytesMut, role: Role, limits: &Limits) -> Self {
         Self {
             intake: Intake::new(io, begun),
             role,
-            assembly: Assembly::new(role, max),
+            assembly: Assembly::new(role, limits.frame_from_network),
+            liveness: Liveness::new(limits.http_keepalive),
             state: State::Open,
             purpose: false,
             owes: false,
@@ -235,11 +217,10 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
             }
             let said = match self.assembly.next(&mut self.intake.buffer) {
                 Ok(None) => None,
-                Ok(Some(Heard::Message(kind, message))) => Some(Said::Whole(kind, message)),
+                Ok(Some(Heard::Message(kind, message))) => Some((kind, message)),
                 Ok(Some(Heard::Shared(kind, message))) => {
-                    Some(Said::Whole(kind, self.intake.memory.share(message)))
+                    Some((kind, self.intake.memory.share(message)))
                 }
-                Ok(Some(Heard::TooLong(kind, head))) => Some(Said::TooLong(kind, head)),
                 Ok(Some(Heard::Ping(payload))) => {
                     voice.lock().pong(&payload);
                     self.owes = true;
@@ -267,8 +248,12 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
             if let Some(said) = said {
                 return Poll::Ready(Some(Ok(said)));
             }
-            match ready!(self.poll_more(cx)) {
-                Ok(Ok(())) => {}
+            let Poll::Ready(more) = self.poll_more(cx) else {
+                let lost = ready!(self.poll_silence(false, voice, cx));
+                return Poll::Ready(Some(Err(lost)));
+            };
+            match more {
+                Ok(Ok(())) => self.liveness.received = true,
                 Ok(Err(broken)) => return Poll::Ready(Some(Err(self.accuse(broken, voice, cx)))),
                 Err(source) => {
                     self.end(State::Ended);
@@ -304,6 +289,38 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
         Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
     }
 
+    /// Sends the pings that are due; ready when the peer has been silent for too long. While it is
+    /// not read (`paused`) or its socket is full, it is not judged.
+    fn poll_silence<W: AsyncWrite + Unpin>(
+        &mut self,
+        paused: bool,
+        voice: &Mutex<Voice<W>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<LinkError> {
+        while self.state == State::Open {
+            let full = voice.lock().is_full();
+            match ready!(self.liveness.poll(paused || full, cx)) {
+                Due::Ping => voice.lock().ping(),
+                Due::Pong if full => {}
+                Due::Pong => voice.lock().pong(&[]),
+                Due::Loss => {
+                    self.end(State::Ended);
+                    let silent = 2 * self.liveness.interval;
+                    let what = format!(
+                        "it was silent for {silent:?} and did not answer a ping; it hangs, or a \
+                         tunnel, proxy or network on the way does. Check these and connect again"
+                    );
+                    return Poll::Ready(LinkError::Io {
+                        context: "waiting for the peer",
+                        source: io::Error::new(io::ErrorKind::TimedOut, what),
+                    });
+                }
+            }
+            self.answer(voice, cx);
+        }
+        Poll::Pending
+    }
+
     /// Writes what is owed, as far as the socket takes it at once.
     fn answer<W: AsyncWrite + Unpin>(&mut self, voice: &Mutex<Voice<W>>, cx: &mut Context<'_>) {
         self.owes = match voice.lock().poll_answer(cx) {
@@ -324,7 +341,8 @@ impl<R: AsyncRead + Unpin> Hearing<R> {
         voice: &Mutex<Voice<W>>,
         cx: &mut Context<'_>,
     ) -> LinkError {
-        voice.lock().close(&code.to_be_bytes());
+        let said = [&code.to_be_bytes()[..], what.as_bytes()].concat();
+        voice.lock().close(&said);
         self.answer(voice, cx);
         self.end(State::Broken);
         LinkError::Protocol {

@@ -151,6 +151,11 @@ impl Broken {
         Self { code: 1002, what }
     }
 
+    pub(super) const fn too_long() -> Self {
+        let what = "a message is longer than --limit frame-from-network allows";
+        Self { code: 1009, what }
+    }
+
     pub(super) const fn not_utf8() -> Self {
         let what = "a text that is not UTF-8";
         Self { code: 1007, what }

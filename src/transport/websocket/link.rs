@@ -28,12 +28,11 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let max = limits.frame_from_network;
     let shared = Arc::new(Shared {
-        hearing: Mutex::new(Hearing::new(reader, begun, role, max)),
+        hearing: Mutex::new(Hearing::new(reader, begun, role, limits)),
         voice: Mutex::new(Voice::new(writer, role)),
     });
-    (Ear::new(shared.clone(), limits), Mouth::new(shared, role))
+    (Ear::new(shared.clone()), Mouth::new(shared, role))
 }
 
 /// A link over an open WebSocket.

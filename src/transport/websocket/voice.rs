@@ -61,6 +61,11 @@ impl<W> Voice<W> {
         self.closed && self.waiting.is_empty()
     }
 
+    /// Whether the socket does not take all that is to be sent.
+    pub(super) fn is_full(&self) -> bool {
+        self.engaged || !self.waiting.is_empty()
+    }
+
     /// Answers a ping, soon.
     pub(super) fn pong(&mut self, payload: &[u8]) {
         if self.waiting.len() + LONGEST_CONTROL > BOUND {
@@ -69,6 +74,11 @@ impl<W> Voice<W> {
         } else {
             self.lay(Opcode::Pong, payload);
         }
+    }
+
+    /// Asks the peer for a sign of life.
+    pub(super) fn ping(&mut self) {
+        self.lay(Opcode::Ping, &[]);
     }
 
     /// Says that we close. Only the first close frame counts.

@@ -4,6 +4,7 @@
 //! Not here: the tasks themselves (see `post`, `stream`).
 
 use std::io;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ const OPENING: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How long the server has for our leave.
 const LEAVE: Duration = Duration::from_secs(2);
+/// How long a sign of life may be late.
+const LATE: Duration = Duration::from_secs(10);
 
 /// What the tasks of one link share.
 pub(super) struct Exchange {
@@ -43,6 +46,12 @@ pub(super) struct Exchange {
     pub(super) way: Way,
     pub(super) heard: Queue<Result<Cut, LinkError>>,
     sessions: Mutex<Sessions>,
+    /// The `GRACE` of a server of ours, which drops repeated POSTs.
+    pub(super) told_grace: OnceLock<Duration>,
+    /// The number of the next POST.
+    pub(super) posts: AtomicU64,
+    /// The longest time between two signs of life on a silent stream, once that is known.
+    pub(super) interval: Mutex<Option<Duration>>,
     /// Told when a session's stream is gone.
     pub(super) fewer: Notify,
     /// Cancelled when the link is over, for whatever reason.
@@ -69,6 +78,9 @@ impl Exchange {
             way,
             heard: Queue::default(),
             sessions: Mutex::default(),
+            told_grace: OnceLock::new(),
+            posts: AtomicU64::new(0),
+            interval: Mutex::default(),
             fewer: Notify::new(),
             over: CancellationToken::new(),
         }
@@ -76,6 +88,30 @@ impl Exchange {
 
     pub(super) fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock()
+    }
+
+    /// Whether a POST that the server has taken may be repeated: it is delivered once.
+    pub(super) fn drops_repeats(&self) -> bool {
+        self.told_grace.get().is_some()
+    }
+
+    /// How long a server that is out of reach keeps the conversation, as far as that is known.
+    pub(super) fn grace(&self) -> Duration {
+        let own = self.site.limits.http_grace;
+        self.told_grace.get().map_or(own, |told| own.min(*told))
+    }
+
+    /// A server that says nothing of its interval has sent two signs of life this far apart.
+    pub(super) fn learn(&self, gap: Duration) {
+        let mut interval = self.interval.lock();
+        let known = interval.unwrap_or(self.site.limits.http_keepalive);
+        *interval = Some(known.max(gap));
+    }
+
+    /// How long a stream may be silent; after it: the stream is lost. `None` where the server has
+    /// shown no interval of signs of life.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        self.interval.lock().map(|interval| interval + LATE)
     }
 
     /// Whether messages may be sent: over Streamable HTTP, whether `initialize` was answered.

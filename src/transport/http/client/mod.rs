@@ -19,8 +19,14 @@
 //! send the history on the session's; whether more of it is to come nobody can know, so over those
 //! the answer may be heard first. Our own server, and the official one in Rust, use one stream.
 //!
-//! **A request is not repeated** unless it has certainly not left: a server that has taken it and
-//! could not say so would have the agent do the work twice.
+//! **A request is not repeated** unless it has certainly not left, or the server drops repeats, as
+//! a relay does: any other that has taken it and could not say so would have the agent do the work
+//! twice. A relay shows itself by headers (see `http::names`), which also tell how long it keeps the
+//! conversation and how often a silent stream has a sign of life.
+//!
+//! **A stream is lost when a sign of life is 10 s late**, where the interval is known: a relay gives
+//! it, and of other servers it is the longest time between two comments without an event in between,
+//! at least our own `http-keepalive`. One comment alone tells nothing, for it may be a greeting.
 //!
 //! **Redirects and proxies are not followed.** A bearer token would go wherever the answer points.
 

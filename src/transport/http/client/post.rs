@@ -7,6 +7,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Response, StatusCode};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{self, Refusal};
 use super::exchange::{Exchange, Way, opened};
@@ -24,7 +25,7 @@ use super::site::Silence;
 use super::stream;
 use crate::transport::failure;
 use crate::transport::http::content::{self, is_of};
-use crate::transport::http::names::CONNECTION;
+use crate::transport::http::names::{self, CONNECTION};
 use crate::wire::framing::Cut;
 use crate::wire::reply::{self, Delivered, Reason, Source};
 use crate::wire::{Envelope, Frame, IdBuf, Kind, Shape, scan};
@@ -37,6 +38,8 @@ const TRIES: u32 = 4;
 const WAIT: Duration = Duration::from_secs(30);
 /// What is waited when it asks for nothing; doubled with each try.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Longest of these pauses.
+const RARELY: Duration = Duration::from_secs(4);
 
 /// A message and what it is, when it is one.
 #[derive(Debug)]
@@ -174,8 +177,11 @@ impl Exchange {
         let length = body.len();
         let heard = self.heard.push(Ok(Cut::Frame(body)), length).await;
         if let (Way::Streamable { connection: known }, Some(connection)) = (&self.way, connection) {
-            // This lane alone begins, so it is set once.
+            // This lane alone begins, so these are set once.
             let _ = known.set(connection);
+            if let Some(grace) = names::time(&head.headers, &names::GRACE) {
+                let _ = self.told_grace.set(grace);
+            }
             let (ready, is_ready) = tokio::sync::watch::channel(false);
             stream::spawn(self, None, ready);
             opened(is_ready).await;
@@ -275,28 +281,43 @@ impl Exchange {
         self.give_up(said, failure)
     }
 
-    /// Posts until the server has taken it, or until trying again could do harm or no good.
+    /// Posts until the server has taken it, or until trying again could do harm or no good. A
+    /// server that drops repeats is tried for as long as it keeps the conversation.
     async fn post(
         &self,
         said: &Said,
         session: Option<&Session>,
     ) -> Result<Response<Incoming>, Failure> {
-        let mut pause = PAUSE;
-        for tried in 1.. {
+        let (mut pause, mut tried, mut cut_since) = (PAUSE, 0, None);
+        let number = self.posts.fetch_add(1, Ordering::Relaxed);
+        loop {
             let mut headers = self.belonging(session);
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-            let failure = match self.send(headers, said.frame.clone().into_bytes()).await {
+            if self.drops_repeats() {
+                headers.insert(names::REPEAT, number.into());
+            }
+            let path = self.site.path();
+            let sent = tokio::select! {
+                sent = self.send(headers, said.frame.clone().into_bytes()) => sent,
+                () = path.cancelled(), if self.drops_repeats() => {
+                    Err(Failure::Silent(Silence::Lost("its streams are silent".to_owned())))
+                }
+            };
+            let failure = match sent {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
+            let cut = matches!(failure, Failure::Silent(_)) && self.drops_repeats();
             let again = match &failure {
+                _ if cut => cut_since.get_or_insert_with(Instant::now).elapsed() < self.grace(),
                 // An answer that comes twice answers nothing the second time.
                 Failure::Silent(Silence::Lost(_)) => said.is_answer(),
-                Failure::Silent(Silence::Unsent(_)) => true,
+                Failure::Silent(_) => true,
                 Failure::Refused(refusal) => refusal.is_busy(),
                 Failure::Late => false,
             };
+            tried += u32::from(!cut);
             let asked = match &failure {
                 Failure::Refused(refusal) => refusal.retry_after.unwrap_or(pause),
                 _ => pause,
@@ -305,9 +326,8 @@ impl Exchange {
                 return Err(failure);
             }
             sleep(asked).await;
-            pause *= 2;
+            pause = (pause * 2).min(RARELY);
         }
-        Err(Failure::Late)
     }
 
     async fn send(&self, headers: HeaderMap, body: Bytes) -> Result<Response<Incoming>, Failure> {
@@ -347,7 +367,7 @@ impl Exchange {
             Failure::Silent(silence) => {
                 let reason = Reason::new(reply::PEER_LOST, silence.to_string());
                 match silence {
-                    Silence::Unsent(_) => reason.retryable(),
+                    Silence::Unsent(_) | Silence::Refused(_) => reason.retryable(),
                     Silence::Lost(_) => reason.delivered(Delivered::Unknown),
                 }
             }

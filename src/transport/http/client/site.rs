@@ -14,13 +14,14 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{COOKIE, HeaderMap, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response, Uri};
-use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::{Mutex, MutexGuard};
+use tokio_util::sync::CancellationToken;
 
 use super::cookies::Jar;
 use super::dialer::Dialer;
-use crate::transport::{Endpoint, OpenError, Setup, Web};
+use crate::transport::{Endpoint, OpenError, Setup, Web, failure};
 use crate::wire::Limits;
 
 /// How long an unused connection is kept: less than the five seconds of Node, or requests would
@@ -35,7 +36,10 @@ const WINDOWS: u32 = 64 * WINDOW;
 
 /// The server at the other end.
 pub(in crate::transport) struct Site {
-    client: Client<Dialer, Full<Bytes>>,
+    builder: Builder,
+    dialer: Dialer,
+    /// The connections in use, and a token that is cancelled when they are given up.
+    path: Mutex<(Client<Dialer, Full<Bytes>>, CancellationToken)>,
     places: Places,
     /// What a person wants said with every request.
     greeting: HeaderMap,
@@ -57,6 +61,8 @@ pub(in crate::transport) struct Places {
 pub(in crate::transport) enum Silence {
     /// There was no connection: the request has not left.
     Unsent(String),
+    /// The same, because nothing listens there.
+    Refused(String),
     /// The connection broke off; what became of the request is not known.
     Lost(String),
 }
@@ -70,7 +76,8 @@ impl Site {
         setup: &Setup,
     ) -> Result<Self, OpenError> {
         let dialer = Dialer::reach(to, web, setup).await?;
-        let client = Client::builder(TokioExecutor::new())
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
@@ -81,15 +88,35 @@ impl Site {
             .http2_initial_stream_window_size(WINDOW)
             .http2_initial_connection_window_size(WINDOWS)
             .http2_keep_alive_interval(PING)
-            .http2_keep_alive_timeout(PING)
-            .build(dialer);
+            .http2_keep_alive_timeout(PING);
+        let client = builder.build(dialer.clone());
         Ok(Self {
-            client,
+            builder,
+            dialer,
+            path: Mutex::new((client, CancellationToken::new())),
             places,
             greeting: setup.greeting.headers.clone(),
             jar: Mutex::new(Jar::new(&web.host, web.tls, &web.path)),
             limits: Arc::clone(&setup.limits),
         })
+    }
+
+    /// Cancelled when the connections in use now are given up.
+    pub(super) fn path(&self) -> CancellationToken {
+        self.path.lock().1.clone()
+    }
+
+    /// Gives up the connections of this path: a request that follows makes a new one. `false` when
+    /// that was done before.
+    pub(super) fn renew(&self, path: &CancellationToken) -> bool {
+        let mut current = self.path.lock();
+        let first = !path.is_cancelled();
+        if first {
+            path.cancel();
+            let client = self.builder.build(self.dialer.clone());
+            *current = (client, CancellationToken::new());
+        }
+        first
     }
 
     /// Asks the server, and waits for the head of its answer.
@@ -128,11 +155,9 @@ impl Site {
         if let Some(cookies) = self.jar().header(said.get(COOKIE), Instant::now()) {
             said.insert(COOKIE, cookies);
         }
-        let answer = self
-            .client
-            .request(request)
-            .await
-            .map_err(|fault| silence(&fault))?;
+        let client = self.path.lock().0.clone();
+        let answer = client.request(request).await;
+        let answer = answer.map_err(|fault| silence(&fault))?;
         self.jar().keep(answer.headers(), Instant::now());
         Ok(answer)
     }
@@ -155,7 +180,9 @@ fn silence(fault: &hyper_util::client::legacy::Error) -> Silence {
         why = deeper.to_string();
         cause = deeper.source();
     }
-    if connecting {
+    if connecting && why == failure::REFUSED {
+        Silence::Refused(why)
+    } else if connecting {
         Silence::Unsent(why)
     } else {
         Silence::Lost(why)
@@ -165,7 +192,9 @@ fn silence(fault: &hyper_util::client::legacy::Error) -> Silence {
 impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsent(why) => write!(f, "its server cannot be reached: {why}"),
+            Self::Unsent(why) | Self::Refused(why) => {
+                write!(f, "its server cannot be reached: {why}")
+            }
             Self::Lost(why) => write!(f, "the connection broke off before an answer ({why})"),
         }
     }

@@ -67,6 +67,8 @@ pub struct Sse {
     last_name: Vec<u8>,
     /// The last comment.
     comment: Vec<u8>,
+    /// A comment has come since this was last asked.
+    commented: bool,
     retry: Option<Duration>,
 }
 
@@ -89,6 +91,7 @@ impl Sse {
             name: Vec::new(),
             last_name: Vec::new(),
             comment: Vec::new(),
+            commented: false,
             retry: None,
         }
     }
@@ -153,6 +156,11 @@ impl Sse {
     #[must_use]
     pub fn last_comment(&self) -> &[u8] {
         &self.comment
+    }
+
+    /// Whether a comment has come since this was last asked.
+    pub fn take_commented(&mut self) -> bool {
+        std::mem::take(&mut self.commented)
     }
 
     /// How long the server wants us to wait before a broken stream is opened again.
@@ -227,6 +235,7 @@ impl Sse {
                 self.name.extend_from_slice(value);
             }
             b"" if colon < line.len() => {
+                self.commented = true;
                 self.comment.clear();
                 if value.len() <= ID && !passed {
                     self.comment.extend_from_slice(value);

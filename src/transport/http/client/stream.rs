@@ -17,7 +17,8 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CACHE_CONTROL, HeaderName, HeaderValue};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::answer::Refusal;
 use super::exchange::Exchange;
@@ -25,7 +26,7 @@ use super::sessions::{self, Session};
 use super::site::Silence;
 use super::sse::{Event, Sse};
 use crate::transport::http::content::{self, is_of};
-use crate::transport::http::names::FAREWELL;
+use crate::transport::http::names::{self, FAREWELL};
 use crate::transport::{LinkError, parting};
 use crate::wire::framing::{Cut, too_long};
 use crate::wire::reply::{self, Delivered, Reason, Source};
@@ -45,6 +46,10 @@ const RARELY: Duration = Duration::from_secs(4);
 const LONGEST: Duration = Duration::from_secs(15);
 /// How long a server is waited for that says when it is ready.
 const GREETING: Duration = Duration::from_secs(1);
+/// How long a stream is out of reach before a warning names what is waited for.
+const NOTICE: Duration = Duration::from_secs(2);
+/// Comments that follow sooner on another, or on a stream's beginning, tell nothing of an interval.
+const APART: Duration = Duration::from_secs(1);
 
 /// One stream.
 pub(super) struct Stream {
@@ -53,6 +58,10 @@ pub(super) struct Stream {
     session: Option<Session>,
     events: Sse,
     scanner: Scanner,
+    /// The connections it was opened over.
+    path: CancellationToken,
+    /// It was asked for before.
+    asked: bool,
 }
 
 /// How the reading of a stream ended.
@@ -60,6 +69,8 @@ enum End {
     /// The server ended it.
     Clean,
     Broken(String),
+    /// A sign of life is missing.
+    Silent(Duration),
     /// The server has ended the conversation, and says what was wrong, if anything was.
     Farewell(Option<LinkError>),
     /// Nobody listens any more.
@@ -77,6 +88,8 @@ pub(super) enum Opened {
     Barred(Refusal),
     /// It may be had later.
     Later(String, Option<Duration>),
+    /// Nothing listens there.
+    Refused(String),
 }
 
 /// Opens a stream and passes on what comes, in a task that ends with the link.
@@ -97,6 +110,8 @@ impl Stream {
             session,
             events: Sse::new(exchange.site.limits.frame_from_network),
             scanner: Scanner::new(Arc::clone(&exchange.site.limits)),
+            path: exchange.site.path(),
+            asked: false,
         }
     }
 
@@ -114,20 +129,30 @@ impl Stream {
     pub(super) async fn follow(mut self, mut body: Incoming) {
         loop {
             let end = self.read(body).await;
-            let clean = matches!(end, End::Clean);
+            let (clean, silent) = (matches!(end, End::Clean), matches!(end, End::Silent(_)));
             let how = match end {
                 End::Unheard => return,
                 End::Farewell(fault) => return self.part(fault).await,
                 End::Clean => "the server has ended it".to_owned(),
                 End::Broken(why) => why,
+                End::Silent(patience) => {
+                    let (to, how) = (&self.exchange.to, format!("nothing came for {patience:?}"));
+                    if self.exchange.site.renew(&self.path) {
+                        tracing::warn!(%to, "{how}; connecting to the server again");
+                    }
+                    how
+                }
             };
-            if self.events.last_id().is_empty() {
+            if self.events.last_id().is_empty() && !self.exchange.drops_repeats() {
                 return self.lose(clean, &how);
             }
             tracing::debug!(to = %self.exchange.to, how, "a stream is opened again");
             self.events.reopened();
-            sleep(self.pause(PAUSE, self.events.retry())).await;
-            match self.open_patiently().await {
+            let pause = self.pause(PAUSE, self.events.retry());
+            match self
+                .reopen(if silent { Duration::ZERO } else { pause }, &how)
+                .await
+            {
                 Ok(again) => body = again,
                 Err(_) if clean => return self.lose(true, &how),
                 Err(why) => {
@@ -140,10 +165,33 @@ impl Stream {
         }
     }
 
+    /// Opens a stream that was open, and warns when that takes long.
+    async fn reopen(&mut self, pause: Duration, how: &str) -> Result<Incoming, String> {
+        let (exchange, own) = (Arc::clone(&self.exchange), self.session.is_none());
+        let opening = async {
+            sleep(pause).await;
+            self.open_patiently().await
+        };
+        tokio::pin!(opening);
+        if let Ok(opened) = timeout(NOTICE, &mut opening).await {
+            return opened;
+        }
+        if own {
+            let (to, grace) = (&exchange.to, exchange.grace());
+            let most = GIVE_UP.max(grace);
+            tracing::warn!(
+                %to,
+                "waiting for the server ({how}): for {most:?} at most, for {grace:?} where nothing listens"
+            );
+        }
+        opening.await
+    }
+
     /// Opens the stream; why not, when the server has none or the link is over.
     async fn open_patiently(&mut self) -> Result<Incoming, String> {
-        let until = Instant::now() + GIVE_UP;
-        let mut pause = PAUSE;
+        let grace = self.exchange.grace();
+        let give_up = Instant::now() + GIVE_UP.max(grace);
+        let (mut pause, mut refused_since) = (PAUSE, None);
         loop {
             let (why, asked) = match self.open().await {
                 Opened::Open(body) => return Ok(body),
@@ -162,22 +210,31 @@ impl Stream {
                     self.exchange.refused(why.clone());
                     return Err(why);
                 }
-                Opened::Later(why, asked) => (why, asked),
+                Opened::Later(why, asked) => {
+                    refused_since = None;
+                    (why, asked)
+                }
+                Opened::Refused(why) => {
+                    refused_since.get_or_insert_with(Instant::now);
+                    (why, None)
+                }
             };
-            let wait = self.pause(pause, asked);
-            if Instant::now() + wait > until {
+            let until = refused_since.map_or(give_up, |since| give_up.min(since + grace));
+            let now = Instant::now();
+            if now >= until {
                 self.exchange
                     .lost("opening a stream of messages", why.clone());
                 return Err(why);
             }
-            sleep(wait).await;
+            sleep_until(until.min(now + self.pause(pause, asked))).await;
             pause = (pause * 2).min(RARELY);
         }
     }
 
     /// Asks for the stream once.
-    pub(super) async fn open(&self) -> Opened {
+    pub(super) async fn open(&mut self) -> Opened {
         let exchange = &self.exchange;
+        self.path = exchange.site.path();
         let mut headers = exchange.belonging(self.session.as_ref());
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -188,15 +245,27 @@ impl Stream {
         {
             headers.insert(LAST_EVENT_ID, last);
         }
+        let again = std::mem::replace(&mut self.asked, true);
+        if again && last.is_empty() && exchange.drops_repeats() {
+            headers.insert(names::REPEAT, HeaderValue::from_static("stream"));
+        }
         let asked = exchange.site.ask(Method::GET, headers, Bytes::new());
-        let answer = match timeout(HEAD, asked).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(silence @ (Silence::Unsent(_) | Silence::Lost(_)))) => {
-                return Opened::Later(silence.to_string(), None);
+        let asked = tokio::select! {
+            asked = timeout(HEAD, asked) => asked,
+            () = self.path.cancelled() => {
+                return Opened::Later("its connections are silent".to_owned(), None);
             }
+        };
+        let answer = match asked {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(silence @ Silence::Refused(_))) => return Opened::Refused(silence.to_string()),
+            Ok(Err(silence)) => return Opened::Later(silence.to_string(), None),
             Err(_) => return Opened::Later(format!("no answer within {HEAD:?}"), None),
         };
         if answer.status().is_success() {
+            if let Some(told) = names::time(answer.headers(), &names::KEEPALIVE) {
+                *exchange.interval.lock() = Some(told);
+            }
             return accepted(answer);
         }
         let refusal = Refusal::read(answer).await;
@@ -211,8 +280,12 @@ impl Stream {
 
     /// Reads until the stream's end.
     async fn read(&mut self, mut body: Incoming) -> End {
+        let opened = Instant::now();
+        // When the last sign of life came, unless an event came since.
+        let mut sign: Option<Instant> = None;
         loop {
             while let Some(event) = self.events.next() {
+                sign = None;
                 if !self.pass_on(event).await {
                     return End::Unheard;
                 }
@@ -220,7 +293,18 @@ impl Stream {
             if let Some((code, why)) = farewell(self.events.last_comment()) {
                 return End::Farewell(parting::complaint(code, why));
             }
-            match body.frame().await {
+            if self.events.take_commented() {
+                let apart = |since: &Instant| since.elapsed() >= APART;
+                if let Some(before) = sign.filter(apart) {
+                    self.exchange.learn(before.elapsed());
+                }
+                sign = Some(Instant::now()).filter(|_| apart(&opened));
+            }
+            let within = self.exchange.patience().unwrap_or(Duration::MAX);
+            let Ok(part) = timeout(within, body.frame()).await else {
+                return End::Silent(within);
+            };
+            match part {
                 Some(Ok(part)) => {
                     if let Ok(data) = part.into_data() {
                         self.events.feed(data);

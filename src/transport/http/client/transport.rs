@@ -64,7 +64,9 @@ async fn elephant(to: &Endpoint, web: &Web, setup: &Setup) -> Result<Link, OpenE
                 .with_remedy(failure::CHECK_TOKEN));
         }
         Opened::Absent(refusal) => return Err(failed(refusal.words)),
-        Opened::Over(why) | Opened::Later(why, _) => return Err(failed(why)),
+        Opened::Over(why) | Opened::Later(why, _) | Opened::Refused(why) => {
+            return Err(failed(why));
+        }
     };
     let greeted = stream.greeted(&mut body).await;
     greeted.map_err(|why| failed(format!("its stream of messages broke off ({why})")))?;

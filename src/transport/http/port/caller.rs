@@ -19,6 +19,8 @@ pub(in crate::transport) struct Caller {
     /// Where it is, for logs.
     pub(in crate::transport) from: Arc<str>,
     pub(in crate::transport) address: IpAddr,
+    /// The address of ours that it has dialed.
+    pub(in crate::transport) dialed: Option<SocketAddr>,
     pub(in crate::transport) place: Place,
     /// The user whose program it is, where that matters and can be told.
     pub(in crate::transport) user: Option<u32>,
@@ -60,6 +62,7 @@ impl Caller {
         Some(Self {
             from,
             address: address.ip(),
+            dialed: stream.local_addr().ok(),
             place,
             user,
             certificate: None,

@@ -45,6 +45,13 @@ const QUERY: [&str; 8] = [
     "key",
 ];
 
+/// The challenge to a token that is not good.
+const WRONG: &str = "Bearer realm=\"acp-relay\", error=\"invalid_token\"";
+
+/// What the relay's own user is told, whose programs on this machine need no token.
+const NEEDLESS: &str = "this token is not good, or no longer; without a token this program would be \
+                        let in, because it runs as the user that the relay runs as";
+
 /// Finds out who asks.
 pub(in crate::transport) fn identify<B>(
     gate: &Gate,
@@ -63,7 +70,11 @@ pub(in crate::transport) fn identify<B>(
         token: shown.as_deref(),
     };
     let judged = gate.judge(&claim, moment());
-    let principal = judged.map_err(|denial| refusal(denial, request))?;
+    let needless = gate.asks_for_user(claim.place) && gate.is_user(claim.user);
+    let principal = judged.map_err(|denial| match denial {
+        Denial::Wrong if needless => Refusal::unknown(WRONG, NEEDLESS),
+        denial => refusal(denial, request),
+    })?;
     caller.is_known();
     Ok(Guest {
         from: Arc::clone(&caller.from),
@@ -136,7 +147,6 @@ fn in_query<B>(request: &Request<B>) -> bool {
 
 fn refusal<B>(denial: Denial, request: &Request<B>) -> Refusal {
     const PLAIN: &str = "Bearer realm=\"acp-relay\"";
-    const WRONG: &str = "Bearer realm=\"acp-relay\", error=\"invalid_token\"";
     match denial {
         Denial::TooOften(wait) => Refusal::too_often(wait),
         Denial::Wrong => Refusal::unknown(WRONG, "this token is not good, or no longer"),

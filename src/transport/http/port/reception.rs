@@ -3,15 +3,16 @@
 //! Not here: the judgements (see `door`, `credential`), and the answers (see `Served`).
 
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, UPGRADE};
+use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
 use hyper::{Request, StatusCode, Version};
 use tokio::task::yield_now;
 
-use super::answer::{Answer, Content};
+use super::answer::{self, Answer, Content};
 use super::bind::Port;
 use super::caller::{Caller, Guest};
 use super::credential::identify;
 use super::refuse::{Refusal, Why};
+use crate::guard::{CHALLENGE, PROOF};
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// Has `serve` answer a request if whoever asks may ask; `refuse` is how a refusal is told.
@@ -48,6 +49,11 @@ where
         Ok(page) => page,
         Err(refusal) => return refused(refusal),
     };
+    if let Some(proof) = proof(port, &request, caller) {
+        let mut answer = answer::empty(StatusCode::NO_CONTENT);
+        answer.headers_mut().insert(PROOF, proof);
+        return answer;
+    }
     // A browser asks whether it may show a token before it does.
     let mut answer = match page.preflight(&request, methods) {
         Some(answer) => answer.map(|()| Content::Nothing),
@@ -59,6 +65,15 @@ where
     };
     page.show(answer.headers_mut());
     answer
+}
+
+/// The proof that a request asks for, if this listener has a key. No credential is needed: a program of
+/// the same user asks before it sends its token, and others cannot read anything in it.
+fn proof<B>(port: &Port, request: &Request<B>, caller: &Caller) -> Option<HeaderValue> {
+    let nonce = request.headers().get(CHALLENGE)?;
+    let key = port.setup.local_key.as_ref()?;
+    let proof = key.prove(nonce.as_bytes(), caller.dialed?)?;
+    HeaderValue::try_from(proof).ok()
 }
 
 /// Tells whoever watches the port of a refusal: of strangers, more than a line for those who look

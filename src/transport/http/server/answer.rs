@@ -10,6 +10,7 @@ use hyper::StatusCode;
 
 use super::events::Events;
 use super::inbound::Release;
+use crate::transport::http::names;
 use crate::transport::http::port::answer::{self, Content, Telling};
 
 pub(super) use crate::transport::http::port::answer::{empty, text};
@@ -36,7 +37,10 @@ pub(super) fn accepted(status: StatusCode, release: Release) -> Answer {
 
 /// A stream.
 pub(super) fn events(events: Events) -> Answer {
-    answer::events(Behind(What::Events(Box::new(events))))
+    let interval = names::millis(events.interval());
+    let mut answer = answer::events(Behind(What::Events(Box::new(events))));
+    answer.headers_mut().insert(names::KEEPALIVE, interval);
+    answer
 }
 
 impl Telling for Behind {

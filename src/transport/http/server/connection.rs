@@ -179,10 +179,23 @@ impl Connection {
         &self,
         lease: Lease,
         cx: &Context<'_>,
-        give: impl FnMut(usize, u64, &Frame) -> bool,
+        mut give: impl FnMut(usize, u64, &Frame) -> bool,
     ) -> Poll<Given> {
         let mut state = self.state();
-        let given = state.streams.take(lease, cx, Instant::now(), give);
+        let State {
+            streams,
+            routing,
+            repeated,
+            ..
+        } = &mut *state;
+        let given = streams.take(lease, cx, Instant::now(), |waiting, number, frame| {
+            if self.manner == Manner::Elephant
+                && let Some(id) = routing.delivered(frame)
+            {
+                repeated.forget(id);
+            }
+            give(waiting, number, frame)
+        });
         if matches!(given, Poll::Ready(Given::Some)) {
             state.wake_mouth(&self.limits);
         }

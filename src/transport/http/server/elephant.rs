@@ -2,8 +2,9 @@
 //!
 //! A client names itself, and has one stream that carries everything. As its own server does it: a
 //! second stream takes over from the first, answers are met with 204, and what is not called
-//! JSON-RPC 2.0 is refused. Unlike there, what is said while no stream is open waits. Not here: the
-//! official endpoint.
+//! JSON-RPC 2.0 is refused. Unlike there, what is said while no stream is open waits. An id is free
+//! again once its answer has left on the stream; until then the same request is a repeat. Not here:
+//! the official endpoint.
 
 use std::sync::Arc;
 
@@ -83,10 +84,12 @@ async fn rpc(
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
         Kind::Result | Kind::Error => StatusCode::NO_CONTENT,
     };
-    Ok(match connection.take(frame, &envelope, None, None).await? {
-        Taken::New(release) => answer::accepted(status, release),
-        Taken::Before => answer::empty(status),
-    })
+    Ok(
+        match connection.take(frame, &envelope, None, None, None).await? {
+            Taken::New(release) => answer::accepted(status, release),
+            Taken::Before => answer::empty(status),
+        },
+    )
 }
 
 async fn sse(

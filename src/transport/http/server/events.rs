@@ -85,6 +85,11 @@ impl Events {
         }
     }
 
+    /// The longest time between two signs of life.
+    pub(super) const fn interval(&self) -> Duration {
+        self.interval
+    }
+
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         for rest in &mut self.rest {
             if let Some(bytes) = rest.take() {

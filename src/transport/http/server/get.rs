@@ -39,6 +39,7 @@ pub(super) fn get(
     }
     let last = only(fields, &LAST_EVENT_ID)?;
     let lease = match last {
+        None if fields.contains_key(names::REPEAT) => connection.open(session, Opening::Again),
         None => connection.open(session, Opening::Fresh),
         Some(last) => {
             let read = read_id(last, connection.epoch);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
 use super::connection::{Connection, Inbound, State};
+use super::repeated::id_of_post;
 use super::routing::{Misrouted, Pending, pending_of, session_of};
 use super::turn::Turn;
 use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Role};
@@ -50,7 +51,8 @@ pub(super) struct Release {
 enum Entry {
     Request(IdBuf, Pending),
     Answer(IdBuf, u64),
-    Notification,
+    /// With what stands for its id, if its POST has a name.
+    Notification(Option<(IdBuf, u64)>),
 }
 
 /// A message that may be taken.
@@ -61,12 +63,14 @@ struct Judged {
 }
 
 impl Connection {
-    /// Takes a message when it is its turn and there is room for it.
+    /// Takes a message when it is its turn and there is room for it. `session` and `post` name its
+    /// session and its POST, where headers do.
     pub(super) async fn take(
         self: &Arc<Self>,
         frame: Frame,
         envelope: &Envelope,
         session: Option<&str>,
+        post: Option<&str>,
         turn: Option<Turn>,
     ) -> Result<Taken, Untaken> {
         if let Some(turn) = &turn {
@@ -78,7 +82,7 @@ impl Connection {
                 let room = self.room.notified();
                 tokio::pin!(room);
                 room.as_mut().enable();
-                if let Some(taken) = self.try_take(&frame, envelope, session, &mut turn)? {
+                if let Some(taken) = self.try_take(&frame, envelope, (session, post), &mut turn)? {
                     return Ok(taken);
                 }
                 room.await;
@@ -93,7 +97,7 @@ impl Connection {
         self: &Arc<Self>,
         frame: &Frame,
         envelope: &Envelope,
-        header: Option<&str>,
+        headers: (Option<&str>, Option<&str>),
         turn: &mut Option<Turn>,
     ) -> Result<Option<Taken>, Untaken> {
         let now = Instant::now();
@@ -105,7 +109,7 @@ impl Connection {
         if state.closing.is_some() {
             return Err(Untaken::Closing);
         }
-        let Some(judged) = state.judge(frame, envelope, header, now)? else {
+        let Some(judged) = state.judge(frame, envelope, headers, now)? else {
             return Ok(Some(Taken::Before));
         };
         if !state.inbound.takes(frame.len(), &self.limits) {
@@ -139,7 +143,7 @@ impl State {
         &self,
         frame: &Frame,
         envelope: &Envelope,
-        header: Option<&str>,
+        (header, post): (Option<&str>, Option<&str>),
         now: Instant,
     ) -> Result<Option<Judged>, Untaken> {
         let id = envelope.id(frame).to_owned();
@@ -150,7 +154,16 @@ impl State {
                 let session = session_of(frame, envelope, header).map_err(Untaken::Misrouted)?;
                 named = session.as_deref().map(str::to_owned);
                 if envelope.kind == Kind::Notification || nameless {
-                    Entry::Notification
+                    let named = post.and_then(id_of_post);
+                    let named = named.map(|id| (id, self.repeated.hash(frame)));
+                    let is_known = |(id, hash)| self.repeated.knows(Role::Call, id, hash, now);
+                    if named
+                        .as_ref()
+                        .is_some_and(|(id, hash)| is_known((id, *hash)))
+                    {
+                        return Ok(None);
+                    }
+                    Entry::Notification(named)
                 } else {
                     let hash = self.repeated.hash(frame);
                     match self.routing.pending(&id) {
@@ -172,7 +185,7 @@ impl State {
                     return Ok(None);
                 }
                 if nameless {
-                    Entry::Notification
+                    Entry::Notification(None)
                 } else {
                     Entry::Answer(id, hash)
                 }
@@ -200,7 +213,10 @@ impl State {
                 self.routing.answered(&id);
                 self.repeated.remember(Role::Answer, id, hash, now);
             }
-            Entry::Notification => {}
+            Entry::Notification(Some((id, hash))) => {
+                self.repeated.remember(Role::Call, id, hash, now);
+            }
+            Entry::Notification(None) => {}
         }
     }
 }

@@ -34,6 +34,7 @@ pub(super) async fn post(
     check_type(fields)?;
     let connection = only(fields, &names::CONNECTION)?.map(str::to_owned);
     let session = only(fields, &names::SESSION)?.map(str::to_owned);
+    let name = only(fields, &names::REPEAT)?.map(str::to_owned);
     // Whom nobody knows need not send a whole message to hear it.
     let connection = match connection {
         Some(id) => Some(
@@ -58,7 +59,8 @@ pub(super) async fn post(
             "initialize opens a connection; it is not for one that is open",
         )),
         Some(connection) => {
-            let taken = connection.take(frame, &envelope, session.as_deref(), turn);
+            let (session, name) = (session.as_deref(), name.as_deref());
+            let taken = connection.take(frame, &envelope, session, name, turn);
             let taken = taken.await?;
             drop((serving, share));
             Ok(match taken {
@@ -154,6 +156,8 @@ async fn initialize(
     if let Ok(id) = connection.id.parse() {
         fields.insert(names::CONNECTION, id);
     }
+    let grace = service.port.limits.http_grace;
+    fields.insert(names::GRACE, names::millis(grace));
     if let Some(cookie) = service.cookie() {
         fields.insert(SET_COOKIE, cookie);
     }

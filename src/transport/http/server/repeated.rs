@@ -1,8 +1,9 @@
 //! Messages that a client sends once more because it did not hear that they had come.
 //!
 //! A POST whose 202 was lost is repeated with the same id and the same body. What came is
-//! remembered by its id and a hash of its text, for a time and up to a number. Not here: what is
-//! answered to a repeated message.
+//! remembered by its id and a hash of its text, for a time and up to a number; a notification, which
+//! has no id, by the name that a header gives its POST. Not here: what is answered to a repeated
+//! message.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -11,12 +12,21 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::wire::{Frame, IdBuf, Role};
+use crate::wire::{Frame, Id, IdBuf, Role};
 
 /// How long a message is remembered.
 const MEMORY: Duration = Duration::from_secs(600);
 /// How many are.
 const MOST: usize = 1024;
+
+/// Longest name of a POST that counts, in bytes.
+const NAME: usize = 64;
+
+/// What stands for the id of a notification whose POST has this name. No message has such an id.
+pub(super) fn id_of_post(name: &str) -> Option<IdBuf> {
+    let id = format!("post {name}");
+    (name.len() <= NAME).then(|| Id::Number(id.as_bytes()).to_owned())
+}
 
 /// Messages that have come with an id.
 #[derive(Debug, Default)]
@@ -36,6 +46,11 @@ impl Repeated {
     pub(super) fn knows(&self, role: Role, id: &IdBuf, hash: u64, now: Instant) -> bool {
         let seen = self.seen.get(&(role, id.clone()));
         seen.is_some_and(|(before, at)| *before == hash && now - *at < MEMORY)
+    }
+
+    /// The client has the answer to its request, so that another may have its id.
+    pub(super) fn forget(&mut self, id: IdBuf) {
+        self.seen.remove(&(Role::Call, id));
     }
 
     /// Such a message has come.
@@ -58,7 +73,6 @@ impl Repeated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Id;
 
     #[test]
     fn a_message_is_known_for_a_time_and_among_so_many() {

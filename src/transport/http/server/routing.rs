@@ -139,6 +139,26 @@ impl Routing {
         }
     }
 
+    /// Takes down a message that a client with one stream has taken: the id of its request that
+    /// this answers, which is free now.
+    pub(super) fn delivered(&mut self, frame: &Frame) -> Option<IdBuf> {
+        let mut frame = frame.clone();
+        let Shape::One(envelope) = self.scanner.scan(&mut frame) else {
+            return None;
+        };
+        let id = envelope.id(&frame).to_owned();
+        match envelope.kind {
+            Kind::Notification => None,
+            Kind::Request => {
+                if self.asked.len() < self.limit {
+                    self.asked.insert(id, None);
+                }
+                None
+            }
+            Kind::Result | Kind::Error => self.pending.remove(&id).map(|_| id),
+        }
+    }
+
     /// The request of that id which the client has open.
     pub(super) fn pending(&self, id: &IdBuf) -> Option<&Pending> {
         self.pending.get(id)

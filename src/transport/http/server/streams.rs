@@ -72,6 +72,8 @@ pub(super) enum Opening {
     /// By one who has had all of this stream up to this message, and takes over from whoever has
     /// it open.
     After(u32, u64),
+    /// By one who has heard nothing of this stream, and takes over.
+    Again,
     /// By one who takes over and wants what waits.
     Takeover,
 }
@@ -205,10 +207,13 @@ impl Streams {
         if stream.receiver.is_some() && how == Opening::Fresh {
             return Err(Closed::Busy);
         }
-        if let Opening::After(of, last) = how {
-            if of != number {
-                return Err(Closed::Forgotten);
-            }
+        let last = match how {
+            Opening::After(of, _) if of != number => return Err(Closed::Forgotten),
+            Opening::After(_, last) => Some(last),
+            Opening::Again => Some(0),
+            Opening::Fresh | Opening::Takeover => None,
+        };
+        if let Some(last) = last {
             let bytes = stream.rewind(last).ok_or(Closed::Forgotten)?;
             self.kept -= bytes;
             self.waiting += bytes;

@@ -1,0 +1,79 @@
+//! When a peer that sends nothing gets a ping, and when its connection counts as lost.
+//!
+//! Not here: how the ping is sent, and what is read (see `ear`).
+//!
+//! # Why
+//! **A peer that is not silent gets a pong (RFC 6455, 5.5.3).** Its ping may lie behind much that we
+//! have not received yet, or that we do not read because the other side is slow, and a peer like us
+//! would take us for lost. For the same reason our own time counts only while we read, and while
+//! the socket takes what we send: of a socket that is full, TCP decides (`Limits::silence`).
+
+use std::future::Future as _;
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Shortest interval: a timer that is always due would keep the task busy.
+const LEAST: Duration = Duration::from_millis(10);
+
+/// How long one peer has been silent.
+#[derive(Debug)]
+pub(super) struct Liveness {
+    /// Time without a byte before a ping, and then for anything to come.
+    pub(super) interval: Duration,
+    /// Bytes have come since the last look at the clock.
+    pub(super) received: bool,
+    /// A ping was sent, and nothing has come since.
+    pinged: bool,
+    /// When the last bytes came or the ping was sent; the timer is set to an interval later at most.
+    timing: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Pong,
+    Ping,
+    /// The connection is lost.
+    Loss,
+}
+
+impl Liveness {
+    pub(super) fn new(interval: Duration) -> Self {
+        Self {
+            interval: interval.max(LEAST),
+            received: false,
+            pinged: false,
+            timing: None,
+        }
+    }
+
+    /// What is due, now that nothing more can be read. `excused` is a peer that cannot be judged.
+    pub(super) fn poll(&mut self, excused: bool, cx: &mut Context<'_>) -> Poll<Due> {
+        let (now, interval) = (Instant::now(), self.interval);
+        let (since, timer) = self
+            .timing
+            .get_or_insert_with(|| (now, Box::pin(sleep_until(now + interval))));
+        if mem::take(&mut self.received) || excused {
+            *since = now;
+            if mem::take(&mut self.pinged) {
+                timer.as_mut().reset(now + interval);
+            }
+        }
+        ready!(timer.as_mut().poll(cx));
+        let due = if now < *since + interval {
+            Due::Pong
+        } else if self.pinged {
+            Due::Loss
+        } else {
+            *since = now;
+            self.pinged = true;
+            Due::Ping
+        };
+        timer.as_mut().reset(*since + interval);
+        Poll::Ready(due)
+    }
+}
