@@ -18,8 +18,8 @@ use crate::transport::Endpoint;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "This machine and the agent's")]
 pub(super) struct BorderArgs {
-    /// Whether the agent is kept from running commands here and from files outside the session's
-    /// folders
+    /// Whether the agent is kept from running commands here, from files outside the session's folders,
+    /// and from requests that ACP does not have
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     guard: Guard,
     /// Let the agent call this method, such as `terminal/*`; may be given several times
@@ -42,7 +42,8 @@ pub(super) struct BorderArgs {
 /// Against whom this machine is guarded.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Guard {
-    /// Agents on other machines
+    /// Agents on other machines, and at a loopback port all but the relays of this user on this
+    /// machine: the port may be a tunnel's
     #[default]
     Remote,
     /// Every agent
@@ -63,12 +64,19 @@ struct Files;
 
 impl BorderArgs {
     /// Raises the border between this machine and `agent`; `None` when nothing is to be judged.
-    pub(super) fn raise(self, agent: &Endpoint) -> Option<Box<Border>> {
+    /// `is_own` is whether the other end has shown that it is a program of this user on this machine.
+    pub(super) fn raise(self, agent: &Endpoint, is_own: bool) -> Option<Box<Border>> {
         let guarded = match self.guard {
-            Guard::Remote => !agent.is_loopback(),
+            Guard::Remote => !is_own && agent.is_socket(),
             Guard::Always => true,
             Guard::Never => false,
         };
+        if guarded && matches!(self.guard, Guard::Remote) && agent.is_loopback() {
+            tracing::warn!(
+                "{agent} is guarded like an agent on another machine, for it has not proved to run on \
+                 this machine as this user; --guard never trusts it"
+            );
+        }
         let says_more = !self.allow.is_empty() || !self.root.is_empty();
         if says_more && !guarded {
             tracing::warn!(

@@ -4,6 +4,8 @@
 
 use std::ffi::OsString;
 
+use super::agents;
+use super::config::nearest;
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, Tls, Web, registry};
 
 /// The forms, for `--help`.
@@ -27,9 +29,20 @@ pub(super) fn help() -> String {
 /// Reads an agent's endpoint.
 pub(super) fn read_agent(text: &str) -> Result<Endpoint, String> {
     if !text.contains([':', '/']) {
-        return Err(format!(
-            "it is no endpoint; if it is the agent's command, it stands after `--`: -- {text}"
-        ));
+        let near = nearest(text, agents::profile_names());
+        let known = near.and_then(|near| Some((near, agents::profile(near)?)));
+        let known = known.map(|(near, profile)| {
+            let words = profile.command.join(" ");
+            format!(
+                "the command of the well-known agent `{near}`, which stands after `--`: -- {words}"
+            )
+        });
+        let own = format!("if it is the agent's command, it stands after `--`: -- {text}");
+        return Err(match known {
+            Some(known) if near == Some(text) => format!("it is no endpoint; did you mean {known}"),
+            Some(known) => format!("it is no endpoint; {own}; or did you mean {known}"),
+            None => format!("it is no endpoint; {own}"),
+        });
     }
     let read: Result<Endpoint, _> = text.parse();
     read.map_err(|error| error.to_string())

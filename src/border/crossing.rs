@@ -78,7 +78,8 @@ impl Border {
             _ => at.method(frame).into_owned(),
         };
         let judged = from == Side::Agent && calls;
-        if judged && let Err(why) = self.rules.judge(&method) {
+        let asks = at.kind == Kind::Request;
+        if judged && let Err(why) = self.rules.judge(&method, asks) {
             return Crossing::Denied(why);
         }
         if self.rules.guarded && from == Side::Client {

@@ -31,7 +31,7 @@ pub(super) fn hide(body: &mut Body<'_>, rules: &Rules) -> Vec<String> {
         }
     };
     for (way, method) in CAPABILITIES {
-        if rules.judge(method).is_err() {
+        if rules.judge(method, true).is_err() {
             hide(way);
         }
     }

@@ -1,10 +1,18 @@
 //! Which of an agent's calls a client gets to see.
 //!
 //! What is denied by name is denied; what is allowed by name is allowed; then a remote agent may
-//! not run commands, and everything else passes. Not here: which files it may have (see `roots`).
+//! not run commands, and of its requests those pass that ACP has for clients. Not here: which files it may have (see `roots`).
 
 use std::path::PathBuf;
 use std::str::FromStr;
+
+/// The requests that ACP has for clients, but those that run commands.
+const REQUESTS: [&str; 4] = [
+    "session/request_permission",
+    "fs/read_text_file",
+    "fs/write_text_file",
+    "elicitation/create",
+];
 
 /// What decides about an agent's calls.
 #[derive(Clone, Debug, Default)]
@@ -32,20 +40,29 @@ impl Rules {
         !self.guarded && self.deny.is_empty()
     }
 
-    /// Whether the agent may call `method` of the client.
+    /// Whether the agent may call `method` of the client; `asks` is whether it waits for an answer.
     ///
     /// # Errors
     /// Why not, with what to do about it.
-    pub(super) fn judge(&self, method: &str) -> Result<(), String> {
+    pub(super) fn judge(&self, method: &str, asks: bool) -> Result<(), String> {
         let named = |list: &[Pattern]| list.iter().any(|pattern| pattern.is_for(method));
         if named(&self.deny) {
             return Err(format!("{method} is denied (--deny)"));
         }
-        if self.guarded && method.starts_with("terminal/") && !named(&self.allow) {
-            let why = "a remote agent may not run commands on this machine";
-            return Err(format!("{method} is denied: {why} (--allow 'terminal/*')"));
+        if !self.guarded || named(&self.allow) {
+            return Ok(());
         }
-        Ok(())
+        let (why, option) = if method.starts_with("terminal/") {
+            let why = "a remote agent may not run commands on this machine";
+            (why, "--allow 'terminal/*'")
+        } else if asks && !REQUESTS.contains(&method) {
+            let why = "of a remote agent only the requests that ACP has for clients are passed on";
+            (why, "--allow METHOD")
+        } else {
+            return Ok(());
+        };
+        let never = "--guard never trusts the agent";
+        Err(format!("{method} is denied: {why} ({option}; {never})"))
     }
 }
 
@@ -88,16 +105,18 @@ mod tests {
     #[test]
     fn denied_is_stronger_than_allowed_than_the_default() {
         let mut rules = Rules::default();
-        assert!(rules.is_open() && rules.judge("terminal/create").is_ok());
+        assert!(rules.is_open() && rules.judge("terminal/create", true).is_ok());
         rules.guarded = true;
-        assert!(rules.judge("terminal/create").is_err());
-        assert!(rules.judge("session/request_permission").is_ok());
+        assert!(rules.judge("terminal/create", true).is_err());
+        assert!(rules.judge("session/request_permission", true).is_ok());
+        assert!(rules.judge("Terminal/Create", true).is_err());
+        assert!(rules.judge("Terminal/Create", false).is_ok());
         rules.allow = patterns(&["terminal/*"]);
-        assert!(rules.judge("terminal/create").is_ok());
+        assert!(rules.judge("terminal/create", true).is_ok());
         rules.deny = patterns(&["terminal/create", "fs/*"]);
-        assert!(rules.judge("terminal/create").is_err());
-        assert!(rules.judge("terminal/kill").is_ok());
-        assert!(rules.judge("fs/read_text_file").is_err());
+        assert!(rules.judge("terminal/create", true).is_err());
+        assert!(rules.judge("terminal/kill", true).is_ok());
+        assert!(rules.judge("fs/read_text_file", true).is_err());
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! whom it wants. The `gate` judges who is there, by a `token` of the `keyring`, a certificate, or
 //! what the operating system says; it asks the `source` of its keys for new ones, counts the failed
 //! `attempts` of an address, and calls whom it lets in a `principal`. A `witness` hears of all of them.
-//! `inner` judges where a peer would have us call. Time is an argument. Not here: sockets and files,
+//! `inner` judges where a peer would have us call. `local` is how a listener proves to its own user's
+//! programs that it runs on their machine. Time is an argument. Not here: sockets and files,
 //! and what is answered to those who may not (see `transport`).
 //!
 //! # Why
@@ -27,6 +28,7 @@ mod attempts;
 mod gate;
 pub mod inner;
 mod keyring;
+mod local;
 pub mod origin;
 mod principal;
 mod source;
@@ -36,6 +38,7 @@ mod witness;
 pub use attempts::{Attempts, neighbourhood};
 pub use gate::{Admission, Certificate, Claim, Denial, Gate, Keys, Moment, Place, Rules};
 pub use keyring::{Key, Keyring, Unreadable, check_name, read_agents};
+pub use local::{CHALLENGE, LocalKey, PROOF};
 pub use principal::{Agents, Grant, KeyId, Means, ONLY_AGENT, Principal, Shown};
 pub use source::Source;
 pub use token::{Digest, Token};

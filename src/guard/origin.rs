@@ -94,7 +94,10 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Self::Origin => "web pages of this origin may not come in",
             Self::Site => "web pages of other sites may not come in",
-            Self::Host => "the Host header does not name this listener",
+            Self::Host => {
+                "the Host header does not name this listener; \
+                 `serve --allow-host NAME[:PORT]` allows another name, such as that of a tunnel's port"
+            }
         })
     }
 }

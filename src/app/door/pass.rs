@@ -89,6 +89,10 @@ impl Hears {
         }
         false
     }
+
+    fn not_let_in(&self) -> LinkError {
+        LinkError::Refused(format!("{} is no longer let in", self.principal))
+    }
 }
 
 impl FrameStream for Hears {
@@ -96,11 +100,13 @@ impl FrameStream for Hears {
         if self.void.load(Ordering::Relaxed) {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(error) = self.poll_over(cx) {
-            return Poll::Ready(Some(Err(error)));
+        if self.is_void(cx) {
+            return Poll::Ready(Some(Err(self.not_let_in())));
         }
-        if let Some(pace) = &mut self.pace {
-            ready!(pace.poll(cx));
+        if let Some(pace) = &mut self.pace
+            && pace.poll(cx).is_pending()
+        {
+            return self.rx.poll_over(cx).map(|error| Some(Err(error)));
         }
         let heard = ready!(self.rx.poll_next(cx));
         if let (Some(pace), Some(Ok(Cut::Frame(frame)))) = (&mut self.pace, &heard) {
@@ -112,10 +118,9 @@ impl FrameStream for Hears {
     // Also when the client is held back for talking too fast.
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
         if !self.void.load(Ordering::Relaxed) && self.is_void(cx) {
-            let what = format!("{} is no longer let in", self.principal);
-            return Poll::Ready(LinkError::Refused(what));
+            return Poll::Ready(self.not_let_in());
         }
-        Poll::Pending
+        self.rx.poll_over(cx)
     }
 
     fn ended_on_purpose(&self) -> bool {

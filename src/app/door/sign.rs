@@ -1,27 +1,46 @@
-//! At which ports this user's relays listen, so that `connect` knows when to show the user's own
-//! token.
+//! At which ports this user's relays listen, so that `connect` knows which agents are on this machine
+//! and when to send the user's own token.
 //!
 //! A port alone does not tell: behind it may be another user's program, or the way to another
-//! machine (`ssh -L`), and the token is for neither. So a relay keeps a file in the state
-//! directory, named after its port and locked for as long as it runs. A file that nobody has locked
-//! was left by a relay that was killed. Not here: what is in the state directory else (see
-//! `state`).
+//! machine (`ssh -L`), and neither is trusted or sent the token. So a relay keeps a file in the state
+//! directory, named after its port, locked for as long as it runs, and holding the secret of its
+//! `LocalKey`. A file that is not locked was left by a relay that was killed. `connect` has the
+//! listener prove that it knows the secret. Not here: what is in the state directory else (see
+//! `state`), and the proof (see `guard::local`).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use hyper::Request;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::geteuid;
+use tokio::time::timeout;
 
-use crate::app::state::State;
+use crate::app::state::{self, State};
 use crate::app::token::Store;
-use crate::transport::{Endpoint, Setup, Web, owner};
+use crate::guard::{CHALLENGE, LocalKey, PROOF};
+use crate::transport::{Endpoint, Setup, Web, errand, owner};
 
 /// The directory of the files, in the state directory.
 const DIRECTORY: &str = "relays";
+
+/// What tells this machine, from its start to its end, from others that have the same directory.
+const MACHINE: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The secret of this process's listeners, and their key.
+static SECRET: LazyLock<Option<(String, Arc<LocalKey>)>> = LazyLock::new(|| {
+    let secret = random()?;
+    let key = Arc::new(key(&secret));
+    Some((secret, key))
+});
 
 /// A file that says that a relay listens.
 #[derive(Debug)]
@@ -31,10 +50,16 @@ pub(in crate::app) struct Sign {
 }
 
 impl Sign {
+    /// The key with which the listeners of this process prove that they are on this machine.
+    pub(in crate::app) fn key() -> Option<Arc<LocalKey>> {
+        SECRET.as_ref().map(|(_, key)| Arc::clone(key))
+    }
+
     /// Says that a relay listens there; `None` where that is of no use, or cannot be said.
     pub(in crate::app) fn hang_out(at: &Endpoint) -> Option<Self> {
         let port = port(at)?;
         let state = State::find().ok()?;
+        let (secret, _) = SECRET.as_ref()?;
         let hung = || -> io::Result<Self> {
             let directory = state.file(DIRECTORY);
             DirBuilder::new()
@@ -44,14 +69,16 @@ impl Sign {
             let path = file(&state, port);
             let mut open = OpenOptions::new();
             open.write(true).create(true).truncate(false).mode(0o600);
-            let file = open.open(&path)?;
+            let mut file = open.open(&path)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            file.set_len(0)?;
+            file.write_all(secret.as_bytes())?;
             let _locked = file;
             Ok(Self { path, _locked })
         };
         let hung = hung();
         if let Err(fault) = &hung {
-            tracing::debug!(%fault, "`connect` will not find this listener's token");
+            tracing::debug!(%fault, "this listener cannot prove to `connect` that it is on this machine");
         }
         hung.ok()
     }
@@ -64,29 +91,58 @@ impl Drop for Sign {
     }
 }
 
-/// Has the server at `to` be shown the user's own token, if it is a relay of this user and nothing
-/// else is to be shown to it.
-pub(in crate::app) fn greet(to: &Endpoint, setup: &mut Setup) {
-    if setup.greeting.headers.contains_key("authorization") || !to.is_loopback() {
-        return;
+/// Whether the listener at `to` proves that it is a relay of this user on this machine. If it does,
+/// it will be sent the user's own token, unless there is something else to be sent.
+pub(in crate::app) async fn greet(to: &Endpoint, setup: &mut Setup) -> bool {
+    let within = setup.limits.handshake;
+    let proven = timeout(within, is_proven(to, setup)).await;
+    if proven != Ok(Some(true)) {
+        return false;
     }
-    let Some(port) = port(to) else { return };
-    let Ok(store) = Store::find(None) else { return };
-    let is_there = State::find().is_ok_and(|state| is_locked(&file(&state, port)));
     // Another user's program may listen at another of this machine's addresses.
-    let alone = || owner::listens_alone(geteuid().as_raw(), port) != Some(false);
-    if !is_there || !alone() {
-        return;
-    }
-    match store.own() {
-        Ok(Some(token)) => {
-            if let Err(fault) = setup.greeting.bear(token.reveal()) {
-                tracing::debug!("the token is not shown: {fault}");
+    let alone = |port| owner::listens_alone(geteuid().as_raw(), port) != Some(false);
+    if !setup.greeting.headers.contains_key("authorization") && port(to).is_some_and(alone) {
+        match Store::find(None).and_then(|store| store.own()) {
+            Ok(Some(token)) => {
+                if let Err(fault) = setup.greeting.bear(token.reveal()) {
+                    tracing::debug!("the token is not sent: {fault}");
+                }
             }
+            Ok(None) => {}
+            Err(fault) => tracing::warn!("the token is not sent: {fault}"),
         }
-        Ok(None) => {}
-        Err(fault) => tracing::warn!("the token is not shown: {fault}"),
     }
+    true
+}
+
+/// Challenges the listener at `to` if a relay of this user listens at its port; `None` when there is
+/// none, or no answer.
+async fn is_proven(to: &Endpoint, setup: &Setup) -> Option<bool> {
+    let Endpoint::Web(web) = to else { return None };
+    let path = file(&State::find().ok()?, web.port);
+    if !to.is_loopback() || !is_locked(&path) {
+        return None;
+    }
+    let key = key(&state::read(&path).ok()??);
+    let nonce = random()?;
+    let request = Request::get(format!("http://{}{}", web.authority(), web.path))
+        .header(CHALLENGE, &nonce)
+        .body(Bytes::new());
+    let answer = errand(to, setup, request.ok()?).await.ok()?;
+    let dialed = answer.extensions().get::<SocketAddr>()?;
+    let proof = answer.headers().get(PROOF)?;
+    Some(key.verify(nonce.as_bytes(), *dialed, proof.as_bytes()))
+}
+
+fn key(secret: &str) -> LocalKey {
+    LocalKey::new(secret, &fs::read_to_string(MACHINE).unwrap_or_default())
+}
+
+/// 256 random bits.
+fn random() -> Option<String> {
+    let mut bytes = [0; 32];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    Some(HEXLOWER.encode(&bytes))
 }
 
 fn port(at: &Endpoint) -> Option<u16> {
