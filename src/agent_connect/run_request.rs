@@ -13,6 +13,10 @@ use super::uuid::Uuid;
 
 /// Longest delay that can be asked for, in seconds: a week.
 const LONGEST_DELAY: u64 = 7 * 86_400;
+
+/// Highest recursion limit of a run. ACP has none, so it is checked and nothing more.
+pub(super) const MOST_RECURSION: u64 = 2_147_483_647;
+
 /// Longest address of a webhook, in bytes.
 const LONGEST_WEBHOOK: usize = 2048;
 
@@ -121,7 +125,12 @@ impl RunRequest {
             if tags.is_some_and(|tags| tags.iter().any(|tag| !tag.is_string())) {
                 return Err(Fault::invalid("\"tags\" must be an array of strings"));
             }
-            config.number("recursion_limit")?;
+            let recursion_limit = config.number("recursion_limit")?;
+            if recursion_limit.is_some_and(|limit| limit > MOST_RECURSION) {
+                return Err(Fault::invalid(format!(
+                    "\"recursion_limit\" must be {MOST_RECURSION} or less"
+                )));
+            }
             configurable = config.inner("configurable")?;
         }
         let metadata = fields.object("metadata")?;

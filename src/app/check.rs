@@ -155,7 +155,8 @@ fn conversation(
         let Holds::Message { from, message, .. } = &line.holds else {
             continue;
         };
-        let verdict = conversation.hear(from.or_else(|| args.side()), message);
+        let from = from.or_else(|| args.side());
+        let verdict = conversation.hear_as(from, message, line.asked.as_deref());
         remedies.hear(verdict.from, message);
         tally.message(&verdict);
         for deviation in &verdict.deviations {

@@ -52,7 +52,7 @@ something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty m
 73 socket file or (`--record-strict`) recording; 75 stopped before the agent was reached, or told
 twice to stop; 76 protocol; 77 not permitted; 78 faulty configuration file.
 `connect`, and `serve` on stdio:, pass on the agent's exit where they learn of it (128 + n after
-signal n).";
+signal n); 76 after an agent that ended with 0 before it answered a request.";
 
 const VERSION: &str = concat!(env!("VERSION"), "\n", env!("TABLES"));
 
@@ -144,7 +144,7 @@ pub(super) struct Serve {
     #[arg(value_parser = endpoints::read_agent)]
     pub(super) agent: Option<Endpoint>,
     /// A well-known agent, instead of its command; `acp-relay agents list` has them
-    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
     #[arg(value_parser = agents::read_profile)]
     pub(super) profile: Option<&'static agents::Profile>,
     /// Let pages of this origin in, such as `https://editor.example`; may be given several times

@@ -12,7 +12,7 @@ use super::{agent_connect, door, endpoints, exit, remote, runtime};
 use crate::guard::ONLY_AGENT;
 use crate::tap::metrics::Transport;
 use crate::transport::registry;
-use crate::transport::{Endpoint, OpenError, Workers};
+use crate::transport::{Endpoint, OpenError, PeerKind, Workers};
 
 /// Runs the subcommand.
 pub(super) fn run(args: Connect) -> ExitCode {
@@ -46,10 +46,13 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
         }
         ground.agent.agent_connect.unasked = unasked.rule();
     }
-    door::greet(&agent, &mut ground.agent);
     let _sweeper = ground.sweep();
+    if let Some(studio) = &ground.studio {
+        studio.announce(true);
+    }
     let stop = &ground.stop;
-    let border = args.border.raise(&agent);
+    let greeted = door::greet(&agent, &mut ground.agent);
+    let is_proven = stop.asked.run_until_cancelled(greeted).await == Some(true);
     let admin = match open_admin(args.admin.as_ref(), &ground).await {
         Ok(admin) => admin,
         Err(code) => return Ok(code),
@@ -60,8 +63,10 @@ async fn connect(args: Connect) -> Result<ExitCode, OpenError> {
     let reached = conversation::reach(&agent, &ground.agent, stop).await;
     let client = registry::connect(&Endpoint::Stdio, &ground.client).await?;
     match reached {
-        Ok(agent) => {
-            let end = carry(client, agent, border, &ground, account).await;
+        Ok(link) => {
+            let is_own = is_proven || link.peer.kind == PeerKind::SameUser;
+            let border = args.border.raise(&agent, is_own);
+            let end = carry(client, link, border, &ground, account).await;
             if let Some(traces) = &ground.traces {
                 traces.finish();
             }

@@ -162,6 +162,7 @@ async fn refuse_unrecorded(client: Link, why: String, mut taps: Taps, ground: &G
         cause,
         exit: None,
         lost: false,
+        answered: false,
         refused: None,
         unsaid: None,
         counts,
@@ -235,7 +236,8 @@ impl fmt::Display for NoAgent {
 
 /// Says that the agent has failed, when nobody made it end.
 fn tell_failure(end: &End, tail: &str) {
-    let Some(exit) = end.exit.filter(|exit| *exit != Exit::Code(0)) else {
+    let silent = end.is_without_answer();
+    let Some(exit) = end.exit.filter(|exit| *exit != Exit::Code(0) || silent) else {
         return;
     };
     if matches!(end.cause, Cause::Stopped | Cause::Unrecorded) || end.counts.note("stopping") > 0 {
@@ -243,9 +245,13 @@ fn tell_failure(end: &End, tail: &str) {
     }
     let mut last: Vec<&str> = tail.lines().rev().take(LAST_LINES).collect();
     last.reverse();
+    let when = match silent {
+        true => " before it answered a request",
+        false => "",
+    };
     match last.join(" / ") {
-        last if last.is_empty() => tracing::warn!("the agent ended with {exit}"),
-        last => tracing::warn!("the agent ended with {exit}, its stderr with: {last}"),
+        last if last.is_empty() => tracing::warn!("the agent ended with {exit}{when}"),
+        last => tracing::warn!("the agent ended with {exit}{when}, its stderr with: {last}"),
     }
 }
 

@@ -84,7 +84,7 @@ Examples:
 const CONNECT: &str = "\
 Examples, for the agent's command in the settings of an editor:
   acp-relay connect ws://127.0.0.1:9000
-      An agent behind `acp-relay serve`, here or through ssh -L.
+      An agent behind `acp-relay serve`, here or, as a remote agent, through ssh -L.
   acp-relay connect --bearer-file alice.token https://agents.example/agents/goose/acp
       One on a server, by its name.
   acp-relay connect --map /home/me/app=/srv/app -- ssh host.example acp-relay connect -- goose acp

@@ -52,8 +52,9 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
 
 /// The code for a conversation on our stdio, which `ground.stop` may have cut short: the agent's own
 /// where it is known (128 + n for a signal, as shells have it), otherwise whether the agent was
-/// lost. A stdout that takes nothing, though somebody has it open, is a failure, and so is a
-/// conversation that had to be recorded and was not, however it went.
+/// lost. An agent that ends with 0 before it answered a request does not speak the protocol. A
+/// stdout that takes nothing, though somebody has it open, is a failure, and so is a conversation
+/// that had to be recorded and was not, however it went.
 pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
     if ground.stop.forced.is_cancelled() {
         return ExitCode::from(STOPPED);
@@ -79,6 +80,7 @@ pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
         );
     }
     match (end.exit, &end.cause) {
+        (Some(Exit::Code(0)), _) if end.is_without_answer() => ExitCode::from(PROTOCOL),
         (Some(Exit::Code(code)), _) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
         (Some(Exit::Signal(signal)), _) => {
             ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))

@@ -16,7 +16,7 @@ const BOUNDS: &[Bound] = &[
         about: "longest message of an agent we started, or of the client on stdio; beyond it: \
                 discarded, error -32056, the link closed after `offences`" },
     Bound { name: "frame-from-network", field: Field::Size(|of| &mut of.frame_from_network), range: MESSAGE,
-        about: "longest message from the network; as above" },
+        about: "longest message from the network; as above, but over a WebSocket: closed with 1009" },
     Bound { name: "offences", field: Field::Count(|of| &mut of.offences), range: ANY,
         about: "over-long messages of one link; at it: the link is closed" },
     // The scanner keeps its place in 1024 bits.
@@ -81,7 +81,9 @@ const BOUNDS: &[Bound] = &[
     Bound { name: "http-body", field: Field::Time(|of| &mut of.http_body), range: DAY,
         about: "for an HTTP request's body, besides a second for each KiB; after it: 408" },
     Bound { name: "http-keepalive", field: Field::Time(|of| &mut of.http_keepalive), range: DAY,
-        about: "between two signs of life on a silent HTTP stream" },
+        about: "between two signs of life on a silent HTTP stream: 10 s after one is missing, the \
+                stream is lost and is opened again; for a WebSocket peer to send anything before \
+                it gets a ping, and again for it to answer: then the connection is lost" },
     Bound { name: "http-unopened", field: Field::Time(|of| &mut of.http_unopened), range: DAY,
         about: "for a session's stream to be opened; after it: the connection's stream carries it" },
     Bound { name: "http-stall", field: Field::Time(|of| &mut of.http_stall), range: DAY,
@@ -89,7 +91,8 @@ const BOUNDS: &[Bound] = &[
                 that takes nothing; after it: 503" },
     Bound { name: "http-grace", field: Field::Time(|of| &mut of.http_grace), range: DAY,
         about: "for an HTTP client with no stream open and no request running; after it: it has \
-                left, and its agent is stopped" },
+                left, and its agent is stopped; for a server at whose port nothing listens; after \
+                it: it is lost" },
     Bound { name: "agent-connect-runs", field: Field::Count(|of| &mut of.agent_connect_runs), range: ANY,
         about: "runs of an Agent Connect listener not over; beyond it: 503" },
     Bound { name: "agent-connect-sessions", field: Field::Count(|of| &mut of.agent_connect_sessions), range: ANY,
@@ -104,7 +107,8 @@ const BOUNDS: &[Bound] = &[
     Bound { name: "agent-connect-start", field: Field::Time(|of| &mut of.agent_connect_start), range: DAY,
         about: "for the agent's answer to initialize there; after it: 503" },
     Bound { name: "stop-grace", field: Field::Time(|of| &mut of.stop_grace), range: DAY,
-        about: "for each step of stopping an agent: stdin closed, SIGTERM, SIGKILL" },
+        about: "for each step of stopping an agent: stdin closed, SIGTERM, SIGKILL; at most 1 s \
+                once `drain` is over" },
     Bound { name: "drain", field: Field::Time(|of| &mut of.drain), range: DAY,
         about: "for running turns to end once the relay is told to stop" },
     Bound { name: "drain-min", field: Field::Time(|of| &mut of.drain_min), range: DAY,

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::margin::Margin;
 use super::tongues::Tongues;
-use super::{cli, exit, limits};
+use super::{cli, exit, limits, stderr};
 use crate::core::Note;
 use crate::recording::redact::{Mode, Pattern, Redactor};
 use crate::recording::{Peer, What};
@@ -229,6 +229,22 @@ impl Studio {
     /// Where recordings are.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Says where recordings are. An editor starts `connect` in a folder of its own choice.
+    pub(super) fn announce(&self, is_connect: bool) {
+        let at = std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone());
+        let depends = match is_connect && self.folder.is_relative() {
+            true => {
+                "; --record is a relative path, so this depends on the folder in which the \
+                     editor starts acp-relay: give an absolute path"
+            }
+            false => "",
+        };
+        stderr::say(&format!(
+            "acp-relay: recording into {}{depends}",
+            at.display()
+        ));
     }
 
     /// Has old recordings deleted from now on, as long as what is returned is kept, if that is

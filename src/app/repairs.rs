@@ -104,14 +104,8 @@ impl Remedies for Repairs {
         self.last.reader = turn.stage.dialect;
     }
 
-    /// A deviation of its kind in a new place may be the old one, moved; then nothing is claimed.
     fn rules(&self, deviation: &Deviation) -> Vec<Remedy> {
-        let stays = self.last.left.iter().any(|left| {
-            left.kind == deviation.kind
-                && (left.pointer == deviation.pointer
-                    || (left.found.is_some() && left.found == deviation.found))
-        });
-        if stays {
+        if deviation.stays_in(&self.last.left) {
             return Vec::new();
         }
         if deviation.pointer == "/jsonrpc" && deviation.kind == Kind::MissingMember {

@@ -9,11 +9,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Command};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::{cli, console, exit};
+use super::{agents, cli, console, exit, tongues};
 
 /// How completions are put to use.
 pub(super) const COMPLETIONS: &str = "\
@@ -52,9 +53,24 @@ pub(super) struct Manual {
     dir: Option<PathBuf>,
 }
 
+/// Has the names of dialects and profiles offered where one is expected, and no files.
+fn with_names(command: Command) -> Command {
+    let offer = |arg: Arg| {
+        let is = |name: &str| arg.get_value_names().is_some_and(|all| all[0] == name);
+        let names: Vec<&str> = match () {
+            () if is("DIALECT") => tongues::names().collect(),
+            () if is("PROFILE") => agents::profile_names().collect(),
+            () => return arg,
+        };
+        arg.value_parser(PossibleValuesParser::new(names))
+    };
+    command.mut_args(offer).mut_subcommands(with_names)
+}
+
 /// Prints the script that completes `command`.
-pub(super) fn completions(args: &Completions, mut command: Command) -> ExitCode {
+pub(super) fn completions(args: &Completions, command: Command) -> ExitCode {
     let mut script = Vec::new();
+    let mut command = with_names(command);
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     let script = String::from_utf8_lossy(&script);

@@ -218,6 +218,12 @@ impl Tongues {
     }
 }
 
+/// All that a side may be told to speak, of what is built in: a table's file has its name.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let tables = Library::builtin_files().filter_map(|(file, _)| file.strip_suffix(".json"));
+    ["auto", "canonical"].into_iter().chain(tables)
+}
+
 /// What a name on the command line chooses.
 pub(super) fn choice(text: &str) -> Result<Choice, std::convert::Infallible> {
     Ok(match text {

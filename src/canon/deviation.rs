@@ -65,6 +65,19 @@ pub struct Deviation {
     pub wants: String,
 }
 
+impl Deviation {
+    /// Whether it is among those that are left in a translated message. One of its kind in a new
+    /// place may be the old one, moved, if the value is the same.
+    #[must_use]
+    pub fn stays_in(&self, left: &[Self]) -> bool {
+        left.iter().any(|left| {
+            left.kind == self.kind
+                && (left.pointer == self.pointer
+                    || (left.found.is_some() && left.found == self.found))
+        })
+    }
+}
+
 impl Kind {
     /// All kinds, in the order in which a summary lists them.
     pub const ALL: [Self; 14] = [

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::deviation::{cut, shown};
 use super::methods::Method;
-use super::pairs::{Key, Pairs};
+use super::pairs::{Asked, Key, Pairs};
 use super::walk::Walk;
 use super::{Deviation, Kind, Weight};
 use crate::wire::{self, Envelope, Fault, Frame, Limits, Shape, Side};
@@ -77,6 +77,13 @@ impl Conversation {
     /// Hears the next message. `from` is who sent it, where that is known.
     #[must_use]
     pub fn hear(&mut self, from: Option<Side>, message: &Frame) -> Verdict {
+        self.hear_as(from, message, None)
+    }
+
+    /// The same, where the method of the request that an answer is for is known. Of a translated
+    /// request, that is the method its receiver was asked, and not the one of this conversation.
+    #[must_use]
+    pub fn hear_as(&mut self, from: Option<Side>, message: &Frame, asked: Option<&str>) -> Verdict {
         let mut verdict = Verdict {
             from,
             role: None,
@@ -118,7 +125,7 @@ impl Conversation {
                 self.call(&mut verdict, &envelope, message, &value);
             }
             wire::Kind::Result | wire::Kind::Error => {
-                self.answer(&mut verdict, &envelope, message, &value);
+                self.answer(&mut verdict, &envelope, message, &value, asked);
             }
         }
         if !value.is_null() {
@@ -163,7 +170,14 @@ impl Conversation {
         to.method = Some(name);
     }
 
-    fn answer(&mut self, to: &mut Verdict, envelope: &Envelope, message: &Frame, value: &Value) {
+    fn answer(
+        &mut self,
+        to: &mut Verdict,
+        envelope: &Envelope,
+        message: &Frame,
+        value: &Value,
+        asked: Option<&str>,
+    ) {
         let role = match envelope.kind {
             wire::Kind::Error => Role::Error,
             _ => Role::Result,
@@ -181,7 +195,15 @@ impl Conversation {
             return;
         };
         // Without sides two requests can share the id; the one whose type fits is meant.
-        let candidates = self.pairs.candidates(to.from, &key);
+        let mut candidates = self.pairs.candidates(to.from, &key);
+        if let Some(method) = asked {
+            if candidates.is_empty() {
+                candidates.push((to.from.map(Side::other), Asked::default()));
+            }
+            for (_, request) in &mut candidates {
+                method.clone_into(&mut request.method);
+            }
+        }
         let best = candidates
             .into_iter()
             .map(|(asker, asked)| {

@@ -16,7 +16,7 @@ pub(super) enum Key {
 }
 
 /// A request without its answer yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Asked {
     pub(super) method: String,
     /// How many requests came before it.

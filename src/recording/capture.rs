@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use super::files::ZSTD;
 use super::surrogates::{spelled, unspelled};
 use super::unfold::{is_folded, unfold};
-use super::{Body, Found, Sealed, What, members};
+use super::{Body, Found, MessageKind, Sealed, What, members};
 use crate::wire::{Frame, Side};
 
 /// Longest line that is read, in bytes: the longest message by default, and a little for the
@@ -40,6 +40,8 @@ pub struct Line {
     pub cut: bool,
     /// What it holds.
     pub holds: Holds,
+    /// Of an answer in a recording, the method that its sender was asked.
+    pub asked: Option<String>,
 }
 
 /// What a line holds.
@@ -172,7 +174,7 @@ impl<R: BufRead> Iterator for Lines<R> {
         if self.failed {
             return None;
         }
-        let (bytes, cut) = loop {
+        let (bytes, cut, asked) = loop {
             let (bytes, cut) = match self.raw().transpose()? {
                 Ok(line) => line,
                 Err(error) => {
@@ -181,8 +183,8 @@ impl<R: BufRead> Iterator for Lines<R> {
                 }
             };
             match recorded(&bytes) {
-                None => break (bytes, cut),
-                Some(Some(said)) => break (said, cut),
+                None => break (bytes, cut, None),
+                Some(Some((said, asked))) => break (said, cut, asked),
                 Some(None) => {}
             }
         };
@@ -192,6 +194,7 @@ impl<R: BufRead> Iterator for Lines<R> {
             bytes,
             cut,
             holds,
+            asked,
         }))
     }
 }
@@ -279,9 +282,9 @@ fn understand(line: &[u8]) -> Holds {
     }
 }
 
-/// A recording's line as a capture has it, if a side has said something in it; `None` for any other
-/// line.
-fn recorded(line: &[u8]) -> Option<Option<Vec<u8>>> {
+/// A recording's line as a capture has it, if a side has said something in it, with the method that
+/// it answers; `None` for any other line.
+fn recorded(line: &[u8]) -> Option<Option<(Vec<u8>, Option<String>)>> {
     if !(line.starts_with(b"{\"acpr\":") || line.starts_with(b"{\"n\":")) {
         return None;
     }
@@ -303,7 +306,9 @@ fn recorded(line: &[u8]) -> Option<Option<Vec<u8>>> {
     let direction = WORDS[0][message.to.other() as usize];
     let (seconds, micros) = (event.t / 1_000_000, event.t % 1_000_000);
     let head = format!("{{\"dir\":{direction},\"ts\":{seconds}.{micros:06},\"{name}\":");
-    Some(Some([head.as_bytes(), &text, b"}"].concat()))
+    let answers = message.kind.is_some_and(MessageKind::is_answer);
+    let asked = message.method.filter(|_| answers);
+    Some(Some(([head.as_bytes(), &text, b"}"].concat(), asked)))
 }
 
 /// The members of a line, by name, as they stand in it.

@@ -42,7 +42,7 @@ impl Insight {
     pub fn see(&mut self, event: &Event) {
         self.conversation.see(event);
         if let Some(linter) = &mut self.linter {
-            keep(&mut self.found, linter.see(event));
+            keep(&mut self.found, &linter.see(event));
         }
     }
 
@@ -65,6 +65,13 @@ impl Insight {
 
 fn keep(found: &mut HashMap<u64, Vec<&'static str>>, findings: &[Finding]) {
     for finding in findings {
+        if let Some(was) = finding.was
+            && let Some(known) = found.get_mut(&finding.n)
+            && let Some(id) = known.iter_mut().find(|id| **id == was.id)
+        {
+            *id = finding.rule.id;
+            continue;
+        }
         found.entry(finding.n).or_default().push(finding.rule.id);
     }
 }

@@ -28,6 +28,10 @@ pub struct Scene {
     passed: Vec<(u64, u64)>,
     /// What was said to the side of the view, by the number of what led to it.
     said: HashMap<u64, Vec<u64>>,
+    /// What was said to either side counts for the order.
+    both: bool,
+    /// The recording is not over: what was heard last may have been handed over.
+    open: bool,
 }
 
 /// Has the events of a scene come in the order of the conversation.
@@ -60,9 +64,23 @@ impl Scene {
     pub fn of(view: View) -> Self {
         Self {
             view,
-            passed: Vec::new(),
-            said: HashMap::new(),
+            ..Self::default()
         }
+    }
+
+    /// What crossed both edges, for its order alone. Its events are to be shown to it first, too.
+    #[must_use]
+    pub fn both() -> Self {
+        Self {
+            both: true,
+            ..Self::default()
+        }
+    }
+
+    /// The recording has no end (yet). What was heard after the last frames that were recorded as
+    /// handed over, and not said in other words, is taken to be handed over.
+    pub const fn leave_open(&mut self) {
+        self.open = true;
     }
 
     /// Takes an event in. That frames were handed over is recorded after them.
@@ -71,7 +89,9 @@ impl Scene {
             What::Passed(Passed {
                 to, first, last, ..
             }) if self.view == View::At(*to) => self.passed.push((*first, *last)),
-            What::Message(message) if !message.is_heard() && self.view == View::At(message.to) => {
+            What::Message(message)
+                if !message.is_heard() && (self.both || self.view == View::At(message.to)) =>
+            {
                 if let Some(of) = message.of {
                     self.said.entry(of).or_default().push(event.n);
                 }
@@ -97,7 +117,10 @@ impl Scene {
             View::At(side) if message.hop == side => true,
             View::At(side) => {
                 let at = self.passed.partition_point(|(_, last)| *last < n);
-                let within = self.passed.get(at).is_some_and(|(first, _)| *first <= n);
+                let within = match self.passed.get(at) {
+                    Some((first, _)) => *first <= n,
+                    None => self.open && message.kind.is_some() && !self.said.contains_key(&n),
+                };
                 message.is_heard() && message.to == side && within
             }
         }

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::agent_connect::run_request::MOST_RECURSION;
 use crate::agent_connect::search::MOST_PASSED_OVER;
 
 /// All of them, by their names.
@@ -98,7 +99,7 @@ fn wishes() -> Value {
         "metadata": or_null("object"),
         "config": { "type": ["object", "null"], "properties": {
             "tags": { "type": ["array", "null"], "items": { "type": "string" } },
-            "recursion_limit": { "type": ["integer", "null"], "minimum": 0 },
+            "recursion_limit": { "type": ["integer", "null"], "minimum": 0, "maximum": MOST_RECURSION },
             "configurable": { "type": ["object", "null"], "properties": configurable() },
         } },
         "webhook": {

@@ -58,7 +58,7 @@ pub(super) fn agents(sheet: &Sheet<'_>, context: &Context) -> (BTreeMap<String, 
 
 /// Finds fault with a file that describes no agent.
 fn nobody(sheet: &Sheet<'_>, context: &Context) {
-    if context.look >= Look::Whole && !context.torn {
+    if context.look >= Look::Whole {
         let remedy = "describe it below [agents.NAME], with command = [\"PROGRAM\", \"ARG\"]; \
                       `acp-relay config example` shows how";
         sheet.fault_with(&sheet.at, "there is no agent", remedy);
@@ -276,13 +276,15 @@ fn unseen(sheet: &Sheet<'_>, at: &Endpoint, remote: &RemoteArgs) {
 fn launch(sheet: &Sheet<'_>, context: &Context) -> Launch {
     let env = sheet.sheet("env").map(|sheet| {
         let entries = sheet.entries().into_iter().map(|(name, value)| {
-            if name.value.is_empty() || name.value.contains(['=', '\0']) {
-                let what = format!("`{}` cannot be the name of a variable", name.value);
-                sheet.fault(&name.at, what);
+            if name.value.is_empty() || name.value.contains(['=', '\0', '\n', '\r']) {
+                let shown = name.value.escape_debug();
+                let what = format!("`{shown}` cannot be the name of a variable");
+                let remedy = "a name is not empty and has no `=`, no line break and no NUL";
+                sheet.fault_with(&name.at, what, remedy);
             }
             if value.value.contains('\0') {
                 let what = format!("{}: a NUL character", sheet.path(&name.value));
-                sheet.fault(&value.at, what);
+                sheet.fault_with(&value.at, what, "no variable can hold one; remove it");
             }
             (name.value.into(), value.value.into())
         });

@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use toml::de::DeTable;
+use toml::de::{DeTable, Error};
 
 use super::agents::{Names, agents, check_unasked};
 use super::fault::{Fault, Faults};
@@ -45,8 +45,6 @@ pub(super) struct Context {
     /// Where relative paths begin.
     pub(super) folder: PathBuf,
     pub(super) look: Look,
-    /// Parts of the file could not be read, so that what is not there may only not be seen.
-    pub(super) torn: bool,
     /// The file names no tables of its own, so that it is known which dialects may be named.
     builtin: bool,
     /// Those, once one is named: reading them takes longer than all the rest.
@@ -79,8 +77,18 @@ pub(in crate::app) fn read(place: &Place, text: &str, look: Look) -> Result<Conf
 
 /// The same, with what was found whatever it is worth.
 pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
-    let (tree, broken) = DeTable::parse_recoverable(text);
+    let (tree, mut broken) = DeTable::parse_recoverable(text);
     let found = Found::default();
+    let file = place.0.display().to_string();
+    broken.sort_by_key(|error| error.span().map_or(0, |at| at.start));
+    // A value that is not closed takes in all that follows, and each line of that is a fault.
+    let unclosed = |error: &Error| {
+        error.message().starts_with("unclosed array,")
+            || error.message().starts_with("unclosed inline table,")
+    };
+    if broken.iter().any(unclosed) {
+        broken.truncate(1);
+    }
     let mut broken = broken.into_iter().map(|error| {
         let at = error.span().unwrap_or(0..0);
         Fault::new(&at, error.message().to_owned())
@@ -92,10 +100,15 @@ pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
         next.what = format!("{} more faults of syntax from here on", 1 + broken.count());
         found.add(next.with_remedy("is this a TOML file?"));
     }
-    let torn = !found.is_empty();
+    // What can be read of a file that is not TOML may mean something else than was meant.
+    if !found.is_empty() {
+        return (
+            Config::default(),
+            Faults::new(&file, text, found.into_inner()),
+        );
+    }
     let sheet = Sheet::new(String::new(), tree.span(), tree.get_ref(), &found);
-    let config = config(&sheet, place.folder(), look, torn);
-    let file = place.0.display().to_string();
+    let config = config(&sheet, place.folder(), look);
     (config, Faults::new(&file, text, found.into_inner()))
 }
 
@@ -108,8 +121,8 @@ pub fn faults(text: &str) -> Option<String> {
     faults.map(|faults| faults.to_string())
 }
 
-/// What the file says. Where it is `torn`, parts of it could not be read.
-fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look, torn: bool) -> Config {
+/// What the file says.
+fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
     let dialects = sheet.sheet("dialects");
     let own = |key| {
         let paths = dialects
@@ -128,7 +141,6 @@ fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look, torn: bool) -> Config 
     let context = Context {
         folder,
         look,
-        torn,
         builtin,
         dialects: OnceCell::new(),
     };

@@ -99,7 +99,7 @@ pub(super) fn segments_of(path: &Path) -> Result<Recording, ExitCode> {
 }
 
 /// Says why a file cannot be read as a recording.
-pub(super) fn misfitting(path: &Path, misfit: &Misfit) -> ExitCode {
+pub(in crate::app) fn misfitting(path: &Path, misfit: &Misfit) -> ExitCode {
     match misfit {
         Misfit::Unreadable(error) => unreadable(path, error),
         misfit => cli::fail(exit::NO_INPUT, &format!("{}: {misfit}", path.display())),
@@ -113,5 +113,15 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
     if text.starts_with(&file) {
         return cli::fail(exit::NO_INPUT, &text);
     }
-    cli::fail(exit::NO_INPUT, &format!("{file}: {}", console::why(error)))
+    let mut why = format!("{file}: {}", console::why(error));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+        why += &format!(
+            ": the folder {} does not exist; `acp-relay inspect ls DIR` lists the recordings in one",
+            folder.display()
+        );
+    }
+    cli::fail(exit::NO_INPUT, &why)
 }

@@ -32,4 +32,4 @@ mod stats;
 mod units;
 mod verify;
 
-pub(super) use command::{Inspect, run};
+pub(super) use command::{Inspect, misfitting, run};

@@ -111,7 +111,8 @@ impl Page {
         }
     }
 
-    fn event(&mut self, event: &Event) {
+    /// Shows an event.
+    pub(super) fn event(&mut self, event: &Event) {
         if let Some(chunk) = Run::begin(event).filter(|_| !self.style.all) {
             if let Some(run) = self.chunks.add(chunk) {
                 self.tell(&run);

@@ -91,16 +91,21 @@ impl Chosen<'_> {
     /// Reads all of it once, for what cannot be known event by event.
     fn learn(&mut self, view: Option<View>) -> Result<(), ExitCode> {
         let mut scene = Scene::of(view.unwrap_or_default());
+        let mut over = false;
         for entry in self.recording.entries() {
             let (_, entry) = entry.map_err(|error| unreadable(&self.selection.file, &error))?;
             match entry.found {
                 Found::Event(event) => {
+                    over = matches!(event.what, What::End { rotated: false, .. });
                     scene.see(&event);
                     self.insight.see(&event);
                 }
                 Found::Header(header) => self.insight.begin(&header),
                 Found::Broken(_) => {}
             }
+        }
+        if !over {
+            scene.leave_open();
         }
         self.insight.end();
         self.view = view.map(|_| scene);

@@ -11,7 +11,7 @@ use super::page::{Page, Style};
 use super::select::{Chosen, Selection};
 use crate::app::console::remark;
 use crate::app::exit;
-use crate::recording::{Conversation, Found, What};
+use crate::recording::{Conversation, Event, Found, Scene, What};
 use crate::wire::printable;
 
 /// What `inspect show` is asked for.
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Show) -> ExitCode {
         Ok(chosen) => chosen,
         Err(code) => return code,
     };
-    let known = match exchanges(&chosen) {
+    let (known, scene) = match exchanges(&chosen) {
         Ok(known) => known,
         Err(error) => return unreadable(&args.selection.file, &error),
     };
@@ -50,6 +50,7 @@ pub(super) fn run(args: &Show) -> ExitCode {
     let mut code = exit::SUCCESS;
     let (mut has_ended, mut rotated) = (false, false);
     let mut picked = args.selection.filter.is_none();
+    let mut order = scene.in_order();
     for entry in chosen.entries() {
         if let Ok((_, entry)) = &entry
             && let Found::Event(event) = &entry.found
@@ -58,6 +59,12 @@ pub(super) fn run(args: &Show) -> ExitCode {
             rotated = matches!(event.what, What::End { rotated: true, .. });
         }
         let fault = match entry {
+            Ok((_, entry)) if !args.json && matches!(entry.found, Found::Event(_)) => {
+                if let Found::Event(event) = entry.found {
+                    order.take(*event, |event| picked |= show(&chosen, event, &mut page));
+                }
+                None
+            }
             Ok((_, entry)) => match &entry.found {
                 Found::Event(event) if !chosen.picks(event) => {
                     page.pass_over(event);
@@ -81,6 +88,7 @@ pub(super) fn run(args: &Show) -> ExitCode {
             break;
         }
     }
+    order.end(|event| picked |= show(&chosen, event, &mut page));
     page.end_run();
     if !picked && !args.json && page.output.is_open() {
         page.output.flush();
@@ -96,13 +104,26 @@ pub(super) fn run(args: &Show) -> ExitCode {
     page.output.done(code)
 }
 
-/// Who asked what and what came of it, so that a request can say which answer it got.
-fn exchanges(chosen: &Chosen<'_>) -> std::io::Result<Conversation> {
-    let mut known = Conversation::default();
+/// Shows an event if the filter picks it. Whether it does.
+fn show(chosen: &Chosen<'_>, event: &Event, page: &mut Page) -> bool {
+    let picked = chosen.picks(event);
+    if picked {
+        page.event(event);
+    } else {
+        page.pass_over(event);
+    }
+    picked
+}
+
+/// Who asked what and what came of it, so that a request can say which answer it got; and the order
+/// in which each side got its messages.
+fn exchanges(chosen: &Chosen<'_>) -> std::io::Result<(Conversation, Scene)> {
+    let (mut known, mut scene) = (Conversation::default(), Scene::both());
     for entry in chosen.entries() {
         if let Found::Event(event) = entry?.1.found {
             known.see(&event);
+            scene.see(&event);
         }
     }
-    Ok(known)
+    Ok((known, scene))
 }

@@ -24,7 +24,7 @@ pub(super) struct Stats {
     #[command(flatten)]
     sources: Sources,
     /// From where it is looked at
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value = "client")]
     at: At,
     /// One JSON object a file: file, lasted, client, agent (frames, bytes), turns, first_update, permission (count,
     /// p50, p99, max; in seconds), stop_reasons, methods (a list: from, method, requests,
@@ -142,6 +142,7 @@ impl Figures {
         self.conversation.see(event);
         match &event.what {
             What::Message(message) => {
+                self.noise += u64::from(message.is_heard() && message.kind.is_none());
                 for rule in &message.rules {
                     *self.rules.entry(rule.clone()).or_default() += 1;
                 }
@@ -184,7 +185,6 @@ impl Figures {
         let about = asked.map(|asked| (asked.method.clone(), asked.session.clone()));
         let (of_asked, session) = about.unwrap_or_default();
         let Some(kind) = message.kind else {
-            self.noise += 1;
             return;
         };
         let caller = if kind.is_answer() { message.to } else { from };

@@ -16,6 +16,7 @@ use crate::app::admin::{self, Admin, Turnstile};
 use crate::app::cli::{self, Serve};
 use crate::app::config::{self, Config, Look, Place};
 use crate::app::console::counted;
+use crate::app::record::Studio;
 use crate::app::telemetry::{self, LogArgs};
 use crate::app::traces::Traces;
 use crate::app::{exit, runtime, shutdown, stderr};
@@ -133,6 +134,9 @@ async fn serve(
             format!("systemd has passed a socket at {unused}, and no listener has that address");
         return Err(cli::fail(exit::CONFIG, &fault));
     }
+    if let Some(studio) = server.in_force.studio() {
+        studio.announce(false);
+    }
     server.tell_admin();
     server.in_force.door.watch();
     server.in_force.sweep();
@@ -175,8 +179,7 @@ async fn open_admin(
     let Some(place) = place else {
         return Ok(None);
     };
-    let mut agents = plan.in_force.roster.all();
-    let folder = agents.find_map(|agent| Some(agent.ground.studio.as_ref()?.folder()));
+    let folder = plan.in_force.studio().map(Studio::folder);
     let admin = Admin::begin(place, stop.asked.clone(), folder).await?;
     admin.tell_of(plan.in_force.workers());
     Ok(Some(admin))

@@ -124,6 +124,7 @@ impl Listening {
 
     fn start(&mut self, endpoint: Endpoint, listener: Box<dyn Listener>, station: Station) {
         let address = listener.address();
+        let sign = Sign::hang_out(&address);
         if address != Endpoint::Stdio {
             stderr::say(&format!("acp-relay: listening on {address}"));
         }
@@ -133,7 +134,7 @@ impl Listening {
         self.open.push(Open {
             endpoint,
             station: send,
-            _sign: Sign::hang_out(&address),
+            _sign: sign,
             address,
         });
     }

@@ -11,7 +11,8 @@ use crate::app::agents::Program;
 use crate::app::cli::{OnDisconnect, Serve};
 use crate::app::common::{FramingChoice, Ground};
 use crate::app::config::{AgentPart, Config, ListenerPart, Source};
-use crate::app::door::{Door, DoorArgs};
+use crate::app::door::{Door, DoorArgs, Sign};
+use crate::app::record::Studio;
 use crate::app::traces::Traces;
 use crate::app::{cli, endpoints, exit, listeners, remote};
 use crate::dialect::Unknown;
@@ -70,6 +71,7 @@ impl InForce {
                 ..part.front.clone()
             },
             gate: self.door.gate(),
+            local_key: Sign::key(),
             workers: self.workers.clone(),
             agent_connect: AgentConnect {
                 agents: roster.offers(file, args.agent_connect.unasked),
@@ -90,6 +92,13 @@ impl InForce {
     /// The threads for clients.
     pub(super) fn workers(&self) -> Workers {
         self.workers.clone()
+    }
+
+    /// Where conversations are recorded, if any agent's are.
+    pub(super) fn studio(&self) -> Option<&Studio> {
+        self.roster
+            .all()
+            .find_map(|agent| agent.ground.studio.as_deref())
     }
 
     /// Has old recordings deleted by this plan, from now on.

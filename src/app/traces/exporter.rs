@@ -112,6 +112,7 @@ impl Traces {
         let outlet = self.outlet().clone()?;
         let transport = match client.kind {
             PeerKind::Parent | PeerKind::Child | PeerKind::Played => "pipe",
+            PeerKind::SameUser => "unix",
             PeerKind::Remote if client.name.starts_with("unix:") => "unix",
             PeerKind::Remote | PeerKind::Ours => "tcp",
         };

@@ -51,6 +51,17 @@ impl Findings {
 
     /// Takes some in. Whether it is kept.
     fn add(&mut self, finding: &Finding) -> bool {
+        if let Some(was) = finding.was {
+            self.total -= 1;
+            *self.counts.entry(was.id).or_default() -= 1;
+            let of = self.found.get_mut(&finding.n);
+            let is_old = |known: &Finding| known.rule == was && finding.what.ends_with(&known.what);
+            if let Some(of) = of
+                && let Some(at) = of.iter().position(is_old)
+            {
+                of.remove(at);
+            }
+        }
         self.total += 1;
         *self.counts.entry(finding.rule.id).or_default() += 1;
         let kept = self.total <= KEPT;
@@ -153,7 +164,7 @@ impl Inspector {
                 let mut found = Vec::new();
                 for item in &items {
                     match line(&part(&block, begin, item)) {
-                        Found::Event(event) => found.extend_from_slice(linter.see(&event)),
+                        Found::Event(event) => found.extend(linter.see(&event)),
                         Found::Broken(_) => linter.miss(),
                         Found::Header(_) => {}
                     }

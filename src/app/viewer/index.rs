@@ -1,13 +1,18 @@
 //! Where every event of a recording stands, and what a page must know of it before it is read.
 //!
-//! It is shown one line after the other and keeps no bodies: about 40 bytes for each event.
+//! It is shown one line after the other and keeps no bodies: about 60 bytes for each event. A
+//! translated message was recorded when it was written; it is listed behind the one that it was made
+//! of, where its receiver got it.
 //! Not here: files and threads (see `book`).
 
 use super::findings::Findings;
 use crate::recording::{
-    Conversation, Entry, Event, Exchange, Found, Header, Message, MessageKind, What,
+    Conversation, Entry, Event, Exchange, Found, Header, Message, MessageKind, View, What,
 };
 use crate::wire::Side;
+
+/// Items within which a translated message follows the one it was made of.
+const NEAR: usize = 10_000;
 
 /// Every line that was read, in order.
 #[derive(Debug, Default)]
@@ -15,9 +20,11 @@ pub(super) struct Index {
     /// The header of each segment, and which segment that is.
     pub(super) headers: Vec<(u16, Header)>,
     pub(super) items: Vec<Item>,
+    /// The keys of all items, in order.
+    pub(super) order: Vec<u64>,
     /// What is shown while runs of chunks are folded: no repetitions, and not that frames were
     /// passed on.
-    pub(super) folded: Vec<u32>,
+    pub(super) folded: Vec<u64>,
     pub(super) turns: Vec<Turn>,
     pub(super) damaged: u64,
     pub(super) errors: u64,
@@ -46,6 +53,9 @@ pub(super) struct Item {
     /// How many chunks it stands for while runs are folded; 0 for one that is folded away.
     pub(super) run: u32,
     pub(super) segment: u16,
+    /// The item behind which it is listed: of a translated message, the one it was made of; of any
+    /// other item, itself.
+    pub(super) place: u32,
     pub(super) class: Class,
     /// It was handed over with the bytes it had.
     pub(super) passed: bool,
@@ -94,6 +104,15 @@ struct OpenRun {
     kind: Vec<u8>,
     session: Option<String>,
     head: usize,
+    /// Where its last chunk is listed.
+    last: usize,
+}
+
+impl Item {
+    /// What orders it among all items, of which it is the one at `at`.
+    pub(super) fn key(&self, at: usize) -> u64 {
+        u64::from(self.place) << 32 | u64::from(narrow(at))
+    }
 }
 
 impl Index {
@@ -120,15 +139,39 @@ impl Index {
             length: u32::try_from(entry.line.len()).unwrap_or(u32::MAX),
             run: 1,
             segment,
+            place: narrow(self.place(at, entry)),
             class,
             passed: false,
         });
+        let key = self.key(at);
+        put(&mut self.order, key);
         if let Found::Event(event) = &entry.found {
             self.learn(at, event);
         }
         if class != Class::Passed && self.items[at].run > 0 {
-            self.folded.push(narrow(at));
+            put(&mut self.folded, key);
         }
+    }
+
+    /// The place of the message that a translated one was made of; its own, of anything else.
+    fn place(&self, at: usize, entry: &Entry) -> usize {
+        let Found::Event(event) = &entry.found else {
+            return at;
+        };
+        let of = match &event.what {
+            What::Message(message) if !message.is_heard() => message.of,
+            _ => None,
+        };
+        let origin = of.map(|of| (of, self.item_of(of)));
+        let is_near = |(of, origin): &(u64, usize)| {
+            *origin < at && at - origin < NEAR && self.items[*origin].n == *of
+        };
+        origin.filter(is_near).map_or(at, |(_, origin)| origin)
+    }
+
+    /// The key of an item; beyond the last one, a greater one than all.
+    pub(super) fn key(&self, at: usize) -> u64 {
+        self.items.get(at).map_or(u64::MAX, |item| item.key(at))
     }
 
     /// What the recording says of itself.
@@ -207,11 +250,23 @@ impl Index {
             self.open.retain(|run| (run.hop, run.to) != edge);
             return;
         };
-        let known = self.open.iter().find(|run| {
-            (run.hop, run.to) == edge && run.kind == kind && run.session == message.session
+        let (class, place) = (self.items[at].class, self.items[at].place as usize);
+        // A message that was passed on as it was, between two translated chunks, parts them.
+        let parts = |run: &OpenRun| {
+            let is_own = |n: usize| self.items[n].place as usize == n;
+            let mut between = run.last + 1..place;
+            place < at && between.any(|n| self.items[n].class == class && is_own(n))
+        };
+        let known = self.open.iter().position(|run| {
+            (run.hop, run.to) == edge
+                && run.kind == kind
+                && run.session == message.session
+                && !parts(run)
         });
         match known {
             Some(run) => {
+                let run = &mut self.open[run];
+                run.last = place;
                 self.items[run.head].run += 1;
                 self.items[at].run = 0;
             }
@@ -223,21 +278,29 @@ impl Index {
                     kind: kind.to_owned(),
                     session: message.session.clone(),
                     head: at,
+                    last: place,
                 });
             }
         }
     }
 
     fn follow_turn(&mut self, at: usize, event: &Event, message: &Message) {
-        let Some(exchange) = self.conversation.see(event) else {
+        if self.conversation.see(event).is_none() {
+            return;
+        }
+        // What the client asked and was sent; of both, a translated prompt's own exchange is the
+        // agent's.
+        let at_client = View::At(Side::Client);
+        let Some(exchange) = self.conversation.exchange_in(at_client, event.n) else {
             return;
         };
         let (asked, prompt) = (exchange.n, exchange.method == "session/prompt");
-        if asked != event.n {
+        if message.kind.is_some_and(MessageKind::is_answer) {
             let request = self.items.partition_point(|item| item.n < asked);
             self.revised.push(narrow(request));
             let open = self.turns.iter_mut().rev().find(|turn| turn.n == asked);
-            if let Some(turn) = open.filter(|turn| prompt && turn.end.is_none()) {
+            let translated = !message.is_heard() && message.of.is_some();
+            if let Some(turn) = open.filter(|turn| prompt && (turn.end.is_none() || translated)) {
                 turn.end = Some(TurnEnd {
                     item: at,
                     n: event.n,
@@ -284,6 +347,21 @@ fn chunk(message: &Message) -> Option<&[u8]> {
     let rest = rest.strip_prefix(b"\"")?;
     let kind = &rest[..memchr::memchr(b'"', rest)?];
     kind.ends_with(b"_chunk").then_some(kind)
+}
+
+/// Puts a key into an ordered list, at or near its end.
+pub(super) fn put(list: &mut Vec<u64>, key: u64) {
+    let at = list.partition_point(|known| *known < key);
+    list.insert(at, key);
+}
+
+/// The item of a key.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the lower half is the item"
+)]
+pub(super) const fn item_at(key: u64) -> usize {
+    key as u32 as usize
 }
 
 fn narrow(at: usize) -> u32 {

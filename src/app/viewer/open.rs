@@ -3,7 +3,7 @@
 //! Not here: the server and the page.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -13,7 +13,9 @@ use super::page;
 use super::routes::Viewer;
 use super::server::Server;
 use crate::app::console::{self, remark};
+use crate::app::inspect::misfitting;
 use crate::app::{cli, exit, runtime, shutdown};
+use crate::recording::{Misfit, Recording};
 use crate::relay::Stop;
 
 /// What `inspect open` is asked for.
@@ -38,6 +40,9 @@ pub(in crate::app) fn run(args: &Open) -> ExitCode {
             Err(error) => cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())),
         };
     }
+    if let Some(refused) = misfit(&args.path) {
+        return refused;
+    }
     let viewer = match Viewer::of(&args.path) {
         Ok(viewer) => viewer,
         Err(error) => {
@@ -46,6 +51,19 @@ pub(in crate::app) fn run(args: &Open) -> ExitCode {
         }
     };
     runtime::drive(Builder::new_multi_thread(), serve(viewer, args.port))
+}
+
+/// Says why what is at a path is neither a folder nor a recording. One that has only just begun may
+/// be empty still.
+fn misfit(path: &Path) -> Option<ExitCode> {
+    if path.is_dir() {
+        return None;
+    }
+    let found = Recording::of(path).map_err(Misfit::from);
+    match found.and_then(|recording| recording.check()) {
+        Ok(()) | Err(Misfit::Empty) => None,
+        Err(misfit) => Some(misfitting(path, &misfit)),
+    }
 }
 
 async fn serve(viewer: Viewer, port: u16) -> ExitCode {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::book::Book;
 use super::findings::as_json;
-use super::index::{Class, Index, Item};
+use super::index::{Class, Index, Item, item_at};
 use super::query::Query;
 use crate::recording::calendar;
 use crate::recording::filter::Filter;
@@ -80,14 +80,9 @@ pub(super) fn rows(book: &Book, query: &Query, filter: Option<&Filter>) -> io::R
         Some(filter) => Some(searches.ask(book, filter, all)?),
     };
     let index = book.index();
-    let every: Vec<u32>;
-    let list: &[u32] = match search {
+    let list: &[u64] = match search {
         Some(search) => &search.through,
-        None if all => {
-            let until = u32::try_from(index.items.len()).unwrap_or(u32::MAX);
-            every = (0..until).collect();
-            &every
-        }
+        None if all => &index.order,
         None => &index.folded,
     };
     let seen = search.map_or(index.items.len(), |search| search.seen);
@@ -97,7 +92,7 @@ pub(super) fn rows(book: &Book, query: &Query, filter: Option<&Filter>) -> io::R
     let window = &list[from..list.len().min(from + count)];
     let place = query
         .number("n")
-        .map(|n| list.partition_point(|at| index.items[*at as usize].n < n));
+        .map(|n| list.partition_point(|key| *key < index.key(index.item_of(n))));
     let head = json!({
         "total": list.len(),
         "seen": seen,
@@ -108,12 +103,13 @@ pub(super) fn rows(book: &Book, query: &Query, filter: Option<&Filter>) -> io::R
     });
     let folded = search.is_none() && !all;
     let known: Vec<(Item, Value, Vec<Item>)> = (window.iter())
-        .map(|at| {
-            let mut item = index.items[*at as usize];
+        .map(|key| {
+            let at = item_at(*key);
+            let mut item = index.items[at];
             if !folded {
                 item.run = 1;
             }
-            (item, told(*at, &item, &index), run(*at, &item, &index))
+            (item, told(at, &item, &index), run(at, &item, &index))
         })
         .collect();
     drop(index);
@@ -157,19 +153,20 @@ pub(super) fn findings(book: &Book, query: &Query) -> Value {
     json!({"from": from, "findings": list})
 }
 
-fn within<'a>(list: &'a [u32], index: &Index, query: &Query) -> &'a [u32] {
-    let time = |at: &u32| index.items[*at as usize].t;
+fn within<'a>(list: &'a [u64], index: &Index, query: &Query) -> &'a [u64] {
+    // An item counts as of the time of the one it is listed behind.
+    let time = |key: &u64| index.items[item_at(*key >> 32)].t;
     let t0 = query.number("t0").unwrap_or(0);
     let t1 = query.number("t1").unwrap_or(u64::MAX);
-    let i0 = query.number("i0").unwrap_or(0);
-    let i1 = query.number("i1").unwrap_or(u32::MAX);
-    let from = list.partition_point(|at| time(at) < t0 || *at < i0);
-    let to = list.partition_point(|at| time(at) <= t1 && *at <= i1);
+    let i0 = query.number("i0").map_or(0, |at| index.key(at));
+    let i1 = query.number("i1").map_or(u64::MAX, |at| index.key(at));
+    let from = list.partition_point(|key| time(key) < t0 || *key < i0);
+    let to = list.partition_point(|key| time(key) <= t1 && *key <= i1);
     &list[from.min(to)..to]
 }
 
 /// What is known of a line besides what stands in it.
-fn told(at: u32, item: &Item, index: &Index) -> Value {
+fn told(at: usize, item: &Item, index: &Index) -> Value {
     let mut facts = json!({"i": at, "size": item.length});
     if item.class == Class::Broken {
         facts["t"] = item.t.into();
@@ -197,11 +194,11 @@ fn told(at: u32, item: &Item, index: &Index) -> Value {
 }
 
 /// Where the first chunks of the run that an item stands for may be; nowhere when it is no run.
-fn run(at: u32, head: &Item, index: &Index) -> Vec<Item> {
+fn run(at: usize, head: &Item, index: &Index) -> Vec<Item> {
     if head.run < 2 {
         return Vec::new();
     }
-    let after = &index.items[at as usize + 1..];
+    let after = &index.items[at + 1..];
     let rest = after.iter().take(4 * CHUNKS);
     let rest = rest.filter(|item| item.run == 0 && item.class == head.class);
     std::iter::once(head)

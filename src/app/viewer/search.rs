@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::book::Book;
-use super::index::{Class, Index, Item};
+use super::index::{Class, Index, Item, put};
 use crate::recording::filter::{Facts, Field, Filter};
 use crate::recording::{Found, line};
 
@@ -38,8 +38,8 @@ pub(super) struct Search {
     looks_back: bool,
     /// Items that were looked at.
     pub(super) seen: usize,
-    /// Those let through.
-    pub(super) through: Vec<u32>,
+    /// The keys of those let through, in order.
+    pub(super) through: Vec<u64>,
     /// Revisions of the index that were taken in.
     revised: usize,
 }
@@ -111,8 +111,7 @@ impl Search {
         for (at, item) in items.iter().enumerate() {
             let bytes = part(&block, begin, item);
             if self.lets_through(item, &bytes, known.get(at).unwrap_or(&none)) {
-                let number = u32::try_from(self.seen + at).unwrap_or(u32::MAX);
-                self.through.push(number);
+                put(&mut self.through, item.key(self.seen + at));
             }
         }
         self.seen += items.len();
@@ -142,8 +141,9 @@ impl Search {
         let any = !changed.is_empty();
         for (at, item, known) in changed {
             let holds = self.lets_through(&item, &book.span(&item, &item)?, &known);
-            match (self.through.binary_search(&at), holds) {
-                (Err(place), true) => self.through.insert(place, at),
+            let key = item.key(at as usize);
+            match (self.through.binary_search(&key), holds) {
+                (Err(place), true) => self.through.insert(place, key),
                 (Ok(place), false) => {
                     self.through.remove(place);
                 }

@@ -42,6 +42,8 @@ pub struct Finding {
     pub method: Option<String>,
     /// What was found there, for a person; words of others are as they were.
     pub what: String,
+    /// What it was found as before the translated message came; this finding replaces that one.
+    pub was: Option<&'static Rule>,
 }
 
 macro_rules! catalogue {
@@ -71,6 +73,7 @@ catalogue! {
     UNKNOWN_VALUE "schema-unknown-value" Error "A value that is not one of those the schema allows."
     OUT_OF_RANGE "schema-out-of-range" Error "A number or text outside of the schema's bounds."
     UNKNOWN_MEMBER "schema-unknown-member" Hint "A member the schema does not name; readers pass it over."
+    REPAIRED "schema-repaired" Hint "A deviation from the schema that a rule repaired before the message was passed on."
     FORGIVEN "schema-forgiven" Hint "A value against the schema that official readers replace by a default."
     NOT_INITIALIZED "not-initialized" Error "Something was said before `initialize` was answered."
     INITIALIZED_TWICE "initialized-twice" Warning "A second `initialize`."

@@ -1,6 +1,11 @@
 //! Looks at a conversation, event by event.
 //!
+//! Each message is compared with the schema as its sender wrote it. The relay's translation of a
+//! message comes later; what is no longer wrong in it was repaired, and becomes a hint.
+//!
 //! Not here: the parts of what is looked for (each has its file).
+
+use std::collections::HashMap;
 
 use serde_json::Value;
 
@@ -8,8 +13,8 @@ use super::catalogue::*;
 use super::requests::Requests;
 use super::sessions::Sessions;
 use super::spelling;
-use crate::canon::{self, Kind};
-use crate::recording::{Body, Event, Header, Message, Scene, What, tree};
+use crate::canon::{self, Deviation, Kind};
+use crate::recording::{Body, Event, Header, Message, MessageKind, Scene, What, tree};
 use crate::wire::Frame;
 
 /// Looks at what both sides said, before anything was translated, or at what a scene shows.
@@ -28,6 +33,9 @@ pub struct Linter {
     /// Another segment follows this one, and is not there (yet).
     cut: bool,
     findings: Vec<Finding>,
+    /// By event: whether it is an answer, and its deviations from the schema, each with the index
+    /// of its finding.
+    deviations: HashMap<u64, (bool, Vec<(usize, Deviation)>)>,
 }
 
 impl Default for Linter {
@@ -50,6 +58,7 @@ impl Linter {
             segment: None,
             cut: false,
             findings: Vec::new(),
+            deviations: HashMap::new(),
         }
     }
 
@@ -77,9 +86,27 @@ impl Linter {
         self.gaps = true;
     }
 
-    /// Takes an event in; what was found about it now.
-    pub fn see(&mut self, event: &Event) -> &[Finding] {
+    /// Takes an event in; what was found about it now, and the earlier findings that it changes.
+    pub fn see(&mut self, event: &Event) -> Vec<Finding> {
         let before = self.findings.len();
+        let mut changed = match &event.what {
+            What::Message(message) if !message.is_heard() && !message.rules.is_empty() => {
+                self.translated(message)
+            }
+            // The rule removed the message.
+            What::Note { name, text, of } if name == "translated" => {
+                let removed = of.and_then(|of| self.deviations.remove(&of));
+                self.repair(removed.unwrap_or_default().1, text, &[])
+            }
+            // What failed, or was refused to be on the safe side, is not what was meant.
+            What::Note { text, of, .. }
+                if text.starts_with("untranslatable ") || text.starts_with("permission ") =>
+            {
+                of.and_then(|of| self.deviations.remove(&of));
+                Vec::new()
+            }
+            _ => Vec::new(),
+        };
         match &event.what {
             What::Message(message) if self.scene.shows(event.n, message) => {
                 self.message(event, message);
@@ -91,7 +118,8 @@ impl Linter {
             What::End { rotated, .. } => self.cut = *rotated,
             _ => {}
         }
-        &self.findings[before..]
+        changed.extend_from_slice(&self.findings[before..]);
+        changed
     }
 
     /// All findings, in the order of their events. What is still open now will stay so.
@@ -115,6 +143,7 @@ impl Linter {
             t: asked.t,
             side: Some(asked.asker.other()),
             what: String::new(),
+            was: None,
             method: Some(asked.method.clone()),
         })
         .collect()
@@ -140,7 +169,10 @@ impl Linter {
     }
 
     fn schema(&mut self, event: &Event, message: &Message, frame: &Frame, twice: bool) {
-        let verdict = self.schema.hear(Some(message.to.other()), frame);
+        let answers = message.kind.is_some_and(MessageKind::is_answer);
+        let asked = message.method.as_deref().filter(|_| answers);
+        let from = Some(message.to.other());
+        let verdict = self.schema.hear_as(from, frame, asked);
         for deviation in verdict.deviations {
             let known = match deviation.kind {
                 Kind::Unreadable => crate::recording::lone(frame.as_bytes()).is_some(),
@@ -157,13 +189,52 @@ impl Linter {
                 (rule, _) if rule == &UNKNOWN_MEMBER => rule,
                 (_, canon::Weight::Ignored) => &FORGIVEN,
             };
-            let found = deviation.found.unwrap_or_else(|| "nothing".to_owned());
+            let found = deviation.found.as_deref().unwrap_or("nothing");
             let what = match deviation.pointer.as_str() {
-                "" => found,
+                "" => found.to_owned(),
                 pointer => format!("{pointer}: {found}; wanted: {}", deviation.wants),
             };
+            let known = self.deviations.entry(event.n).or_default();
+            known.0 = answers;
+            known.1.push((self.findings.len(), deviation));
             self.find(rule, event, Some(message), what);
         }
+    }
+
+    /// Takes in what the relay made of a message: the deviations that are not in it any more were
+    /// repaired.
+    fn translated(&mut self, message: &Message) -> Vec<Finding> {
+        let answers = message.kind.is_some_and(MessageKind::is_answer);
+        let known = message.of.and_then(|of| self.deviations.get(&of));
+        let (Some(of), Some(bytes), true) = (
+            message.of,
+            message.body.bytes(),
+            known.is_some_and(|known| known.0 == answers),
+        ) else {
+            return Vec::new();
+        };
+        let asked = message.method.as_deref().filter(|_| answers);
+        let mut alone = canon::Conversation::new(true);
+        let left = alone.hear_as(Some(message.to.other()), &Frame::new(bytes.clone()), asked);
+        let (_, known) = self.deviations.remove(&of).unwrap_or_default();
+        self.repair(known, &message.rules.join(", "), &left.deviations)
+    }
+
+    /// Makes hints of the deviations that are not among those left; the changed findings.
+    fn repair(
+        &mut self,
+        known: Vec<(usize, Deviation)>,
+        rules: &str,
+        left: &[Deviation],
+    ) -> Vec<Finding> {
+        let repaired = known.into_iter().filter(|(_, old)| !old.stays_in(left));
+        let change = |(at, _): (usize, _)| {
+            let finding = &mut self.findings[at];
+            finding.was = Some(std::mem::replace(&mut finding.rule, &REPAIRED));
+            finding.what = format!("repaired by {rules}: {}", finding.what);
+            finding.clone()
+        };
+        repaired.map(change).collect()
     }
 
     fn find(
@@ -180,6 +251,7 @@ impl Linter {
             side: message.map(|message| message.to.other()),
             method: message.and_then(|message| message.method.clone()),
             what,
+            was: None,
         });
     }
 }

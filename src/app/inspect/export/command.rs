@@ -35,9 +35,9 @@ pub(in crate::app::inspect) struct Export {
     /// Where to, instead of stdout; the file must not be there yet
     #[arg(long, value_name = "OUT")]
     out: Option<PathBuf>,
-    /// From where it is looked at
-    #[arg(long, value_enum, default_value_t)]
-    at: At,
+    /// From where it is looked at; default: client for md and mermaid, heard for the others
+    #[arg(long, value_enum)]
+    at: Option<At>,
     /// Say what was done as JSON, on stderr: messages, left_out (the form has no place for them),
     /// bodiless (their bodies were not recorded)
     #[arg(long)]
@@ -72,7 +72,11 @@ enum Sink {
 
 /// Runs the subcommand.
 pub(in crate::app::inspect) fn run(args: &Export) -> ExitCode {
-    let chosen = match args.selection.open(Some(args.at)) {
+    let at = args.at.unwrap_or(match args.to {
+        To::Md | To::Mermaid => At::Client,
+        _ => At::Heard,
+    });
+    let chosen = match args.selection.open(Some(at)) {
         Ok(chosen) => chosen,
         Err(code) => return code,
     };
@@ -95,7 +99,9 @@ pub(in crate::app::inspect) fn run(args: &Export) -> ExitCode {
         |header| form.borrow_mut().begin(header, &mut out.borrow_mut()),
         |event, in_view| {
             // Which request an answer is for may be told by what is not in the view.
-            let exchange = conversation.see(event).filter(|one| one.n != event.n);
+            conversation.see(event);
+            let exchange = conversation.exchange_in(at.view(), event.n);
+            let exchange = exchange.filter(|one| one.n != event.n);
             let took = exchange.map(|exchange| event.t.saturating_sub(exchange.asked));
             if !in_view {
                 return;

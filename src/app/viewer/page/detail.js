@@ -104,11 +104,13 @@ class Detail {
   /** The heard row and the said one that was made of it, when there are both. */
   async sides(row, fact) {
     if (fact.of) {
-      const near = await this.source.rows({ all: "1", i0: Math.max(0, row.i - 200), i1: row.i, count: 300 });
+      const { place } = await this.source.rows({ all: "1", n: fact.of, count: 0 });
+      const near = await this.source.rows({ all: "1", from: place, count: 1 });
       return { before: near.rows.find((one) => facts(one).n === fact.of), after: row };
     }
     if (!fact.heard || fact.passed) return {};
-    const near = await this.source.rows({ all: "1", i0: row.i, i1: row.i + 60, count: 100 });
+    // It is listed behind this one.
+    const near = await this.source.rows({ all: "1", i0: row.i, count: 60 });
     return { before: row, after: near.rows.find((one) => facts(one).of === fact.n && facts(one).kind in KINDS) };
   }
 

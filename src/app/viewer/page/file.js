@@ -10,6 +10,9 @@ const SIFTING = 150;
 /** Filters whose work is kept. */
 const SIEVES = 4;
 
+/** Items within which a translated message follows the one it was made of. */
+const NEAR = 10000;
+
 /** How often it is said how far a file was read, in milliseconds. */
 const OFTEN = 200;
 
@@ -39,6 +42,7 @@ class Dropped {
     Object.assign(this, { name, files });
     this.stock = new Stock(files);
     this.items = [];
+    this.order = [];
     this.folded = [];
     this.turnList = [];
     this.asks = new Map();
@@ -101,8 +105,13 @@ class Dropped {
       return;
     }
     const last = this.items[this.items.length - 1];
-    const item = { at, length: bytes.length + 1, n: line?.n ?? last?.n ?? 0, t: last?.t ?? 0, run: 1, passed: false, kind: "other" };
+    const item = { at, length: bytes.length + 1, n: line?.n ?? last?.n ?? 0, t: last?.t ?? 0, run: 1, passed: false, kind: "other", place: this.items.length };
     const i = this.items.push(item) - 1;
+    if (line?.k === "msg" && line.of && line.h === (line.d === ">" ? "agent" : "client")) {
+      const origin = this.itemOf(line.of);
+      if (this.items[origin].n === line.of && i - origin < NEAR) item.place = origin;
+    }
+    this.put(this.order, i);
     if (!line) {
       item.kind = "damaged";
       this.counts.damaged++;
@@ -112,11 +121,34 @@ class Dropped {
       this.learn(i, item, line);
       this.linter.see(line, { n: item.n, t: item.t }).forEach((finding) => this.find(finding));
     }
-    if (item.kind !== "passed" && item.run > 0) this.folded.push(i);
+    if (item.kind !== "passed" && item.run > 0) this.put(this.folded, i);
+  }
+
+  /** Whether item `a` is listed before item `b`: translated messages stand behind those they were made of. */
+  before(a, b) {
+    const place = (i) => this.items[i]?.place ?? Infinity;
+    return place(a) === place(b) ? a < b : place(a) < place(b);
+  }
+
+  put(items, i) {
+    const last = items[items.length - 1];
+    if (last === undefined || this.before(last, i)) items.push(i);
+    else items.splice(parted(items.length, (at) => this.before(items[at], i)), 0, i);
+  }
+
+  /** The first item with number `n` or a later one. */
+  itemOf(n) {
+    return parted(this.items.length, (at) => this.items[at].n < n);
   }
 
   find(finding) {
-    const { id, weight, says } = finding;
+    const { id, weight, says, was } = finding;
+    if (was) {
+      const own = this.found.get(finding.n) ?? [];
+      const at = own.findIndex((one) => one.id === was);
+      if (at >= 0) own.splice(at, 1);
+      if (--this.rules.get(was).count === 0) this.rules.delete(was);
+    }
     if (!this.rules.has(id)) this.rules.set(id, { id, weight, says, count: 0 });
     this.rules.get(id).count++;
     this.found.set(finding.n, [...(this.found.get(finding.n) ?? []), finding]);
@@ -143,20 +175,27 @@ class Dropped {
     this.counts.errors += line.is === "error" ? 1 : 0;
     const edge = (item.edge = text(line.h) + to);
     const kind = line.me === "session/update" ? text(object(object(object(line.m).params).update).sessionUpdate) : "";
-    const run = kind.endsWith("_chunk") ? this.runs.find((one) => one.edge === edge && one.kind === kind && one.session === line.s) : null;
+    const run = kind.endsWith("_chunk") ? this.runs.find((one) => one.edge === edge && one.kind === kind && one.session === line.s && !this.parts(one, i, item)) : null;
     if (run) {
+      run.last = item.place;
       run.head.run++;
       item.run = 0;
     } else {
       this.runs = this.runs.filter((one) => one.edge !== edge);
-      if (kind.endsWith("_chunk")) this.runs.push({ edge, kind, session: line.s, head: item });
+      if (kind.endsWith("_chunk")) this.runs.push({ edge, kind, session: line.s, head: item, last: item.place });
     }
     this.pair(i, item, line, edge);
   }
 
+  /** Whether a message that was passed on as it was stands between a run and a translated chunk. */
+  parts({ last }, i, item) {
+    if (item.place === i) return false;
+    return this.items.slice(last + 1, item.place).some((one, at) => one.to === item.to && one.place === last + 1 + at);
+  }
+
   pair(i, item, line, edge) {
     if (line.is === "request") {
-      const ask = { i, n: line.n, t: item.t, method: line.me, key: edge + JSON.stringify(line.id) };
+      const ask = { i, n: line.n, t: item.t, of: line.of, id: JSON.stringify(line.id), method: line.me, key: edge + JSON.stringify(line.id) };
       this.asks.set(line.n, ask);
       this.byId.set(ask.key, ask);
       if (line.me === "session/prompt" && line.h === "client" && line.d === ">") {
@@ -171,7 +210,12 @@ class Dropped {
       this.byId.delete(ask.key);
       this.answers.set(line.n, ask);
       ask.answer ??= { n: line.n, t: item.t };
-      if (ask.turn && !ask.turn.end) ask.turn.end = { i, n: line.n, t: item.t, failed: line.is === "error" };
+      // The answer to a translated request is the client's answer, too.
+      const asked = this.asks.get(ask.of);
+      const own = asked && asked.id === ask.id ? asked : ask;
+      own.answer ??= ask.answer;
+      const { turn } = own;
+      if (turn && (!turn.end || (line.h === "client" && line.of))) turn.end = { i, n: line.n, t: item.t, failed: line.is === "error" };
     }
   }
 
@@ -207,15 +251,14 @@ class Dropped {
 
   async rows({ q = "", all, t0 = 0, t1 = Infinity, i0 = 0, i1 = Infinity, from = 0, count = 100, n }) {
     const { items } = this;
-    const sieve = q ? await this.sift(q, all) : { found: all ? null : this.folded, seen: items.length };
-    const length = sieve.found?.length ?? items.length;
-    const item = (at) => items[sieve.found ? sieve.found[at] : at];
-    const i = (at) => (sieve.found ? sieve.found[at] : at);
-    // All of these only grow from item to item.
-    const first = parted(length, (at) => i(at) < i0 || item(at).t < t0);
-    const last = Math.max(first, parted(length, (at) => i(at) <= i1 && item(at).t <= t1));
-    const place = n === undefined ? null : Math.max(0, Math.min(last, parted(length, (at) => item(at).n < n)) - first);
-    const window = Array.from({ length: Math.max(0, Math.min(count, last - first - from)) }, (_, at) => i(first + from + at));
+    const sieve = q ? await this.sift(q, all) : { found: all ? this.order : this.folded, seen: items.length };
+    const { found } = sieve;
+    // An item counts as of the time of the one it is listed behind, so all of these only grow.
+    const time = (i) => items[items[i].place].t;
+    const first = parted(found.length, (at) => this.before(found[at], i0) || time(found[at]) < t0);
+    const last = Math.max(first, parted(found.length, (at) => !this.before(i1, found[at]) && time(found[at]) <= t1));
+    const place = n === undefined ? null : Math.max(0, Math.min(last, parted(found.length, (at) => this.before(found[at], this.itemOf(n)))) - first);
+    const window = found.slice(first + from, Math.min(last, first + from + count));
     return {
       total: last - first, seen: sieve.seen, done: sieve.seen >= items.length, events: items.length, from, place,
       rows: await this.drawn(window, !q && !all),
@@ -281,7 +324,7 @@ class Dropped {
       const block = new Uint8Array(await this.stock.file.slice(first.at, last.at + last.length).arrayBuffer());
       while (sieve.seen < end) {
         const i = sieve.seen++;
-        if (this.passes(sieve.filter, this.items[i], all, block, first.at)) sieve.found.push(i);
+        if (this.passes(sieve.filter, this.items[i], all, block, first.at)) this.put(sieve.found, i);
         if (performance.now() - busy < BUSY) continue;
         await breath();
         busy = performance.now();

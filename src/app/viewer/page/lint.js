@@ -13,6 +13,7 @@ class Linter {
     this.sessions = new Sessions();
     this.open = new Map();
     this.done = new Set();
+    this.deviations = new Map();
     this.gaps = false;
     this.cut = false;
   }
@@ -41,7 +42,30 @@ class Linter {
     const [from, to] = line.d === ">" ? ["client", "agent"] : ["agent", "client"];
     // What was said to the other side in other words is not judged again.
     if (line.k === "msg" && line.h !== to) this.message(line, from, found);
-    return found.map(([id, what]) => this.finding(id, what, at, line.k === "msg" ? from : null, line.me));
+    const findings = found.map(([id, what]) => this.finding(id, what, at, line.k === "msg" ? from : null, line.me));
+    const deviations = findings.filter(({ id }) => id === "unknown-method" || id === "wrong-side");
+    if (deviations.length) this.deviations.set(line.n, deviations);
+    return [...this.repaired(line, from, to), ...findings];
+  }
+
+  /** What was found in a message that is not in its translation: it replaces the earlier findings. */
+  repaired(line, from, to) {
+    const known = this.deviations.get(line.of) ?? [];
+    const says = text(line.text);
+    if (line.k === "note" && /^(?:untranslatable|permission) /.test(says)) this.deviations.delete(line.of);
+    const removed = line.k === "note" && line.name === "translated";
+    const translated = line.k === "msg" && line.h === to && list(line.rules).length && (line.is === "request" || line.is === "notification");
+    if (!removed && !translated) return [];
+    this.deviations.delete(line.of);
+    const rules = removed ? says : list(line.rules).map(text).join(", ");
+    const gone = known.filter(({ id }) => removed || id !== this.misfit(text(line.me), from));
+    return gone.map((old) => ({ ...old, ...this.finding("schema-repaired", `repaired by ${rules}: ${old.what}`, old, old.side, old.method), was: old.id }));
+  }
+
+  /** What is wrong with a method from that side. */
+  misfit(method, from) {
+    if (this.methods.get(method) === from) return "wrong-side";
+    return this.methods.has(method) || method.startsWith("_") ? undefined : "unknown-method";
   }
 
   /** The requests that have no answer. */
@@ -75,12 +99,12 @@ class Linter {
       found.push([tree === undefined ? "noise" : Array.isArray(tree) ? "batch" : "not-json-rpc", ""]);
       return;
     }
-    if (answered && !isOpen && !isDone && !this.gaps && (hasId || (line.id === null && line.is === "result"))) found.push(["answer-to-nobody", ""]);
+    if (answered && !isOpen && !isDone && !this.gaps && !text(line.me) && (hasId || (line.id === null && line.is === "result"))) found.push(["answer-to-nobody", ""]);
     if (!answered) {
       const method = text(line.me);
       if (isOpen && hasId && line.is === "request") found.push(["duplicate-id", ""]);
-      if (this.methods.get(method) === from) found.push(["wrong-side", method]);
-      else if (!this.methods.has(method) && !method.startsWith("_")) found.push(["unknown-method", method]);
+      const misfit = this.misfit(method, from);
+      if (misfit) found.push([misfit, method]);
     }
     this.sessions.see(line, from, readable ? object(tree) : {}, found);
   }

@@ -54,7 +54,9 @@ class List {
   /** There are more rows; what is known of the last window is not all of it. */
   grow(total) {
     if (total === this.total) return;
-    this.windows.delete(Math.floor(Math.max(0, Math.min(this.total, total) - 1) / WINDOW));
+    // So is the one before, where a translated message is listed behind the one it was made of.
+    const last = Math.floor(Math.max(0, Math.min(this.total, total) - 1) / WINDOW);
+    for (const at of [last, last - 1]) this.windows.delete(at);
     this.total = total;
     this.layOut();
   }

@@ -352,11 +352,11 @@ async function finding(by) {
   const at = view.selected ? facts(view.selected).i : by > 0 ? -1 : Infinity;
   const asked = { q: "lint:*", all: "1" };
   // Where the selected event stands among them, had it a finding.
-  const range = by > 0 ? { i0: at + 1 } : { i1: Math.min(at - 1, 4294967295) };
-  if (by < 0 && at < 1) return;
-  let answer = await view.source.rows({ ...asked, ...range, count: 1 });
-  if (by < 0 && answer.total > 1) answer = await view.source.rows({ ...asked, ...range, from: answer.total - 1, count: 1 });
-  if (answer.rows.length) await jump(facts(answer.rows[0]).n);
+  const range = by > 0 ? { i0: Math.max(at, 0) } : { i1: Math.min(at, 4294967295) };
+  let answer = await view.source.rows({ ...asked, ...range, count: 2 });
+  if (by < 0 && answer.total > 2) answer = await view.source.rows({ ...asked, ...range, from: answer.total - 2, count: 2 });
+  const next = (by > 0 ? answer.rows : answer.rows.reverse()).find((row) => row.i !== at);
+  if (next) await jump(facts(next).n);
 }
 
 function fold(on) {

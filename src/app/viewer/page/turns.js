@@ -11,7 +11,7 @@ class Turns {
     Object.assign(this, { box, source, open, jump, known: [], writing: false });
     box.replaceChildren();
     this.sight = new IntersectionObserver((seen) => {
-      for (const { target, isIntersecting } of seen) if (isIntersecting) this.fill(target);
+      for (const { target, isIntersecting } of seen) if (isIntersecting) this.fill(target).catch(() => this.missed(target));
     }, { root: box, rootMargin: "600px" });
     // Whoever moves it by hand does not want to be at its end.
     for (const name of ["wheel", "pointerdown"]) box.addEventListener(name, () => this.stay(false), { passive: true });
@@ -36,11 +36,11 @@ class Turns {
 
   place(at, turn) {
     const known = this.known[at];
-    if (known?.done) return;
+    if (known?.done && known.turn.end.i === turn.end.i && !known.card.missed) return;
     const card = known?.card ?? el("article", "turn");
     this.known[at] = { card, turn, done: turn.end !== null };
     card.turn = { ...turn, number: at + 1 };
-    card.filled = false;
+    card.filled = card.missed = false;
     if (!known) {
       card.append(this.head(card.turn), el("div", "flow"));
       this.box.append(card);
@@ -75,6 +75,12 @@ class Turns {
     if (!turn.end && this.writing) flow.append(el("p", "rest goes-on", "goes on"));
     card.replaceChildren(this.head(turn), flow);
     if (this.stays) this.stay(true);
+  }
+
+  /** A card that could not be filled, for the relay is gone, is filled with the next update. */
+  missed(card) {
+    card.filled = false;
+    card.missed = true;
   }
 
   /** What stands for the events of a turn that are not shown, and how it ended all the same. */
@@ -143,21 +149,21 @@ function parts(all, rows) {
   const made = [];
   const tools = new Map();
   const grants = new Map();
-  const canonical = new Set(all.filter((fact) => fact.method === "session/update" && fact.heard).map((fact) => fact.n));
+  // Of what the agent said in other words, what the client was sent.
+  const replaced = new Set(all.filter((fact) => fact.of && (fact.hop === "client" || fact.kind === "note")).map((fact) => fact.of));
   const say = (fact, kind, label, words, more = {}) => made.push({ i: fact.i, t: fact.t, kind, label, text: words, count: 1, ...more });
   all.forEach((fact, at) => {
     const body = object(object(rows[at].line).m);
     const params = object(body.params);
-    // Of a message and the one that was made of it, one is enough.
-    if (fact.of && canonical.has(fact.of)) return;
+    if (fact.hop === "agent" && (fact.to === "agent" || (!fact.passed && replaced.has(fact.n)))) return;
     if (fact.kind === "stderr") say(fact, "stderr", "stderr", fact.say);
-    else if (fact.kind === "request" && fact.method === "session/prompt" && fact.heard) {
+    else if (fact.kind === "request" && fact.method === "session/prompt") {
       const words = list(params.prompt).map((block) => text(object(block).text) || `[${text(object(block).type) || "?"}]`);
       say(fact, "prompt", "prompt", words.join("\n"));
-    } else if (fact.method === "session/prompt" && fact.took !== undefined && fact.heard && fact.kind !== "request") {
+    } else if (fact.method === "session/prompt" && fact.took !== undefined && fact.kind !== "request") {
       say(fact, fact.bad ? "stop failed" : "stop", "", fact.bad ? `failed: ${fact.say}` : fact.say || "ended");
-    } else if (fact.method === "session/cancel" && fact.heard) say(fact, "stop", "", "cancel asked");
-    else if (fact.method === "session/request_permission" && fact.heard) {
+    } else if (fact.method === "session/cancel") say(fact, "stop", "", "cancel asked");
+    else if (fact.method === "session/request_permission") {
       if (fact.kind === "request") {
         const grant = { say: "", took: null };
         grants.set(fact.n, grant);
@@ -166,7 +172,7 @@ function parts(all, rows) {
         else say(fact, "tool", "", "", { title: fact.say || "permission", status: "pending", until: fact.t, diffs: [], grants: [grant] });
       } else Object.assign(grants.get(fact.asked) ?? {}, { say: fact.say, took: fact.took });
     } else if (fact.method === "session/update") update(fact, object(params.update), made, tools, say);
-    else if (fact.heard && fact.kind === "request") say(fact, "call", fact.to === "client" ? "agent asks" : "client asks", `${fact.method} ${fact.say}`);
+    else if (fact.kind === "request") say(fact, "call", fact.to === "client" ? "agent asks" : "client asks", `${fact.method} ${fact.say}`);
     else if (fact.kind === "note" || fact.kind === "damaged" || fact.kind === "gap") say(fact, "stderr", fact.kind, [fact.title === fact.kind ? "" : fact.title, fact.say].filter(Boolean).join(" "));
   });
   return made;
