@@ -256,7 +256,16 @@ fn a_dying_agent_is_heard_of_at_the_default_level() {
     assert!(stderr.contains("first / boom"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 
-    let output = run(&["connect", "--", "sh", "-c", "echo fine >&2"], "");
+    let output = run(
+        &[
+            "connect",
+            "--",
+            "sh",
+            "-c",
+            "cat > /dev/null; echo fine >&2",
+        ],
+        "",
+    );
     assert_eq!(text(&output.stderr), "", "a good end is no news");
 }
 

@@ -291,6 +291,21 @@ fn what_is_named_against_a_threat_exists() {
     check(&faults);
 }
 
+/// They have to hold while everything beneath the program's surface changes.
+#[test]
+fn black_box_tests_import_nothing_of_the_crate() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/black_box");
+    let mut files = Vec::new();
+    walk(&root, &mut files);
+    assert!(files.len() > 5, "only {} files found", files.len());
+    let faults: Vec<String> = files
+        .iter()
+        .filter(|file| fs::read_to_string(file).unwrap().contains("acp_relay::"))
+        .map(|file| format!("{}: imports from the crate", file.display()))
+        .collect();
+    check(&faults);
+}
+
 #[test]
 fn the_visible_top_level_is_fixed() {
     let expected = [

@@ -5,6 +5,7 @@
 mod agent_connect;
 mod allocation;
 mod app;
+mod black_box;
 mod canon;
 mod cli;
 mod config;

@@ -317,10 +317,13 @@ fn adopted_zombies_are_reaped_while_the_agent_lives() {
     let mut relay = Relay::start();
     let notes = Notes::new();
     let script = r#"
-        for i in 1 2 3 4 5; do (sh -c 'echo $$ >>"$1"; exec sleep 0.1' sh "$1" &); done
+        for i in 1 2 3 4 5; do
+            (sh -c 'echo $$ >>"$1"; until [ -e "$1.go" ]; do sleep 0.05; done' sh "$1" &)
+        done
         sleep 1000"#;
     relay.spawn(&notes, script);
     let orphans = notes.wait_for(5);
+    std::fs::write(notes.path().with_extension("go"), "").unwrap();
     wait_until("all are reaped", || orphans.iter().all(Proc::is_reaped));
     assert_eq!(relay.children().len(), 2, "the agent and the keeper");
 }

@@ -42,9 +42,11 @@ fn offered(words: &str) -> String {
         "$function" acp-relay "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
         echo "${COMPREPLY[@]}""#;
     let script = format!("{script}\nCOMP_WORDS=(acp-relay {words}){ask}");
-    let output = Command::new("bash")
-        .args(["--norc", "-c", &script])
-        .output();
+    // It is longer than an argument may be.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("complete.bash");
+    std::fs::write(&file, script).unwrap();
+    let output = Command::new("bash").arg("--norc").arg(&file).output();
     let output = output.unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     String::from_utf8(output.stdout)
@@ -63,6 +65,9 @@ fn bash_completes_subcommands_their_flags_and_values() {
             "--tls-cert --tls-key --tls-client-ca --tls-ca",
         ),
         ("serve --on-disconnect ''", "terminate detach"),
+        ("serve --profile claude-a", "claude-acp claude-agent-acp"),
+        ("connect --agent-dialect can", "canonical"),
+        ("dialect show goos", "goose"),
         ("help ins", "inspect"),
     ] {
         assert_eq!(offered(words), offers, "{words}");

@@ -273,8 +273,7 @@ def real_memory(agent, home):
                            stdout=subprocess.PIPE, text=True)
     try:
         url = "http://" + llm.stdout.readline().split()[-1]
-        more = {name: value.format(llm=url) for name, value in agent.env.items()}
-        yield agent.command, {**isolation.environment(home), **more}
+        yield agent.command, {**isolation.environment(home), **agent.variables(url)}
     finally:
         llm.kill()
         llm.wait()

@@ -23,6 +23,16 @@ WASH = [
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"),
     # Session ids of the TypeScript example.
     (r"\b[0-9a-f]{32}\b", "HEX"),
+    # Ids of OpenCode, which begin with a time.
+    (r"\b(msg|prt|ses|per)_[0-9a-f]{12}[0-9A-Za-z]{14}\b", "ID"),
+    # goose starts its extensions beside each other and lists them as they are ready.
+    (r'"extensionResults": \[[^]]*\]', '"extensionResults": []'),
+    # goose fetches the models it knows beside its start: some runs offer the configured one alone.
+    (r'("options": \[\{"value": "mock-model", "name": "mock-model"\})(, \{"value": "[^"]*", "name": "[^"]*"\})*\]', r"\1]"),
+    # claude-agent-acp reports the tokens of a cancelled turn as far as its answers have arrived.
+    (r'"token_count": \{[^{}]*\}', '"token_count": {}'),
+    # Seconds in goose's chunks.
+    (r'"created": \d{10}\b', '"created": SECONDS'),
     # Milliseconds in tool call ids of Gemini CLI: replace__replace_1795200427200_0.
     (r"\d{13}", "MILLIS"),
 ]
@@ -119,7 +129,8 @@ def settled(capture, agent):
                 continue
         # Parsed and printed again: here the words count, their bytes are same_bytes' business.
         text = json.dumps(message, ensure_ascii=False)
-        for value, name in ((cwd, "CWD"), (session, "SESSION")):
+        # OpenCode shows paths below its root without the first slash.
+        for value, name in ((cwd, "CWD"), (cwd and cwd[1:], "CWD"), (session, "SESSION")):
             if value and len(value) > 3:
                 text = text.replace(value, name)
         text = washed(text)

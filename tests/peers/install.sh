@@ -18,7 +18,9 @@ sdk_py=0.12.1
 hypercorn=0.18.0
 opentelemetry=1.45.2
 acpremote=1.10.0
-goose=0.20.1 # the npm package; the program in it calls itself 1.34.0
+goose=1.52.0
+opencode=1.18.34
+claude=0.101.0
 playwright=1.65.1
 autobahn=25.10.1
 trace_viewer=5.0.0
@@ -82,17 +84,27 @@ if ! is_there npm2 "$want"; then
     complete npm2 "$want"
 fi
 
-# goose, one binary. Left out where there is none for this machine.
-want="goose $goose"
-if ! is_there goose "$want"; then
+# goose and OpenCode, one binary each. Left out where there is none for this machine.
+for package in "goose @aaif/goose-binary-linux-x64@$goose" "opencode opencode-linux-x64@$opencode"; do
+    part=${package%% *}
+    want=${package#* }
+    is_there "$part" "$want" && continue
     if [ "$(uname -sm)" = "Linux x86_64" ]; then
-        begin goose "$want"
-        npm install --prefix "$peers/goose" --ignore-scripts --no-audit --no-fund --loglevel=error \
-            "@aaif/goose-binary-linux-x64@$goose"
-        complete goose "$want"
+        begin "$part" "$want"
+        npm install --prefix "$peers/$part" --ignore-scripts --no-audit --no-fund --loglevel=error "$want"
+        complete "$part" "$want"
     else
-        echo "peers: skipped: goose, for there is no package for $(uname -sm)" >&2
+        echo "peers: skipped: $part, for there is no package for $(uname -sm)" >&2
     fi
+done
+
+# Claude Code behind its ACP adapter, which brings the program as an optional package.
+want="claude-agent-acp $claude"
+if ! is_there claude "$want"; then
+    begin claude "$want"
+    npm install --prefix "$peers/claude" --ignore-scripts --no-audit --no-fund --loglevel=error \
+        "@agentclientprotocol/claude-agent-acp@$claude"
+    complete claude "$want"
 fi
 
 # The official Python SDK; its examples come with the source distribution alone.

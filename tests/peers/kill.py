@@ -169,7 +169,7 @@ class Run:
         with open(self.dir / "client.stderr", "wb") as said:
             self.client = subprocess.Popen(
                 [*BUSY, "client", self.dir / "client", str(moment.seed + 1), "--",
-                 self.binary, "connect", "--limit", "stop-grace=" + GRACE, self.serve.endpoint],
+                 self.binary, "connect", "--guard", "never", "--limit", "stop-grace=" + GRACE, self.serve.endpoint],
                 env=self.env, stdin=subprocess.DEVNULL, stderr=said)
         deadline = time.monotonic() + PATIENCE
         while not (self.ledger("client").busy() and self.ledger("agent").busy()):

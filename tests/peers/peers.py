@@ -3,6 +3,7 @@
 To add an agent, install it in install.sh and describe it here. What it says need not be known:
 its direct run is the measure of its other runs.
 """
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,11 +11,17 @@ from framing import CONTENT_LENGTH, NDJSON
 from paths import PEERS
 
 SDK = PEERS / "npm/node_modules/@agentclientprotocol/sdk"
+CLAUDE = PEERS / "claude/node_modules/@agentclientprotocol/claude-agent-acp/dist/index.js"
+OPENCODE = PEERS / "opencode/node_modules/opencode-linux-x64/bin/opencode"
 GOOSE = PEERS / "goose/node_modules/@aaif/goose-binary-linux-x64/bin/goose"
 
 # Non-ASCII, an astral character, escapes, and a line separator that is legal inside a JSON
 # string and a trap for whoever splits lines by Unicode's rules.
 WORDS = "za\u017c\u00f3\u0142\u0107 \U0001f980 \"quoted\" \\ tab\there\nline \u2028 end"
+
+
+# The ways and clients of http_server.py for agents that take long to start.
+FEW = ("direct", "connect", "ws", "ts-2.4-http", "rust-ws")
 
 
 @dataclass
@@ -31,8 +38,18 @@ class Agent:
     llm: bool = False
     side_jobs: tuple = ()
     server: list | None = None
+    server_options: tuple = ()
+    slow: bool = False  # takes long to start: driven through `FEW` ways alone
     env: dict = field(default_factory=dict)
     home: dict = field(default_factory=dict)
+
+    def goes(self, way):
+        """Whether it is driven through this way."""
+        return way.name in FEW if self.slow else way.theirs != "server" or bool(self.server)
+
+    def variables(self, llm):
+        """Its environment, with the address of the language model."""
+        return {name: value.replace("{llm}", llm) for name, value in self.env.items()}
 
     def installed(self):
         """install.sh leaves out what a machine cannot have."""
@@ -67,7 +84,31 @@ AGENTS = [
           side_jobs=("session_info_update", '"title": "Hello from the mock model."'),
           env={"GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "mock-model", "OPENAI_HOST": "{llm}",
                "OPENAI_API_KEY": "mock", "GOOSE_DISABLE_KEYRING": "1", "GOOSE_MODE": "approve",
-               "GOOSE_TELEMETRY_ENABLED": "false"}),
+               "GOOSE_TELEMETRY_ENABLED": "false", "GOOSE_SERVER__SECRET_KEY": "mock-secret"},
+          server_options=("--header", "X-Secret-Key: mock-secret")),
+    # Asks permission for the edit and writes through the client.
+    Agent("opencode", [str(OPENCODE), "acp"],
+          prompt="[[edit]] " + WORDS, cancel_prompt="[[slow]] " + WORDS, cancel_after=2, llm=True,
+          expect="text,tool_call,permission,write,end_turn,cancelled",
+          slow=True,
+          env={"OPENCODE_CONFIG_CONTENT": json.dumps({
+              "autoupdate": False, "share": "disabled",
+              "model": "mock/mock-model", "small_model": "mock/mock-model",
+              "permission": {"edit": "ask", "bash": "ask"},
+              "provider": {"mock": {"npm": "@ai-sdk/openai-compatible", "name": "Mock",
+                                    "options": {"baseURL": "{llm}/v1", "apiKey": "mock"},
+                                    "models": {"mock-model": {"name": "Mock model"}}}}})}),
+    # Speaks ACP v1 and v2. Writes files by itself, after a permission.
+    Agent("claude-agent-acp", ["node", str(CLAUDE)],
+          prompt="[[write]] " + WORDS, cancel_prompt="[[slow]] " + WORDS, cancel_after=2, llm=True,
+          expect="text,tool_call,permission,end_turn,cancelled",
+          # Titles come whenever they are made, usage whenever it is known.
+          side_jobs=("session_info_update", "usage_update"), slow=True,
+          home={".claude/settings.json": {"permissions": {"defaultMode": "default"}}},
+          env={"ANTHROPIC_API_KEY": "mock", "ANTHROPIC_BASE_URL": "{llm}", "DISABLE_AUTOUPDATER": "1",
+               "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+               # Otherwise it refuses to start as root.
+               "IS_SANDBOX": "1"}),
 ]
 
 

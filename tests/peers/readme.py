@@ -57,6 +57,8 @@ class Book:
     """The README: its blocks, and the lines of its shell blocks that nobody has typed yet."""
 
     def __init__(self, text):
+        # What stands in a person's home there is in the situation's own folder here.
+        text = text.replace("/home/me/tapes", "tapes")
         self.text, self.blocks, self.left = text, [], []
         section = kind = None
         for line in text.split("\n"):
@@ -104,7 +106,7 @@ class Place:
         self.started.append(llm)
         self.llm = "http://" + llm.stdout.readline().split()[-1]
         self.program("goose", [str(GOOSE.command[0]), '"$@"', *GOOSE.command[2:]],
-                     {name: value.format(llm=self.llm) for name, value in GOOSE.env.items()})
+                     GOOSE.variables(self.llm))
         self.program("claude-agent-acp", PYTHON.command)
 
     def fresh(self):

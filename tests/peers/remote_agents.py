@@ -46,7 +46,7 @@ SERVERS = {
     "ts-sdk-2.4.0": (SDK2, ["node", HERE / "remote_agent.mjs", SDK2], [("http", []), ("ws", [])]),
     "python-sdk-0.12.1": (PYTHON, [PYTHON, HERE / "remote_agent.py"], [("http", []), ("http", H2), ("ws", [])]),
     "rust-sdk-5.0.0": (RUST, [RUST, *TURNER], [("http", []), ("http", H2), ("ws", [])]),
-    "goose-1.34.0": (GOOSE, None, [("http", []), ("http", H2), ("ws", [])]),
+    "goose-1.52.0": (GOOSE, None, [("http", []), ("http", H2), ("ws", [])]),
     "acpremote-1.10.0": (ACPREMOTE, [ACPREMOTE, "expose", "--host", "127.0.0.1", "--port", "{port}", "--", *TURNER],
                          [("ws", [])]),
 }
@@ -54,6 +54,8 @@ SERVERS = {
 OURS = [RELAY, "serve", "--listen", "http://127.0.0.1:{port}", "--", *TURNER]
 SERVERS["acp-relay"] = (RELAY, OURS, [("http", []), ("http", H2), ("ws", []), ("elephant+http", [])])
 SERVERS["acpremote-mirror"] = (ACPREMOTE, OURS, [("ws", [])])
+# Ours guards the editor against all of them; their scripts read and write at the root.
+CONNECT = lambda relay: [relay, "connect", "--root", "/"]
 # Whose client it is where it is not ours.
 CLIENTS = {"acpremote-mirror": [ACPREMOTE, "mirror"]}
 PATHS = {"acpremote-1.10.0": "/acp/ws"}
@@ -296,7 +298,7 @@ def run(relay, name, root):
     (folder / "sessions").mkdir()
     (folder / "seed.txt").write_text("hello seed\n")
     env, llm, port = isolation.environment(folder / "home"), None, isolation.free_port()
-    words, cancelled = "turn", "wait"
+    words, cancelled, shown = "turn", "wait", []
     log = open(folder / "server.stderr", "wb")
     if product:
         goose = next(agent for agent in AGENTS if agent.name == "goose")
@@ -305,8 +307,9 @@ def run(relay, name, root):
         while not llm.lines and time.monotonic() < deadline:
             time.sleep(0.05)
         url = "http://" + llm.lines[0].split()[-1]
-        env.update({key: value.format(llm=url) for key, value in goose.env.items()})
+        env.update(goose.variables(url))
         command, words, cancelled = goose.server, "[[edit]]", "[[slow]]"
+        shown = goose.server_options
     tls, pin = folder / "tls", ""
     if name.endswith("-tls"):
         tls.mkdir()
@@ -328,11 +331,11 @@ def run(relay, name, root):
             endpoint = "%s://127.0.0.1:%d%s" % (scheme, port if nginx else server.port, PATHS.get(name, "/acp"))
             way = scheme + {tuple(H2): " h2", tuple(PINNED): " pin"}.get(tuple(options), "")
             h2 = options == H2 or scheme == "https" and name.startswith("python")
-            options = [word.format(tls=tls, pin=pin) for word in options]
+            options = [*(word.format(tls=tls, pin=pin) for word in options), *shown]
             editors = []
 
             def start():
-                editors.append(Editor(CLIENTS.get(name, [relay, "connect"]), endpoint, options, open(folder / (way + ".stderr"), "ab")))
+                editors.append(Editor(CLIENTS.get(name, CONNECT(relay)), endpoint, options, open(folder / (way + ".stderr"), "ab")))
                 return editors[-1]
             before = len(server.lines)
             try:

@@ -4,9 +4,10 @@
     remote_cuts.py [--relay BINARY] [--server BINARY] [--cuts N] [--seed N]
 
 A proxy stands between `acp-relay connect http://...` and `acp-relay serve --listen http://...`, and
-resets all its connections at random moments, N times. An editor keeps asking meanwhile. It passes
-when every request has exactly one answer (a result, or an error that says why), no update came
-twice or out of order, and connect has not ended with anything open. Says how many were results.
+resets all its connections N times: half of them at random moments, half of them while the editor
+sends, before or after a POST has reached the server. An editor keeps asking meanwhile. It passes
+when every request has exactly one answer, which is a result, and no update came twice or out of
+order.
 Over WebSocket, where nothing can be resumed, a connect of its own is cut off N / 4 times, and has
 to answer all that is open and to end.
 Not here: a network that is really gone (network_cuts.py), servers of others (remote_agents.py),
@@ -51,6 +52,9 @@ class Proxy:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.open = []
+        # Takes a chunk of a POST: whether the connections are cut "before" it is passed on, "after"
+        # that, or not at all.
+        self.on_post = lambda: None
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -61,11 +65,19 @@ class Proxy:
             for one, other in ((near, far), (far, near)):
                 threading.Thread(target=self.copy, args=(one, other), daemon=True).start()
 
-    @staticmethod
-    def copy(one, other):
+    def copy(self, one, other):
         try:
             while chunk := one.recv(1 << 16):
+                when = self.on_post() if chunk.startswith(b"POST ") else None
+                if when == "before":
+                    self.cut()
+                    return
                 other.sendall(chunk)
+                if when:
+                    # The server has it by then, or is about to.
+                    time.sleep(0.002)
+                    self.cut()
+                    return
             other.shutdown(socket.SHUT_WR)
         except OSError:
             pass  # It was cut.
@@ -178,16 +190,33 @@ def run(asked, folder):
         editor = Editor([asked.relay, "connect"], "http://127.0.0.1:%d" % proxy.port, [], open(folder / "connect.stderr", "wb"))
         editor.until(editor.ask("initialize", protocolVersion=1), editor.ask("session/new"))
         over = threading.Event()
+        posts_cut, ended = [], threading.Event()
+
+        def on_post():
+            # Every other POST; the repeat of one that was cut may be cut as well.
+            if len(posts_cut) < asked.cuts // 2 and chance.random() < 0.5:
+                posts_cut.append(chance.choice(("before", "after")))
+                return posts_cut[-1]
+            return None
 
         def cutting():
-            for _ in range(asked.cuts):
+            for _ in range(asked.cuts - asked.cuts // 2):
                 time.sleep(chance.uniform(0.02, 0.2))
                 proxy.cut()
+            while len(posts_cut) < asked.cuts // 2 and not ended.wait(0.05):
+                pass
             over.set()
+        proxy.on_post = on_post
         threading.Thread(target=cutting, daemon=True).start()
-        results, errors = turns(editor, lambda: not over.is_set())
+        try:
+            results, errors = turns(editor, lambda: not over.is_set())
+        finally:
+            ended.set()
+            proxy.on_post = lambda: None
         editor.end()
         print("%d cuts, %d turns: %d results, %d errors that say why" % (asked.cuts, results + errors, results, errors))
+        if errors:
+            raise Fault("%d of %d turns were not carried to their end" % (errors, results + errors))
         with open(folder / "connect.stderr", "ab") as log:
             websockets(asked, proxy, chance, log)
         return True

@@ -37,7 +37,9 @@ PLAIN = ["--client-dialect", "canonical", "--agent-dialect", "canonical"]
 # Options of `replay client` for what is different in any two runs of an agent.
 VOLATILE = {
     # It asks the model for titles beside the turn, and tells them when they are there.
-    "goose": ["--ignore-message", "session_info_update",
+    # It fetches its list of models beside the session, and lists extensions as they are ready.
+    "goose": ["--ignore", "/result/configOptions/*/options", "--ignore", "/result/_meta/extensionResults",
+              "--ignore-message", "session_info_update",
               "--ignore-message", '"title":"Hello from the mock model."'],
 }
 
@@ -60,7 +62,7 @@ class Replayed(Run):
             if self.agent.llm:
                 self.fresh("home-of-tools")
                 llm, url = self.start_llm()
-                env.update({k: v.format(llm=url) for k, v in self.agent.env.items()})
+                env.update(self.agent.variables(url))
             self.steps(env)
         finally:
             if llm and llm.poll() is None:

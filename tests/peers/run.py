@@ -74,16 +74,17 @@ class Run:
             env = self.environment()
             if self.agent.llm:
                 llm, url = self.start_llm()
-                env.update({k: v.format(llm=url) for k, v in self.agent.env.items()})
+                env.update(self.agent.variables(url))
             behind = [*TEE, "--out", str(self.dir / "agent"), *self.framed("outside", self.way.agent_framing),
                       "--", *self.agent.command]
             command = behind
             if self.way.theirs == "server":
                 serve, endpoint = self.start_their_server(env)
-                command = [*self.relay, "connect", *PLAIN, endpoint]
+                command = [*self.relay, "connect", *PLAIN, *self.agent.server_options, endpoint]
             elif self.way.listen:
                 serve, endpoint = self.start_serve(env, behind)
-                command = [*self.relay, "connect", *PLAIN, endpoint]
+                # The bytes of both ends are compared, and the guard would hide a capability over TCP.
+                command = [*self.relay, "connect", "--guard", "never", *PLAIN, endpoint]
             elif self.way.name != "direct":
                 command = [*self.relay, "connect", *PLAIN, "--", *behind]
             if self.way.theirs == "client":
@@ -257,7 +258,7 @@ def matrix(agents, ways, relay, root, jobs, patience=PATIENCE):
         # The direct runs are the measure of the others, so they come first.
         for first in (True, False):
             todo = [(a, w) for w in ways for a in agents
-                    if (w.name == "direct") == first and (w.theirs != "server" or a.server)]
+                    if (w.name == "direct") == first and a.goes(w)]
             for future in [pool.submit(one, *pair) for pair in todo]:
                 future.result()
     return results.count(True), results.count(False)

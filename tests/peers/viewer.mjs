@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { createRequire } from "node:module";
-import { chunk, conversation, framed, hostile, paper, root, turn } from "./viewer_book.mjs";
+import { chunk, conversation, framed, hostile, paper, root, translated, turn } from "./viewer_book.mjs";
 import { pale, unnamed } from "./viewer_eyes.mjs";
 import { used } from "./viewer_use.mjs";
 
@@ -199,6 +199,25 @@ check("a turn is one text with its tools and its end", plain, async (page) => {
   await card.locator(".prompt").click();
   await page.locator("#detail .j-string", { hasText: "question 1" }).waitFor();
 });
+
+/** What the page shows of a conversation that was translated, wherever it is read. */
+const old = translated("translated.acpr");
+async function asSent(page) {
+  await row(page, "stopReason").or(row(page, "end_turn")).waitFor();
+  const order = await page.locator(".row .title").allTextContents();
+  demand(order.join() === "session/prompt,session/prompt,reply,agent_message_chunk,reply,reply,news,_acme/news,session/prompt", `the order is ${order}`);
+  await page.locator("#tab-turns").click();
+  const card = page.locator(".turn").first();
+  await card.locator(".words", { hasText: "Hello from acme." }).waitFor();
+  demand((await card.locator(".part.prompt").count()) === 1, "one prompt");
+  demand((await card.locator(".part.stop").textContent()) === "end_turn", "it ends once");
+  demand((await card.textContent()).includes("no end") === false, "its end is known");
+  await page.locator("#tab-findings").click();
+  const group = page.locator(".group", { hasText: "schema-repaired" });
+  await group.locator(".place", { hasText: "repaired by acme/names: " }).first().waitFor();
+  demand((await page.locator(".group", { hasText: "unknown-method" }).count()) === 0, "what was repaired is no warning");
+}
+check("a translated turn is shown as the client got it, and in its order", old, asSent);
 
 check("a range of time can be pulled", plain, async (page) => {
   await row(page, "question 1").waitFor();
@@ -462,6 +481,11 @@ check("a file is shown by the page alone", pathToFileURL(alone), async (page) =>
   await page.locator(".turn .words", { hasText: "Hello and more" }).first().waitFor();
   await page.locator("#pick").setInputFiles(cut.path);
   await page.locator("#state .bad", { hasText: "its next file is missing" }).waitFor();
+});
+
+check("the page alone shows a translated turn as the client got it", pathToFileURL(alone), async (page) => {
+  await page.locator("#pick").setInputFiles(old);
+  await asSent(page);
 });
 
 check("the page alone stays awake while it reads and searches", pathToFileURL(alone), async (page) => {

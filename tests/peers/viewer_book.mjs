@@ -76,6 +76,25 @@ export function conversation(name, turns, say = "Hello") {
   return book;
 }
 
+/** A turn whose prompt was renamed for the agent, and whose updates were renamed for the client in one batch. */
+export function translated(name) {
+  const book = paper(name);
+  const rules = ["acme/names"];
+  const made = (of) => ({ of, rules, p: [] });
+  const asked = book.frame("client", ">", "request", "session/prompt", { id: 1, params: { sessionId: "s1", prompt: [{ type: "text", text: "hi" }] } });
+  const again = book.frame("agent", ">", "request", "session/prompt", { id: 1, params: { sessionId: "s1", prompt: [{ type: "text", text: "hi" }] } }, made(asked));
+  const update = (text, kind) => ({ method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: kind, content: { type: "text", text } } } });
+  const says = ["Hello ", "from ", "acme."];
+  const heard = says.map((text) => book.frame("agent", "<", "notification", "session/update", update(text, "reply")));
+  const odd = book.frame("agent", "<", "notification", "news", { method: "news" });
+  const last = book.frame("agent", "<", "result", "session/prompt", { id: 1, result: { stopReason: "end_turn" } }, { re: again });
+  heard.forEach((of, at) => book.frame("client", "<", "notification", "session/update", update(says[at], "agent_message_chunk"), made(of)));
+  book.frame("client", "<", "notification", "_acme/news", { method: "_acme/news" }, made(odd));
+  book.add({ k: "passed", h: "client", from: last, to: last, count: 1 });
+  book.add({ k: "end", why: "over", b3: "" });
+  return book.path;
+}
+
 /** Text that would do something if it were more than text. */
 const HOSTILE = [
   "<img src=x onerror=\"document.title='owned';alert(1)\">", "<script>alert(2)</script>", "</script><script>alert(3)</script>",

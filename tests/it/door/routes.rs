@@ -150,7 +150,7 @@ fn who_was_refused_over_http_2_may_not_keep_the_socket() {
             let setup = Setup {
                 gate: doors(),
                 ..setup_with(Limits {
-                    handshake: Duration::from_millis(200),
+                    handshake: Duration::from_secs(4),
                     ..Limits::default()
                 })
             };

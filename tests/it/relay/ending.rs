@@ -166,9 +166,9 @@ async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
     bridge.agent.say(&answer(2)).await;
     assert_eq!(bridge.client.hear().await.unwrap(), answer(2));
     // It does not end by itself.
-    sleep(Duration::from_secs(6)).await;
+    sleep(Duration::from_millis(1500)).await;
     assert_eq!(bridge.process.signals(), [StopStep::Terminate]);
-    sleep(Duration::from_secs(5)).await;
+    sleep(Duration::from_secs(1)).await;
     assert_eq!(
         bridge.process.signals(),
         [StopStep::Terminate, StopStep::Kill]

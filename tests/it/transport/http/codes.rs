@@ -158,7 +158,7 @@ fn a_body_is_bounded_in_size_and_in_time() {
     run(async {
         let limits = Limits {
             frame_from_network: 2000,
-            http_body: Duration::from_millis(50),
+            http_body: Duration::from_secs(2),
             ..Limits::default()
         };
         let mut site = Site::open(How::H1, limits).await;

@@ -13,7 +13,7 @@ use crate::support::link::{accept, close, feed, heard, next, run, say};
 
 fn brief() -> Limits {
     Limits {
-        http_grace: Duration::from_millis(200),
+        http_grace: Duration::from_secs(1),
         ..Limits::default()
     }
 }
@@ -27,7 +27,7 @@ fn a_client_that_vanishes_is_lost_after_its_grace() {
             let name = [("acp-connection-id", &*open.id)];
             let events = site.caller.events(&name).await;
             // As long as a stream is open it is there.
-            let quiet = timeout(Duration::from_millis(500), next(&mut *open.link.rx)).await;
+            let quiet = timeout(Duration::from_millis(1500), next(&mut *open.link.rx)).await;
             assert!(quiet.is_err(), "{quiet:?}");
             drop(events);
             let lost = next(&mut *open.link.rx).await.unwrap().unwrap_err();

@@ -1,0 +1,352 @@
+//! What the program says when something goes wrong.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::support::link::run as block_on;
+use crate::support::program::{Program, command, run, run_command};
+
+const INITIALIZE: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
+
+/// Writes a file and returns its path as an argument.
+fn file(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_configuration_file_is_refused_for_its_syntax_before_anything_else() {
+    // The file, and each fault: where, what, and the remedy.
+    let cases: [(&str, &[&str]); 5] = [
+        (
+            "[agents.a]\ncommand = [\"sh\"\n[[listeners]]\nendpoint = \"ws://127.0.0.1:0\"\n",
+            &["3:1: missing comma between array elements, expected `,`"],
+        ),
+        (
+            "[agents.a]\nenv = { A = \"1\"\ncommand = [\"sh\"]\n",
+            &["3:1: missing comma between key-value pairs, expected `,`"],
+        ),
+        (
+            "comand = 1\n[agents.a\ncommand = [\"sh\"]\n[log]\nlevel = \n",
+            &[
+                "2:10: unclosed table, expected `]`",
+                "5:9: string values must be quoted, expected literal string",
+            ],
+        ),
+        // No fault of syntax: all faults of the words.
+        (
+            "comand = 1\n[agents.a]\ncommand = [\"sh\"]\ncwdd = \"/\"\n",
+            &[
+                "1:1: `comand` is not known",
+                "4:1: `agents.a.cwdd` is not known; did you mean `cwd`?",
+            ],
+        ),
+        (
+            "[agents.a]\ncommand = [\"sh\"]\nenv = { \"A\\nB\" = \"x\", \"A\\rB\" = \"x\", \"\" = \"x\", \
+             \"A=B\" = \"x\", \"A\\u0000\" = \"x\", A = \"\\u0000\", B = \"x\" }\n",
+            &[
+                "3:9: `A\\nB` cannot be the name of a variable; a name is not empty and has no `=`",
+                "3:23: `A\\rB` cannot be",
+                "3:37: `` cannot be",
+                "3:47: `A=B` cannot be",
+                "3:60: `A\\0` cannot be",
+                "3:81: agents.a.env.A: a NUL character; no variable can hold one; remove it",
+            ],
+        ),
+    ];
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        for (text, faults) in cases {
+            let path = file(folder.path(), "team.toml", text);
+            let check = run(&["config", "check", "--elsewhere", &path], "").await;
+            let serve = run(&["serve", "--config", &path], "").await;
+            let serve = (serve.code, serve.stderr.replacen("acp-relay: ", "", 1));
+            for (code, stderr) in [(check.code, check.stderr), serve] {
+                let case = format!("{text}{stderr}");
+                assert_eq!(code, Some(78), "{case}");
+                assert_eq!(stderr.lines().count(), faults.len(), "{case}");
+                for (line, fault) in stderr.lines().zip(faults) {
+                    assert!(line.starts_with(&format!("{path}:{fault}")), "{case}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_syntax_error_of_a_table_is_reported_at_its_line() {
+    let cases = [
+        (
+            "{\n  \"format\": 1,\n  \"dialect\": \"x\"\n  \"title\": \"x\"\n}\n",
+            4,
+            3,
+        ),
+        ("\n\n{\"format\": 1,\n \"rules\": [nul]}\n", 4, 15),
+        ("{\n \"format\": 1\n", 3, 0),
+    ];
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        for (text, line, column) in cases {
+            let path = file(folder.path(), "x.json", text);
+            let place = format!("{path}:{line}: /: this is not JSON: ");
+            let column = format!("at line {line} column {column}; correct it");
+            let check = run(&["dialect", "check", &path], "").await;
+            let connect = run(&["connect", "--table", &path, "--", "cat"], "").await;
+            for (code, wanted, said) in [
+                (check.code, 1, &check.stdout),
+                (connect.code, 65, &connect.stderr),
+            ] {
+                assert_eq!(code, Some(wanted), "{text}{said}");
+                let told = |said: &str| said.starts_with(&place) && said.ends_with(&column);
+                assert!(said.lines().any(told), "{place}…{column}: {said}");
+            }
+            let json = run(&["dialect", "check", "--json", &path], "").await.stdout;
+            let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+            assert_eq!(json["files"][0]["faults"][0]["line"], line, "{json}");
+        }
+    });
+}
+
+#[test]
+fn a_request_to_an_agent_that_is_being_killed_is_answered_with_the_signal() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let go = folder.path().join("go");
+        let agent = format!(
+            "exec >&-; until [ -e '{}' ]; do sleep 0.05; done; kill -9 $$",
+            go.display()
+        );
+        let args = ["--log", "info", "connect", "--limit", "stop-grace=60s"];
+        let mut connect = Program::start(&[&args[..], &["--", "sh", "-c", &agent]].concat());
+        loop {
+            let line = connect
+                .complaint()
+                .await
+                .expect("the end of the agent's output");
+            if line.contains("note=\"ended\"") {
+                break;
+            }
+        }
+        // The answer to the second line shows that the first was read.
+        connect.write(&format!("{INITIALIZE}\nno message\n")).await;
+        let unread = connect.json().await;
+        assert_eq!(unread["error"]["code"], -32700, "{unread}");
+        fs::write(&go, "").unwrap();
+        let answer = connect.json().await;
+        assert_eq!(answer["id"], 1);
+        let error = &answer["error"];
+        assert_eq!(
+            error["message"], "the agent ended with signal 9",
+            "{answer}"
+        );
+        let data = &error["data"]["relay"];
+        assert_eq!(data["exit"], json!({"signal": 9}));
+        assert_eq!(data["delivered"], "no");
+        assert_eq!(connect.exit().await.code(), Some(137));
+    });
+}
+
+#[test]
+fn an_agent_that_ends_before_it_answers_a_request_makes_connect_fail() {
+    let answers = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'"#;
+    let usage = "echo 'Usage: agent [--acp]'";
+    let asked = format!("{INITIALIZE}\n");
+    // The agent, what the client says, the exit code, and whether the log says why.
+    let cases = [
+        (usage, asked.as_str(), 76, true),
+        ("cat > /dev/null", &asked, 76, true),
+        ("echo oops >&2; exit 3", &asked, 3, false),
+        (answers, &asked, 0, false),
+        // Nobody asked anything.
+        ("cat > /dev/null", "", 0, false),
+    ];
+    block_on(async {
+        for (agent, says, code, told) in cases {
+            let outcome = run(&["connect", "--", "sh", "-c", agent], says).await;
+            assert_eq!(outcome.code, Some(code), "{agent}: {outcome:?}");
+            let why = "the agent ended with exit code 0 before it answered a request";
+            assert_eq!(outcome.stderr.contains(why), told, "{agent}: {outcome:?}");
+        }
+        // A client that is slower than the agent is told nothing, and the exit code is the same.
+        let mut connect = Program::start(&["connect", "--", "sh", "-c", usage]);
+        assert_eq!(connect.exit().await.code(), Some(76));
+        let asked = run(&["connect", "--", "sh", "-c", usage], &asked).await;
+        assert!(
+            asked.stdout.contains("it printed: Usage: agent [--acp]"),
+            "{asked:?}"
+        );
+    });
+}
+
+#[test]
+fn the_name_of_a_well_known_agent_in_the_place_of_an_endpoint_is_answered_with_its_command() {
+    let cases: [(&[&str], &str); 6] = [
+        (
+            &["connect", "claude"],
+            "it is no endpoint; did you mean the command of the well-known agent `claude`, which \
+             stands after `--`: -- claude-agent-acp\n",
+        ),
+        (
+            &["connect", "goose"],
+            "agent `goose`, which stands after `--`: -- goose acp\n",
+        ),
+        (
+            &["serve", "--agent", "gemini-cli"],
+            "after `--`: -- gemini --acp\n",
+        ),
+        (
+            &["connect", "clude"],
+            "if it is the agent's command, it stands after `--`: -- clude; or did you mean the \
+             command of the well-known agent `claude`, which stands after `--`: -- claude-agent-acp\n",
+        ),
+        (&["connect", "my-own"], "it stands after `--`: -- my-own\n"),
+        (
+            &["connect", "localhost"],
+            "it stands after `--`: -- localhost\n",
+        ),
+    ];
+    block_on(async {
+        for (args, says) in cases {
+            let outcome = run(args, "").await;
+            assert_eq!(outcome.code, Some(64), "{outcome:?}");
+            assert!(outcome.stderr.contains(says), "{args:?}: {outcome:?}");
+        }
+    });
+}
+
+/// The answer to a request on a connection of its own.
+async fn asked(address: &str, fields: &str) -> String {
+    let host = address.strip_prefix("http://").unwrap();
+    let host = host.strip_suffix("/acp").unwrap();
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    let head = format!("GET /acp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{fields}\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_wrong_token_of_a_program_that_needs_none_is_refused_with_that_remark() {
+    const WRONG: &str = "Authorization: Bearer made-up\r\n";
+    const UPGRADE: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                           Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    const REMARK: &str = "without a token this program would be let in";
+    let forwarded = format!("{WRONG}X-Forwarded-For: 192.0.2.7\r\n");
+    let upgrade = format!("{WRONG}{UPGRADE}");
+    // An option of the listener, headers, the status, and whether there is the remark.
+    let cases = [
+        (None, WRONG, 401, true),
+        (None, &upgrade, 401, true),
+        (None, "Accept: text/event-stream\r\n", 400, false),
+        // Whose program is behind a proxy is not known.
+        (None, &forwarded, 401, false),
+        (Some("--require-token"), WRONG, 401, false),
+        (Some("--require-token"), "", 401, false),
+    ];
+    block_on(async {
+        for option in [None, Some("--require-token")] {
+            let mut args = vec!["serve", "--listen", "http://127.0.0.1:0"];
+            args.extend(option);
+            args.extend(["--", "cat"]);
+            let mut serve = Program::start(&args);
+            let address = serve.address().await;
+            for (_, fields, status, told) in cases.iter().filter(|case| case.0 == option) {
+                let answer = asked(&address, fields).await;
+                let case = format!("{option:?} {fields}{answer}");
+                assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{case}");
+                assert_eq!(answer.contains(REMARK), *told, "{case}");
+            }
+        }
+    });
+}
+
+#[test]
+fn connect_says_where_it_records_and_that_a_relative_folder_depends_on_the_editor() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().canonicalize().unwrap();
+        let tapes = here.join("tapes").display().to_string();
+        let depends = "; --record is a relative path, so this depends on the folder in which the \
+                       editor starts acp-relay: give an absolute path";
+        for (record, rest) in [("tapes", depends), (tapes.as_str(), "")] {
+            let mut connect = command(&["connect", "--record", record, "--", "cat"]);
+            connect.current_dir(&here);
+            let outcome = run_command(connect, "").await;
+            assert_eq!(outcome.code, Some(0), "{outcome:?}");
+            let says = format!("acp-relay: recording into {tapes}{rest}\n");
+            assert_eq!(outcome.stderr, says);
+        }
+        let listen = ["serve", "--listen", "ws://127.0.0.1:0", "--record", "tapes"];
+        let mut serve = command(&[&listen[..], &["--", "cat"]].concat());
+        serve.current_dir(&here);
+        let mut serve = Program::of(serve);
+        serve.address().await;
+        let says = format!("acp-relay: recording into {tapes}");
+        assert_eq!(serve.complaint().await, Some(says));
+    });
+}
+
+#[test]
+fn shells_are_offered_the_names_of_profiles_and_dialects_and_no_files() {
+    // What precedes the values in each shell's script, and some of these.
+    let cases = [
+        ("bash", "--profile)\n", "compgen -W \"amp ", " claude "),
+        (
+            "bash",
+            "--agent-dialect)\n",
+            "compgen -W \"auto canonical ",
+            " goose ",
+        ),
+        (
+            "bash",
+            "--client-dialect)\n",
+            "compgen -W \"auto canonical ",
+            " goref ",
+        ),
+        ("zsh", "--profile=[", ":PROFILE:(amp ", " claude "),
+        (
+            "zsh",
+            "--agent-dialect=[",
+            ":DIALECT:(auto canonical ",
+            " goose ",
+        ),
+        (
+            "zsh",
+            "--from=[The dialect",
+            ":DIALECT:(auto canonical ",
+            " goose ",
+        ),
+        ("fish", " -l profile ", "-r -f -a \"amp\\t", "\nclaude\\t"),
+        (
+            "fish",
+            " -l agent-dialect ",
+            "-r -f -a \"auto\\t",
+            "\ngoose\\t",
+        ),
+    ];
+    block_on(async {
+        for (shell, flag, begin, name) in cases {
+            let script = run(&["completions", shell], "").await.stdout;
+            let mut places = 0;
+            for (at, _) in script.match_indices(flag) {
+                let rest: String = script[at..].chars().take(3000).collect();
+                let offered = rest
+                    .split_once(begin)
+                    .map(|(before, offered)| before.lines().count() <= 2 && offered.contains(name));
+                assert_eq!(offered, Some(true), "{shell} {flag}: {rest}");
+                places += 1;
+            }
+            assert!(places > 0, "{shell}: {flag}");
+        }
+        let show = run(&["completions", "zsh"], "").await.stdout;
+        assert!(show.contains("an alias:(auto canonical "), "dialect show");
+    });
+}

@@ -1,0 +1,474 @@
+//! What a remote agent may ask of the client's machine, and which agents count as remote.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use rustix::fs::{FlockOperation, flock};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::accept_async;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::link::run as block_on;
+use crate::support::program::{Program, command};
+
+/// An agent that makes the calls on its command line, one after the other, once it has a session, and
+/// reports each answer in a notification. A call whose name begins with `_only` is a notification.
+const CALLING: &str = r#"
+import json, sys
+calls = [json.loads(call) for call in sys.argv[1:]]
+def send(message):
+    print(json.dumps({'jsonrpc': '2.0', **message}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get('method') == 'initialize':
+        send({'id': message['id'], 'result': {'protocolVersion': 1}})
+    elif message.get('method') == 'session/new':
+        send({'id': message['id'], 'result': {'sessionId': 's'}})
+        for number, call in enumerate(calls):
+            send(call if call.get('method', '').startswith('_only') else {'id': number, **call})
+        send({'method': '_done'})
+    elif 'method' not in message:
+        send({'method': '_answer', 'params': message})
+"#;
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"terminal":true}}}"#;
+const CANONICAL: [&str; 4] = [
+    "--client-dialect",
+    "canonical",
+    "--agent-dialect",
+    "canonical",
+];
+
+fn call(method: &str) -> String {
+    let params = json!({"sessionId": "s", "command": "id", "mode": "form", "message": "m"});
+    json!({"method": method, "params": params}).to_string()
+}
+
+/// What a client receives from `connect` until the agent has made its calls and has an answer to
+/// `count` of them. The client answers every request with a result.
+async fn received(connect: &mut Program, count: usize) -> Vec<Value> {
+    let new = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}"#;
+    connect.write(&format!("{INITIALIZE}\n{new}\n")).await;
+    let mut received = Vec::new();
+    let (mut answers, mut done) = (0, false);
+    while answers < count || !done {
+        let message = connect.json().await;
+        if message.get("method").is_some() && message.get("id").is_some() {
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {}});
+            connect.write(&format!("{answer}\n")).await;
+        }
+        answers += usize::from(message["method"] == "_answer");
+        done |= message["method"] == "_done";
+        received.push(message);
+    }
+    received
+}
+
+/// The methods that reached the client as requests.
+fn requested(received: &[Value]) -> Vec<&str> {
+    let requests = received.iter().filter(|one| one.get("id").is_some());
+    requests.filter_map(|one| one["method"].as_str()).collect()
+}
+
+/// The errors that the agent got, by the number of the call.
+fn errors(received: &[Value]) -> Vec<(u64, &Value)> {
+    let answers = received.iter().filter(|one| one["method"] == "_answer");
+    let answers = answers.map(|one| &one["params"]);
+    let errors = answers.filter(|one| one.get("error").is_some());
+    let mut errors: Vec<_> = errors
+        .map(|one| (one["id"].as_u64().unwrap(), &one["error"]))
+        .collect();
+    errors.sort_by_key(|(number, _)| *number);
+    errors
+}
+
+#[test]
+fn a_guarded_agent_makes_only_the_requests_that_acp_has_for_clients() {
+    const STRANGE: [&str; 7] = [
+        "Terminal/Create",
+        "terminal.create",
+        "_vendor/terminal/create",
+        "craft/drainMidTurnQueue",
+        "FS/read_text_file",
+        "session/prompt",
+        "terminal/create",
+    ];
+    const KNOWN: [&str; 2] = ["session/request_permission", "elicitation/create"];
+    // Options, and which of the strange requests are let through.
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&["--guard", "always"], &[]),
+        (&["--guard", "always", "--allow", "craft/drain"], &[]),
+        (
+            &["--guard", "always", "--allow", "craft/drainMidTurnQueue"],
+            &["craft/drainMidTurnQueue"],
+        ),
+        (
+            &["--guard", "always", "--allow", "_vendor/*"],
+            &["_vendor/terminal/create"],
+        ),
+        (
+            &[
+                "--guard",
+                "always",
+                "--allow",
+                "_vendor/*",
+                "--deny",
+                "_vendor/*",
+            ],
+            &[],
+        ),
+        (&[], &STRANGE),
+    ];
+    block_on(async {
+        for (options, passes) in cases {
+            let calls: Vec<String> = STRANGE.into_iter().chain(KNOWN).map(call).collect();
+            let mut args = vec!["connect"];
+            args.extend(CANONICAL);
+            args.extend(options);
+            args.extend(["--", "python3", "-uc", CALLING]);
+            args.extend(calls.iter().map(String::as_str));
+            let mut connect = Program::start(&args);
+            let received = received(&mut connect, calls.len()).await;
+            let expected = [passes, &KNOWN].concat();
+            assert_eq!(requested(&received), expected, "{options:?}");
+            let refused: Vec<_> = (0..STRANGE.len())
+                .filter(|number| !passes.contains(&STRANGE[*number]))
+                .collect();
+            let errors = errors(&received);
+            assert_eq!(errors.len(), refused.len(), "{options:?}: {received:#?}");
+            for ((number, error), expected) in errors.iter().zip(refused) {
+                assert_eq!(*number, expected as u64);
+                assert_eq!(error["code"], -32057);
+                let told = error["message"].as_str().unwrap();
+                let denied = options.contains(&"--deny") && expected == 2;
+                let hint = if denied { "--deny" } else { "--guard never" };
+                assert!(told.contains(hint), "{told}");
+            }
+        }
+    });
+}
+
+#[test]
+fn notifications_that_acp_does_not_have_pass_the_guard_and_are_counted() {
+    block_on(async {
+        let news = [r#"{"method":"_only/news"}"#, r#"{"method":"_only/News"}"#];
+        let mut args = vec!["connect", "--admin", "127.0.0.1:0", "--guard", "always"];
+        args.extend(CANONICAL);
+        args.extend(["--", "python3", "-uc", CALLING]);
+        args.extend(news);
+        let mut connect = Program::start(&args);
+        let admin = connect.complaint().await.unwrap();
+        let (_, admin) = admin.split_once("admin at http://").unwrap();
+        let received = received(&mut connect, 0).await;
+        let methods: Vec<_> = received.iter().map(|one| &one["method"]).collect();
+        assert_eq!(methods[2..], ["_only/news", "_only/News", "_done"]);
+        let mut scrape = TcpStream::connect(admin).await.unwrap();
+        let get = format!("GET /metrics HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n");
+        scrape.write_all(get.as_bytes()).await.unwrap();
+        let mut figures = String::new();
+        scrape.read_to_string(&mut figures).await.unwrap();
+        let counted = figures.lines().find(|line| {
+            let parts = ["messages_total{", "to_client", "notification", "\"_ext\""];
+            parts.iter().all(|part| line.contains(part)) && line.ends_with(" 3")
+        });
+        assert!(counted.is_some(), "{figures}");
+    });
+}
+
+#[test]
+fn a_request_in_another_dialect_is_judged_after_translation() {
+    const AGENT: &str = r#"
+import json, sys
+def send(message):
+    print(json.dumps({'jsonrpc': '2.0', **message}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get('method') == 'initialize':
+        send({'id': message['id'], 'result': {'protocolVersion': '0.0.9', 'isAuthenticated': True}})
+    elif message.get('method') == 'sendUserMessage':
+        turn = message['id']
+        send({'id': 7, 'method': 'writeTextFile', 'params': {'path': '/etc/x', 'content': 'x'}})
+        send({'id': 8, 'method': 'Terminal/Create', 'params': {}})
+        send({'id': 9, 'method': 'requestToolCallConfirmation', 'params': {'label': 'l', 'icon': 'i',
+              'confirmation': {'type': 'execute', 'command': 'id', 'rootCommand': 'id'}}})
+    elif message.get('id') in (7, 8) and 'error' in message:
+        assert message['error']['code'] == -32057, message
+    elif message.get('id') == 9:
+        send({'id': turn, 'result': None})
+"#;
+    block_on(async {
+        let mut connect = Program::start(&[
+            "connect",
+            "--guard",
+            "always",
+            "--agent-dialect",
+            "zed-legacy-0.0.9",
+            "--",
+            "python3",
+            "-uc",
+            AGENT,
+        ]);
+        let new = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}"#;
+        connect.write(&format!("{INITIALIZE}\n{new}\n")).await;
+        let mut requests = Vec::new();
+        loop {
+            let message = connect.json().await;
+            if message["id"] == 1 && message.get("method").is_none() {
+                let session = &message["result"]["sessionId"];
+                let text = json!([{"type": "text", "text": "go"}]);
+                let params = json!({"sessionId": session, "prompt": text});
+                let prompt = json!({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params});
+                connect.write(&format!("{prompt}\n")).await;
+            } else if message.get("id").is_some() && message.get("method").is_some() {
+                let outcome = json!({"outcome": {"outcome": "cancelled"}});
+                let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": outcome});
+                connect.write(&format!("{answer}\n")).await;
+                requests.push(message["method"].clone());
+            } else if message["id"] == 2 {
+                assert!(message.get("result").is_some(), "{message}");
+                break;
+            }
+        }
+        assert_eq!(requests, ["session/request_permission"]);
+    });
+}
+
+/// A relay with a state directory of its own, whose agent asks for a terminal.
+struct Relay {
+    state: TempDir,
+    _serve: Program,
+    addresses: Vec<String>,
+}
+
+impl Relay {
+    async fn start(options: &[&str]) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let create = call("terminal/create");
+        let mut args = vec!["serve"];
+        args.extend(options);
+        let count = options.iter().filter(|word| **word == "--listen").count();
+        args.extend(["--", "python3", "-uc", CALLING, &create]);
+        let mut serve = Program::start_in(state.path(), &args);
+        let mut addresses = Vec::new();
+        for _ in 0..count {
+            addresses.push(serve.address().await);
+        }
+        Self {
+            state,
+            _serve: serve,
+            addresses,
+        }
+    }
+
+    fn port(&self) -> u16 {
+        let (_, port) = self.addresses[0].rsplit_once(':').unwrap();
+        port.split('/').next().unwrap().parse().unwrap()
+    }
+
+    /// The file by which the relay is found at its port.
+    fn file(&self) -> std::path::PathBuf {
+        let port = self.port().to_string();
+        self.state.path().join("relays").join(port)
+    }
+}
+
+/// Whether `connect` guards the client against the agent at `to`. If it does by itself, it says so.
+async fn is_guarded(state: &Path, to: &str, options: &[&str]) -> bool {
+    let mut args = vec!["connect"];
+    args.extend(CANONICAL);
+    args.extend(options);
+    args.push(to);
+    let mut connect = Program::start_in(state, &args);
+    let received = received(&mut connect, 1).await;
+    let is_guarded = match (requested(&received)[..].first(), errors(&received).first()) {
+        (Some(&"terminal/create"), None) => false,
+        (None, Some((_, error))) => error["code"] == -32057,
+        _ => panic!("{to}: {received:#?}"),
+    };
+    connect.end();
+    let mut log = String::new();
+    while let Some(line) = connect.complaint().await {
+        log = log + &line + "\n";
+    }
+    let explains = log.contains("is guarded") && log.contains("--guard never");
+    assert_eq!(explains, is_guarded && options.is_empty(), "{to}: {log}");
+    is_guarded
+}
+
+/// Forwards each connection made to `from` on to `to`, as `ssh -L` does; keeps what clients send.
+async fn tunnel(from: &str, to: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind(from).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&sent);
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let (kept, far) = (Arc::clone(&kept), TcpStream::connect(("127.0.0.1", to)));
+            let (mut said, mut heard) = near.into_split();
+            let (mut back, mut on) = far.await.unwrap().into_split();
+            tokio::spawn(async move {
+                let mut bytes = vec![0; 64 << 10];
+                while let Ok(count @ 1..) = said.read(&mut bytes).await {
+                    kept.lock().unwrap().extend(&bytes[..count]);
+                    if on.write_all(&bytes[..count]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            tokio::spawn(async move { tokio::io::copy(&mut back, &mut heard).await });
+        }
+    });
+    (port, sent)
+}
+
+#[test]
+fn an_agent_at_a_loopback_port_is_guarded_unless_it_is_a_relay_of_this_user_here() {
+    block_on(async {
+        let place = tempfile::tempdir().unwrap();
+        let unix = format!("unix:{}", place.path().join("s").display());
+        let options = ["--listen", "http://127.0.0.1:0", "--listen", &unix];
+        let relay =
+            Relay::start(&[&options[..], &["--listen", "tcp://127.0.0.1:0"]].concat()).await;
+        let find = |scheme: &str| {
+            let address = relay.addresses.iter().find(|one| one.starts_with(scheme));
+            address.unwrap().clone()
+        };
+        let (http, tcp) = (find("http:"), find("tcp:"));
+        let other = tempfile::tempdir().unwrap();
+        let (own, other) = (relay.state.path(), other.path());
+        let over = |scheme: &str| http.replacen("http", scheme, 1);
+        let cases: [(&Path, &str, &[&str], bool); 10] = [
+            (own, &http, &[], false),
+            (own, &over("ws"), &[], false),
+            (own, &over("elephant+http"), &[], false),
+            (
+                own,
+                &over("ws").replacen("127.0.0.1", "localhost", 1),
+                &[],
+                false,
+            ),
+            (own, &unix, &[], false),
+            (own, &tcp, &[], true),
+            (own, &tcp, &["--guard", "never"], false),
+            // The relay of somebody else, or of another machine.
+            (other, &http, &[], true),
+            (other, &over("ws"), &[], true),
+            (other, &over("ws"), &["--guard", "never"], false),
+        ];
+        for (state, to, options, guarded) in cases {
+            let found = is_guarded(state, to, options).await;
+            assert_eq!(found, guarded, "{to} {options:?} own: {}", state == own);
+        }
+    });
+}
+
+#[test]
+fn a_key_that_others_may_read_proves_nothing() {
+    block_on(async {
+        let relay = Relay::start(&["--listen", "ws://127.0.0.1:0"]).await;
+        let mode = fs::metadata(relay.file()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        fs::set_permissions(relay.file(), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(is_guarded(relay.state.path(), &relay.addresses[0], &[]).await);
+    });
+}
+
+#[test]
+fn a_tunnel_makes_no_agent_local_and_is_not_sent_the_users_token() {
+    block_on(async {
+        // The address that the client dials has another port than the relay, then another host.
+        for from in ["127.0.0.1:0", "127.0.0.2:PORT"] {
+            let options = [
+                "--listen",
+                "http://127.0.0.1:0",
+                "--allow-host",
+                "127.0.0.1",
+            ];
+            let relay = Relay::start(&options).await;
+            let from = from.replace("PORT", &relay.port().to_string());
+            let (port, sent) = tunnel(&from, relay.port()).await;
+            let host = from.split(':').next().unwrap();
+            for scheme in ["ws", "http"] {
+                let to = format!("{scheme}://{host}:{port}/acp");
+                assert!(is_guarded(relay.state.path(), &to, &[]).await, "{to}");
+            }
+            let sent = String::from_utf8_lossy(&sent.lock().unwrap()).to_ascii_lowercase();
+            assert!(sent.contains("initialize"), "{sent}");
+            assert!(!sent.contains("authorization"), "{sent}");
+        }
+    });
+}
+
+#[test]
+fn silence_an_unknown_server_and_a_wrong_proof_make_an_agent_remote() {
+    block_on(async {
+        let wrong = format!(
+            "HTTP/1.1 204 No Content\r\nacp-relay-proof: {}\r\n\r\n",
+            "0".repeat(64)
+        );
+        for answer in [
+            &wrong,
+            "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
+            "",
+        ] {
+            let state = tempfile::tempdir().unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let at = listener.local_addr().unwrap();
+            // As if a relay of this user were there.
+            let relays = state.path().join("relays");
+            fs::create_dir(&relays).unwrap();
+            let file = relays.join(at.port().to_string());
+            fs::write(&file, "0".repeat(64)).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+            let file = fs::File::open(&file).unwrap();
+            flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+            let mut connect =
+                command(&["connect", "--limit", "handshake=2", &format!("ws://{at}")]);
+            connect.env("ACP_RELAY_STATE_DIR", state.path());
+            let mut connect = Program::of(connect);
+            connect.write(&format!("{INITIALIZE}\n")).await;
+            let (mut challenge, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                assert_ne!(challenge.read_buf(&mut head).await.unwrap(), 0);
+            }
+            let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+            assert!(head.contains("acp-relay-challenge: "), "{head}");
+            assert!(!head.contains("authorization"), "{head}");
+            challenge.write_all(answer.as_bytes()).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut socket = accept_async(stream).await.unwrap();
+            let initialize = socket.next().await.unwrap().unwrap().into_text().unwrap();
+            let initialize: Value = serde_json::from_str(&initialize).unwrap();
+            let announced = &initialize["params"]["clientCapabilities"];
+            assert!(announced.get("terminal").is_none(), "{initialize}");
+            let result = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
+            socket.send(Message::text(result)).await.unwrap();
+            assert_eq!(connect.json().await["id"], 0);
+            let said = connect.complaint().await.unwrap();
+            assert!(said.contains("--guard never"), "{said}");
+            drop(challenge);
+        }
+    });
+}
+
+#[test]
+fn a_wrong_host_at_a_tunnels_port_is_refused_with_the_option_that_allows_it() {
+    block_on(async {
+        let relay = Relay::start(&["--listen", "http://127.0.0.1:0"]).await;
+        let (port, _) = tunnel("127.0.0.1:0", relay.port()).await;
+        for scheme in ["ws", "http"] {
+            let to = format!("{scheme}://127.0.0.1:{port}");
+            let mut connect = Program::start(&["connect", to.as_str()]);
+            connect.write(&format!("{INITIALIZE}\n")).await;
+            let error = connect.json().await["error"].to_string();
+            assert!(error.contains("--allow-host"), "{to}: {error}");
+        }
+    });
+}

@@ -1,0 +1,123 @@
+//! Peers that go silent while their connection stays open.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::sleep;
+
+use super::support_ws::{agent_pid, connected, frame, open, received, request, serve};
+use crate::support::link::run as block_on;
+
+/// A second of silence, and a second for the answer to a ping; TCP would wait an hour.
+const SHORT: [&str; 4] = ["--limit", "http-keepalive=1s", "--limit", "silence=3600"];
+
+/// The same for a test that has to answer in time.
+const LONGER: [&str; 4] = ["--limit", "http-keepalive=4s", "--limit", "silence=3600"];
+
+#[test]
+fn connect_ends_when_a_websocket_server_goes_silent() {
+    block_on(async {
+        // The server's socket stays open, and its kernel acknowledges all.
+        let (mut connect, _socket) = connected(&SHORT).await;
+        connect.write(&format!("{}\n", request(1, "x"))).await;
+        let answer = connect.json().await;
+        let told = answer["error"]["message"].as_str().unwrap();
+        assert_eq!(answer["id"], 1);
+        assert!(told.contains("silent for 2s"), "{answer}");
+        let line = connect.complaint().await.unwrap();
+        assert!(
+            line.contains("silent for 2s") && line.contains("tunnel"),
+            "{line}"
+        );
+        assert_ne!(connect.exit().await.code(), Some(0));
+    });
+}
+
+#[test]
+fn serve_stops_the_agent_of_a_websocket_client_that_goes_silent() {
+    let silent = async |scheme| {
+        let (_serve, address) = serve(scheme, &LONGER).await;
+        let mut client = open(&address).await;
+        let pid = agent_pid(&mut client).await;
+        // A ping comes first; it is not answered.
+        while let Some((first, _)) = received(&mut client).await {
+            assert!([0x88, 0x89, 0x8a].contains(&first), "{first:#x}");
+        }
+        while fs::exists(Path::new("/proc").join(pid.to_string())).unwrap() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    block_on(async { tokio::join!(silent("ws"), silent("http")) });
+}
+
+#[test]
+fn a_websocket_peer_that_answers_pings_stays() {
+    block_on(async {
+        let (_serve, address) = serve("ws", &LONGER).await;
+        let mut client = open(&address).await;
+        let pid = agent_pid(&mut client).await;
+        for _ in 0..3 {
+            while received(&mut client).await.unwrap().0 != 0x89 {}
+            client.write_all(&frame(0x8a, b"")).await.unwrap();
+        }
+        assert_eq!(agent_pid(&mut client).await, pid);
+    });
+}
+
+#[test]
+fn a_websocket_server_that_is_not_read_for_long_is_not_lost() {
+    block_on(async {
+        // Messages wait for an editor that does not read them: more than `connect` keeps.
+        let queue = ["--limit", "queue-frames=1", "--limit", "queue-bytes=1"];
+        let (mut connect, mut socket) = connected(&[&SHORT[..], &queue].concat()).await;
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(900));
+        let length = u16::try_from(text.len()).unwrap().to_be_bytes();
+        let message = [&[0x81, 126, length[0], length[1]], text.as_bytes()].concat();
+        let count = 3000;
+        socket.write_all(&message.repeat(count)).await.unwrap();
+        // It sends signs of life nevertheless, long after a silent one would be lost.
+        for _ in 0..5 {
+            while received(&mut socket).await.unwrap().0 != 0x8a {}
+        }
+        for _ in 0..count {
+            assert_eq!(connect.line().await.as_deref(), Some(&*text));
+        }
+    });
+}
+
+#[test]
+fn a_websocket_frame_longer_than_the_limit_ends_the_connection_at_once() {
+    // 2^62 bytes in one frame, and 16 MiB behind a fragment.
+    let whole = (0x81, (1_u64 << 62), &b""[..]);
+    let part = (0x80, (16_u64 << 20), &[0x01, 0x01, b'x'][..]);
+    block_on(async {
+        for (first, length, before) in [whole, part] {
+            let (mut connect, mut socket) = connected(&[]).await;
+            connect.write(&format!("{}\n", request(1, "x"))).await;
+            let head = [before, &[first, 127], &length.to_be_bytes()].concat();
+            // Once the request is there.
+            let mut byte = [0];
+            socket.read_exact(&mut byte).await.unwrap();
+            socket.write_all(&head).await.unwrap();
+            let answer = connect.json().await;
+            assert_eq!(answer["id"], 1);
+            let told = answer["error"]["message"].as_str().unwrap();
+            assert!(told.contains("frame-from-network"), "{answer}");
+            assert_ne!(connect.exit().await.code(), Some(0));
+
+            let (_serve, address) = serve("ws", &[]).await;
+            let mut client = open(&address).await;
+            let before = match before {
+                [] => Vec::new(),
+                _ => frame(0x01, b"x"),
+            };
+            let head = [&before[..], &[first, 0xff], &length.to_be_bytes(), &[0; 4]].concat();
+            client.write_all(&head).await.unwrap();
+            let (first, payload) = received(&mut client).await.unwrap();
+            assert_eq!((first, &payload[..2]), (0x88, &1009_u16.to_be_bytes()[..]));
+            assert!(received(&mut client).await.is_none());
+        }
+    });
+}

@@ -1,0 +1,16 @@
+//! Black-box tests: the built program, its command line, its sockets and its files.
+//!
+//! They import nothing of the crate (`house.rs` checks it), so they hold for any rebuild of what
+//! lies beneath.
+
+mod diagnostics;
+mod dialects;
+mod guard;
+mod http;
+mod inspect;
+mod liveness;
+mod regressions;
+mod secrets;
+mod shutdown;
+mod support_ws;
+mod tables;

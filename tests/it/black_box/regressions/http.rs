@@ -1,0 +1,348 @@
+//! Streamable HTTP, of `serve` and of `connect`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::support::{
+    AGENT, Asked, Http, INITIALIZE, INITIALIZED, JSON, NEW_SESSION, PROMPT, answered, serve,
+    serve_script, server_with,
+};
+use crate::support::link::run as block_on;
+use crate::support::program::{Program, command, run_command};
+
+const HTTP: [&str; 2] = ["--listen", "http://127.0.0.1:0"];
+
+#[test]
+fn a_request_names_one_host_or_is_a_bad_request() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let mut program = serve(state.path(), &HTTP, "");
+        let client = Http::to(&program.address().await);
+        let ours = format!("Host: {}\r\n", client.host);
+        let twice = format!("{ours}{ours}");
+        let foreign = format!("{ours}Host: evil.example\r\n");
+        let socket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                      Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+        for (fields, status) in [
+            ("", 400),
+            (&*twice, 400),
+            (&*foreign, 400),
+            (socket, 400),
+            ("Host: evil.example\r\n", 421),
+        ] {
+            let head = format!("GET /acp HTTP/1.1\r\n{fields}Connection: close\r\n\r\n");
+            let answer = client.raw(head.as_bytes()).await;
+            let begins = format!("HTTP/1.1 {status} ");
+            assert!(answer.starts_with(&begins), "{head}{answer}");
+        }
+    });
+}
+
+#[test]
+fn a_client_refused_in_the_middle_of_what_it_sends_receives_the_answer() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let options = [&HTTP[..], &["--limit", "frame-from-network=64KiB"]].concat();
+        let mut program = serve(state.path(), &options, "");
+        let client = Http::to(&program.address().await);
+        let size = 8 << 20;
+        let post = |host: &str, fields: &str| {
+            format!("POST /acp HTTP/1.1\r\nHost: {host}\r\n{fields}Content-Length: {size}\r\n\r\n")
+        };
+        let wrong = format!("{JSON}Authorization: Bearer wrong\r\n");
+        for (head, status) in [
+            (post(&client.host, JSON), 413),
+            (post(&client.host, &wrong), 401),
+            (post(&client.host, "Content-Type: text/plain\r\n"), 415),
+            (post("evil.example", JSON), 421),
+            (
+                format!("GET /acp HTTP/1.1\r\nHost: {}\r\nX: ", client.host),
+                431,
+            ),
+        ] {
+            let mut request = head.clone().into_bytes();
+            request.resize(request.len() + size, b'x');
+            // All is sent before anything is read: a reset would lose the answer.
+            let answer = client.raw(&request).await;
+            let begins = format!("HTTP/1.1 {status} ");
+            assert!(answer.starts_with(&begins), "{head}{answer}");
+        }
+    });
+}
+
+/// Sends the history of its session before it answers `session/load`.
+const HISTORY: &str = r#"LOAD='
+number=0
+while [ $number -lt 300 ]; do update "part $number"; number=$((number + 1)); done
+say "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"loaded\":true}}"'
+"#;
+
+#[test]
+fn the_answer_to_session_load_follows_the_history_on_one_stream() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let script = format!("{HISTORY}{AGENT}");
+        // A client that does not open the session's stream must not wait until that is given up.
+        let options = [&HTTP[..], &["--limit", "http-unopened=90s"]].concat();
+        let mut program = serve_script(state.path(), &options, &script);
+        let address = program.address().await;
+        let load = r#"{"jsonrpc":"2.0","id":3,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}"#;
+        for session_stream in [true, false] {
+            let client = Http::initialize(&address).await;
+            let mut of_connection = client.events("").await;
+            // The server knows the session, so that its messages have a stream of their own.
+            assert_eq!(client.post(NEW_SESSION).await.status, 202);
+            of_connection.until("\"sessionId\"").await;
+            let mut of_session = match session_stream {
+                true => Some(client.events("Acp-Session-Id: s\r\n").await),
+                false => None,
+            };
+            let fields = if session_stream {
+                "Acp-Session-Id: s\r\n"
+            } else {
+                ""
+            };
+            let reply = client.ask("POST", "/acp", fields, load).await;
+            assert_eq!(reply.status, 202, "{reply:?}");
+            let stream = of_session.as_mut().unwrap_or(&mut of_connection);
+            let received = stream.until("\"loaded\"").await;
+            assert_eq!(received.len(), 301, "session stream: {session_stream}");
+            for (number, message) in received[..300].iter().enumerate() {
+                assert!(message.contains(&format!("\"part {number}\"")), "{message}");
+            }
+        }
+    });
+}
+
+#[test]
+fn connect_over_http_ends_as_over_a_websocket_when_the_server_is_stopped() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let options = [
+            "--listen",
+            "ws://127.0.0.1:0",
+            "--listen",
+            "http://127.0.0.1:0",
+        ];
+        let mut program = serve(state.path(), &options, "");
+        let mut clients = Vec::new();
+        for _ in 0..2 {
+            let address = program.address().await;
+            let mut connect = Program::start(&["connect", &address]);
+            connect.write(&format!("{INITIALIZE}\n")).await;
+            connect.json().await;
+            clients.push(connect);
+            if address.starts_with("http") {
+                let raw = Http::initialize(&address).await;
+                let events = raw.events("").await;
+                program.signal(Signal::TERM);
+                let mut events = events;
+                let mut last = String::new();
+                while let Some(block) = events.block().await {
+                    last = block;
+                }
+                assert!(last.starts_with(':'), "no comment tells why: {last}");
+            }
+        }
+        let mut codes = Vec::new();
+        for client in &mut clients {
+            codes.push(client.exit().await.code());
+        }
+        assert_eq!(codes[0], codes[1]);
+        assert_eq!(codes[1], Some(0));
+    });
+}
+
+#[test]
+fn a_message_posted_while_the_last_ones_wait_is_refused_as_busy_and_they_are_delivered() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let limits = ["--limit", "last-words=20s", "--limit", "http-unopened=60s"];
+        let options = [&HTTP[..], &limits].concat();
+        let mut program = serve(state.path(), &options, "exit 3");
+        let client = Http::initialize(&program.address().await).await;
+        let mut of_connection = client.events("").await;
+        assert_eq!(client.post(NEW_SESSION).await.status, 202);
+        of_connection.until("\"sessionId\"").await;
+        // The error that answers the prompt waits on the session's stream, which is not open yet.
+        let session = "Acp-Session-Id: s\r\n";
+        assert_eq!(
+            client.ask("POST", "/acp", session, PROMPT).await.status,
+            202
+        );
+        let mut last = String::new();
+        while let Some(block) = of_connection.block().await {
+            last = block;
+        }
+        assert!(
+            last.starts_with(':') && last.contains("1011"),
+            "no reason: {last}"
+        );
+        let reply = client.post(r#"{"jsonrpc":"2.0","method":"_note"}"#).await;
+        assert_eq!(reply.status, 503, "{reply:?}");
+        let mut of_session = client.events(session).await;
+        let received = of_session.until("-32051").await;
+        assert_eq!(received.len(), 1, "{received:?}");
+    });
+}
+
+#[test]
+fn a_wrong_token_ends_connect_with_77_over_every_transport() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let listen = [
+            "--listen",
+            "http://127.0.0.1:0",
+            "--listen",
+            "ws://127.0.0.1:0",
+        ];
+        let mut program = serve(state.path(), &listen, "");
+        for _ in 0..2 {
+            let address = program.address().await;
+            let mut connect = command(&["connect", &address]);
+            connect.env("ACP_RELAY_BEARER", "wrong");
+            let outcome = run_command(connect, &format!("{INITIALIZE}\n")).await;
+            assert_eq!(outcome.code, Some(77), "{address}: {outcome:?}");
+            assert!(outcome.stderr.contains("token"), "{outcome:?}");
+            let answer: Value = serde_json::from_str(outcome.stdout.trim()).unwrap();
+            assert!(answer["error"]["code"].is_i64(), "{answer}");
+        }
+    });
+}
+
+/// A server that opens a connection and answers `session/new` so.
+async fn server(answer: String) -> String {
+    let (host, _) = server_with(move |Asked { verb, body }| {
+        if verb == "GET" {
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: \n\n".to_owned()
+        } else if body.contains("\"initialize\"") {
+            let fields = format!("{JSON}Acp-Connection-Id: c\r\n");
+            answered("200 OK", &fields, INITIALIZED)
+        } else if body.contains("\"session/new\"") {
+            answer.clone()
+        } else {
+            answered("202 Accepted", "", "")
+        }
+    })
+    .await;
+    format!("http://{host}/acp")
+}
+
+#[test]
+fn connect_reads_what_an_http_server_answers_in_the_post_itself() {
+    block_on(async {
+        let result = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
+        let cases = [
+            (answered("200 OK", JSON, result), "yes"),
+            // A stream there is one that the client does not read.
+            (
+                answered(
+                    "200 OK",
+                    "Content-Type: text/event-stream\r\n",
+                    "data: {}\n\n",
+                ),
+                "no",
+            ),
+        ];
+        for (answer, taken) in cases {
+            let mut connect = Program::start(&["connect", &server(answer).await]);
+            connect
+                .write(&format!("{INITIALIZE}\n{NEW_SESSION}\n"))
+                .await;
+            connect.json().await;
+            let answer = connect.json().await;
+            assert_eq!(answer["id"], 1, "{answer}");
+            if taken == "yes" {
+                assert_eq!(answer["result"]["sessionId"], "s", "{answer}");
+            } else {
+                let relay = &answer["error"]["data"]["relay"];
+                assert_eq!(relay["delivered"], "yes", "{answer}");
+                let message = answer["error"]["message"].as_str().unwrap();
+                assert!(message.contains("stream"), "{message}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_request_that_an_http_server_refuses_was_not_delivered() {
+    block_on(async {
+        for (status, code) in [
+            ("401 Unauthorized", 77),
+            ("403 Forbidden", 77),
+            ("404 Not Found", 76),
+            ("410 Gone", 76),
+        ] {
+            let refusal = answered(status, "", "because");
+            let mut connect = Program::start(&["connect", &server(refusal).await]);
+            connect
+                .write(&format!("{INITIALIZE}\n{NEW_SESSION}\n"))
+                .await;
+            connect.json().await;
+            let answer = connect.json().await;
+            let relay = &answer["error"]["data"]["relay"];
+            assert_eq!(
+                (&answer["id"], &relay["delivered"]),
+                (&json!(1), &json!("no")),
+                "{answer}"
+            );
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains(status), "{message}");
+            assert_eq!(connect.exit().await.code(), Some(code), "{status}");
+        }
+    });
+}
+
+/// A frame of HTTP/2: its kind, flags and stream, and what it carries.
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(payload.len()).unwrap();
+    [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+}
+
+#[test]
+fn a_client_refused_over_http_2_loses_its_socket() {
+    block_on(async {
+        for listen in ["http://127.0.0.1:0", "agent-connect+http://127.0.0.1:0/acp"] {
+            let state = tempfile::tempdir().unwrap();
+            let options = [
+                "--listen",
+                listen,
+                "--require-token",
+                "--limit",
+                "handshake=500ms",
+            ];
+            let mut program = serve(state.path(), &options, "");
+            let host = super::support::place(&program.address().await).to_owned();
+            let mut stream = TcpStream::connect(&host).await.unwrap();
+            // GET http /acp, as HPACK has it.
+            let mut head = vec![0x82, 0x86, 0x04, 4];
+            head.extend(b"/acp");
+            head.extend([0x41, u8::try_from(host.len()).unwrap()]);
+            head.extend(host.bytes());
+            let mut opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+            opening.extend(frame(4, 0, 0, &[]));
+            opening.extend(frame(1, 5, 1, &head));
+            stream.write_all(&opening).await.unwrap();
+            // It answers every ping, and the socket is closed all the same.
+            let mut answered = false;
+            let mut frame_head = [0; 9];
+            while stream.read_exact(&mut frame_head).await.is_ok() {
+                let length = usize::from(frame_head[1]) << 8 | usize::from(frame_head[2]);
+                let mut payload = vec![0; length];
+                stream.read_exact(&mut payload).await.unwrap();
+                answered |= frame_head[3] == 1;
+                let pong = match (frame_head[3], frame_head[4] & 1) {
+                    (4, 0) => frame(4, 1, 0, &[]),
+                    (6, 0) => frame(6, 1, 0, &payload),
+                    _ => continue,
+                };
+                let _ = stream.write_all(&pong).await;
+            }
+            assert!(answered, "{listen}");
+        }
+    });
+}

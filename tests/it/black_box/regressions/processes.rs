@@ -1,0 +1,207 @@
+//! Agents as processes: how they are stopped, what is said of it, and what they leave behind.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+use super::support::{PROMPT, place, serve_script};
+use crate::support::link::run as block_on;
+use crate::support::program::{Program, command, run};
+
+/// Everything that a client of a stopped `serve` receives for its open prompt.
+async fn stopped(agent: &str) -> Vec<Value> {
+    let state = tempfile::tempdir().unwrap();
+    let limits = ["drain=300ms", "stop-grace=300ms"];
+    let mut options = vec!["--listen", "tcp://127.0.0.1:0"];
+    options.extend(limits.iter().flat_map(|limit| ["--limit", limit]));
+    let mut program = serve_script(state.path(), &options, agent);
+    let address = program.address().await;
+    let mut client = BufReader::new(TcpStream::connect(place(&address)).await.unwrap());
+    client
+        .write_all(format!("{PROMPT}\n").as_bytes())
+        .await
+        .unwrap();
+    let mut received = Vec::new();
+    let mut line = String::new();
+    while client.read_line(&mut line).await.unwrap() > 0 {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if message["method"] == "begun" {
+            program.signal(Signal::TERM);
+        } else if message["method"] != "noise" {
+            received.push(message);
+        }
+        line.clear();
+    }
+    assert_eq!(program.exit().await.code(), Some(0));
+    received
+}
+
+#[test]
+fn a_prompt_that_a_stop_ends_is_answered_as_stopped_and_not_as_a_crash() {
+    block_on(async {
+        let quiet = r#"read x; echo '{"method":"begun"}'; while read x; do :; done; sleep 1000"#;
+        // It ends with an error of its own when it is asked to.
+        let failing = r#"trap 'exit 3' TERM; read x; echo '{"method":"begun"}'; while :; do sleep 0.05; done"#;
+        for agent in [quiet, failing] {
+            let received = stopped(agent).await;
+            assert_eq!(received.len(), 1, "{received:?}");
+            assert_eq!(
+                (&received[0]["id"], &received[0]["error"]["code"]),
+                (&json!(2), &json!(-32054)),
+                "{received:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn an_agent_that_keeps_talking_does_not_keep_a_relay_that_was_told_to_stop() {
+    block_on(async {
+        let agent = r#"trap '' TERM; read x; echo '{"method":"begun"}'
+            while :; do echo '{"method":"noise"}'; done"#;
+        let received = stopped(agent).await;
+        assert_eq!(received.len(), 1, "{received:?}");
+        assert_eq!(received[0]["error"]["code"], -32054, "{received:?}");
+    });
+}
+
+#[test]
+fn an_answer_reaches_its_request_however_its_id_is_spelled() {
+    block_on(async {
+        for (asked, answered) in [
+            ("\"é\"", r#""\u00e9""#),
+            (r#""\u0041""#, "\"A\""),
+            ("1", "1.0"),
+            ("100", "1e2"),
+        ] {
+            let script = format!(
+                "read x; printf '%s\\n' '{{\"jsonrpc\":\"2.0\",\"id\":{answered},\"result\":7}}'"
+            );
+            let request = format!("{{\"jsonrpc\":\"2.0\",\"id\":{asked},\"method\":\"a\"}}\n");
+            let outcome = run(&["connect", "--", "sh", "-c", &script], &request).await;
+            // As the one who asked has spelled it.
+            let expected = format!("{{\"jsonrpc\":\"2.0\",\"id\":{asked},\"result\":7}}");
+            assert_eq!(outcome.stdout.trim_end(), expected, "{outcome:?}");
+        }
+    });
+}
+
+#[test]
+fn an_answer_that_is_nothing_but_its_id_is_an_error_for_its_client() {
+    block_on(async {
+        let script = r#"read x; echo '{"jsonrpc":"2.0","id":1}'; exec cat >/dev/null"#;
+        let mut connect = Program::start(&["connect", "--", "sh", "-c", script]);
+        let request = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
+        connect.write(&format!("{request}\n")).await;
+        let answer = connect.json().await;
+        assert_eq!(answer["id"], 1, "{answer}");
+        assert!(answer["error"]["code"].is_i64(), "{answer}");
+    });
+}
+
+#[test]
+fn an_agent_that_the_relay_stopped_is_said_to_have_been_stopped_and_why() {
+    block_on(async {
+        let request = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
+        let run_on = "while :; do sleep 0.05; done";
+        for (script, ends, reason) in [
+            (format!("read x; exec >&-; {run_on}"), false, "its output"),
+            (format!("read x; {run_on}"), true, "its input"),
+        ] {
+            let args = [
+                "connect",
+                "--limit",
+                "stop-grace=300ms",
+                "--",
+                "sh",
+                "-c",
+                &script,
+            ];
+            let mut connect = Program::start(&args);
+            connect.write(&format!("{request}\n")).await;
+            if ends {
+                connect.end();
+            }
+            let answer = connect.json().await;
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains("was stopped"), "{message}");
+            assert!(message.contains(reason), "{message}");
+            connect.exit().await;
+        }
+    });
+}
+
+/// How many processes have this variable in their environment, which all have that the agent
+/// starts.
+fn marked(mark: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap();
+    let environments = processes.filter_map(|process| {
+        let process = process.unwrap().path();
+        fs::read(process.join("environ")).ok()
+    });
+    environments
+        .filter(|all| {
+            all.split(|byte| *byte == 0)
+                .any(|one| one == mark.as_bytes())
+        })
+        .count()
+}
+
+/// Six chains, each of which forks on in sessions of their own, also while it is killed.
+const FORKING: &str = r#"
+for i in 1 2 3 4 5 6; do
+    setsid sh -c 'while i=${i}x; [ ${#i} -lt 60 ]; do setsid sleep 1000 & done; wait' &
+done
+wait; wait"#;
+
+/// Forty groups of processes that note it when they wake, as a stopped one does when its parent
+/// ends before it.
+const SLEEPING: &str = r#"
+exec bash -mc '
+    for i in $(seq 40); do
+        sh -c "trap \"echo woken >>$NOTES\" HUP CONT; sleep 1000 & wait; wait" &
+    done
+    wait; wait'"#;
+
+#[test]
+fn a_tree_of_processes_ends_whole_and_none_of_it_wakes() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = folder.path().join("woken");
+        for (number, script) in [FORKING, SLEEPING].into_iter().enumerate() {
+            let mark = format!("{}-{number}", folder.path().display());
+            let mut connect = command(&[
+                "connect",
+                "--limit",
+                "stop-grace=100ms",
+                "--",
+                "sh",
+                "-c",
+                script,
+            ]);
+            connect.env("REGRESSION_MARK", &mark).env("NOTES", &notes);
+            let mut connect = Program::of(connect);
+            let mark = format!("REGRESSION_MARK={mark}");
+            until(|| marked(&mark) > 40).await;
+            // Twice: at once.
+            connect.signal(Signal::TERM);
+            connect.signal(Signal::TERM);
+            connect.exit().await;
+            until(|| marked(&mark) == 0).await;
+        }
+        assert!(!Path::new(&notes).exists(), "some have woken");
+    });
+}
+
+async fn until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

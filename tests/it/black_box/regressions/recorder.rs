@@ -1,0 +1,274 @@
+//! What is written of a conversation, and what is not.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::support::INITIALIZE;
+use crate::support::link::run as block_on;
+use crate::support::once::run_on;
+use crate::support::program::{Program, run};
+
+/// Records a conversation of this client with this agent, a script; the one file of it.
+async fn record(folder: &Path, agent: &str, client: &str) -> PathBuf {
+    let args = [
+        "connect",
+        "--record",
+        folder.to_str().unwrap(),
+        "--limit",
+        "strays=100000",
+    ];
+    let dialects = [
+        "--client-dialect",
+        "canonical",
+        "--agent-dialect",
+        "canonical",
+    ];
+    let args = [
+        &args[..],
+        &dialects,
+        &["--agent-framing", "ndjson", "--log", "error"],
+        &["--", "sh", "-c", agent],
+    ]
+    .concat();
+    let outcome = run(&args, client).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    recording(folder)
+}
+
+fn recording(folder: &Path) -> PathBuf {
+    let mut files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let file = files.next().unwrap();
+    assert_eq!(files.next(), None);
+    file
+}
+
+async fn inspect(args: &[&str]) -> String {
+    let outcome = run(&[&["inspect"], args].concat(), "").await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    outcome.stdout
+}
+
+#[test]
+fn a_recording_whose_name_ends_in_a_number_is_no_segment_of_another() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let [tapes, copies] = ["tapes", "copies"].map(|name| folder.path().join(name));
+        fs::create_dir(&copies).unwrap();
+        let file = record(&tapes, "cat >/dev/null", "{\"method\":\"x\"}\n").await;
+        let names = [
+            "agent-0.161",
+            "agent-0.162",
+            "agent-1.0",
+            "agent.100",
+            "agent.101",
+        ];
+        for name in names {
+            fs::copy(&file, copies.join(format!("{name}.acpr"))).unwrap();
+        }
+        let listed = inspect(&["ls", "--json", copies.to_str().unwrap()]).await;
+        let listed = listed.lines().map(|line| {
+            let row: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(row["segments"].as_array().unwrap().len(), 1, "{row}");
+            row["name"].as_str().unwrap().to_owned()
+        });
+        let mut listed: Vec<String> = listed.collect();
+        listed.sort();
+        assert_eq!(listed, names);
+    });
+}
+
+/// Answers without an id, with null and twice, and to the first of two requests with one id.
+const ODD_ANSWERS: &str = r#"
+say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
+read x; say '"id":1,"result":"first"'; say '"id":1,"result":"again"'
+read x; say '"id":null,"result":"null"'; say '"error":{"code":1,"message":"none"}'; say '"id":2,"result":"second"'
+read x; read x; say '"id":3,"result":"third"'"#;
+
+#[test]
+fn an_answer_is_recorded_for_the_request_that_it_answers_and_for_no_other() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        // The fourth has the id of the third, which is open: the relay refuses it.
+        let asked = [(1, "a"), (2, "b"), (3, "c"), (3, "d")].map(|(id, method)| {
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n")
+        });
+        let client = asked.concat() + "{\"jsonrpc\":\"2.0\",\"method\":\"e\"}\n";
+        let file = record(folder.path(), ODD_ANSWERS, &client).await;
+        let text = fs::read_to_string(file).unwrap();
+        let mut answers: Vec<Value> = Vec::new();
+        for line in text.lines() {
+            let event: Value = serde_json::from_str(line).unwrap();
+            let body = &event["m"];
+            if event["k"] == "msg" && body.get("method").is_none() {
+                let result = body
+                    .get("result")
+                    .unwrap_or_else(|| &body["error"]["message"]);
+                answers.push(json!([result, event.get("me")]));
+            }
+        }
+        let expected = json!([
+            ["a request with this id is still in flight", "d"],
+            ["first", "a"],
+            ["again", null],
+            ["null", null],
+            ["none", null],
+            ["second", "b"],
+            ["third", "c"]
+        ]);
+        assert_eq!(json!(answers), expected);
+    });
+}
+
+#[test]
+fn bytes_that_are_no_message_come_back_from_captures_and_players() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let odd = b"n\xff\xfe o\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n";
+        let request = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n";
+        let agent = r#"read x; printf 'n\377\376 o\n{"jsonrpc":"2.0","id":1,"result":1}\n'"#;
+        let file = record(folder.path(), agent, request).await;
+        let capture = inspect(&["export", "--to", "capture", file.to_str().unwrap()]).await;
+        let capture_file = folder.path().join("capture.jsonl");
+        fs::write(&capture_file, capture).unwrap();
+        let args = ["replay", "agent", capture_file.to_str().unwrap()];
+        assert_eq!(run_on(&args, request.as_bytes()).stdout, odd);
+        // Half of a surrogate pair makes no message of a line that was none.
+        let raw =
+            r#"{"dir":"a2c","ts":0,"raw":"{\"id\":1,\"method\":\"x\",\"params\":\"\ud800\"}"}"#;
+        fs::write(&capture_file, format!("{raw}\n")).unwrap();
+        let copy = folder.path().join("copy.acpr");
+        let args = [
+            "import",
+            "--json",
+            capture_file.to_str().unwrap(),
+            copy.to_str().unwrap(),
+        ];
+        let done: Value = serde_json::from_str(&inspect(&args).await).unwrap();
+        assert_eq!(done["odd"], 1, "{done}");
+    });
+}
+
+const KEY: &str = "abcdefgh0123456789abcdefgh";
+
+/// What the words in capitals of the vectors stand for.
+const MEANT: [(&str, &str); 2] = [("K3Y", KEY), ("WEAK", "hunter2swordfish")];
+
+/// Each vector of `tests/vectors/secrets`: the row, and what its agent prints.
+fn vectors() -> Vec<(Value, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/secrets");
+    let mut rows = Vec::new();
+    let files = fs::read_dir(folder).unwrap();
+    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    for file in files {
+        for line in fs::read_to_string(file).unwrap().lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            let text = row["message"]
+                .as_str()
+                .or_else(|| row["text"].as_str())
+                .unwrap();
+            let text = MEANT
+                .iter()
+                .fold(text.replace('\n', "\\n"), |text, (word, meant)| {
+                    text.replace(word, meant)
+                });
+            rows.push((row, text));
+        }
+    }
+    rows
+}
+
+#[test]
+fn a_recording_has_no_secret_of_the_vectors_and_all_else_as_it_was() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let tapes = folder.path().join("tapes");
+        let vectors = vectors();
+        let lines = folder.path().join("lines");
+        let printed: Vec<&str> = vectors.iter().map(|(_, text)| text.as_str()).collect();
+        fs::write(&lines, printed.join("\n") + "\n").unwrap();
+        let answer = r#"{"jsonrpc":"2.0","id":0,"result":{}}"#;
+        let agent = format!(
+            "read x; echo '{answer}'; cat '{}'; cat >/dev/null",
+            lines.display()
+        );
+        let file = record(&tapes, &agent, &format!("{INITIALIZE}\n")).await;
+        let capture = inspect(&["export", "--to", "capture", file.to_str().unwrap()]).await;
+        let kept: Vec<String> = capture
+            .lines()
+            .filter(|line| line.contains("\"a2c\""))
+            .skip(1)
+            .map(|line| match line.split_once("\"msg\":") {
+                Some((_, message)) => message.strip_suffix('}').unwrap().to_owned(),
+                None => {
+                    let line: Value = serde_json::from_str(line).unwrap();
+                    line["raw"].as_str().unwrap().to_owned()
+                }
+            })
+            .collect();
+        assert_eq!(kept.len(), vectors.len());
+        for ((row, text), kept) in vectors.iter().zip(&kept) {
+            let name = &row["name"];
+            if row["kept"] == true {
+                assert_eq!(kept, text, "{name}");
+                continue;
+            }
+            let meant = MEANT.iter().map(|(_, meant)| *meant);
+            let secrets = meant.filter(|meant| text.contains(meant));
+            for secret in secrets.chain(row["secret"].as_str()) {
+                assert!(!kept.contains(secret), "{name}: {secret} is in {kept}");
+            }
+            let stays = row["stays"].as_str().unwrap_or_default();
+            assert!(kept.contains(stays), "{name}: {stays} is not in {kept}");
+        }
+    });
+}
+
+#[test]
+fn a_mark_has_no_secret_and_does_not_reopen_a_recording() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = format!("look here: the key is sk-{KEY}");
+        let tapes = folder.path().join("tapes");
+        let file = record(&tapes, "cat >/dev/null", "").await;
+        let name = file.to_str().unwrap();
+        inspect(&["mark", name, &mark]).await;
+        let report: Value =
+            serde_json::from_str(&inspect(&["verify", "--json", name]).await).unwrap();
+        assert_eq!(report["ended"], true, "{report}");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains("look here") && !text.contains(KEY), "{text}");
+
+        // Of one that is being written, no file beside it has the secret either.
+        let tapes = folder.path().join("open");
+        let agent = "echo '{\"method\":\"x\"}'; cat >/dev/null";
+        let args = [
+            "connect",
+            "--record",
+            tapes.to_str().unwrap(),
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ];
+        let mut connect = Program::start(&args);
+        connect.line().await.unwrap();
+        let file = recording(&tapes);
+        inspect(&["mark", file.to_str().unwrap(), &mark]).await;
+        for beside in fs::read_dir(&tapes).unwrap() {
+            // The writer may have taken it up by now.
+            let text = fs::read_to_string(beside.unwrap().path()).unwrap_or_default();
+            assert!(!text.contains(KEY), "{text}");
+        }
+        connect.end();
+        connect.exit().await;
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains("look here") && !text.contains(KEY), "{text}");
+    });
+}

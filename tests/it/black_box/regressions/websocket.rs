@@ -1,0 +1,160 @@
+//! WebSockets, of `serve` and of `connect`.
+
+use serde_json::json;
+
+use super::support::{
+    AGENT, INITIALIZE, PROMPT, WebSocket, answered, bearer, serve_script, server_with,
+};
+use crate::support::link::run as block_on;
+use crate::support::program::{Program, command, run, run_in};
+
+const LOAD: &str = r#"{"jsonrpc":"2.0","id":3,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}"#;
+
+#[test]
+fn a_websocket_server_that_is_busy_ends_connect_with_69() {
+    block_on(async {
+        for (status, code) in [
+            ("408 Request Timeout", 69),
+            ("429 Too Many Requests", 69),
+            ("500 Internal Server Error", 69),
+            ("502 Bad Gateway", 69),
+            ("503 Service Unavailable", 69),
+            ("504 Gateway Timeout", 69),
+            ("404 Not Found", 76),
+            ("200 OK", 76),
+            ("401 Unauthorized", 77),
+        ] {
+            let (host, _) = server_with(move |_| answered(status, "", "why")).await;
+            let outcome = run(&["connect", &format!("ws://{host}/acp")], INITIALIZE).await;
+            assert_eq!(outcome.code, Some(code), "{status}: {outcome:?}");
+            assert!(outcome.stderr.contains(status), "{outcome:?}");
+        }
+    });
+}
+
+#[test]
+fn a_client_with_a_token_whose_websocket_breaks_finds_its_agent_again() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let script = format!(
+            "LOAD='say \"{{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":3,\\\"result\\\":{{}}}}\"'\n{AGENT}"
+        );
+        let options = ["--on-disconnect", "detach", "--require-token"];
+        let mut program = serve_script(state.path(), &options, &script);
+        let address = program.address().await;
+        let alice = bearer(state.path(), "alice").await;
+        let mut first = WebSocket::open(&address, &alice).await;
+        let pid = first.begin().await;
+        // No close frame.
+        drop(first);
+        let mut second = WebSocket::open(&address, &alice).await;
+        second.say(INITIALIZE).await;
+        second.answer(0).await;
+        second.say(LOAD).await;
+        let answer = second.answer(3).await;
+        assert_eq!(answer["result"]["_meta"]["pid"], json!(pid), "{answer}");
+    });
+}
+
+#[test]
+fn a_client_that_is_held_back_is_closed_when_its_token_is_revoked() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let options = ["--require-token", "--limit", "recheck=100ms"];
+        // An agent that reads nothing.
+        let mut program = serve_script(state.path(), &options, "exec sleep 1000");
+        let address = program.address().await;
+        let alice = bearer(state.path(), "alice").await;
+        let mut client = WebSocket::open(&address, &alice).await;
+        client.flood().await;
+        let revoked = run_in(state.path(), &["token", "revoke", "alice"]).await;
+        assert_eq!(revoked.code, Some(0), "{revoked:?}");
+        assert_eq!(client.closed().await.0, 4401);
+    });
+}
+
+/// Sends an update before it answers a prompt, and refuses the first `session/load` that it reads;
+/// the second it answers with the history.
+const FORGETFUL: &str = r#"
+PROMPT='update one; say "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"stopReason\":\"end_turn\"}}"'
+loads=0
+LOAD='
+id=${line#*\"id\":}; id=${id%%,*}; loads=$((loads + 1))
+case $loads in
+1) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32603,\"message\":\"no\"}}";;
+*) update one; update two; say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{}}";;
+esac'
+"#;
+
+#[test]
+fn a_history_is_whole_after_the_agent_has_refused_to_send_it() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let script = format!("{FORGETFUL}{AGENT}");
+        let options = ["--on-disconnect", "detach"];
+        let mut program = serve_script(state.path(), &options, &script);
+        let address = program.address().await;
+        let mut first = WebSocket::open(&address, "").await;
+        first.begin().await;
+        first.say(PROMPT).await;
+        first.answer(2).await;
+        first.say(LOAD).await;
+        let refused = first.answer(3).await;
+        assert_eq!(refused["error"]["code"], -32603, "{refused}");
+        drop(first);
+        let mut second = WebSocket::open(&address, "").await;
+        second.say(INITIALIZE).await;
+        second.answer(0).await;
+        second.say(LOAD).await;
+        let mut texts = Vec::new();
+        loop {
+            let message = second.message().await;
+            if message["id"] == 3 {
+                assert!(message.get("error").is_none(), "{message}");
+                break;
+            }
+            let text = &message["params"]["update"]["content"]["text"];
+            texts.push(text.as_str().unwrap().to_owned());
+        }
+        assert_eq!(texts, ["one", "two"], "what the agent was asked for again");
+    });
+}
+
+#[test]
+fn a_conversation_that_cannot_be_recorded_is_closed_with_1011_and_says_so() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().to_str().unwrap().to_owned();
+        let relay = command(&[
+            "serve",
+            "--record",
+            &format!("{state}/tapes"),
+            "--record-strict",
+            "--",
+            "sh",
+            "-c",
+            AGENT,
+        ]);
+        // No file may be longer than 8 blocks of 512 bytes.
+        let mut shell = tokio::process::Command::new("sh");
+        shell.args(["-c", "ulimit -f 8; exec \"$@\"", "sh"]);
+        shell.arg(relay.as_std().get_program());
+        shell.args(relay.as_std().get_args());
+        shell.env("ACP_RELAY_STATE_DIR", &state);
+        shell.stdin(std::process::Stdio::null());
+        shell.stdout(std::process::Stdio::piped());
+        shell.stderr(std::process::Stdio::piped());
+        shell.kill_on_drop(true);
+        let mut program = Program::of(shell);
+        let mut client = WebSocket::open(&program.address().await, "").await;
+        client.begin().await;
+        // Never answered by its agent, and then by the relay.
+        client.say(PROMPT).await;
+        client.notify_100_kib().await;
+        let answer = client.answer(2).await;
+        let relay = &answer["error"]["data"]["relay"];
+        assert_eq!(relay["reason"], "unrecorded", "{answer}");
+        let (code, reason) = client.closed().await;
+        assert_eq!(code, 1011, "{reason}");
+    });
+}

@@ -1,0 +1,289 @@
+//! Secrets stay out of recordings.
+//!
+//! What is said are the vectors of `tests/vectors/secrets`: each in a prompt, in a message of a
+//! shape of its own, in chunks of three characters, in the output of a tool and on stderr.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::support::program::{Program, run};
+
+/// An agent that says what it finds in files, and then answers what it is asked.
+const AGENT: &str = r#"
+import json, sys
+folder = sys.argv[1]
+for line in open(folder + "/stderr", encoding="utf-8"):
+    sys.stderr.write(json.loads(line) + "\n")
+sys.stderr.flush()
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "say":
+        for said in open(folder + "/" + asked["params"]["file"], encoding="utf-8"):
+            sys.stdout.write(said)
+    elif "method" not in asked:
+        asked = {"id": 0, "answer": asked.get("result")}
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"done": True}}) + "\n")
+    sys.stdout.flush()
+"#;
+
+/// A text or a message with secrets, and those.
+struct Case {
+    name: String,
+    message: Option<Value>,
+    text: String,
+    secrets: Vec<String>,
+}
+
+fn cases() -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/secrets");
+    let mut cases = Vec::new();
+    for file in fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let kind = path.file_stem().unwrap().to_string_lossy().into_owned();
+        for line in fs::read_to_string(&path).unwrap().lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            let template = row["message"]
+                .as_str()
+                .or_else(|| row["text"].as_str())
+                .unwrap();
+            // What the words in capitals stand for, in no other vector.
+            let meant = [
+                (
+                    "K3Y",
+                    format!("abcdefgh{:010}abcdefgh", 1_234_567_890 + 7919 * cases.len()),
+                ),
+                ("WEAK", format!("hunter{:03}swordfish", cases.len())),
+            ];
+            let given = meant
+                .iter()
+                .fold(template.to_owned(), |text, (word, meant)| {
+                    text.replace(word, meant)
+                });
+            let meant = meant.iter().map(|(_, meant)| meant.as_str());
+            let secrets = meant
+                .filter(|meant| given.contains(meant))
+                .chain(row["secret"].as_str());
+            let secrets: Vec<String> = secrets.map(str::to_owned).collect();
+            // That a message authenticates, its own method says.
+            if row["kept"] != true && !secrets.is_empty() && kind != "authenticate" {
+                let message = row["message"].as_str();
+                cases.push(Case {
+                    name: format!("{kind}: {}", row["name"]),
+                    message: message.and_then(|_| serde_json::from_str(&given).ok()),
+                    text: given,
+                    secrets,
+                });
+            }
+        }
+    }
+    assert!(cases.len() > 400, "only {} vectors", cases.len());
+    cases
+}
+
+/// A folder with the agent and what it says.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("secrets-{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join("recordings")).unwrap();
+    fs::write(folder.join("agent.py"), AGENT).unwrap();
+    fs::write(folder.join("stderr"), "").unwrap();
+    folder
+}
+
+fn connect(folder: &Path) -> Program {
+    let [records, agent] = ["recordings", "agent.py"].map(|name| folder.join(name));
+    let args = [
+        "connect",
+        "--record",
+        records.to_str().unwrap(),
+        "--",
+        "python3",
+    ];
+    let mut args: Vec<String> = args.map(str::to_owned).to_vec();
+    args.extend([&agent, folder].map(|path| path.to_str().unwrap().to_owned()));
+    Program::start(&args)
+}
+
+/// All that is recorded, as `inspect show` unpacks it and as it lies on the disk.
+async fn recorded(folder: &Path) -> String {
+    let mut all = String::new();
+    for file in fs::read_dir(folder.join("recordings")).unwrap() {
+        let path = file.unwrap().path();
+        all += &String::from_utf8_lossy(&fs::read(&path).unwrap());
+        let shown = run(
+            &[
+                "inspect",
+                "export",
+                "--to",
+                "ndjson",
+                path.to_str().unwrap(),
+            ],
+            "",
+        )
+        .await;
+        all += &shown.stdout;
+    }
+    all
+}
+
+fn update(session: &str, update: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": "session/update",
+        "params": {"sessionId": session, "update": update}})
+}
+
+/// Has all of it said on one connection; what is recorded, and what the relay wrote to stderr.
+async fn said(
+    name: &str,
+    stderr: &[String],
+    lines: &[String],
+    asked: &[Value],
+) -> (String, String) {
+    let folder = folder(name);
+    let quoted: Vec<String> = stderr
+        .iter()
+        .map(|line| json!(line).to_string() + "\n")
+        .collect();
+    fs::write(folder.join("stderr"), quoted.concat()).unwrap();
+    fs::write(folder.join("said"), lines.join("\n") + "\n").unwrap();
+    let mut program = connect(&folder);
+    let say = json!({"jsonrpc": "2.0", "id": 1, "method": "say", "params": {"file": "said"}});
+    for message in [&say].into_iter().chain(asked) {
+        program.write(&(message.to_string() + "\n")).await;
+        while program.json().await["result"]["done"] != true {}
+    }
+    program.end();
+    while program.line().await.is_some() {}
+    program.exit().await;
+    let mut complaints = String::new();
+    while let Some(line) = program.complaint().await {
+        complaints += &line;
+    }
+    (recorded(&folder).await, complaints)
+}
+
+#[tokio::test]
+async fn no_secret_of_a_vector_stands_in_a_recording_whichever_way_it_was_said() {
+    let (mut lines, mut asked, mut stderr) = (Vec::new(), Vec::new(), Vec::new());
+    let cases = cases();
+    for (at, case) in cases.iter().enumerate() {
+        if let Some(message) = &case.message {
+            let message = json!({"jsonrpc": "2.0", "method": "_x", "params": message});
+            lines.push(message.to_string());
+        }
+        let text = match &case.message {
+            Some(message) => message.pointer("/t").and_then(Value::as_str),
+            None => Some(case.text.as_str()),
+        };
+        let Some(text) = text else { continue };
+        if !text.contains(['\n', '\r']) {
+            stderr.push(text.to_owned());
+        }
+        // The places of JSON in the midst of a message's text are not looked for.
+        if case.name.starts_with("broken") {
+            continue;
+        }
+        let whole = json!({"type": "text", "text": text});
+        let tool = json!({"sessionUpdate": "tool_call_update", "toolCallId": at.to_string(),
+            "content": [{"type": "content", "content": whole}], "rawOutput": {"out": text}});
+        lines.push(update("s", &tool).to_string());
+        let session = at.to_string();
+        let letters: Vec<char> = text.chars().collect();
+        // What is piped into a program is known when the program is named.
+        for piece in letters
+            .chunks(3)
+            .filter(|_| !case.name.starts_with("piped"))
+        {
+            let piece: String = piece.iter().collect();
+            let chunk = json!({"sessionUpdate": "agent_message_chunk",
+                "content": {"type": "text", "text": piece}});
+            lines.push(update(&session, &chunk).to_string());
+        }
+        asked.push(
+            json!({"jsonrpc": "2.0", "id": 2, "method": "session/prompt",
+            "params": {"sessionId": session, "prompt": [whole]}}),
+        );
+    }
+    let (recorded, complaints) = said("vectors", &stderr, &lines, &asked).await;
+    assert!(recorded.contains("redacted:"), "nothing was recorded");
+    let left: Vec<String> = cases
+        .iter()
+        .flat_map(|case| case.secrets.iter().map(move |secret| (case, secret)))
+        // Whatever stands in a text that has to stay, too, says nothing.
+        .filter(|(_, secret)| secret.len() > 6)
+        .filter(|(_, secret)| recorded.contains(secret.as_str()))
+        .map(|(case, secret)| {
+            let at = recorded.find(secret.as_str()).unwrap();
+            let from = recorded.floor_char_boundary(at.saturating_sub(80));
+            let to = recorded.ceil_char_boundary(recorded.len().min(at + 60));
+            format!("{}: {secret} in {}", case.name, &recorded[from..to])
+        })
+        .collect();
+    assert!(left.is_empty(), "{} left:\n{}", left.len(), left.join("\n"));
+    let told = cases
+        .iter()
+        .flat_map(|case| &case.secrets)
+        .filter(|secret| secret.len() > 6);
+    for secret in told {
+        assert!(
+            !complaints.contains(secret.as_str())
+                || stderr.iter().any(|line| line.contains(secret.as_str()))
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_answered_to_a_form_for_a_secret_is_not_recorded_and_the_rest_is() {
+    let forms = [
+        (
+            json!({"properties": {"value": {"type": "string", "format": "password"}, "n": {"type": "string"}}}),
+            "Go on",
+        ),
+        (
+            json!({"properties": {"value": {"type": "string", "writeOnly": true}, "n": {"type": "string"}}}),
+            "Go on",
+        ),
+        (
+            json!({"properties": {"value": {"type": "string", "title": "GitHub token"}, "n": {"type": "string"}}}),
+            "Go on",
+        ),
+        (
+            json!({"properties": {"value": {"type": "string"}, "kind": {"enum": ["a"]}}}),
+            "Your database password?",
+        ),
+        (
+            json!({"properties": {"otp": {"type": "string"}, "n": {"type": "string"}}}),
+            "Go on",
+        ),
+    ];
+    for (number, (schema, message)) in forms.iter().enumerate() {
+        let folder = folder(&format!("form-{number}"));
+        let form = json!({"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params":
+            {"mode": "form", "sessionId": "s", "message": message, "requestedSchema": schema}});
+        fs::write(folder.join("said"), form.to_string() + "\n").unwrap();
+        let mut program = connect(&folder);
+        let say = json!({"jsonrpc": "2.0", "id": 1, "method": "say", "params": {"file": "said"}});
+        program.write(&(say.to_string() + "\n")).await;
+        while program.json().await["result"]["done"] != true {}
+        let answer = json!({"jsonrpc": "2.0", "id": 7, "result": {"action": "accept",
+            "content": {"value": "correct horse", "otp": "correct horse", "n": "an ordinary answer", "kind": "a"}}});
+        program.write(&(answer.to_string() + "\n")).await;
+        let ask = json!({"jsonrpc": "2.0", "id": 2, "method": "session/list", "params": {}});
+        program.write(&(ask.to_string() + "\n")).await;
+        while program.json().await["id"] != 2 {}
+        program.end();
+        while program.line().await.is_some() {}
+        program.exit().await;
+        let recorded = recorded(&folder).await;
+        let field = if number == 4 { "otp" } else { "value" };
+        assert!(
+            !recorded.contains(&format!(r#""{field}":"correct horse"#)),
+            "{schema}: {recorded}"
+        );
+        assert!(
+            recorded.contains("an ordinary answer"),
+            "{schema}: {recorded}"
+        );
+    }
+}
