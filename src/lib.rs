@@ -1,15 +1,15 @@
 //! acp-relay: a bridge for the Agent Client Protocol (ACP).
 #![doc = include_str!("ARCHITECTURE.md")]
 
-pub mod wire;
-pub mod canon;
+pub mod jsonrpc;
+pub mod acp;
 pub mod dialect;
-pub mod border;
+pub mod policy;
 pub mod recording;
-pub mod guard;
+pub mod auth;
 pub mod agent_connect;
 pub mod transport;
-pub mod core;
-pub mod tap;
-pub mod relay;
-pub mod app;
+pub mod conversation;
+pub mod observe;
+pub mod proxy;
+pub mod cli;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    acp_relay::app::run()
+    acp_relay::cli::run()
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::Frame;
+use crate::jsonrpc::Frame;
 
 /// The `params` of `initialize`. Nothing here has files or terminals to offer; questions are passed
 /// on as interrupts.

@@ -13,7 +13,7 @@ use super::permission::Offered;
 use super::pointer::Place;
 use super::translate::Translator;
 use super::tree::Node;
-use crate::wire::{Envelope, Frame, Id, IdBuf, Limits, Shape, scan};
+use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Limits, Shape, scan};
 
 /// Takes a request back; it names the request in its params.
 const CANCEL_REQUEST: &str = "$/cancel_request";

@@ -8,7 +8,7 @@ use super::message::{self, Message};
 use super::name::Name;
 use super::text;
 use super::tree::Node;
-use crate::wire::{Envelope, Frame};
+use crate::jsonrpc::{Envelope, Frame};
 
 /// The value of `params`, `result` or `error`.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ fn each(node: &mut Node<'_>, way: &[&str], visit: &mut dyn FnMut(&mut Node<'_>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Limits, Shape, scan};
+    use crate::jsonrpc::{Limits, Shape, scan};
 
     fn changed(text: &'static str, change: impl FnOnce(&mut Body<'_>)) -> String {
         let frame = Frame::from(text);

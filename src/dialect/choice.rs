@@ -9,7 +9,7 @@ use super::message::Message;
 use super::name::Name;
 use super::program::Layer;
 use super::table::{Case, Rule, Way};
-use crate::wire::Side;
+use crate::jsonrpc::Side;
 
 /// What a table has for a message.
 pub(super) enum Choice<'a> {

@@ -11,7 +11,7 @@ use super::guess;
 use super::table::Way;
 use super::text::{self, Type};
 use super::tree::Node;
-use crate::wire::{Limits, is_json};
+use crate::jsonrpc::{Limits, is_json};
 
 /// A conversion by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::pointer::Place;
 use super::program::Program;
 use super::table::{Clue, Selector, Table};
 use super::tree::Node;
-use crate::wire::{Envelope, Frame, Kind, Side};
+use crate::jsonrpc::{Envelope, Frame, Kind, Side};
 
 /// A dialect that was recognised, and by what.
 #[derive(Clone, Debug, PartialEq, Eq)]

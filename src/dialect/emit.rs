@@ -10,7 +10,7 @@ use super::rewrite::{Rewriter, Trouble};
 use super::table::{Action, Case, Emit, Recall, Row};
 use super::translate::Translator;
 use super::tree::Node;
-use crate::wire::{IdBuf, Kind};
+use crate::jsonrpc::{IdBuf, Kind};
 
 impl Translator {
     /// A further message, made of the parts of the one at hand.

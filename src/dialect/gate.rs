@@ -15,7 +15,7 @@ use super::table::{Expect, Guard, Rule, Shape, Way};
 use super::text::{self, Type};
 use super::tree::Node;
 use super::wants;
-use crate::wire::{Envelope, Frame};
+use crate::jsonrpc::{Envelope, Frame};
 
 /// What is asked of the messages of one kind and method, or of the values at one place.
 #[derive(Clone, Debug)]

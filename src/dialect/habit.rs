@@ -4,7 +4,7 @@
 //! are at work that value is sealed, and whoever looks at it breaks the seal. Where nobody has, and
 //! nothing else had a say, what comes of the next such message is known: the bytes that were made
 //! before the value, its own, and those behind. Nothing is taken for granted: all other bytes are
-//! compared. Not here: which messages begin alike (see `wire::Stem`), and the rules' work.
+//! compared. Not here: which messages begin alike (see `jsonrpc::Stem`), and the rules' work.
 
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ use super::program::Fired;
 use super::table::Way;
 use super::text::Type;
 use super::translate::Translator;
-use crate::wire::{Envelope, Frame, Kind, Span};
+use crate::jsonrpc::{Envelope, Frame, Kind, Span};
 
 /// Most bytes besides the value, of what came and of what was made.
 const MOST: usize = 4096;

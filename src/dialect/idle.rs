@@ -8,7 +8,7 @@ use super::message;
 use super::table::Way;
 use super::translate::Translator;
 use super::tree::Node;
-use crate::wire::{Envelope, Frame, Kind};
+use crate::jsonrpc::{Envelope, Frame, Kind};
 
 impl Translator {
     /// Whether [`Translator::read`] would leave a notification as it is and note nothing. Only when it

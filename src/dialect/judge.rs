@@ -8,7 +8,7 @@ use super::outcome::{Happened, Outcome};
 use super::permission::{self, Verdict};
 use super::translate::Translator;
 use super::tree::Node;
-use crate::wire::{Kind, reply};
+use crate::jsonrpc::{Kind, reply};
 
 impl Translator {
     /// Judges a permission answer in canonical, and repairs it.

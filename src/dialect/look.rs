@@ -9,7 +9,7 @@ use super::habit::Seal;
 use super::pointer::Place;
 use super::text::{self, Type};
 use super::tree::{Member, Node};
-use crate::wire::{Envelope, Frame, Nth, Outline, Outlined, Span};
+use crate::jsonrpc::{Envelope, Frame, Nth, Outline, Outlined, Span};
 
 /// A value that is looked at.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use super::look::{Look, Sketch};
 use super::name::Name;
 use super::text;
 use super::tree::Node;
-use crate::wire::{Envelope, Frame, Id, IdAt, IdBuf, Kind, Outline, Span, Stem};
+use crate::jsonrpc::{Envelope, Frame, Id, IdAt, IdBuf, Kind, Outline, Span, Stem};
 
 /// A member JSON-RPC does not know: its raw name and value.
 type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use acp_relay::dialect::{Library, Pass, Translator};
-//! use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+//! use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
 //!
 //! let library = Library::builtin().expect("the built-in tables have no faults");
 //! let program = library.program("elephant").expect("it is built in");

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{methods, text};
-use crate::wire::{Envelope, Frame};
+use crate::jsonrpc::{Envelope, Frame};
 
 /// A method's name.
 #[derive(Clone)]

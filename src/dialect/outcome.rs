@@ -11,8 +11,8 @@ use super::message::Message;
 use super::name::Name;
 use super::program::{Fired, Layer};
 use super::table::Rule;
-use crate::wire::reply::{self, Reason};
-use crate::wire::{Envelope, Frame};
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Envelope, Frame};
 
 /// What comes of one message.
 #[derive(Clone, Debug, Default)]

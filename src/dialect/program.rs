@@ -17,7 +17,7 @@ use super::sessions::Watch;
 use super::table::{
     Conversion, Each, Emit, Fill, Jsonrpc, Kinds, Memory, Row, Rule, Selector, Shape, Table, Way,
 };
-use crate::wire::{Kind, Side};
+use crate::jsonrpc::{Kind, Side};
 
 /// Something by way, sending side and kind.
 type Cells<T> = [[[T; 4]; 2]; 2];

@@ -10,7 +10,7 @@ use super::message::Message;
 use super::permission::Offered;
 use super::table::{Per, Selector};
 use super::translate::{PERMISSION, Translator};
-use crate::wire::{Kind, Side};
+use crate::jsonrpc::{Kind, Side};
 
 impl Translator {
     /// Sees a canonical message: sessions and slots.

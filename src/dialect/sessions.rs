@@ -12,7 +12,7 @@ use super::pointer::Place;
 use super::table::{Action, Expect, Guard, Literal};
 use super::text;
 use super::tree::Node;
-use crate::wire::{Kind, Side};
+use crate::jsonrpc::{Kind, Side};
 
 const SESSIONS: usize = 256;
 const CALLS: usize = 128;

@@ -20,7 +20,7 @@ use super::table::{Answer, Case, Failure, Kinds, Literal, Per, Recall, Rule, Sel
 use super::text::Type;
 use super::translate::Translator;
 use super::tree::Node;
-use crate::wire::{IdBuf, Kind};
+use crate::jsonrpc::{IdBuf, Kind};
 
 /// Most messages that a list is cut into: each takes more memory than its element did, and all of
 /// them are there at once.

@@ -1,6 +1,6 @@
 //! Reading JSON text that is already known to be JSON, without building anything.
 //!
-//! `wire::scan` has proved the text; here its parts are only found. Input that is no JSON after
+//! `jsonrpc::scan` has proved the text; here its parts are only found. Input that is no JSON after
 //! all (a fault of ours) yields wrong slices, never a panic. Not here: editing (see `tree`).
 
 use std::borrow::Cow;

@@ -20,7 +20,7 @@ use super::program::Program;
 use super::sessions::Sessions;
 use super::table::{Jsonrpc, Way};
 use super::tree::Node;
-use crate::wire::{Envelope, Frame, IdBuf, Kind, Side, reply};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Side, reply};
 
 /// The translation of one peer.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::habit::Seal;
 use super::look::{Look, Sketch, index};
 use super::pointer::Place;
 use super::text::{self, Type};
-use crate::wire::Outline;
+use crate::jsonrpc::Outline;
 
 /// A value of the tree.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use super::library::Library;
 use super::outcome::Outcome;
 use super::table::{Example, Rule, Selector, Table, Way, nearest};
 use super::translate::Translator;
-use crate::wire::{Frame, Limits, Shape, Side, scan};
+use crate::jsonrpc::{Frame, Limits, Shape, Side, scan};
 
 /// The keys of a vector that are run, or are for people.
 const KEYS: [&str; 16] = [

@@ -7,7 +7,7 @@
 //! and a changed one can be put back into a capture's line. A packed segment is unpacked on the
 //! way, and a file whose messages go over several lines is unfolded (see `unfold`). Not here: what is
 //! wrong with a message, whose a plain line is, and captures that are one document (see
-//! `app::inspect::import`).
+//! `cli::inspect::import`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use super::files::ZSTD;
 use super::surrogates::{spelled, unspelled};
 use super::unfold::{is_folded, unfold};
 use super::{Body, Found, MessageKind, Sealed, What, members};
-use crate::wire::{Frame, Side};
+use crate::jsonrpc::{Frame, Side};
 
 /// Longest line that is read, in bytes: the longest message by default, and a little for the
 /// members of a capture. What is beyond it is skipped.
@@ -74,7 +74,7 @@ pub struct Place {
 ///
 /// ```
 /// use acp_relay::recording::capture::{Holds, Lines};
-/// use acp_relay::wire::Side;
+/// use acp_relay::jsonrpc::Side;
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let file = br#"{"dir":"c2a","ts":1.5,"msg":{"jsonrpc":"2.0","method":"x"}}"#;

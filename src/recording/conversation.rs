@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::event::{Event, Message, MessageKind, What};
 use super::view::View;
-use crate::wire::{Id, IdBuf, Side};
+use crate::jsonrpc::{Id, IdBuf, Side};
 
 /// The requests of a conversation, in the order they were seen.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::wire::Side;
+use crate::jsonrpc::Side;
 
 /// The version of the format that is written.
 pub const VERSION: u64 = 1;

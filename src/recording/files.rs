@@ -1,7 +1,7 @@
 //! The files of a recording: one for each segment, packed or not.
 //!
 //! `20261120T155900Z-8f1c22ab.000.acpr` is the first segment of a recording,
-//! `….001.acpr.zst` a packed second one. Not here: making them (see `tap::recorder`).
+//! `….001.acpr.zst` a packed second one. Not here: making them (see `observe::recorder`).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

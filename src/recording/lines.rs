@@ -8,7 +8,7 @@
 use super::event::MessageKind;
 use super::spell::number;
 use super::write::{Facts, Kept, Stamp, keep, members, seal, times};
-use crate::wire::Side;
+use crate::jsonrpc::Side;
 
 /// Bytes of most lines of a frame, beside those of the frame.
 const LINE: usize = 256;

@@ -4,7 +4,7 @@
 //! header, then one event a line, each with a checksum. Frames stand in it with the bytes they
 //! had. A long one is cut into segments, each with the digest of the one before; those that are
 //! done may be packed with zstd. This room reads no clock and knows no conversation. Not here:
-//! recording one (see `tap::recorder`), showing one to a person (`app::inspect`).
+//! recording one (see `observe::recorder`), showing one to a person (`cli::inspect`).
 //!
 //! ```
 //! use acp_relay::recording::{Found, Reader, What};

@@ -2,7 +2,7 @@
 //!
 //! A translated message names the one that led to it and the difference between them, which has to
 //! give it again. Not here: whether the rules would make the same of it today (see
-//! `app::inspect::retell`).
+//! `cli::inspect::retell`).
 
 use std::collections::VecDeque;
 

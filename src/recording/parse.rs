@@ -10,7 +10,7 @@ use super::event::{
 };
 use super::tokens::members;
 use super::write::{TAIL, checksum};
-use crate::wire::Side;
+use crate::jsonrpc::Side;
 
 /// What a line holds.
 #[derive(Clone, Debug, PartialEq)]

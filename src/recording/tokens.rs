@@ -2,7 +2,7 @@
 //!
 //! It keeps bytes where they are, so that a value can be cut out or replaced and all else stays
 //! as spelled. It never recurses. Text that is no JSON ends the walk early; it proves nothing.
-//! Not here: proof (see `wire::is_json`), trees.
+//! Not here: proof (see `jsonrpc::is_json`), trees.
 
 use std::ops::Range;
 

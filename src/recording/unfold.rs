@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use crate::wire::{Limits, is_json};
+use crate::jsonrpc::{Limits, is_json};
 
 /// So much of a file's beginning tells whether it has to be unfolded, in bytes.
 const TELLING: usize = 4096;

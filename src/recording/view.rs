@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::event::{Event, Message, Passed, What};
-use crate::wire::Side;
+use crate::jsonrpc::Side;
 
 /// From where a conversation is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

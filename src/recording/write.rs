@@ -7,7 +7,7 @@
 
 use super::event::{Body, Header, Message, MessageKind, Passed, VERSION, What};
 use super::spell::{escaped, list, number, quoted, seconds, text};
-use crate::wire::Side;
+use crate::jsonrpc::Side;
 
 /// Bytes of a line after its last member but the checksum: `,"crc":"01234567"}`.
 pub(super) const TAIL: usize = 18;

@@ -12,9 +12,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::{Arrival, Link, LinkError, OpenError, OpenErrorKind, Setup, failure, moment};
-use crate::guard::{Claim, Denial, Principal, Turned};
-use crate::wire::reply::{self, Reason};
-use crate::wire::{Farewell, Id};
+use crate::auth::{Claim, Denial, Principal, Turned};
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Farewell, Id};
 
 /// Time the client has to hear it.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -17,8 +17,8 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::{Endpoint, OpenError, Tls, tls};
-use crate::guard::Certificate;
-use crate::wire::printable;
+use crate::auth::Certificate;
+use crate::jsonrpc::printable;
 
 /// Time between two looks at the files.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use std::str::FromStr;
 pub use web::{DEFAULT_PATH, Manner, Web};
 
 use super::replay::Spot;
-use crate::guard::origin::is_loopback_host;
+use crate::auth::origin::is_loopback_host;
 
 /// Where a peer is.
 #[derive(Clone, Debug, PartialEq, Eq)]

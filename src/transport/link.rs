@@ -10,9 +10,9 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::guard::Principal;
-use crate::wire::framing::Cut;
-use crate::wire::{Exit, Farewell, Flaw, Frame};
+use crate::auth::Principal;
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::{Exit, Farewell, Flaw, Frame};
 
 /// One live connection to one side.
 pub struct Link {

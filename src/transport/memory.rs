@@ -16,8 +16,8 @@ use super::{
     LinkError, Worker,
 };
 use super::{Listener, OpenError, OpenErrorKind, Peer, Setup, Transport};
-use crate::wire::framing::Cut;
-use crate::wire::{Fault, Flaw, Frame, IdBuf, Limits};
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::{Fault, Flaw, Frame, IdBuf, Limits};
 
 /// Bytes that may be on their way, beyond one frame.
 const BYTES: usize = 64 << 10;

@@ -43,7 +43,7 @@ pub mod websocket;
 mod wide;
 mod workers;
 
-pub use crate::wire::{Exit, Farewell};
+pub use crate::jsonrpc::{Exit, Farewell};
 pub use agent_connect::{AgentConnect, Offer};
 pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, Manner, Web};
 pub use errand::errand;

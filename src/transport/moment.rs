@@ -2,7 +2,7 @@
 
 use std::time::{Instant, SystemTime};
 
-use crate::guard::Moment;
+use crate::auth::Moment;
 
 /// Now.
 #[must_use]

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{AgentConnect, Endpoint, Greeting, Inherited, Launch, Link};
 use super::{Pin as Fingerprint, Worker, Workers};
-use crate::guard::{Gate, LocalKey};
-use crate::wire::Limits;
-use crate::wire::framing::Framing;
+use crate::auth::{Gate, LocalKey};
+use crate::jsonrpc::Limits;
+use crate::jsonrpc::framing::Framing;
 
 /// A future that owns what it needs, or borrows for `'a`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -7,7 +7,7 @@ use std::io;
 
 use super::failure;
 use super::link::LinkError;
-use crate::wire::{Farewell, printable};
+use crate::jsonrpc::{Farewell, printable};
 
 /// The close code for whoever is not let in any more. It is of our own choice.
 const UNAUTHORIZED: u16 = 4401;

@@ -25,8 +25,8 @@ use super::{
     Accepting, Arrival, Binding, Connecting, Endpoint, Link, Listener, OpenError, Setup, Transport,
 };
 use super::{admission, failure, owner, stream};
-use crate::guard::{Claim, Gate, Place};
-use crate::wire::Limits;
+use crate::auth::{Claim, Gate, Place};
+use crate::jsonrpc::Limits;
 
 /// Shortest time that keepalive knows.
 const LEAST: Duration = Duration::from_secs(1);

@@ -29,7 +29,7 @@ use super::{
     PeerKind,
 };
 use super::{Setup, Transport, admission, failure, stream};
-use crate::guard::{Claim, Place};
+use crate::auth::{Claim, Place};
 
 /// Connections the system keeps for us until we accept them.
 const BACKLOG: i32 = 1024;

@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use acp_relay::core::{Choice, Core, Manners, Outbox, Speech};
-use acp_relay::tap::metrics::{Ledger, Parties, Transport};
-use acp_relay::tap::{Fact, Sight, Tap as _};
-use acp_relay::wire::{Frame, Limits, Side};
+use acp_relay::conversation::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::observe::metrics::{Ledger, Parties, Transport};
+use acp_relay::observe::{Fact, Sight, Tap as _};
 use criterion::Criterion;
 
 use super::samples;

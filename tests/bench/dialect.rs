@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use acp_relay::dialect::Pass;
-use acp_relay::wire::Side;
+use acp_relay::jsonrpc::Side;
 use criterion::{Criterion, Throughput};
 
 use super::samples::{self, Sample};

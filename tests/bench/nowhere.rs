@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
+use acp_relay::observe::recorder::{Desk, Outcome, Place, Plan, Policy, Recorder};
 use acp_relay::recording::Peer;
 use acp_relay::recording::redact::{Mode, Redactor};
-use acp_relay::tap::recorder::{Desk, Outcome, Place, Plan, Policy, Recorder};
 
 struct Nowhere;
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
+use acp_relay::jsonrpc::{Frame, Side};
+use acp_relay::observe::recorder::{Desk, Recorder};
+use acp_relay::observe::{Sight, Tap};
 use acp_relay::recording::redact::{Mode, Redactor};
-use acp_relay::tap::recorder::{Desk, Recorder};
-use acp_relay::tap::{Sight, Tap};
-use acp_relay::wire::{Frame, Side};
 use criterion::{Criterion, Throughput};
 
 use super::nowhere;

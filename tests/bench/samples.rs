@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acp_relay::dialect::{Library, Translator};
-use acp_relay::wire::{Envelope, Frame, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Envelope, Frame, Limits, Shape, Side, scan};
 
 /// A message with its envelope.
 pub(super) struct Sample {

@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use acp_relay::wire::framing::{Cut, Cutter, Framing};
-use acp_relay::wire::{Limits, scan as find};
+use acp_relay::jsonrpc::framing::{Cut, Cutter, Framing};
+use acp_relay::jsonrpc::{Limits, scan as find};
 use bytes::BytesMut;
 use criterion::{Criterion, Throughput};
 

@@ -10,13 +10,13 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use acp_relay::core::{Choice, Speech};
+use acp_relay::conversation::{Choice, Speech};
 use acp_relay::dialect::Library;
-use acp_relay::relay::{self, End, Stop};
-use acp_relay::tap::Taps;
-use acp_relay::tap::metrics::{Ledger, Parties, Transport};
+use acp_relay::jsonrpc::Side;
+use acp_relay::observe::Taps;
+use acp_relay::observe::metrics::{Ledger, Parties, Transport};
+use acp_relay::proxy::{self, End, Stop};
 use acp_relay::transport::{Link, Peer, PeerKind, stream};
-use acp_relay::wire::Side;
 use allocation_counter::measure;
 use futures_util::future::{Either, select};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -117,7 +117,7 @@ fn allocations_with(taps: Taps, speech: fn() -> Speech, rounds: &[Round], times:
     };
     let stop = Stop::default();
     let limits = Arc::default();
-    let mut run: Pin<Box<dyn Future<Output = End> + '_>> = Box::pin(relay::run(
+    let mut run: Pin<Box<dyn Future<Output = End> + '_>> = Box::pin(proxy::run(
         client,
         agent,
         limits,

@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::Instant;
 
-use acp_relay::core::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::conversation::{Choice, Core, Manners, Outbox, Speech};
 use acp_relay::dialect::Library;
+use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::recording::redact::{Mode, Redactor};
-use acp_relay::wire::{Frame, Limits, Side};
 
 /// A thread's stack, far below the 2 MiB that threads get; a build for tests needs most of it to
 /// begin. A frame for each level would not fit.

@@ -1,7 +1,7 @@
 //! Cutting streams into messages and laying messages into streams, however the bytes arrive.
 
-use acp_relay::wire::framing::{Cut, Cutter, Framing};
-use acp_relay::wire::{Fault, Flaw, Frame, Id, IdBuf, Limits, Role};
+use acp_relay::jsonrpc::framing::{Cut, Cutter, Framing};
+use acp_relay::jsonrpc::{Fault, Flaw, Frame, Id, IdBuf, Limits, Role};
 use bytes::BytesMut;
 use proptest::prelude::*;
 

@@ -8,37 +8,44 @@ use std::path::{Path, PathBuf};
 
 /// What each room may import of ours, besides itself.
 const FLOORS: [(&str, &[&str]); 12] = [
-    ("wire", &[]),
-    ("canon", &["wire"]),
-    ("dialect", &["wire"]),
-    ("border", &["wire", "dialect"]),
-    ("recording", &["wire", "canon"]),
-    ("guard", &["wire"]),
-    ("agent_connect", &["wire"]),
+    ("jsonrpc", &[]),
+    ("acp", &["jsonrpc"]),
+    ("dialect", &["jsonrpc"]),
+    ("policy", &["jsonrpc", "dialect"]),
+    ("recording", &["jsonrpc", "acp"]),
+    ("auth", &["jsonrpc"]),
+    ("agent_connect", &["jsonrpc"]),
     (
         "transport",
-        &["wire", "guard", "recording", "agent_connect"],
+        &["jsonrpc", "auth", "recording", "agent_connect"],
     ),
-    ("core", &["wire", "dialect", "border"]),
-    ("tap", &["wire", "recording", "core"]),
+    ("conversation", &["jsonrpc", "dialect", "policy"]),
+    ("observe", &["jsonrpc", "recording", "conversation"]),
     (
-        "relay",
-        &["wire", "guard", "border", "transport", "core", "tap"],
-    ),
-    (
-        "app",
+        "proxy",
         &[
-            "wire",
-            "canon",
+            "jsonrpc",
+            "auth",
+            "policy",
+            "transport",
+            "conversation",
+            "observe",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "jsonrpc",
+            "acp",
             "dialect",
-            "border",
+            "policy",
             "recording",
-            "guard",
+            "auth",
             "agent_connect",
             "transport",
-            "core",
-            "tap",
-            "relay",
+            "conversation",
+            "observe",
+            "proxy",
         ],
     ),
 ];
@@ -50,8 +57,8 @@ const KEPT_TO: [(&str, &[&str], &str); 10] = [
         &[
             "transport/stdio/",
             "transport/process/keeper.rs",
-            "app/check.rs",
-            "app/console.rs",
+            "cli/check.rs",
+            "cli/console.rs",
         ],
         "only transport::stdio touches our stdin (the keeper is another process; check and console carry nothing)",
     ),
@@ -59,52 +66,52 @@ const KEPT_TO: [(&str, &[&str], &str); 10] = [
         "io::stdout",
         &[
             "transport/stdio/",
-            "app/demo/client.rs",
-            "app/check.rs",
-            "app/console.rs",
+            "cli/demo/client.rs",
+            "cli/check.rs",
+            "cli/console.rs",
         ],
         "only transport::stdio touches our stdout (demo, check and console carry nothing)",
     ),
     ("unbounded", &[], "every queue has a limit"),
     (
         "tokio::",
-        &["transport/", "relay/", "app/"],
+        &["transport/", "proxy/", "cli/"],
         "the floors below are pure",
     ),
     (
         "Instant::now",
-        &["relay/", "transport/", "app/", "tap/recorder/"],
+        &["proxy/", "transport/", "cli/", "observe/recorder/"],
         "time is an argument below the relay (but the recorder's: what it sees has none)",
     ),
     (
         "crate::dialect",
-        &["dialect/", "border/", "core/", "app/"],
+        &["dialect/", "policy/", "conversation/", "cli/"],
         "transports do not know that dialects exist",
     ),
     (
-        "crate::canon",
-        &["canon/", "recording/lint/", "app/"],
+        "crate::acp",
+        &["acp/", "recording/lint/", "cli/"],
         "the schema is for those who look at a conversation afterwards",
     ),
     (
         "crate::recording",
-        &["recording/", "transport/replay/", "tap/", "app/"],
+        &["recording/", "transport/replay/", "observe/", "cli/"],
         "of the transports, only the one that plays recordings knows that there are any",
     ),
     (
         "crate::agent_connect",
-        &["agent_connect/", "transport/agent_connect/", "app/"],
+        &["agent_connect/", "transport/agent_connect/", "cli/"],
         "of the transports, only the one that serves Agent Connect is an ACP client by itself",
     ),
     (
         "serde_json::Value",
         &[
-            "wire/reply.rs",
-            "canon/",
-            "app/",
-            "core/",
-            "relay/resume/opening.rs",
-            "border/places.rs",
+            "jsonrpc/reply.rs",
+            "acp/",
+            "cli/",
+            "conversation/",
+            "proxy/resume/opening.rs",
+            "policy/places.rs",
             "build.rs",
             "dialect/table/",
             "dialect/vectors.rs",
@@ -227,7 +234,7 @@ fn files_are_one_idea() {
         });
         if name.ends_with("/mod.rs")
             && work
-            && !["app/demo/mod.rs", "tap/mod.rs"].contains(&name.as_str())
+            && !["cli/demo/mod.rs", "observe/mod.rs"].contains(&name.as_str())
         {
             faults.push(format!(
                 "src/{name}: a mod.rs introduces its room and holds no work"
@@ -333,14 +340,14 @@ fn the_visible_top_level_is_fixed() {
 
 #[test]
 fn the_rules_can_fail() {
-    assert_eq!(rooms_named("use crate::relay::End;"), ["relay"]);
+    assert_eq!(rooms_named("use crate::proxy::End;"), ["proxy"]);
     assert_eq!(
-        rooms_named("use crate::{core::Core, wire::Frame};"),
-        ["core", "wire"]
+        rooms_named("use crate::{conversation::Core, jsonrpc::Frame};"),
+        ["conversation", "jsonrpc"]
     );
     assert_eq!(
-        rooms_named("    let x = crate::app::run(); // crate::tap"),
-        ["app"]
+        rooms_named("    let x = crate::cli::run(); // crate::observe"),
+        ["cli"]
     );
-    assert!(rooms_named("// use crate::relay::End;").is_empty());
+    assert!(rooms_named("// use crate::proxy::End;").is_empty());
 }

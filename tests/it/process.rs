@@ -13,9 +13,9 @@ use std::future::poll_fn;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
+use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::process::{Child, spawn};
 use acp_relay::transport::{Exit, Hold as _, Launch, OpenErrorKind, StopStep};
-use acp_relay::wire::Limits;
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

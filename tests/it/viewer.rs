@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use acp_relay::jsonrpc::Side;
 use acp_relay::recording::write::{self, Facts, Kept, Stamp};
 use acp_relay::recording::{Body, Header, MessageKind, Passed, Peer, What, pack};
-use acp_relay::wire::Side;
 use serde_json::{Value, json};
 
 use crate::support::once::relay;

@@ -10,9 +10,9 @@ use std::error::Error;
 use std::future::poll_fn;
 use std::process::ExitCode;
 
+use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::websocket::{Ear, Mouth, Role, accept_key, connect_stream, halves};
 use acp_relay::transport::{Farewell, FrameSink};
-use acp_relay::wire::Limits;
 use bytes::BytesMut;
 use hyper::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -12,7 +12,7 @@ tell) and after. With `terminate` the agent's processes are gone within a second
 and nothing is left. A client that closes its connection itself, however it does that, has left for
 good: its agent is gone at once, with `detach` too. The clients are Python's `websockets` and the official TypeScript SDK over
 HTTP and WebSocket (returns.mjs); the agent is ours. Not here: what each message looks like
-(tests/it/relay/resume.rs).
+(tests/it/proxy/resume.rs).
 """
 import argparse
 import json

@@ -12,7 +12,7 @@ use crate::dialect::table::Way;
 use crate::dialect::text;
 use crate::dialect::translate::Translator;
 use crate::dialect::tree::Node;
-use crate::wire::{IdBuf, Kind};
+use crate::jsonrpc::{IdBuf, Kind};
 
 /// A slot of its own for the number of the confirmation's tool call.
 const NUMBER: usize = usize::MAX;

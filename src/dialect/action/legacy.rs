@@ -21,7 +21,7 @@ use crate::dialect::table::Way;
 use crate::dialect::text;
 use crate::dialect::translate::Translator;
 use crate::dialect::tree::Node;
-use crate::wire::{Frame, IdBuf, Kind, Limits, Shape, scan};
+use crate::jsonrpc::{Frame, IdBuf, Kind, Limits, Shape, scan};
 
 /// Most tool calls that are numbered; most messages that wait for something, and their bytes.
 const NUMBERED: usize = 4096;

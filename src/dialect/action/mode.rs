@@ -19,7 +19,7 @@ use crate::dialect::message::Message;
 use crate::dialect::text::{self, Type};
 use crate::dialect::translate::Translator;
 use crate::dialect::tree::Node;
-use crate::wire::{IdBuf, Kind};
+use crate::jsonrpc::{IdBuf, Kind};
 
 /// The id of the option that the bridge owns.
 pub(super) const OWN: &str = "_acp-relay.mode";

@@ -25,7 +25,7 @@ use crate::dialect::table::Way;
 use crate::dialect::text::{self, Type};
 use crate::dialect::translate::Translator;
 use crate::dialect::tree::Node;
-use crate::wire::Kind;
+use crate::jsonrpc::Kind;
 
 /// The id of the option that the bridge owns.
 pub(super) const OWN: &str = "_acp-relay.model";

@@ -20,7 +20,7 @@ use crate::dialect::table::Way;
 use crate::dialect::text::{self, Type};
 use crate::dialect::translate::Translator;
 use crate::dialect::tree::Node;
-use crate::wire::Kind;
+use crate::jsonrpc::Kind;
 
 /// A slot of its own for the working directory of a session that is being opened.
 const CWD: usize = usize::MAX - 1;

@@ -20,7 +20,7 @@ use crate::dialect::table::Way;
 use crate::dialect::text;
 use crate::dialect::translate::{PERMISSION, Translator};
 use crate::dialect::tree::Node;
-use crate::wire::Kind;
+use crate::jsonrpc::Kind;
 
 const PARKED: &str = "/toolCall/_meta/acp-relay";
 

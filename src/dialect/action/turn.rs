@@ -22,7 +22,7 @@ use crate::dialect::permission::Verdict;
 use crate::dialect::text::{self, Type};
 use crate::dialect::translate::{PERMISSION, Translator};
 use crate::dialect::tree::Node;
-use crate::wire::{IdBuf, Kind};
+use crate::jsonrpc::{IdBuf, Kind};
 
 impl Translator {
     pub(super) fn cancelled_turn(&self, message: &mut Message<'_>, asked: &Asked) {

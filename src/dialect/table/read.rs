@@ -13,7 +13,7 @@ use super::types::{
     Table, Way,
 };
 use crate::dialect::law;
-use crate::wire::Side;
+use crate::jsonrpc::Side;
 
 /// The newest `format` this program reads.
 pub const FORMAT: u64 = 1;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::Action;
-use crate::wire::Side;
+use crate::jsonrpc::Side;
 
 use super::super::convert::As;
 use super::super::pointer::Place;

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::steps::Step;
+use crate::jsonrpc::Side;
 use crate::recording::patch;
-use crate::wire::Side;
 
 /// Pairs of steps that are looked at to align two lanes. Longer ones are compared in order.
 const MOST: usize = 16 << 20;

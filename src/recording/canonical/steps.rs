@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::names::Names;
+use crate::jsonrpc::Side;
 use crate::recording::surrogates::{join, tree};
 use crate::recording::{Body, Event, Message, MessageKind, Scene, View, What};
-use crate::wire::Side;
 
 /// Updates that come when they please; a text goes on across them.
 const ASIDE: [&str; 6] = [

@@ -11,8 +11,8 @@ use super::field::Field;
 use super::glob::Glob;
 use super::parse::{Fault, parse};
 use super::scan::Sign;
+use crate::jsonrpc::Side;
 use crate::recording::{Body, Event, Message, MessageKind, What, tree};
-use crate::wire::Side;
 
 /// Which events are meant.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 //!
 //! Not here: how it is found.
 
-use crate::canon::Kind;
-use crate::wire::Side;
+use crate::acp::Kind;
+use crate::jsonrpc::Side;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

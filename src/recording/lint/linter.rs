@@ -13,15 +13,15 @@ use super::catalogue::*;
 use super::requests::Requests;
 use super::sessions::Sessions;
 use super::spelling;
-use crate::canon::{self, Deviation, Kind};
+use crate::acp::{self, Deviation, Kind};
+use crate::jsonrpc::Frame;
 use crate::recording::{Body, Event, Header, Message, MessageKind, Scene, What, tree};
-use crate::wire::Frame;
 
 /// Looks at what both sides said, before anything was translated, or at what a scene shows.
 #[derive(Debug)]
 pub struct Linter {
     scene: Scene,
-    schema: canon::Conversation,
+    schema: acp::Conversation,
     requests: Requests,
     sessions: Sessions,
     /// Texts were replaced by lengths, so that types cannot be told.
@@ -50,7 +50,7 @@ impl Linter {
     pub fn at(scene: Scene) -> Self {
         Self {
             scene,
-            schema: canon::Conversation::new(false),
+            schema: acp::Conversation::new(false),
             requests: Requests::default(),
             sessions: Sessions::default(),
             blurred: false,
@@ -76,7 +76,7 @@ impl Linter {
             self.gaps = true;
             // What was open may have been answered there, and its ids used again.
             self.requests = Requests::default();
-            self.schema = canon::Conversation::new(false);
+            self.schema = acp::Conversation::new(false);
             self.sessions.begin_late();
         }
     }
@@ -185,9 +185,9 @@ impl Linter {
                 continue;
             }
             let rule = match (of_deviation(deviation.kind), deviation.weight) {
-                (rule, canon::Weight::Refused) => rule,
+                (rule, acp::Weight::Refused) => rule,
                 (rule, _) if rule == &UNKNOWN_MEMBER => rule,
-                (_, canon::Weight::Ignored) => &FORGIVEN,
+                (_, acp::Weight::Ignored) => &FORGIVEN,
             };
             let found = deviation.found.as_deref().unwrap_or("nothing");
             let what = match deviation.pointer.as_str() {
@@ -214,7 +214,7 @@ impl Linter {
             return Vec::new();
         };
         let asked = message.method.as_deref().filter(|_| answers);
-        let mut alone = canon::Conversation::new(true);
+        let mut alone = acp::Conversation::new(true);
         let left = alone.hear_as(Some(message.to.other()), &Frame::new(bytes.clone()), asked);
         let (_, known) = self.deviations.remove(&of).unwrap_or_default();
         self.repair(known, &message.rules.join(", "), &left.deviations)

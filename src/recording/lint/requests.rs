@@ -4,8 +4,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::jsonrpc::{Id, IdBuf, Side};
 use crate::recording::{Event, Message, MessageKind};
-use crate::wire::{Id, IdBuf, Side};
 
 /// A request that waits for its answer.
 #[derive(Debug)]

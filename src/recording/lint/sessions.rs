@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::catalogue::*;
+use crate::jsonrpc::Side;
 use crate::recording::{Message, MessageKind};
-use crate::wire::Side;
 
 /// A fault, before it is known to which event it belongs.
 pub(super) type Fault = (&'static Rule, String);

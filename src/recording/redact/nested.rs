@@ -7,7 +7,7 @@
 use super::redactor::Redactor;
 use super::rule::Hits;
 use super::walk::walk;
-use crate::wire::{Limits, is_json};
+use crate::jsonrpc::{Limits, is_json};
 
 /// How many strings deep JSON is looked for.
 const DEEPEST: usize = 2;

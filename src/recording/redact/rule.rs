@@ -1,6 +1,6 @@
 //! Why something is kept out, for those who count it.
 //!
-//! Not here: counting over more than one text (see `tap::recorder`).
+//! Not here: counting over more than one text (see `observe::recorder`).
 
 /// Why something is kept out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use super::piece::Thread;
 use super::redactor::{Redacted, Redactor};
 use super::rule::{Hits, Rule};
 use super::table::{List, has, words};
+use crate::jsonrpc::{Limits, is_json};
 use crate::recording::MessageKind;
 use crate::recording::tokens::{Token, Tokens};
-use crate::wire::{Limits, is_json};
 
 /// Texts that are followed at a time; the one that was heard longest ago is forgotten.
 const THREADS: usize = 64;

@@ -16,8 +16,8 @@ use super::pattern::escaped;
 use super::places::{is_setting, is_value};
 use super::redactor::{Mode, Redacted, Redactor};
 use super::rule::{Hits, Rule};
+use crate::jsonrpc::{Limits, is_json};
 use crate::recording::tokens::{Token, Tokens};
-use crate::wire::{Limits, is_json};
 
 /// What is replaced.
 struct Found {

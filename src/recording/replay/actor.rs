@@ -24,9 +24,9 @@ use super::repertoire::Repertoire;
 use super::rules::{Match, Rules, Unmatched};
 use super::script::{Script, Step};
 use super::{Fault, Mishap};
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Shape, scan};
 use crate::recording::surrogates::tree;
-use crate::wire::reply::{self, Reason};
-use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Shape, scan};
 
 /// Plays the agent.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde_json::Value;
 
 use super::ids::with_id;
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Envelope, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Shape, scan};
 use crate::recording::surrogates::tree;
-use crate::wire::reply::{self, Reason};
-use crate::wire::{Envelope, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Shape, scan};
 
 /// The id of the `initialize` that introduces the client.
 const INTRODUCTION: &[u8] = b"\"replay-introduction\"";

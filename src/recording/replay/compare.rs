@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::normal;
 use super::rules::Match;
 use super::script::Script;
+use crate::jsonrpc::Side;
 use crate::recording::canonical::{self, Step};
 use crate::recording::redact::Pattern;
 use crate::recording::{Event, MessageKind, View, What};
-use crate::wire::Side;
 
 /// What is another in every run and tells nothing about the agent: what its model has used.
 const VOLATILE: [&str; 3] = [

@@ -15,8 +15,8 @@ use super::normal::matches;
 use super::permit::{Choice, choose};
 use super::rules::Match;
 use super::script::{Script, Step};
-use crate::wire::reply::{self, Reason};
-use crate::wire::{Frame, Id, IdBuf, Side};
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Frame, Id, IdBuf, Side};
 
 /// Plays the client.
 #[derive(Debug)]

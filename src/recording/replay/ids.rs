@@ -2,7 +2,7 @@
 //!
 //! Not here: which id it gets (see `actor`, `driver`).
 
-use crate::wire::{Frame, Id, IdBuf, Limits, Shape, scan};
+use crate::jsonrpc::{Frame, Id, IdBuf, Limits, Shape, scan};
 
 /// The id of a frame that is a message.
 pub(super) fn id_of(frame: &Frame) -> IdBuf {

@@ -3,7 +3,7 @@
 //! [`Script`] is the conversation at one edge, [`Plan`](plan) what follows from what in it. The
 //! [`Actor`] plays the agent, the [`Driver`] the client; both are told what is heard and what the
 //! time is, and say what is to be said. No I/O and no clock. Not here: links (see
-//! `transport::replay`), what a person is shown of it (`app::replay`).
+//! `transport::replay`), what a person is shown of it (`cli::replay`).
 
 mod actor;
 mod borrowed;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::places::{folders, strings};
-use crate::wire::Frame;
+use crate::jsonrpc::Frame;
 
 /// Ids of sessions from this length on are replaced wherever they are a whole string. A shorter one
 /// may stand there by chance.

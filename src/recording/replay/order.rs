@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::script::Script;
-use crate::wire::Side;
+use crate::jsonrpc::Side;
 
 /// How long a step waits, without a word of the client.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@
 //! to what the client said last. Not here: when a scene is played (see `actor`).
 
 use super::script::Script;
-use crate::wire::{Id, Side};
+use crate::jsonrpc::{Id, Side};
 
 /// What was said because of one message of the client; the first scene is because of none.
 #[derive(Clone, Debug, Default)]

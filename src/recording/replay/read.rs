@@ -9,9 +9,9 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::script::{Edge, Script, ScriptError};
+use crate::jsonrpc::{Frame, Side};
 use crate::recording::capture::{self, Holds, Lines};
 use crate::recording::{Event, Misfit, PACKED, PLAIN, Recording, Scene, View, What};
-use crate::wire::{Frame, Side};
 
 /// Longest beginning of a file that is looked at to tell what it is.
 const HEAD: u64 = 4096;

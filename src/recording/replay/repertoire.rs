@@ -11,7 +11,7 @@ use super::normal::{likeness, matches};
 use super::plan::{Part, Scene, scenes};
 use super::rules::Match;
 use super::script::{Script, Step};
-use crate::wire::Kind;
+use crate::jsonrpc::Kind;
 
 /// The scenes that can be played.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Shape, Side, scan};
 use crate::recording::surrogates::tree;
 use crate::recording::{Body, Event, Message, MessageKind, Misfit, What};
-use crate::wire::{Envelope, Frame, Id, Kind, Limits, Shape, Side, scan};
 
 /// A conversation.
 #[derive(Clone, Debug, Default)]

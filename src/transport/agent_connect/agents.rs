@@ -15,9 +15,9 @@ use crate::agent_connect::fault::Fault;
 use crate::agent_connect::route::Named;
 use crate::agent_connect::run_request::Permissions;
 use crate::agent_connect::uuid::Uuid;
-use crate::guard::{ONLY_AGENT, Principal};
+use crate::auth::{ONLY_AGENT, Principal};
+use crate::jsonrpc::Limits;
 use crate::transport::Arrival;
-use crate::wire::Limits;
 
 /// The agents that are served.
 pub(super) struct Agents {

@@ -25,7 +25,7 @@ use crate::agent_connect::moment::Moment;
 use crate::agent_connect::record::{Run, Status};
 use crate::agent_connect::search;
 use crate::agent_connect::uuid::Uuid;
-use crate::wire::Limits;
+use crate::jsonrpc::Limits;
 
 /// What all requests share.
 pub(super) struct Hub {

@@ -26,8 +26,8 @@ use crate::agent_connect::past::Past;
 use crate::agent_connect::run_request::Permissions;
 use crate::agent_connect::say;
 use crate::agent_connect::uuid::Uuid;
+use crate::jsonrpc::Frame;
 use crate::transport::{Arrival, Worker};
-use crate::wire::Frame;
 
 /// The line to one agent.
 pub(super) struct Line {
@@ -395,7 +395,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::wire::Limits;
+    use crate::jsonrpc::Limits;
 
     #[test]
     fn all_who_wait_for_an_agent_that_cannot_be_had_wait_once() {

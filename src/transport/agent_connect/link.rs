@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::line::{Dial, Line};
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::{Farewell, Frame};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
-use crate::wire::framing::Cut;
-use crate::wire::{Farewell, Frame};
 
 /// What we say.
 struct Ear {

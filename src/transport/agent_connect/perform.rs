@@ -16,7 +16,7 @@ use super::threads::new_thread;
 use crate::agent_connect::record::{Outcome, Run, Status, Turn};
 use crate::agent_connect::run_request::text_block;
 use crate::agent_connect::say;
-use crate::wire::reply;
+use crate::jsonrpc::reply;
 
 /// Why a run fails: a JSON-RPC code, and what happened.
 pub(super) type Failure = (i64, String);

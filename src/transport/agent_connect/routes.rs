@@ -25,7 +25,7 @@ use crate::agent_connect::record::{Run, history, state};
 use crate::agent_connect::route::{Deed, Lost, Route, Then, find};
 use crate::agent_connect::search::{self, Page};
 use crate::agent_connect::uuid::Uuid;
-use crate::guard::Turned;
+use crate::auth::Turned;
 use crate::transport::http::content::is_of;
 use crate::transport::http::port::body;
 use crate::transport::http::port::caller::{Caller, Guest};

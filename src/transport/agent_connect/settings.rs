@@ -1,7 +1,7 @@
 //! How Agent Connect is served, as far as its operator chooses.
 //!
 //! Not here: how that is read from the command line and the configuration file (see
-//! `app::agent_connect`).
+//! `cli::agent_connect`).
 
 use std::path::PathBuf;
 

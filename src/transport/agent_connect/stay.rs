@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::agents::Asker;
 use super::routes::Service;
 use crate::agent_connect::fault::Fault;
-use crate::guard::{Gate, Principal};
+use crate::auth::{Gate, Principal};
 use crate::transport::moment;
 
 /// Somebody who was let in.

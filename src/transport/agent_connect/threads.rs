@@ -21,7 +21,7 @@ use crate::agent_connect::route::Named;
 use crate::agent_connect::search;
 use crate::agent_connect::session::Setup;
 use crate::agent_connect::uuid::Uuid;
-use crate::guard::Means;
+use crate::auth::Means;
 
 /// Pages of an agent's own list of sessions that are read.
 const PAGES: usize = 10;

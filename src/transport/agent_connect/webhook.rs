@@ -1,7 +1,7 @@
 //! Whoever wants to hear of a run is called: the address is judged, then the call is made.
 //!
 //! Not here: what somebody wants to hear of (see `perform`), which addresses are public (see
-//! `guard::inner`).
+//! `auth::inner`).
 //!
 //! # Why
 //!
@@ -28,7 +28,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::agent_connect::fault::Fault;
-use crate::guard::inner::is_public;
+use crate::auth::inner::is_public;
 use crate::transport::endpoint::{Endpoint, Manner, Web};
 use crate::transport::{Tls, tls};
 
@@ -131,7 +131,7 @@ impl Postman {
             }
         }
         tracing::warn!(
-            webhook = crate::wire::printable(webhook.as_bytes()),
+            webhook = crate::jsonrpc::printable(webhook.as_bytes()),
             "nobody heard of a run's status: {why}"
         );
     }

@@ -17,8 +17,8 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use super::fate::Fate;
 use super::stderr::Stderr;
 use super::{Launch, agents, program};
+use crate::jsonrpc::Limits;
 use crate::transport::{Ear, Exit, Hold, OpenError, Peer, PeerKind, StopStep};
-use crate::wire::Limits;
 
 /// An agent that was started.
 #[derive(Debug)]

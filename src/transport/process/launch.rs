@@ -30,7 +30,7 @@ const OF_SERVICES: [&str; 9] = [
     "WATCHDOG_USEC",
 ];
 
-/// What `serve` and `connect` set for themselves (see `app::memory`): the first says that the
+/// What `serve` and `connect` set for themselves (see `cli::memory`): the first says that the
 /// second, the C library's, is ours.
 pub const ALLOCATOR: [&str; 2] = ["ACP_RELAY_ALLOCATOR", "MALLOC_MMAP_THRESHOLD_"];
 

@@ -138,7 +138,7 @@ pub(super) fn words(argv: &[OsString]) -> String {
 
 /// Text for a terminal, whatever the bytes are.
 pub(super) fn printable(text: &OsStr) -> String {
-    crate::wire::printable(text.as_bytes())
+    crate::jsonrpc::printable(text.as_bytes())
 }
 
 /// The files that `execvp` would try, in its order.

@@ -16,8 +16,8 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::ChildStderr;
 use tokio::task::AbortHandle;
 
+use crate::jsonrpc::printable as escaped;
 use crate::transport::Ear;
-use crate::wire::printable as escaped;
 
 /// Longest line that is logged, in bytes; the rest of it is counted.
 const LINE: usize = 8 << 10;

@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::super::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer, PeerKind};
+use crate::jsonrpc::Frame;
+use crate::jsonrpc::framing::Cut;
 use crate::recording::replay::{Actor, Cue};
-use crate::wire::Frame;
-use crate::wire::framing::Cut;
 
 /// Messages of our own making that may wait to be read before no more are taken.
 const BACKLOG: usize = 256;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{Reader, Writer};
+use crate::jsonrpc::framing::Framing;
 use crate::transport::{Link, Peer, Setup};
-use crate::wire::framing::Framing;
 
 /// Makes the two halves of a link. `max` is the longest message the peer may send, in bytes.
 pub fn halves<R, W>(reader: R, writer: W, max: usize, setup: &Setup) -> (Reader<R>, Writer<W>)

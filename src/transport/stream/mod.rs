@@ -3,7 +3,7 @@
 //! [`halves()`] turns any reader and writer into the two halves of a link. The writer lays frames
 //! the way the peer does (NDJSON until the peer has spoken), so the two share what was sniffed.
 //! Not here: how the bytes come to be (see `tcp`, `unix`, `stdio`, `process`), and the framings
-//! themselves (see `wire::framing`).
+//! themselves (see `jsonrpc::framing`).
 
 mod halves;
 mod intake;

@@ -1,7 +1,7 @@
 //! Frames out of a stream of bytes.
 //!
 //! The bytes of a message are read once and not copied: frames share the read buffer. Not here:
-//! how large that is (see `intake`), and where a message ends (see `wire::framing`).
+//! how large that is (see `intake`), and where a message ends (see `jsonrpc::framing`).
 
 use std::task::{Context, Poll};
 
@@ -9,9 +9,9 @@ use bytes::BytesMut;
 use tokio::io::AsyncRead;
 
 use super::{Intake, Spoken};
+use crate::jsonrpc::Frame;
+use crate::jsonrpc::framing::{Cut, Cutter};
 use crate::transport::{FrameStream, LinkError, Setup};
-use crate::wire::Frame;
-use crate::wire::framing::{Cut, Cutter};
 
 /// The receiving half of a link over a byte stream.
 #[derive(Debug)]

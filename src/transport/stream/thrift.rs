@@ -13,7 +13,7 @@
 //! being written, the next is read into the other. It is given back as soon as small messages
 //! follow.
 //!
-//! Not here: how many bytes may wait (see `core::Outbox`).
+//! Not here: how many bytes may wait (see `conversation::Outbox`).
 
 use bytes::{Bytes, BytesMut};
 

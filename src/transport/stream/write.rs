@@ -12,9 +12,9 @@ use tokio::io::AsyncWrite;
 
 use super::pile::{BOUND, LARGE};
 use super::{Pile, Spoken};
+use crate::jsonrpc::Frame;
+use crate::jsonrpc::framing::Framing;
 use crate::transport::{Farewell, FrameSink, LinkError};
-use crate::wire::Frame;
-use crate::wire::framing::Framing;
 
 /// The sending half of a link over a byte stream.
 #[derive(Debug)]

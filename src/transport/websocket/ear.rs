@@ -26,10 +26,10 @@ use super::assembly::{Assembly, Heard, Kind};
 use super::frame::{Broken, Role};
 use super::liveness::{Due, Liveness};
 use super::voice::Voice;
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::{Frame, Limits};
 use crate::transport::stream::Intake;
 use crate::transport::{FrameStream, LinkError, parting};
-use crate::wire::framing::Cut;
-use crate::wire::{Frame, Limits};
 
 /// Binary messages that are passed over before the link is closed with 1003.
 const BINARIES: u32 = 10;

@@ -13,7 +13,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::http::{Fields, Start, first_line, read_head};
-use crate::wire::Limits;
+use crate::jsonrpc::Limits;
 
 /// What every server adds to a client's key before it hashes it (1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

@@ -10,7 +10,7 @@ use memchr::memmem;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::handshake::HandshakeError;
-use crate::wire::Limits;
+use crate::jsonrpc::Limits;
 
 /// A head that was read.
 #[derive(Debug)]

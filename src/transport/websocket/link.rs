@@ -12,8 +12,8 @@ use super::ear::{Ear, Hearing, Shared};
 use super::frame::Role;
 use super::mouth::Mouth;
 use super::voice::Voice;
+use crate::jsonrpc::Limits;
 use crate::transport::{Link, Peer, Setup};
-use crate::wire::Limits;
 
 /// Makes the two halves of an open WebSocket. `begun` is what was read behind the handshake.
 #[must_use]

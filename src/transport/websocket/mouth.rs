@@ -18,9 +18,9 @@ use super::assembly::Kind;
 use super::ear::{Shared, State};
 use super::frame::{Header, LONGEST_HEADER, Mask, Opcode, Role};
 use super::masks::Masks;
+use crate::jsonrpc::Frame;
 use crate::transport::stream::{BOUND, LARGE, Pile};
 use crate::transport::{Farewell, FrameSink, LinkError, parting};
-use crate::wire::Frame;
 
 /// A client's longer messages are masked in pieces of this size.
 const PIECE: usize = 64 << 10;

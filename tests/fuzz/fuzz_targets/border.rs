@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use acp_relay::border::{Border, Crossing, Disk, Map, Rules};
-use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use acp_relay::policy::{Border, Crossing, Disk, Map, Rules};
+use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
 use libfuzzer_sys::fuzz_target;
 
 /// A disk on which everything is where its name says.

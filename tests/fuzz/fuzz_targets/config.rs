@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use acp_relay::app::configuration_faults;
+use acp_relay::cli::configuration_faults;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

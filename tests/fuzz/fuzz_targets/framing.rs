@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use acp_relay::wire::framing::{Cut, Cutter, Framing};
-use acp_relay::wire::{Flaw, Limits};
+use acp_relay::jsonrpc::framing::{Cut, Cutter, Framing};
+use acp_relay::jsonrpc::{Flaw, Limits};
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 

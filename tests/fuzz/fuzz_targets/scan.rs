@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::wire::{
+use acp_relay::jsonrpc::{
     Fault, Frame, Id, Kind, Limits, Scanner, Shape, is_json, reply, scan, scan_head,
 };
 use libfuzzer_sys::fuzz_target;

@@ -4,7 +4,7 @@
 #![no_main]
 
 use acp_relay::dialect::{Library, Translator};
-use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
 use libfuzzer_sys::fuzz_target;
 
 /// Messages that tables are for.

@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 use acp_relay::dialect::{Library, Pass, Translator};
-use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
 use libfuzzer_sys::fuzz_target;
 
 static LIBRARY: LazyLock<Library> =

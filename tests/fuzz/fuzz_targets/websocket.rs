@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use acp_relay::transport::LinkError;
 use acp_relay::transport::websocket::{Kind, Role, halves};
-use acp_relay::wire::Limits;
+use acp_relay::jsonrpc::Limits;
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncRead, ReadBuf};

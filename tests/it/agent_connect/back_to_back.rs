@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use acp_relay::core::Speech;
-use acp_relay::relay::{self, Stop};
-use acp_relay::tap::Taps;
+use acp_relay::conversation::Speech;
+use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::observe::Taps;
+use acp_relay::proxy::{self, Stop};
 use acp_relay::transport::{Link, memory, registry};
-use acp_relay::wire::framing::Cut;
 use serde_json::{Value, json};
 
 use super::stage::{Agent, Stage};
@@ -31,7 +31,7 @@ impl Editor {
         let stop = Stop::default();
         tokio::spawn(async move {
             let (limits, speech) = (Arc::clone(&setup.limits), Speech::canonical());
-            relay::run(near, remote, limits, speech, None, Taps::default(), &stop).await
+            proxy::run(near, remote, limits, speech, None, Taps::default(), &stop).await
         });
         let mut editor = Self {
             link,

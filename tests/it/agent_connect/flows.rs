@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_relay::agent_connect::run_request::Permissions;
+use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::{AgentConnect, Endpoint, Setup, registry};
-use acp_relay::wire::Limits;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

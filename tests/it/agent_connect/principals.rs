@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::guard::{Admission, Gate, Grant, Key, KeyId, Keyring, Keys, Rules, Token};
+use acp_relay::auth::{Admission, Gate, Grant, Key, KeyId, Keyring, Keys, Rules, Token};
 use acp_relay::transport::Setup;
 use serde_json::{Value, json};
 

@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
+use acp_relay::jsonrpc::framing::Cut;
 use acp_relay::transport::{Link, registry};
-use acp_relay::wire::framing::Cut;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::Setup;
-use acp_relay::wire::Limits;
 use serde_json::{Value, json};
 
 use super::principals::{gate, token};
@@ -209,7 +209,7 @@ fn who_is_no_longer_let_in_follows_and_waits_no_longer() {
         let waiting = async { client.call_as(alice.reveal(), "GET", &path, None).await };
         let withdrawing = async {
             tokio::task::yield_now().await;
-            gate.set_keys(acp_relay::guard::Keys::default());
+            gate.set_keys(acp_relay::auth::Keys::default());
         };
         let ((status, _), ()) = tokio::join!(waiting, withdrawing);
         assert_eq!(status, 401);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::guard::{Admission, Agents, Gate, Grant, Key, KeyId, Keyring, Rules};
+use acp_relay::auth::{Admission, Agents, Gate, Grant, Key, KeyId, Keyring, Rules};
 use acp_relay::transport::{AgentConnect, Front, Offer, Setup};
 use serde_json::{Value, json};
 
@@ -179,7 +179,7 @@ fn nobody_sees_an_agent_that_it_may_not_use() {
             })
             .unwrap();
         }
-        gate.set_keys(acp_relay::guard::Keys::new(None, ring, None));
+        gate.set_keys(acp_relay::auth::Keys::new(None, ring, None));
         let setup = Setup {
             gate,
             ..serving(&["goose", "claude"])

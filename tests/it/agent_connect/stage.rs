@@ -8,11 +8,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use acp_relay::core::Speech;
-use acp_relay::relay::{self, Stop};
-use acp_relay::tap::Taps;
+use acp_relay::conversation::Speech;
+use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::observe::Taps;
+use acp_relay::proxy::{self, Stop};
 use acp_relay::transport::{Endpoint, Link, Listener, Setup, memory, registry};
-use acp_relay::wire::framing::Cut;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -126,7 +126,7 @@ async fn serve(
         let wanted_agent = client.peer.wanted_agent.as_deref().map(str::to_owned);
         let (limits, stop) = (Arc::clone(&setup.limits), stop.clone());
         tokio::spawn(async move {
-            relay::run(
+            proxy::run(
                 client,
                 near,
                 limits,

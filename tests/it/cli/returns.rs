@@ -1,7 +1,7 @@
 //! A client whose connection is cut and that comes back, through the built program.
 
+use acp_relay::jsonrpc::Side;
 use acp_relay::recording::{What, segments};
-use acp_relay::wire::Side;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use acp_relay::core::{Choice, Core, Manners, Outbox, Speech};
-use acp_relay::wire::{Frame, Limits, Side};
+use acp_relay::conversation::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::jsonrpc::{Frame, Limits, Side};
 use serde_json::{Value, json};
 
 struct Talk {

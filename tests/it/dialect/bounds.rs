@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use acp_relay::dialect::{Happened, Outcome, Pass, Program, Translator};
-use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
 use proptest::prelude::*;
 use serde_json::Value;
 

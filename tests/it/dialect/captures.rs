@@ -8,9 +8,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use acp_relay::canon::{Conversation, Deviation, Verdict};
+use acp_relay::acp::{Conversation, Deviation, Verdict};
 use acp_relay::dialect::{Handshake, Library, Translator};
-use acp_relay::wire::{Frame, Kind, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Frame, Kind, Limits, Shape, Side, scan};
 use serde_json::Value;
 
 use super::detect::{transcript, vectors};

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use acp_relay::dialect::table::{Rule, Selector};
 use acp_relay::dialect::{Handshake, Way};
-use acp_relay::wire::{Frame, Kind, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Frame, Kind, Limits, Shape, Side, scan};
 use serde_json::Value;
 
 /// The first dialect that each side is recognised by.

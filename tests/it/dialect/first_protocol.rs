@@ -2,7 +2,7 @@
 //! translation has to remember.
 
 use acp_relay::dialect::{Outcome, Translator};
-use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
 use serde_json::{Value, json};
 
 /// A peer of v0.0.9 on one side.
@@ -27,7 +27,7 @@ impl Peer {
     fn with(
         &mut self,
         message: &Value,
-        way: fn(&mut Translator, &Frame, &acp_relay::wire::Envelope) -> Outcome,
+        way: fn(&mut Translator, &Frame, &acp_relay::jsonrpc::Envelope) -> Outcome,
     ) -> (Vec<Value>, Vec<Value>) {
         let frame = Frame::from(message.to_string());
         let Shape::One(at) = scan(&frame, &Limits::default()) else {

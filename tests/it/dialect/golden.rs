@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use acp_relay::dialect::{Library, Translator};
-use acp_relay::wire::{Frame, Side};
+use acp_relay::jsonrpc::{Frame, Side};
 use serde_json::Value;
 
 use super::line::{scanned, value};

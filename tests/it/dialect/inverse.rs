@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use acp_relay::dialect::{As, Library, Program, Translator};
-use acp_relay::wire::{Frame, Side};
+use acp_relay::jsonrpc::{Frame, Side};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

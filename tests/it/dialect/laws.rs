@@ -3,7 +3,7 @@
 
 use acp_relay::dialect::permission::{Offered, Verdict, judge_read, judge_write, same_options};
 use acp_relay::dialect::{Happened, Pass, Translator};
-use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn frame(value: &Value) -> (Frame, acp_relay::wire::Envelope) {
+fn frame(value: &Value) -> (Frame, acp_relay::jsonrpc::Envelope) {
     let frame = Frame::from(value.to_string());
     match scan(&frame, &Limits::default()) {
         Shape::One(at) => (frame, at),

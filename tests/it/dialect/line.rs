@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use acp_relay::dialect::{Outcome, Program, Translator};
-use acp_relay::wire::{Envelope, Frame, Limits, Shape, Side, scan};
+use acp_relay::jsonrpc::{Envelope, Frame, Limits, Shape, Side, scan};
 use serde_json::{Value, json};
 
 /// The two relays.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use acp_relay::dialect::{Library, Program, Translator};
-use acp_relay::wire::{Frame, Side};
+use acp_relay::jsonrpc::{Frame, Side};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use acp_relay::wire::Side;
+use acp_relay::jsonrpc::Side;
 use serde_json::{Value, json};
 
 use super::detect::vectors;

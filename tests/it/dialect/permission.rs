@@ -3,7 +3,7 @@
 //!
 //! Not here: the laws on single values (see `laws`).
 
-use acp_relay::wire::Side;
+use acp_relay::jsonrpc::Side;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

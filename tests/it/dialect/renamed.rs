@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use acp_relay::border::{Border, Disk, Map, Rules};
-use acp_relay::core::{Choice, Core, Manners, Outbox, Speech};
+use acp_relay::conversation::{Choice, Core, Manners, Outbox, Speech};
 use acp_relay::dialect::Library;
-use acp_relay::wire::{Frame, Limits, Side};
+use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::policy::{Border, Disk, Map, Rules};
 use serde_json::{Value, json};
 
 /// A disk with nothing on it.

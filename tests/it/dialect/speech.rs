@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use acp_relay::dialect::Program;
-use acp_relay::wire::Side;
+use acp_relay::jsonrpc::Side;
 use agent_client_protocol_schema::v1;
 use serde_json::{Value, json};
 
 use super::line::{Heard, Line};
-use crate::canon::generate::Generator;
-use crate::canon::official::{OFFICIAL, Official, PUBLISHED, check};
-use crate::canon::tell;
+use crate::acp::generate::Generator;
+use crate::acp::official::{OFFICIAL, Official, PUBLISHED, check};
+use crate::acp::tell;
 
 /// One kind of message of one side.
 #[derive(Clone, Copy, Debug)]

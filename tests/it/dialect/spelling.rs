@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use acp_relay::dialect::{Outcome, Translator};
-use acp_relay::wire::{Frame, Side};
+use acp_relay::jsonrpc::{Frame, Side};
 use serde_json::Value;
 
 use super::golden::{examples, side, vectors};

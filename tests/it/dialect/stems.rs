@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acp_relay::dialect::{Outcome, Translator};
-use acp_relay::wire::{Envelope, Frame, Limits, Scanner, Shape, Side, scan};
+use acp_relay::jsonrpc::{Envelope, Frame, Limits, Scanner, Shape, Side, scan};
 use proptest::prelude::*;
 
 /// What is spoken: some change every chunk, some none.

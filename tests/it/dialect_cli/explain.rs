@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use acp_relay::core::{Choice, Core, Manners, Note, Outbox, Speech};
+use acp_relay::conversation::{Choice, Core, Manners, Note, Outbox, Speech};
 use acp_relay::dialect::{Library, is_known};
-use acp_relay::tap::{Sight, Taps};
-use acp_relay::wire::{Frame, Limits, Side};
+use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::observe::{Sight, Taps};
 use serde_json::{Value, json};
 
 use super::relay;
@@ -180,7 +180,7 @@ fn a_notification_that_a_rule_cannot_translate_passes_and_is_counted() {
 /// The list on the message path is the schema's.
 #[test]
 fn known_methods_are_those_of_the_schema() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/canon/acp-v1.schema.json");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/acp/acp-v1.schema.json");
     let schema: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let definitions = schema["$defs"].as_object().unwrap().values();
     let methods: Vec<&str> = definitions

@@ -1,9 +1,9 @@
 //! The filter language: what it means, where it points when it is wrong, and that any text is
 //! either a filter or an error.
 
+use acp_relay::jsonrpc::Side;
 use acp_relay::recording::filter::{FIELDS, Facts, Filter};
 use acp_relay::recording::{Body, Event, Found, Message, MessageKind, What, line};
-use acp_relay::wire::Side;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

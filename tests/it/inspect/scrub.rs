@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::Path;
 
+use acp_relay::jsonrpc::Side;
 use acp_relay::recording::write::{self, Stamp};
 use acp_relay::recording::{Body, Header, Message, MessageKind, VERSION, What};
-use acp_relay::wire::Side;
 use serde_json::Value;
 
 use super::answer;

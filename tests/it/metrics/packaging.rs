@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use acp_relay::tap::metrics::{CATALOGUE, Metric, Type};
+use acp_relay::observe::metrics::{CATALOGUE, Metric, Type};
 
 fn read(path: &str) -> String {
     fs::read_to_string(

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acp_relay::core::{Cause, Core, Fired, Happened, Manners, Note, Outbox, Speech};
-use acp_relay::tap::metrics::{
+use acp_relay::conversation::{Cause, Core, Fired, Happened, Manners, Note, Outbox, Speech};
+use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::observe::metrics::{
     CATALOGUE, Come, Instrument, Ledger, Parties, Pulse, Reloaded, Surroundings, Transport, Type,
     Unwanted,
 };
-use acp_relay::tap::traces::Outlet;
-use acp_relay::tap::{Fact, Sight, Tap as _};
-use acp_relay::wire::{Frame, Limits, Side};
+use acp_relay::observe::traces::Outlet;
+use acp_relay::observe::{Fact, Sight, Tap as _};
 
 use super::stage::{ALLOW, Relay, Scrape};
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
-use acp_relay::core::{Core, Manners, Outbox, Speech};
-use acp_relay::tap::traces::{About, Maker, Outlet, Tracer};
-use acp_relay::tap::{Fact, Sight, Tap as _};
-use acp_relay::wire::{Frame, Limits, Side};
+use acp_relay::conversation::{Core, Manners, Outbox, Speech};
+use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::observe::traces::{About, Maker, Outlet, Tracer};
+use acp_relay::observe::{Fact, Sight, Tap as _};
 use opentelemetry_sdk::trace::SpanData;
 use rustix::process::Signal;
 use serde_json::Value;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acp_relay::wire::Side;
+use acp_relay::jsonrpc::Side;
 use serde_json::Value;
 
 use super::series::Counted;

@@ -7,9 +7,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::process::{Child, answer_for_orphans, farewell, settle, spawn};
 use acp_relay::transport::{Hold as _, Launch};
-use acp_relay::wire::Limits;
 
 use super::notes::{DEADLINE, Notes, Proc, all};
 

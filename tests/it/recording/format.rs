@@ -2,12 +2,12 @@
 
 use std::io::Cursor;
 
+use acp_relay::jsonrpc::{Limits, Side, is_json};
 use acp_relay::recording::write::{self, Facts, Kept, Stamp};
 use acp_relay::recording::{
     Body, Conversation, Event, Found, Header, Lines, Message, MessageKind, Passed, Peer, Reader,
     Redaction, What, line,
 };
-use acp_relay::wire::{Limits, Side, is_json};
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use acp_relay::core::Note;
+use acp_relay::conversation::Note;
+use acp_relay::jsonrpc::{Frame, IdBuf, Limits, Shape, Side, scan};
+use acp_relay::observe::{Sight, Tap};
 use acp_relay::recording::{Conversation, Event, Message, MessageKind, What};
-use acp_relay::tap::{Sight, Tap};
-use acp_relay::wire::{Frame, IdBuf, Limits, Shape, Side, scan};
 
 use super::stage::{Scene, Stage};
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use acp_relay::observe::recorder::{Keep, Why, prune};
 use acp_relay::recording::{Header, write};
-use acp_relay::tap::recorder::{Keep, Why, prune};
 use proptest::prelude::*;
 use rustix::process::Signal;
 

@@ -5,13 +5,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_relay::core::Note;
+use acp_relay::conversation::Note;
 use acp_relay::dialect::Fired;
+use acp_relay::jsonrpc::{Exit, Frame, Side};
+use acp_relay::observe::recorder::{Outcome, Policy};
+use acp_relay::observe::{Sight, Tap};
 use acp_relay::recording::redact::Mode;
 use acp_relay::recording::{Event, Found, Message, MessageKind, What, line};
-use acp_relay::tap::recorder::{Outcome, Policy};
-use acp_relay::tap::{Sight, Tap};
-use acp_relay::wire::{Exit, Frame, Side};
 use proptest::prelude::*;
 
 use super::stage::{Scene, Stage, events, frames};

@@ -1,10 +1,10 @@
 //! Secrets: planted in every place they can occur, they appear nowhere.
 
-use acp_relay::core::Note;
+use acp_relay::conversation::Note;
+use acp_relay::jsonrpc::{Frame, IdBuf, Limits, Side, is_json};
+use acp_relay::observe::{Sight, Tap};
 use acp_relay::recording::redact::{Mode, Redactor};
 use acp_relay::recording::{What, patch};
-use acp_relay::tap::{Sight, Tap};
-use acp_relay::wire::{Frame, IdBuf, Limits, Side, is_json};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use acp_relay::core::Note;
+use acp_relay::conversation::Note;
+use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
+use acp_relay::observe::recorder::{Desk, Outcome, Place, Plan, Policy, Recorder, Remarks, Tally};
+use acp_relay::observe::{Sight, Tap};
 use acp_relay::recording::redact::{Mode, Pattern, Redactor};
 use acp_relay::recording::{Event, Peer, Reader, What};
-use acp_relay::tap::recorder::{Desk, Outcome, Place, Plan, Policy, Recorder, Remarks, Tally};
-use acp_relay::tap::{Sight, Tap};
-use acp_relay::wire::{Frame, Limits, Shape, Side, scan};
 
 /// Longer than any disk of a test takes.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -7,8 +7,8 @@
 use std::fs;
 use std::path::Path;
 
+use acp_relay::jsonrpc::{Limits, is_json};
 use acp_relay::recording::redact::{Mode, Redactor};
-use acp_relay::wire::{Limits, is_json};
 use serde_json::Value;
 
 /// What the words in capitals stand for.

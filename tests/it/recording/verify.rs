@@ -3,10 +3,10 @@
 use std::fs;
 use std::io::Cursor;
 
+use acp_relay::jsonrpc::{Frame, Side};
 use acp_relay::recording::{
     Reader, Recording, Sealed, capture, pack, segments, verify, verify_segment,
 };
-use acp_relay::wire::{Frame, Side};
 
 use super::stage::Scene;
 

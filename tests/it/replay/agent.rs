@@ -324,7 +324,7 @@ fn a_live_agent_has_what_was_not_recorded() {
     let mut live = |text: &str| {
         house
             .actor
-            .hear_live(&acp_relay::wire::Frame::from(text.to_owned()));
+            .hear_live(&acp_relay::jsonrpc::Frame::from(text.to_owned()));
         house.listen()
     };
     assert!(live(r#"{"jsonrpc":"2.0","id":"replay-introduction","result":{}}"#).is_empty());

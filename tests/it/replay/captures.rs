@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use acp_relay::jsonrpc::{Frame, Side};
 use acp_relay::recording::replay::{Edge, Ignored, Script, compare};
-use acp_relay::wire::{Frame, Side};
 
 use crate::support::link::run;
 use crate::support::program;

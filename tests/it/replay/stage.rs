@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_relay::jsonrpc::{Frame, Side};
 use acp_relay::recording::replay::{Actor, Cue, Driver, Move, Pace, Rules, Script};
-use acp_relay::wire::{Frame, Side};
 
 /// A whole conversation, one second a line: `>` the client, `<` the agent.
 pub(super) const TALK: &str = r#"

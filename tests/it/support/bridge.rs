@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use acp_relay::core::Speech;
-use acp_relay::relay::{self, End, Stop};
-use acp_relay::tap::{Sight, Tap, Taps};
+use acp_relay::conversation::Speech;
+use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::jsonrpc::{Exit, Frame, Limits, Side};
+use acp_relay::observe::{Sight, Tap, Taps};
+use acp_relay::proxy::{self, End, Stop};
 use acp_relay::transport::{Farewell, Hold, Link, PeerKind, StopStep, memory};
-use acp_relay::wire::framing::Cut;
-use acp_relay::wire::{Exit, Frame, Limits, Side};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -71,7 +71,7 @@ pub(crate) struct Notebook(Arc<Mutex<Vec<Seen>>>);
 pub(crate) enum Seen {
     Heard(Side, Frame),
     Said(Side, Frame),
-    Note(acp_relay::core::Note),
+    Note(acp_relay::conversation::Note),
 }
 
 struct Watched {
@@ -131,7 +131,7 @@ impl Bridge {
         let taps = Taps::default().with(notebook.clone());
         let told = stop.clone();
         let run = tokio::spawn(async move {
-            relay::run(
+            proxy::run(
                 near_client,
                 near_agent,
                 limits,

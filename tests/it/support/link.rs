@@ -9,11 +9,11 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::{
     Endpoint, Farewell, FrameSink, FrameStream, Link, LinkError, Listener, Setup, registry,
 };
-use acp_relay::wire::framing::Cut;
-use acp_relay::wire::{Frame, Limits};
 use tokio::time::timeout;
 
 /// A test that takes longer hangs.

@@ -11,8 +11,8 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::websocket::{Kind, Role, halves};
-use acp_relay::wire::Limits;
 use bytes::BytesMut;
 use proptest::prelude::*;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};

@@ -11,11 +11,11 @@
 
 use std::time::Duration;
 
+use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::{
     Endpoint, Farewell, FrameSink, FrameStream, Link, Setup, Tls, registry,
 };
-use acp_relay::wire::framing::Cut;
-use acp_relay::wire::{Frame, Limits};
 use tempfile::TempDir;
 
 use super::http::caller::{How, Site};

@@ -11,8 +11,8 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{Endpoint, OpenError, OpenErrorKind, registry};
-use acp_relay::wire::Frame;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 

@@ -4,9 +4,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use acp_relay::jsonrpc::framing::{Cut, Framing};
+use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::{Farewell, FrameStream, Setup, stream};
-use acp_relay::wire::framing::{Cut, Framing};
-use acp_relay::wire::{Frame, Limits};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 
 use crate::support::link::{close, feed, flush, heard, next, ready, run, say, setup};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use acp_relay::jsonrpc::framing::Cut;
+use acp_relay::jsonrpc::{Fault, Frame, Id, Limits};
 use acp_relay::transport::{Endpoint, Farewell, Web, registry};
-use acp_relay::wire::framing::Cut;
-use acp_relay::wire::{Fault, Frame, Id, Limits};
 use tokio::time::timeout;
 
 use super::place::{Pair, listening, pair, place, schemes};

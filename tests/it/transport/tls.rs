@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::{Endpoint, OpenError, OpenErrorKind, Setup, Tls, Web, registry};
-use acp_relay::wire::Limits;
 use tokio::net::TcpStream;
 
 use super::place::certificate;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Actor;
+use crate::jsonrpc::{Id, reply};
 use crate::recording::replay::plan::Part;
-use crate::wire::{Id, reply};
 
 impl Actor {
     /// The run of a turn in the session that a `session/cancel` is about.

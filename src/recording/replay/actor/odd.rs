@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Actor;
+use crate::jsonrpc::{Flaw, Frame, IdBuf, Role, Side, reply};
 use crate::recording::replay::normal::matches;
 use crate::recording::replay::rules::Match;
-use crate::wire::{Flaw, Frame, IdBuf, Role, Side, reply};
 
 impl Actor {
     /// Takes what is no message; without a flaw it is a batch.

@@ -20,7 +20,7 @@ use crate::agent_connect::remote::heard::Interrupt;
 use crate::agent_connect::remote::told::Told;
 use crate::agent_connect::run_request::Permissions;
 use crate::agent_connect::say;
-use crate::wire::{Frame, Id, IdBuf, Kind, Shape, reply, scan};
+use crate::jsonrpc::{Frame, Id, IdBuf, Kind, Shape, reply, scan};
 
 /// Somebody else's agent, and the sessions it has with one client.
 pub(super) struct Agent {

@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::Agent;
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::{Farewell, Frame};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
-use crate::wire::framing::Cut;
-use crate::wire::{Farewell, Frame};
 
 /// Messages that may wait for the client before the agent's tasks wait.
 const WAITING: usize = 256;

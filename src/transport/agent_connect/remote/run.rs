@@ -18,9 +18,9 @@ use crate::agent_connect::remote::descriptor::{Descriptor, Generation};
 use crate::agent_connect::remote::failure::Failure;
 use crate::agent_connect::remote::graph;
 use crate::agent_connect::remote::heard::{Came, Interrupt, came, messages};
+use crate::jsonrpc::reply;
 use crate::transport::http::client::{Event, Sse, whole};
 use crate::transport::http::content::is_of;
-use crate::wire::reply;
 
 /// How long the older generation is asked to wait for a run at a time, in seconds.
 const BLOCK: u64 = 60;

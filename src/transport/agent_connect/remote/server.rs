@@ -14,9 +14,9 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::agent_connect::remote::failure::Failure;
+use crate::jsonrpc::Limits;
 use crate::transport::http::client::{Places, Silence, Site, whole};
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, Web};
-use crate::wire::Limits;
 
 /// How often a server that is busy is asked.
 const TRIES: u32 = 4;
@@ -241,7 +241,7 @@ pub(super) fn segment(name: &str) -> String {
 
 fn unheard(silence: &Silence) -> Failure {
     Failure::new(
-        crate::wire::reply::PEER_LOST,
+        crate::jsonrpc::reply::PEER_LOST,
         format!("the agent did not answer: {silence}"),
     )
 }

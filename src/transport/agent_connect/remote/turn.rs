@@ -23,7 +23,7 @@ use crate::agent_connect::remote::input::{self, input};
 use crate::agent_connect::remote::payload::typed;
 use crate::agent_connect::remote::told::{self, Told};
 use crate::agent_connect::run_request::text_block;
-use crate::wire::reply;
+use crate::jsonrpc::reply;
 
 /// How long a server has to say that it has cancelled a run.
 const FAREWELL: Duration = Duration::from_secs(5);

@@ -13,9 +13,9 @@ use hyper::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use tokio::time::timeout;
 
+use crate::jsonrpc::Frame;
+use crate::jsonrpc::reply::{self, Delivered, Reason, Source};
 use crate::transport::failure;
-use crate::wire::Frame;
-use crate::wire::reply::{self, Delivered, Reason, Source};
 
 /// How much of a refusal's body is read, in bytes.
 const BODY: usize = 8 << 10;

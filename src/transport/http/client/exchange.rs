@@ -21,11 +21,11 @@ use super::queue::Queue;
 use super::sessions::{self, Session, Sessions};
 use super::site::Site;
 use super::stream;
+use crate::jsonrpc::IdBuf;
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::reply::{self, Reason};
 use crate::transport::http::names::{CONNECTION, SESSION};
 use crate::transport::{Endpoint, LinkError, failure};
-use crate::wire::IdBuf;
-use crate::wire::framing::Cut;
-use crate::wire::reply::{self, Reason};
 
 /// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
 const STREAMS: usize = 256;

@@ -14,9 +14,9 @@ use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOw
 use super::exchange::Exchange;
 use super::post::{Said, post_all};
 use super::queue::Queue;
+use crate::jsonrpc::Frame;
+use crate::jsonrpc::framing::Cut;
 use crate::transport::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer};
-use crate::wire::Frame;
-use crate::wire::framing::Cut;
 
 /// Time for what waits to be posted once our side has ended.
 const LAST_POSTS: Duration = Duration::from_secs(5);

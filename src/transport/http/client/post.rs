@@ -23,12 +23,12 @@ use super::queue::Queue;
 use super::sessions::{self, Session};
 use super::site::Silence;
 use super::stream;
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::reply::{self, Delivered, Reason, Source};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Shape, scan};
 use crate::transport::failure;
 use crate::transport::http::content::{self, is_of};
 use crate::transport::http::names::{self, CONNECTION};
-use crate::wire::framing::Cut;
-use crate::wire::reply::{self, Delivered, Reason, Source};
-use crate::wire::{Envelope, Frame, IdBuf, Kind, Shape, scan};
 
 /// How long a server may take for the status of a POST. `initialize` may start the agent.
 const STATUS: Duration = Duration::from_secs(120);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hyper::header::HeaderValue;
 use tokio::sync::watch;
 
-use crate::wire::{Envelope, Frame, IdBuf, Kind, named_session};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, named_session};
 
 /// Requests of the agent that are remembered. Beyond it: the oldest is forgotten, and its answer
 /// goes without a session.

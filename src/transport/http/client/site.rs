@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::cookies::Jar;
 use super::dialer::Dialer;
+use crate::jsonrpc::Limits;
 use crate::transport::{Endpoint, OpenError, Setup, Web, failure};
-use crate::wire::Limits;
 
 /// How long an unused connection is kept: less than the five seconds of Node, or requests would
 /// meet connections that are being closed.

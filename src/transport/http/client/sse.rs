@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 
-use crate::wire::framing::wanted;
+use crate::jsonrpc::framing::wanted;
 
 /// The byte order mark in UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";

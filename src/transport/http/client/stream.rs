@@ -25,12 +25,12 @@ use super::exchange::Exchange;
 use super::sessions::{self, Session};
 use super::site::Silence;
 use super::sse::{Event, Sse};
+use crate::jsonrpc::framing::{Cut, too_long};
+use crate::jsonrpc::reply::{self, Delivered, Reason, Source};
+use crate::jsonrpc::{Frame, Kind, Scanner, Shape};
 use crate::transport::http::content::{self, is_of};
 use crate::transport::http::names::{self, FAREWELL};
 use crate::transport::{LinkError, parting};
-use crate::wire::framing::{Cut, too_long};
-use crate::wire::reply::{self, Delivered, Reason, Source};
-use crate::wire::{Frame, Kind, Scanner, Shape};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long a server may take for the head of a stream.

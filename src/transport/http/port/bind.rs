@@ -15,11 +15,11 @@ use super::body::Room;
 use super::listen::{self, Served};
 use super::refuse::Refusal;
 use super::rules::Rules;
-use crate::guard::origin::Names;
-use crate::guard::{Place, Turned};
+use crate::auth::origin::Names;
+use crate::auth::{Place, Turned};
+use crate::jsonrpc::Limits;
 use crate::transport::{Accepting, Arrival, Endpoint, Link, Listener, OpenError};
 use crate::transport::{Setup, Web, Worker, tcp};
-use crate::wire::Limits;
 
 /// Clients that may wait to be accepted.
 const BACKLOG: usize = 64;

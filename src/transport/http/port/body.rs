@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::refuse::Refusal;
-use crate::wire::Limits;
+use crate::jsonrpc::Limits;
 
 /// Bytes that buy a slow client another second.
 const PACE: usize = 1 << 10;

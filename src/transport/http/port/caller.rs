@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use super::strangers::{Stranger, Strangers};
-use crate::guard::{Admission, Certificate, Gate, Place, Principal};
+use crate::auth::{Admission, Certificate, Gate, Place, Principal};
 use crate::transport::tcp;
 
 /// A client's socket.

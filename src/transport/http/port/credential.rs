@@ -15,7 +15,7 @@ use hyper::{Request, StatusCode};
 
 use super::caller::{Caller, Guest};
 use super::refuse::Refusal;
-use crate::guard::{Claim, Denial, Gate, origin};
+use crate::auth::{Claim, Denial, Gate, origin};
 use crate::transport::moment;
 
 /// What a page's token begins with among the subprotocols.

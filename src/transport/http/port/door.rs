@@ -1,7 +1,7 @@
 //! Who is answered at all, and which web pages may read the answer.
 //!
 //! Asked before anything else, whatever the method. Not here: the judgement itself (see
-//! `guard::origin`).
+//! `auth::origin`).
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -11,8 +11,8 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode, Version};
 
 use super::refuse::Refusal;
-use crate::guard::Turned;
-use crate::guard::origin::{self, Door};
+use crate::auth::Turned;
+use crate::auth::origin::{self, Door};
 
 /// Says where a browser's request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

@@ -28,10 +28,10 @@ use super::bind::Port;
 use super::caller::Caller;
 use super::socket::Socket;
 use super::strangers::Strangers;
-use crate::guard::Turned;
+use crate::auth::Turned;
+use crate::jsonrpc::Limits;
 use crate::transport::certificate;
 use crate::transport::{OpenError, OpenErrorKind, Setup, Worker, Workers, failure, tcp};
-use crate::wire::Limits;
 
 /// Time a socket may have no request on it, or take over the head of one but the first.
 const IDLE: Duration = Duration::from_secs(75);

@@ -12,7 +12,7 @@ use super::bind::Port;
 use super::caller::{Caller, Guest};
 use super::credential::identify;
 use super::refuse::{Refusal, Why};
-use crate::guard::{CHALLENGE, PROOF};
+use crate::auth::{CHALLENGE, PROOF};
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// Has `serve` answer a request if whoever asks may ask; `refuse` is how a refusal is told.

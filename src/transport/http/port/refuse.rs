@@ -12,8 +12,8 @@ use hyper::header::{
 };
 
 use super::answer::{self, Answer};
-use crate::guard::Turned;
-use crate::wire::Frame;
+use crate::auth::Turned;
+use crate::jsonrpc::Frame;
 
 /// Why a request is refused.
 #[derive(Debug)]

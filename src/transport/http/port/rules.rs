@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::door::Doorkeeper;
-use crate::guard::origin::{Door, Names};
-use crate::guard::{Gate, ONLY_AGENT};
+use crate::auth::origin::{Door, Names};
+use crate::auth::{Gate, ONLY_AGENT};
 use crate::transport::certificate::Certificates;
 use crate::transport::{Endpoint, Front, Manner, OpenError, Setup, Web};
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::guard::neighbourhood;
-use crate::wire::Limits;
+use crate::auth::neighbourhood;
+use crate::jsonrpc::Limits;
 
 /// How many there are.
 #[derive(Debug)]

@@ -18,9 +18,9 @@ use super::repeated::Repeated;
 use super::routing::Routing;
 use super::streams::{Closed, Given, Lease, Opening, Streams};
 use super::turn::Turns;
-use crate::guard::Principal;
+use crate::auth::Principal;
+use crate::jsonrpc::{Farewell, Frame, IdBuf, Limits};
 use crate::transport::Worker;
-use crate::wire::{Farewell, Frame, IdBuf, Limits};
 
 /// How a connection's messages are told apart on its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,9 +19,9 @@ use super::post::{check_type, message};
 use super::refuse::Refusal;
 use super::service::Service;
 use super::streams::Opening;
+use crate::jsonrpc::{Frame, Kind, member_text};
 use crate::transport::http::port::body;
 use crate::transport::http::port::caller::Guest;
-use crate::wire::{Frame, Kind, member_text};
 
 /// Longest name of a client, in bytes.
 const CLIENT_ID: usize = 256;

@@ -16,10 +16,10 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connection::{Connection, Manner};
 use super::streams::{Given, Lease};
+use crate::jsonrpc::Frame;
+use crate::jsonrpc::framing::Framing;
 use crate::transport::http::names;
 use crate::transport::parting;
-use crate::wire::Frame;
-use crate::wire::framing::Framing;
 
 /// Bytes of small messages that are given at once. With the last of them it is mostly less than a
 /// frame of HTTP/2, 16 KiB.

@@ -12,7 +12,7 @@ use super::connection::{Connection, Inbound, State};
 use super::repeated::id_of_post;
 use super::routing::{Misrouted, Pending, pending_of, session_of};
 use super::turn::Turn;
-use crate::wire::{Envelope, Frame, Id, IdBuf, Kind, Limits, Role};
+use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Role};
 
 /// What becomes of a message.
 #[derive(Debug)]

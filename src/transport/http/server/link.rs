@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::connection::{Connection, Left, Manner};
 use super::register::Register;
 use super::streams::CONNECTION;
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::{Farewell, Frame, Shape, scan};
 use crate::transport::http::port::caller::Guest;
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
-use crate::wire::framing::Cut;
-use crate::wire::{Farewell, Frame, Shape, scan};
 
 /// What the client says.
 struct Ear {

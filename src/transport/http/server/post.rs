@@ -14,11 +14,11 @@ use super::inbound::Taken;
 use super::refuse::Refusal;
 use super::service::Service;
 use super::turn::Turn;
+use crate::jsonrpc::reply;
+use crate::jsonrpc::{Envelope, Frame, Id, Kind, Shape, scan};
 use crate::transport::http::names;
 use crate::transport::http::port::body;
 use crate::transport::http::port::caller::Guest;
-use crate::wire::reply;
-use crate::wire::{Envelope, Frame, Id, Kind, Shape, scan};
 
 /// A connection that is not open yet: it ends with the request that wanted it.
 struct Hopeful(Option<Arc<Connection>>);

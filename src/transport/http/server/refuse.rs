@@ -10,9 +10,9 @@ use hyper::header::UPGRADE;
 use super::inbound::Untaken;
 use super::routing::Misrouted;
 use super::streams::Closed;
-use crate::guard::Turned;
-use crate::wire::Id;
-use crate::wire::reply::{self, Reason};
+use crate::auth::Turned;
+use crate::jsonrpc::Id;
+use crate::jsonrpc::reply::{self, Reason};
 
 pub(super) use crate::transport::http::port::refuse::Refusal;
 

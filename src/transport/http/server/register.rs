@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::connection::{Connection, Manner};
-use crate::guard::{Means, Principal};
-use crate::wire::Limits;
+use crate::auth::{Means, Principal};
+use crate::jsonrpc::Limits;
 
 /// Live connections.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::wire::{Frame, Id, IdBuf, Role};
+use crate::jsonrpc::{Frame, Id, IdBuf, Role};
 
 /// How long a message is remembered.
 const MEMORY: Duration = Duration::from_secs(600);

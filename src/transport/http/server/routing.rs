@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::wire::{Envelope, Frame, IdBuf, Kind, Limits, Scanner, Shape, named_session};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanner, Shape, named_session};
 
 /// Longest session id that is kept track of, in bytes.
 pub(super) const SESSION_ID: usize = 1024;

@@ -10,7 +10,7 @@ use std::task::Waker;
 
 use tokio::time::Instant;
 
-use crate::wire::Frame;
+use crate::jsonrpc::Frame;
 
 /// What a message costs besides its text, in bytes.
 const OVERHEAD: usize = 64;

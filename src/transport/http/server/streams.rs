@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 use super::stream::{Event, Receiver, Stream};
-use crate::wire::{Frame, Limits};
+use crate::jsonrpc::{Frame, Limits};
 
 /// The connection's own stream.
 pub(super) const CONNECTION: u32 = 0;

@@ -5,7 +5,7 @@
     reason = "a test that cannot go on has failed; clippy knows only functions marked so"
 )]
 
-use acp_relay::wire::{Frame, Limits};
+use acp_relay::jsonrpc::{Frame, Limits};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
+use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::{Endpoint, Front, Link, Listener, Setup, Tls, Web};
-use acp_relay::wire::Limits;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;

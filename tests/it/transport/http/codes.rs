@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::Front;
-use acp_relay::wire::{Frame, Limits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

@@ -1,7 +1,7 @@
 //! elephant.ai's routes, as its real clients find them at its real server.
 
+use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::Front;
-use acp_relay::wire::{Frame, Limits};
 
 use super::caller::{How, Site};
 use crate::support::link::{accept, heard, run, say};

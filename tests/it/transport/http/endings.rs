@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::{Farewell, LinkError};
-use acp_relay::wire::Limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

@@ -11,9 +11,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use acp_relay::jsonrpc::Frame;
+use acp_relay::jsonrpc::framing::Cut;
 use acp_relay::transport::{Farewell, FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
-use acp_relay::wire::Frame;
-use acp_relay::wire::framing::Cut;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{self, SendRequest};

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
+use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::Link;
-use acp_relay::wire::{Frame, Limits};
 use tokio::time::timeout;
 
 use super::caller::{Caller, How, Open, Site};

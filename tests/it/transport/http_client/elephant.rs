@@ -1,7 +1,7 @@
 //! elephant.ai's routes, as its real code answers them.
 
+use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{Farewell, Link, LinkError, OpenErrorKind, registry};
-use acp_relay::wire::Frame;
 use hyper::Method;
 
 use super::server::{Events, Server};

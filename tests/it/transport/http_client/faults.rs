@@ -1,8 +1,8 @@
 //! Servers that refuse, break off or are something else: one clear error for each request.
 
+use acp_relay::jsonrpc::Limits;
+use acp_relay::jsonrpc::framing::Cut;
 use acp_relay::transport::{Link, LinkError, OpenErrorKind, registry};
-use acp_relay::wire::Limits;
-use acp_relay::wire::framing::Cut;
 use hyper::Method;
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{Link, LinkError};
-use acp_relay::wire::Frame;
 use bytes::Bytes;
 use hyper::Method;
 

@@ -1,7 +1,7 @@
 //! A conversation that goes well: what is posted where, which streams are opened, how it is closed.
 
+use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{Farewell, Greeting, Setup};
-use acp_relay::wire::Frame;
 use hyper::{Method, Version};
 
 use super::server::{INITIALIZE, INITIALIZED, Server};

@@ -1,8 +1,8 @@
 //! How a WebSocket ends, and what the close codes say.
 
+use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::registry;
 use acp_relay::transport::{Endpoint, Farewell, LinkError};
-use acp_relay::wire::Frame;
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpListener;
 use tokio_tungstenite::accept_async;

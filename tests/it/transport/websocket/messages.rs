@@ -1,7 +1,7 @@
 //! What goes over an open WebSocket: texts, and what is taken for none.
 
+use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{Farewell, LinkError};
-use acp_relay::wire::Frame;
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::WebSocketStream;

@@ -1,8 +1,8 @@
 //! How a WebSocket is opened: who comes in, and who is told why not.
 
+use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::registry;
 use acp_relay::transport::{Endpoint, OpenErrorKind, Web};
-use acp_relay::wire::Frame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

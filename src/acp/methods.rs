@@ -1,0 +1,53 @@
+//! The methods of ACP v1: who handles each, and the types of its params and result.
+//!
+//! Read from the schema's own annotations (`x-method`, `x-side`); nothing is listed by hand.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::schema::Schema;
+use crate::jsonrpc::Side;
+
+/// One method.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Method {
+    /// The side that handles it; `None` when either may (`$/cancel_request`).
+    pub(super) handler: Option<Side>,
+    /// The name of the definition of its params.
+    pub(super) params: Option<&'static str>,
+    /// The same for its result; `None` for a notification.
+    pub(super) result: Option<&'static str>,
+}
+
+static METHODS: LazyLock<HashMap<&'static str, Method>> = LazyLock::new(|| {
+    let mut methods: HashMap<_, Method> = HashMap::new();
+    for (name, definition) in Schema::published().definitions() {
+        let Some(method) = definition["x-method"].as_str() else {
+            continue;
+        };
+        let entry = methods.entry(method).or_default();
+        entry.handler = match definition["x-side"].as_str() {
+            Some("client") => Some(Side::Client),
+            Some("agent") => Some(Side::Agent),
+            _ => None,
+        };
+        if name.ends_with("Response") {
+            entry.result = Some(name);
+        } else {
+            entry.params = Some(name);
+        }
+    }
+    methods
+});
+
+/// The names of all methods, each with the side that handles it; `None` when either may.
+pub fn methods() -> impl Iterator<Item = (&'static str, Option<Side>)> {
+    METHODS.iter().map(|(name, method)| (*name, method.handler))
+}
+
+impl Method {
+    /// The method of that name.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        METHODS.get(name)
+    }
+}

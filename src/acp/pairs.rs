@@ -1,0 +1,83 @@
+//! Which request an answer belongs to.
+//!
+//! The ids of the two sides are unrelated, so each side's open requests have a table of their
+//! own. Where a conversation does not say who speaks, a request of an unknown side goes to a
+//! third. Not here: what a message says.
+
+use std::collections::HashMap;
+
+use crate::jsonrpc::{Id, Side};
+
+/// An id as two programs compare it: `1` and `1.0` are one id, `1` and `"1"` are two.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    Number(u64),
+    Text(String),
+}
+
+/// A request without its answer yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    pub(super) method: String,
+    /// How many requests came before it.
+    pub(super) turn: u64,
+}
+
+/// The open requests of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    open: [HashMap<Key, Asked>; 3],
+    turns: u64,
+}
+
+impl Key {
+    /// The key of an id; none for an absent id and for `null`.
+    pub(super) fn of(id: Id<'_>) -> Option<Self> {
+        match id {
+            Id::Absent | Id::Null => None,
+            Id::Number(text) => {
+                let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+                Some(Self::Number(number.to_bits()))
+            }
+            Id::String(text) => serde_json::from_slice(text).ok().map(Self::Text),
+        }
+    }
+}
+
+impl Pairs {
+    const ASKERS: [Option<Side>; 3] = [Some(Side::Client), Some(Side::Agent), None];
+
+    fn table(&mut self, asker: Option<Side>) -> &mut HashMap<Key, Asked> {
+        &mut self.open[match asker {
+            Some(Side::Client) => 0,
+            Some(Side::Agent) => 1,
+            None => 2,
+        }]
+    }
+
+    /// Remembers a request. False when its side has an open one with the same id.
+    pub(super) fn ask(&mut self, asker: Option<Side>, id: Key, method: String) -> bool {
+        self.turns += 1;
+        let turn = self.turns;
+        self.table(asker)
+            .insert(id, Asked { method, turn })
+            .is_none()
+    }
+
+    /// The requests that an answer of `from` with this id can belong to, the latest first.
+    pub(super) fn candidates(&self, from: Option<Side>, id: &Key) -> Vec<(Option<Side>, Asked)> {
+        let mut found: Vec<_> = Self::ASKERS
+            .iter()
+            .zip(&self.open)
+            .filter(|(asker, _)| from.is_none() || **asker != from)
+            .filter_map(|(asker, open)| Some((*asker, open.get(id)?.clone())))
+            .collect();
+        found.sort_by_key(|(_, asked)| std::cmp::Reverse(asked.turn));
+        found
+    }
+
+    /// A request has its answer.
+    pub(super) fn close(&mut self, asker: Option<Side>, id: &Key) {
+        self.table(asker).remove(id);
+    }
+}

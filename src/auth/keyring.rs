@@ -1,0 +1,265 @@
+//! The tokens that open the door, and the file they are kept in.
+//!
+//! One key a line, as in ssh's `authorized_keys`: its id, the SHA-256 of the token, its name, and
+//! options. A line that is not understood is a fault and not passed over: it may be the one that
+//! says that a token has expired. Not here: the file itself (see `cli::state`).
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use super::token::Digest;
+use super::{Agents, Grant, KeyId};
+
+/// What the file begins with.
+const HEADING: &str = "# Tokens of acp-relay: id, SHA-256, name, and what each may. \
+                       `acp-relay token` writes this file.\n";
+
+/// Longest name of a token, in bytes.
+const NAME: usize = 64;
+
+/// One token, without its text.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// By which it is found.
+    pub id: KeyId,
+    /// The SHA-256 of its text.
+    pub digest: Digest,
+    /// What its bearer is called.
+    pub name: String,
+    /// When it ceases to be good, in seconds since 1970.
+    pub expires: Option<u64>,
+    /// What it is good for.
+    pub grant: Grant,
+}
+
+/// All tokens, in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub struct Keyring {
+    keys: Vec<Key>,
+    places: HashMap<KeyId, usize>,
+}
+
+/// Why a text is no keyring.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct Unreadable {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it, as a clause.
+    pub what: String,
+}
+
+impl Keyring {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// At the first line that is not understood.
+    pub fn read(text: &str) -> Result<Self, Unreadable> {
+        let mut ring = Self::default();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let unreadable = |what: String| Unreadable {
+                line: index + 1,
+                what,
+            };
+            let key = read_key(line).map_err(unreadable)?;
+            ring.add(key).map_err(unreadable)?;
+        }
+        Ok(ring)
+    }
+
+    /// The file's text.
+    #[must_use]
+    pub fn write(&self) -> String {
+        let mut text = HEADING.to_owned();
+        for key in &self.keys {
+            // Writing to a String does not fail.
+            let _ = write!(text, "{} {} {}", key.id, key.digest, key.name);
+            if let Some(at) = key.expires {
+                let _ = write!(text, " expires={at}");
+            }
+            if let Agents::These(names) = &key.grant.agents {
+                let _ = write!(text, " agents={}", names.join(","));
+            }
+            if key.grant.admin {
+                text.push_str(" admin");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Adds a key.
+    ///
+    /// # Errors
+    /// When there is one of that name or id.
+    pub fn add(&mut self, key: Key) -> Result<(), String> {
+        if self.keys.iter().any(|other| other.name == key.name) {
+            return Err(format!("there is a token called {:?} already", key.name));
+        }
+        if self.places.insert(key.id, self.keys.len()).is_some() {
+            return Err(format!("the id {} stands twice", key.id));
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    /// Takes the key of that name out.
+    pub fn remove(&mut self, name: &str) -> Option<Key> {
+        let at = self.keys.iter().position(|key| key.name == name)?;
+        let key = self.keys.remove(at);
+        self.places = (self.keys.iter().enumerate())
+            .map(|(at, key)| (key.id, at))
+            .collect();
+        Some(key)
+    }
+
+    /// The key of that id.
+    #[must_use]
+    pub fn find(&self, id: KeyId) -> Option<&Key> {
+        self.keys.get(*self.places.get(&id)?)
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.keys.iter()
+    }
+}
+
+impl Key {
+    /// Whether it is no longer good, `now` being in seconds since 1970.
+    #[must_use]
+    pub fn has_expired(&self, now: u64) -> bool {
+        self.expires.is_some_and(|at| at <= now)
+    }
+}
+
+/// Refuses what cannot be the name of a token or of an agent.
+///
+/// # Errors
+/// Says what it may hold.
+pub fn check_name(name: &str) -> Result<(), &'static str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+    let begins = name
+        .bytes()
+        .next()
+        .is_some_and(|b| b.is_ascii_alphanumeric());
+    if begins && name.len() <= NAME && name.bytes().all(plain) {
+        return Ok(());
+    }
+    Err(
+        "a name has letters, digits and -_.@, begins with a letter or a digit, and has 64 \
+         characters at most",
+    )
+}
+
+fn read_key(line: &str) -> Result<Key, String> {
+    let mut words = line.split_ascii_whitespace();
+    let mut next = |what| words.next().ok_or_else(|| format!("{what} is missing"));
+    let id = next("the id")?.parse()?;
+    let digest = next("the SHA-256")?.parse()?;
+    let name = next("the name")?;
+    check_name(name)?;
+    let mut key = Key {
+        id,
+        digest,
+        name: name.to_owned(),
+        expires: None,
+        grant: Grant::everything(false),
+    };
+    for word in words {
+        match word.split_once('=') {
+            None if word == "admin" => key.grant.admin = true,
+            Some(("expires", at)) => {
+                let at = at.parse().map_err(|_| format!("{at:?} is no time"))?;
+                key.expires = Some(at);
+            }
+            Some(("agents", names)) => key.grant.agents = read_agents(names)?,
+            _ => return Err(format!("{word:?} is not understood")),
+        }
+    }
+    Ok(key)
+}
+
+/// Reads names of agents with commas between them.
+///
+/// # Errors
+/// When one cannot be a name.
+pub fn read_agents(text: &str) -> Result<Agents, &'static str> {
+    let names: Vec<String> = text.split(',').map(str::to_owned).collect();
+    names.iter().try_for_each(|name| check_name(name))?;
+    Ok(Agents::These(names.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Token;
+    use super::*;
+
+    fn key(number: u8, name: &str) -> Key {
+        Key {
+            id: KeyId([number; 6]),
+            digest: Token::new([number; 6], [number; 32]).digest(),
+            name: name.to_owned(),
+            expires: None,
+            grant: Grant::everything(false),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut ring = Keyring::default();
+        ring.add(key(1, "alice")).expect("new");
+        let grant = Grant {
+            agents: read_agents("goose,gemini").expect("names"),
+            admin: true,
+        };
+        let bob = Key {
+            expires: Some(1_800_000_000),
+            grant,
+            ..key(2, "bob")
+        };
+        ring.add(bob).expect("new");
+        let read = Keyring::read(&ring.write()).expect("readable");
+        assert_eq!(read.write(), ring.write());
+        let bob = read.find(KeyId([2; 6])).expect("bob");
+        assert_eq!((bob.name.as_str(), bob.grant.admin), ("bob", true));
+        assert!(bob.has_expired(1_800_000_000) && !bob.has_expired(1_799_999_999));
+    }
+
+    #[test]
+    fn a_name_stands_once_and_is_gone_when_it_is_removed() {
+        let mut ring = Keyring::default();
+        ring.add(key(1, "alice")).expect("new");
+        ring.add(key(2, "bob")).expect("new");
+        assert!(ring.add(key(3, "bob")).is_err());
+        assert!(ring.remove("alice").is_some() && ring.remove("alice").is_none());
+        assert!(ring.find(KeyId([1; 6])).is_none());
+        assert_eq!(ring.find(KeyId([2; 6])).expect("bob").name, "bob");
+    }
+
+    #[test]
+    fn a_line_that_is_not_understood_is_a_fault() {
+        let good = Keyring {
+            keys: vec![key(1, "alice")],
+            places: HashMap::new(),
+        };
+        let good = good.write();
+        let line = good.lines().nth(1).expect("a line");
+        for (text, says) in [
+            (format!("{line} expires=soon"), "line 1: \"soon\""),
+            (format!("{line} expired=1"), "not understood"),
+            (format!("{line} agents=../x"), "a name has"),
+            (format!("#\n\n{line}\n{line}"), "line 4: there is a token"),
+            ("x".to_owned(), "12 hexadecimal"),
+            (line.replace(" alice", ""), "missing"),
+            (line.replace("alice", "-x"), "a name has"),
+        ] {
+            let fault = Keyring::read(&text).expect_err(&text).to_string();
+            assert!(fault.contains(says), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Asks an admin listener, as `status`, `health` and `top` do.
+//!
+//! Not here: what is done with the answer.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::Request;
+use hyper::client::conn::http1;
+use hyper::header::HOST;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpStream, UnixStream};
+use tokio_util::either::Either;
+
+use super::place::Place;
+use super::sign;
+use crate::cli::http::Stream;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longest answer that is read, in bytes.
+const LONGEST: usize = 16 << 20;
+
+/// An answer.
+pub(in crate::cli) struct Asked {
+    pub(in crate::cli) status: u16,
+    pub(in crate::cli) body: String,
+}
+
+/// The listener that is meant: the one given, or the only one of this user.
+pub(in crate::cli) fn find(given: Option<&Place>) -> Result<Place, String> {
+    if let Some(place) = given {
+        return Ok(place.clone());
+    }
+    let found = sign::find();
+    match &found[..] {
+        [] => Err(
+            "no relay of yours with an admin listener is running here; start one with \
+                   `acp-relay serve --admin 127.0.0.1:0 …`, or say where it is: --admin ADDRESS"
+                .to_owned(),
+        ),
+        [(_, place)] => Ok(place.clone()),
+        several => {
+            let list: Vec<_> = several
+                .iter()
+                .map(|(number, place)| format!("--admin {place} (process {number})"))
+                .collect();
+            Err(format!(
+                "several relays are running; choose one: {}",
+                list.join(", ")
+            ))
+        }
+    }
+}
+
+/// Asks for `path`.
+///
+/// # Errors
+/// Why there is no answer, for a person.
+pub(in crate::cli) async fn ask(place: &Place, path: &str) -> Result<Asked, String> {
+    let told = tokio::time::timeout(PATIENCE, get(place, path)).await;
+    let told = told.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}")));
+    told.map_err(|why| format!("the admin listener at {place} cannot be asked: {why}"))
+}
+
+async fn get(place: &Place, path: &str) -> Result<Asked, String> {
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let (stream, host): (Stream, String) = match place {
+        Place::Loopback(address) => {
+            let stream = TcpStream::connect(address).await;
+            (
+                Either::Left(stream.map_err(|error| said(&error))?),
+                address.to_string(),
+            )
+        }
+        Place::Unix(path) => {
+            let stream = UnixStream::connect(path).await;
+            (
+                Either::Right(stream.map_err(|error| said(&error))?),
+                "localhost".to_owned(),
+            )
+        }
+    };
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| said(&error))?;
+    let request = Request::get(path)
+        .header(HOST, host)
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| said(&error))?;
+    let exchange = async {
+        let answer = sender
+            .send_request(request)
+            .await
+            .map_err(|error| said(&error))?;
+        let status = answer.status().as_u16();
+        let body = Limited::new(answer.into_body(), LONGEST).collect().await;
+        let body = body.map_err(|error| said(&error))?.to_bytes();
+        Ok(Asked {
+            status,
+            body: String::from_utf8_lossy(&body).into_owned(),
+        })
+    };
+    let mut exchange = std::pin::pin!(exchange);
+    tokio::select! {
+        answer = &mut exchange => answer,
+        end = connection => match end {
+            Ok(()) => exchange.await,
+            Err(error) => Err(said(&error)),
+        },
+    }
+}

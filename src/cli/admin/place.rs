@@ -1,0 +1,104 @@
+//! Where the admin listener is: a port of loopback, or a Unix socket.
+//!
+//! Not here: finding the one that runs (see `sign`).
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::transport::Endpoint;
+
+/// A place on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Place {
+    Loopback(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl Place {
+    /// The same as listeners have it.
+    pub(in crate::cli) fn endpoint(&self) -> Endpoint {
+        match self {
+            Self::Loopback(address) => Endpoint::Tcp {
+                host: address.ip().to_string(),
+                port: address.port(),
+            },
+            Self::Unix(path) => Endpoint::Unix(path.clone()),
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path {
+                "" => Err("unix: needs a path".to_owned()),
+                path => Ok(Self::Unix(path.into())),
+            };
+        }
+        let text = text.strip_prefix("http://").unwrap_or(text);
+        let text = text.strip_suffix('/').unwrap_or(text);
+        let address = match text.rsplit_once(':') {
+            Some(("localhost", port)) => port
+                .parse()
+                .ok()
+                .map(|port| (Ipv4Addr::LOCALHOST, port).into()),
+            _ => text.parse::<SocketAddr>().ok(),
+        };
+        let address =
+            address.ok_or("expected 127.0.0.1:PORT, [::1]:PORT, localhost:PORT or unix:PATH")?;
+        if !address.ip().to_canonical().is_loopback() {
+            return Err(
+                "it can be reached from other machines, and what it tells is not for everybody; \
+                 listen on 127.0.0.1 and have a proxy or an agent of your monitoring fetch it"
+                    .to_owned(),
+            );
+        }
+        Ok(Self::Loopback(address))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loopback(address) => write!(f, "http://{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_a_place() {
+        for (text, place) in [
+            ("127.0.0.1:9100", "http://127.0.0.1:9100"),
+            ("localhost:0", "http://127.0.0.1:0"),
+            ("[::1]:9100", "http://[::1]:9100"),
+            ("http://127.0.0.1:9100", "http://127.0.0.1:9100"),
+            ("unix:/run/admin.sock", "unix:/run/admin.sock"),
+        ] {
+            let read: Place = text
+                .parse()
+                .unwrap_or_else(|fault| panic!("{text}: {fault}"));
+            assert_eq!(read.to_string(), place);
+            assert_eq!(place.parse(), Ok(read));
+        }
+        for text in [
+            "0.0.0.0:9100",
+            "[::]:9100",
+            "192.168.0.7:9100",
+            "example.org:9100",
+            "9100",
+            "unix:",
+            "",
+        ] {
+            assert!(text.parse::<Place>().is_err(), "{text}");
+        }
+    }
+}

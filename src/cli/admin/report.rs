@@ -1,0 +1,43 @@
+//! How conversations are told of: the JSON of `/status`. No bodies, no secrets.
+//!
+//! Not here: how a person is shown it (see `cli::status`, `cli::top`).
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::server::Shared;
+use crate::observe::metrics::Glimpse;
+
+/// How the relay stands.
+pub(super) fn status(shared: &Shared) -> Value {
+    let now = Instant::now();
+    let ledger = &shared.ledger;
+    let connections: Vec<_> = ledger.glimpses(now).iter().map(conversation).collect();
+    json!({
+        "version": env!("VERSION"),
+        "pid": std::process::id(),
+        "uptime_seconds": ledger.age(now).as_secs_f64(),
+        "state": shared.state(),
+        "listeners": shared.listeners().unwrap_or_default(),
+        "connections_total": ledger.conversations(),
+        "connections": connections,
+    })
+}
+
+fn conversation(one: &Glimpse) -> Value {
+    let pair = |[client, agent]: [u64; 2]| json!({"client": client, "agent": agent});
+    json!({
+        "number": one.number,
+        "client": one.client,
+        "transport": one.transport,
+        "agent": one.agent,
+        "age_seconds": one.age.as_secs_f64(),
+        "messages_from": pair(one.messages),
+        "bytes_from": pair(one.bytes),
+        "requests_in_flight_of": pair(one.in_flight),
+        "turns": one.turns,
+        "sessions": one.sessions,
+        "notes": one.notes,
+    })
+}

@@ -1,0 +1,88 @@
+//! How a command of the same user finds the admin listener of a relay that runs: a small file with
+//! its address, named by its number, there as long as the relay is.
+//!
+//! Not here: asking (see `ask`).
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, geteuid, test_kill_process};
+
+use super::place::Place;
+use crate::cli::state::State;
+
+/// The file. Dropped, it is gone.
+#[derive(Debug)]
+pub(super) struct Sign(PathBuf);
+
+impl Sign {
+    /// Says where the listener of this process is.
+    pub(super) fn put_up(place: &Place) -> io::Result<Self> {
+        let folder = folder().ok_or(io::ErrorKind::NotFound)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)?;
+        if !is_ours(&folder) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let path = folder.join(std::process::id().to_string());
+        // One with our number is left from a process that is gone.
+        let _ = fs::remove_file(&path);
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        let sign = Self(path);
+        writeln!(file, "{place}")?;
+        Ok(sign)
+    }
+}
+
+impl Drop for Sign {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The admin listeners of this user's relays, with the relays' numbers. The signs of relays that
+/// were killed are taken down.
+pub(super) fn find() -> Vec<(u32, Place)> {
+    let Some(folder) = folder().filter(|folder| is_ours(folder)) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok());
+        let Some(number) = number else { continue };
+        if !lives(number) {
+            let _ = fs::remove_file(entry.path());
+            continue;
+        }
+        let text = fs::read_to_string(entry.path()).unwrap_or_default();
+        found.extend(text.trim_end().parse().ok().map(|place| (number, place)));
+    }
+    found.sort_by_key(|(number, _)| *number);
+    found
+}
+
+/// The folder of such files, in the state directory.
+fn folder() -> Option<PathBuf> {
+    Some(State::find().ok()?.file("admin"))
+}
+
+/// Whether nobody else could have put something there.
+fn is_ours(folder: &Path) -> bool {
+    fs::metadata(folder)
+        .is_ok_and(|found| found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0)
+}
+
+fn lives(number: u32) -> bool {
+    let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid).is_ok())
+}

@@ -1,0 +1,71 @@
+//! `acp-relay agents list`: the well-known agents, and which of them are here.
+//!
+//! Not here: the agents of a configuration file (see `config show`).
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::profile::{Profile, all};
+use crate::cli::{console, exit};
+use crate::transport::process::find_program;
+
+/// What `agents` is asked for.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AgentsArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the well-known agents: their commands, and whether they are installed
+    List {
+        /// One JSON array, for a program
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the subcommand.
+pub(in crate::cli) fn run(args: &AgentsArgs) -> ExitCode {
+    let Command::List { json } = &args.command;
+    if *json {
+        let all: Vec<Value> = all().iter().map(as_json).collect();
+        return console::print_json(&Value::from(all), exit::SUCCESS);
+    }
+    let widest = |text: fn(&Profile) -> usize| all().iter().map(text).max().unwrap_or(0);
+    let name = widest(|profile| profile.name.len());
+    let command = widest(|profile| profile.command.join(" ").len());
+    let mut text = String::new();
+    for profile in all() {
+        let state = match is_installed(profile) {
+            true => "installed".to_owned(),
+            false => format!("not installed: {}", profile.install),
+        };
+        let words = profile.command.join(" ");
+        text.push_str(&format!(
+            "{:name$}  {words:command$}  {state}\n",
+            profile.name
+        ));
+    }
+    console::print(&text, exit::SUCCESS)
+}
+
+fn is_installed(profile: &Profile) -> bool {
+    find_program(&profile.program().argv, &Default::default()).is_ok()
+}
+
+fn as_json(profile: &Profile) -> Value {
+    json!({
+        "name": profile.name,
+        "aliases": profile.aliases,
+        "title": profile.title,
+        "command": profile.command,
+        "env": profile.env.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+        "dialect": profile.dialect,
+        "install": profile.install,
+        "installed": is_installed(profile),
+    })
+}

@@ -1,0 +1,48 @@
+//! How an agent's name is spelled.
+//!
+//! Clients say it in the path of an address, so it is made of what stands there as it is, and
+//! cannot be taken for anything else: a folder, an option, another name.
+
+/// Longest name, in bytes.
+const LONGEST: usize = 64;
+
+/// Refuses what is no name.
+///
+/// # Errors
+/// Why, as a clause.
+pub(in crate::cli) fn check_name(name: &str) -> Result<(), &'static str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() {
+        Err("it is empty")
+    } else if name.len() > LONGEST {
+        Err("it is longer than 64 bytes")
+    } else if !name.bytes().all(plain) {
+        Err("only letters, digits and - _ . may stand in it")
+    } else if !name.starts_with(|first: char| first.is_ascii_alphanumeric()) {
+        Err("it does not begin with a letter or a digit")
+    } else if name.contains("..") {
+        Err("two dots follow each other")
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_what_stands_in_a_path_as_it_is() {
+        for good in ["a", "goose", "claude-4.5", "x_y", "0", &"a".repeat(64)] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        let long = "a".repeat(65);
+        let bad = [
+            "", "-x", ".", "..", "a..b", "a/b", "a\\b", "a\0", "a b", "é", "%2e", "~", "a\n",
+            ".hidden", "_x", &long,
+        ];
+        for bad in bad {
+            assert!(check_name(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The words that well-known agents are started with.
+//!
+//! They are those of the ACP registry (github.com/agentclientprotocol/registry), where it starts a
+//! program that can be installed.
+
+use std::ffi::OsString;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::transport::Launch;
+
+/// All of them.
+const DATA: &str = include_str!("profiles.json");
+
+/// How a well-known agent is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Profile {
+    pub(in crate::cli) name: String,
+    /// Other names that people know it by.
+    pub(in crate::cli) aliases: Vec<String>,
+    pub(in crate::cli) title: String,
+    /// Program and arguments.
+    pub(in crate::cli) command: Vec<String>,
+    /// What it wants to find in its environment.
+    pub(in crate::cli) env: Vec<(String, String)>,
+    /// The mapping table that it usually needs.
+    pub(in crate::cli) dialect: Option<String>,
+    /// How to install it, as a command or an address.
+    pub(in crate::cli) install: String,
+}
+
+/// An agent that is started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::cli) struct Program {
+    pub(in crate::cli) argv: Vec<OsString>,
+    pub(in crate::cli) launch: Launch,
+    /// How to install it, where we know.
+    pub(in crate::cli) install: Option<String>,
+}
+
+/// All profiles.
+pub(in crate::cli) fn all() -> &'static [Profile] {
+    static ALL: OnceLock<Vec<Profile>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let read = serde_json::from_str::<Value>(DATA).ok();
+        let all = read.as_ref().and_then(Value::as_array);
+        let all = all.expect("profiles.json is an array");
+        let read = |value| Profile::of(value).expect("every profile of profiles.json is whole");
+        all.iter().map(read).collect()
+    })
+}
+
+/// The profile of that name.
+pub(in crate::cli) fn profile(name: &str) -> Option<&'static Profile> {
+    let known = |of: &&Profile| of.name == name || of.aliases.iter().any(|alias| alias == name);
+    all().iter().find(known)
+}
+
+/// The names of all, for "did you mean".
+pub(in crate::cli) fn profile_names() -> impl Iterator<Item = &'static str> {
+    let names = |of: &'static Profile| {
+        let aliases = of.aliases.iter().map(String::as_str);
+        std::iter::once(of.name.as_str()).chain(aliases)
+    };
+    all().iter().flat_map(names)
+}
+
+/// Reads `--profile`.
+pub(in crate::cli) fn read_profile(name: &str) -> Result<&'static Profile, String> {
+    profile(name).ok_or_else(|| {
+        let near = crate::cli::config::nearest(name, profile_names());
+        let near = near.map_or_else(String::new, |near| format!(" did you mean `{near}`?"));
+        format!("there is no profile of that name;{near} `acp-relay agents list` has them all")
+    })
+}
+
+impl Profile {
+    /// What is started.
+    pub(in crate::cli) fn program(&self) -> Program {
+        let env = self
+            .env
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()));
+        Program {
+            argv: self.command.iter().map(OsString::from).collect(),
+            launch: Launch {
+                env: env.collect(),
+                ..Launch::default()
+            },
+            install: Some(self.install.clone()),
+        }
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
+        let texts = |name: &str| -> Option<Vec<String>> {
+            let texts = value.get(name)?.as_array()?.iter();
+            texts.map(|text| Some(text.as_str()?.to_owned())).collect()
+        };
+        let env = value.get("env").and_then(Value::as_object);
+        let env = env.into_iter().flatten().map(|(name, value)| {
+            let value = value.as_str()?;
+            Some((name.clone(), value.to_owned()))
+        });
+        Some(Self {
+            name: text("name")?,
+            aliases: texts("aliases").unwrap_or_default(),
+            title: text("title")?,
+            command: texts("command")?,
+            env: env.collect::<Option<_>>()?,
+            dialect: text("dialect"),
+            install: text("install")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::agents::check_name;
+    use crate::dialect::Library;
+
+    #[test]
+    fn every_profile_is_whole_and_its_names_are_its_own() {
+        let library = Library::builtin().unwrap();
+        let mut names = std::collections::HashSet::new();
+        for profile in all() {
+            let name = &profile.name;
+            assert!(!profile.command.is_empty(), "{name}");
+            assert!(!profile.command[0].contains('/'), "{name}: not on PATH");
+            assert!(!profile.install.is_empty(), "{name}");
+            if let Some(dialect) = &profile.dialect {
+                assert!(library.table(dialect).is_ok(), "{name}: {dialect}");
+            }
+            for name in std::iter::once(name).chain(&profile.aliases) {
+                assert_eq!(check_name(name), Ok(()), "{name}");
+                assert!(names.insert(name), "{name} stands twice");
+            }
+        }
+        let raw: Value = serde_json::from_str(DATA).unwrap();
+        let known = [
+            "name", "aliases", "title", "command", "env", "dialect", "install",
+        ];
+        for profile in raw.as_array().unwrap() {
+            for key in profile.as_object().unwrap().keys() {
+                assert!(known.contains(&key.as_str()), "{key} is never read");
+            }
+        }
+    }
+
+    #[test]
+    fn a_profile_is_found_by_any_of_its_names() {
+        assert_eq!(profile("gemini").unwrap().command, ["gemini", "--acp"]);
+        assert_eq!(profile("claude-acp"), profile("claude"));
+        assert_eq!(profile("sh"), None);
+        let error = read_profile("gemni").unwrap_err();
+        assert!(error.contains("did you mean `gemini`?"), "{error}");
+    }
+}

@@ -1,0 +1,208 @@
+//! What a remote agent may have of this machine, and what folders are called on both: the options
+//! of `connect`, and the disk that paths are looked up on.
+//!
+//! Not here: the judgements (see `crate::policy`).
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::{Args, ValueEnum};
+
+use crate::policy::{Border, Disk, Map, Pair, Pattern, Rules};
+use crate::transport::Endpoint;
+
+/// What crosses between this machine and the agent's.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "This machine and the agent's")]
+pub(super) struct BorderArgs {
+    /// Whether the agent is kept from running commands here, from files outside the session's folders,
+    /// and from requests that ACP does not have
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    guard: Guard,
+    /// Let the agent call this method, such as `terminal/*`; may be given several times
+    #[arg(long, value_name = "METHOD")]
+    allow: Vec<Pattern>,
+    /// Refuse this method of the agent, such as `fs/write_text_file`; may be given several times,
+    /// and is stronger than --allow
+    #[arg(long, value_name = "METHOD")]
+    deny: Vec<Pattern>,
+    /// Let the agent have the files in this folder besides those of the session; may be given
+    /// several times
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(|path| folder(&path)))]
+    root: Vec<PathBuf>,
+    /// A folder here, and what it is called on the agent's machine: paths in messages are changed
+    /// both ways; may be given several times
+    #[arg(long, value_name = "LOCAL=REMOTE")]
+    map: Vec<Pair>,
+}
+
+/// Against whom this machine is guarded.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Guard {
+    /// Agents on other machines, and at a loopback port all but the relays of this user on this
+    /// machine: the port may be a tunnel's
+    #[default]
+    Remote,
+    /// Every agent
+    Always,
+    /// None
+    Never,
+}
+
+/// What leads each process elsewhere: the client opens the path, and we only judge it.
+const OF_EACH_PROCESS: [&str; 2] = ["/proc", "/dev/fd"];
+
+/// Links on one way, as the kernel counts them.
+const LINKS: usize = 40;
+
+/// This machine's files.
+#[derive(Debug)]
+struct Files;
+
+impl BorderArgs {
+    /// Raises the border between this machine and `agent`; `None` when nothing is to be judged.
+    /// `is_own` is whether the other end has shown that it is a program of this user on this machine.
+    pub(super) fn raise(self, agent: &Endpoint, is_own: bool) -> Option<Box<Border>> {
+        let guarded = match self.guard {
+            Guard::Remote => !is_own && agent.is_socket(),
+            Guard::Always => true,
+            Guard::Never => false,
+        };
+        if guarded && matches!(self.guard, Guard::Remote) && agent.is_loopback() {
+            tracing::warn!(
+                "{agent} is guarded like an agent on another machine, for it has not proved to run on \
+                 this machine as this user; --guard never trusts it"
+            );
+        }
+        let says_more = !self.allow.is_empty() || !self.root.is_empty();
+        if says_more && !guarded {
+            tracing::warn!(
+                "{agent} is not guarded, so --allow and --root change nothing; see --guard"
+            );
+        }
+        if !guarded && self.deny.is_empty() && self.map.is_empty() {
+            return None;
+        }
+        let rules = Rules {
+            guarded,
+            allow: self.allow,
+            deny: self.deny,
+            roots: self.root,
+        };
+        let border = Border::new(rules, Map::new(self.map), Box::new(Files));
+        Some(Box::new(border))
+    }
+}
+
+/// A folder by the name that it has from everywhere.
+fn folder(path: &Path) -> Result<PathBuf, String> {
+    if path.as_os_str().as_encoded_bytes().starts_with(b"~") {
+        return Err(
+            "`~` is the shell's, which leaves it as it is in quotes; name the folder".into(),
+        );
+    }
+    let path = std::path::absolute(path).map_err(|fault| fault.to_string())?;
+    match path.exists() {
+        true => Ok(path),
+        false => Err("there is no such folder".into()),
+    }
+}
+
+impl Disk for Files {
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        let target = path.canonicalize().ok()?;
+        leads_everybody_there(path).then_some(target)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.symlink_metadata().is_ok()
+    }
+}
+
+/// Whether the way to an absolute path passes nothing that leads each process elsewhere, such as
+/// `/proc/self/cwd`.
+fn leads_everybody_there(path: &Path) -> bool {
+    let names = |path: &Path| -> Vec<OsString> {
+        let parts = path.components();
+        let named =
+            |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+        parts
+            .filter(named)
+            .map(|part| part.as_os_str().to_owned())
+            .collect()
+    };
+    let mut at = PathBuf::from("/");
+    let mut ahead = VecDeque::from(names(path));
+    let mut links = 0;
+    while let Some(name) = ahead.pop_front() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(name);
+        if OF_EACH_PROCESS.iter().any(|place| at.starts_with(place)) {
+            return false;
+        }
+        let Ok(to) = fs::read_link(&at) else {
+            continue;
+        };
+        links += 1;
+        if links > LINKS {
+            return false;
+        }
+        at.pop();
+        if to.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        for name in names(&to).into_iter().rev() {
+            ahead.push_front(name);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_counts_from_where_the_relay_runs() {
+        let here = std::env::current_dir().unwrap();
+        let named = |text: &str| folder(Path::new(text));
+        assert_eq!(named("src/app"), Ok(here.join("src/app")));
+        assert_eq!(named("."), Ok(here));
+        assert_eq!(named("/"), Ok(PathBuf::from("/")));
+        for bad in ["", "~", "~/ws", "~me/ws", "no/such/folder"] {
+            assert!(named(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_leads_each_process_elsewhere_leads_nowhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        fs::create_dir(base.join("a")).unwrap();
+        fs::write(base.join("a/file"), "").unwrap();
+        symlink("../a", base.join("a/up")).unwrap();
+        symlink(base.join("a"), base.join("absolute")).unwrap();
+        for good in ["a/file", "a/up/file", "a/up/up/file", "absolute/up/file"] {
+            let found = Files.resolve(&base.join(good));
+            assert_eq!(found, Some(base.join("a/file")), "{good}");
+        }
+        symlink("/proc/self/cwd", base.join("here")).unwrap();
+        symlink("here", base.join("a/here")).unwrap();
+        symlink("../here", base.join("a/there")).unwrap();
+        for bad in ["here", "here/Cargo.toml", "a/there", "a/there/Cargo.toml"] {
+            let path = base.join(bad);
+            assert_eq!(Files.resolve(&path), None, "{bad}");
+        }
+        for bad in ["/proc/self/cwd", "/proc/self/root/etc", "/dev/fd", "/proc"] {
+            assert_eq!(Files.resolve(Path::new(bad)), None, "{bad}");
+        }
+    }
+}

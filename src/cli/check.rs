@@ -1,0 +1,190 @@
+//! `acp-relay check`: holds recorded conversations against the official ACP v1 schema.
+//!
+//! Not here: the schema (see `canon`), how files are read (see `recording::capture`), which rules
+//! repair a deviation (see `repairs`), and how one is told (see `findings`).
+
+use std::io::{self, BufRead};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use super::console::Output;
+use super::dialect::{Shelf, Tables};
+use super::findings::{Finding, Tally};
+use super::repairs::Repairs;
+use super::tongues::choice;
+use super::{cli, console, exit};
+use crate::acp::{Conversation, Remedies};
+use crate::conversation::Choice;
+use crate::jsonrpc::Side;
+use crate::recording::capture::{self, Holds, Lines};
+
+/// What `--help` says after the options.
+pub(super) const HELP: &str = "\
+A file has JSON-RPC as it passed on the wire: a message a line, printed over several, in an array, or
+below Content-Length headers; or it is a capture of both sides,
+{\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}, with \"a2c\" for the agent's messages. Where a line does not say
+who sent it, its method tells, and an answer is found by its id.
+
+A deviation is either `refused`: a reader that is built on the official types refuses the message;
+or `ignored`: such a reader goes on without the value. Below it stand the rules that repair it when
+the relay reads that side's dialect, if there are any (`acp-relay dialect show NAME`).
+
+Exit codes: 0 no deviation, or none that --fail-on means; 1 deviations; 64 usage; 65 a table has
+faults; 66 a file cannot be read. A reader of stdout that leaves early changes none of them.";
+
+/// What `check` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// The files to read; `-` is stdin
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The files hold the messages of this side only
+    #[arg(long, value_enum, value_name = "SIDE")]
+    from: Option<From>,
+    /// What the client speaks, for the rules that repair: auto, canonical, or a dialect's name
+    #[arg(long, value_name = "DIALECT", default_value = "auto", value_parser = choice)]
+    client_dialect: Choice,
+    /// What the agent speaks, for the rules that repair: auto, canonical, or a dialect's name
+    #[arg(long, value_name = "DIALECT", default_value = "auto", value_parser = choice)]
+    agent_dialect: Choice,
+    /// Which deviations make the exit code 1
+    #[arg(long, value_enum, value_name = "WHICH", default_value = "any")]
+    fail_on: FailOn,
+    /// One JSON object for each deviation, each file, and the summary, a line each
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    tables: Tables,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum From {
+    Client,
+    Agent,
+}
+
+/// The deviations that count.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FailOn {
+    /// All of them
+    Any,
+    /// Those that no rule repairs
+    Unrepaired,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Check) -> ExitCode {
+    let shelf = match Shelf::open(&args.tables) {
+        Ok(shelf) => shelf,
+        Err(trouble) => return trouble.fail(),
+    };
+    let mut out = Output::new();
+    let mut all = Tally::default();
+    let mut unreadable = false;
+    for path in &args.files {
+        let (client, agent) = (&args.client_dialect, &args.agent_dialect);
+        let repairs = match Repairs::new(&shelf.library, client, agent, args.from.is_some()) {
+            Ok(repairs) => repairs,
+            Err(unknown) => return cli::fail(exit::USAGE, &unknown),
+        };
+        if let Err(error) = file(args, path, repairs, &mut all, &mut out) {
+            unreadable = true;
+            out.flush();
+            let what = format!("{}: {}", path.display(), console::why(&error));
+            cli::fail(exit::NO_INPUT, &what);
+        }
+        if !out.is_open() {
+            break;
+        }
+    }
+    if args.json {
+        out.line(all.json().to_string().as_bytes());
+    }
+    let counts = match args.fail_on {
+        FailOn::Any => all.deviations(),
+        FailOn::Unrepaired => all.unrepaired(),
+    };
+    out.done(match (unreadable, counts) {
+        (true, _) => exit::NO_INPUT,
+        (false, 0) => 0,
+        (false, _) => exit::DEVIATES,
+    })
+}
+
+fn file(
+    args: &Check,
+    path: &Path,
+    mut repairs: Repairs,
+    all: &mut Tally,
+    out: &mut Output,
+) -> io::Result<()> {
+    let reader: Box<dyn BufRead> = if path == Path::new("-") {
+        capture::unfolded(console::input())?
+    } else {
+        capture::open(path)?
+    };
+    let mut tally = Tally::default();
+    let done = conversation(args, path, reader, &mut tally, &mut repairs, out);
+    // What was not read to its end is not summed up, lest it be taken for clean.
+    if done.is_ok() {
+        let told = if args.json {
+            tally.file_json(path, &repairs).to_string()
+        } else {
+            tally.text(path, &repairs)
+        };
+        out.line(told.as_bytes());
+    }
+    all.add(tally);
+    done
+}
+
+/// Checks one conversation and prints its deviations.
+fn conversation(
+    args: &Check,
+    path: &Path,
+    reader: impl BufRead,
+    tally: &mut Tally,
+    remedies: &mut dyn Remedies,
+    out: &mut Output,
+) -> io::Result<()> {
+    let mut conversation = Conversation::new(args.from.is_some());
+    for line in Lines::new(reader) {
+        let line = line?;
+        let Holds::Message { from, message, .. } = &line.holds else {
+            continue;
+        };
+        let from = from.or_else(|| args.side());
+        let verdict = conversation.hear_as(from, message, line.asked.as_deref());
+        remedies.hear(verdict.from, message);
+        tally.message(&verdict);
+        for deviation in &verdict.deviations {
+            let finding = Finding {
+                line: line.number,
+                verdict: &verdict,
+                deviation,
+                remedies: remedies.rules(deviation),
+            };
+            tally.deviation(&finding);
+            if args.json {
+                out.line(finding.json(path).to_string().as_bytes());
+            } else {
+                out.line(finding.text().as_bytes());
+            }
+        }
+        if !out.is_open() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Check {
+    fn side(&self) -> Option<Side> {
+        self.from.map(|from| match from {
+            From::Client => Side::Client,
+            From::Agent => Side::Agent,
+        })
+    }
+}

@@ -1,0 +1,266 @@
+//! What `serve` and `connect` have in common: their options, and the ground both stand on.
+//!
+//! Not here: the options of one of them (see `cli`).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+
+use super::config::{AgentPart, Config, Source};
+use super::record::{RecordArgs, RecordPart, Studio};
+use super::remote::RemoteArgs;
+use super::tongues::{Tongues, TonguesArgs};
+use super::traces::{Traces, TracesArgs, TracesPart};
+use super::{cli, exit, limits, shutdown};
+use crate::conversation::Choice;
+use crate::jsonrpc::Limits;
+use crate::jsonrpc::framing::Framing;
+use crate::observe::recorder::Sweeper;
+use crate::proxy::Stop;
+use crate::transport::{Endpoint, Setup};
+
+/// What all subcommands that carry messages understand.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Common {
+    /// The framing of clients on byte streams: auto (as their first bytes show), ndjson (one
+    /// message a line) or content-length (headers, as language servers have them) [default: auto]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FRAMING",
+        hide_possible_values = true,
+        help_heading = "Framing and limits"
+    )]
+    client_framing: Option<FramingChoice>,
+    /// The framing of the agent on byte streams: the same words [default: auto]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FRAMING",
+        hide_possible_values = true,
+        help_heading = "Framing and limits"
+    )]
+    agent_framing: Option<FramingChoice>,
+    #[command(flatten)]
+    tongues: TonguesArgs,
+    #[command(flatten)]
+    record: RecordArgs,
+    /// Set a limit; the names are in `acp-relay --help`
+    #[arg(help_heading = "Framing and limits")]
+    #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
+    limits: Vec<limits::Setting>,
+    #[command(flatten)]
+    remote: RemoteArgs,
+    #[command(flatten)]
+    traces: TracesArgs,
+}
+
+/// How a byte stream is cut into messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum FramingChoice {
+    /// As the peer's first bytes show; one message a line until then
+    Auto,
+    /// One message a line
+    Ndjson,
+    /// Content-Length headers
+    ContentLength,
+}
+
+/// What is there before the first link is opened.
+#[derive(Clone)]
+pub(super) struct Ground {
+    /// Told by signals from now on.
+    pub(super) stop: Stop,
+    /// The bounds in force.
+    pub(super) limits: Arc<Limits>,
+    /// What the two sides speak.
+    pub(super) tongues: Tongues,
+    /// Where conversations are recorded, if they are.
+    pub(super) studio: Option<Arc<Studio>>,
+    /// Where their traces go, if they have any.
+    pub(super) traces: Option<Traces>,
+    /// How links to agents are opened.
+    pub(super) agent: Setup,
+    /// How links to clients are opened.
+    pub(super) client: Setup,
+}
+
+impl Ground {
+    /// Has old recordings deleted, see [`Studio::sweep`].
+    pub(super) fn sweep(&self) -> Option<Sweeper> {
+        self.studio.as_ref()?.sweep()
+    }
+}
+
+impl Common {
+    /// Nothing is translated unless that is asked for.
+    pub(super) fn or_canonical(mut self) -> Self {
+        self.tongues.or_canonical();
+        self
+    }
+
+    /// Lays the ground. Where that fails it is said why, and the exit code returned.
+    pub(super) fn lay(&self) -> Result<Ground, ExitCode> {
+        let stop = Stop::default();
+        shutdown::watch(stop.clone()).map_err(|error| shutdown::failed(&error))?;
+        let file = Config::default();
+        let traces = self.trace(&file)?;
+        self.lay_over(&file, stop, traces)
+    }
+
+    /// Has traces made, if they are wanted: once in a process. As above.
+    pub(super) fn trace(&self, file: &Config) -> Result<Option<Traces>, ExitCode> {
+        let part = self.traces_over(file);
+        let started = Traces::start(&part);
+        match started {
+            // The variables may be meant for other programs.
+            Err(fault) if part == TracesPart::default() => {
+                tracing::warn!("there are no traces: {fault}");
+                Ok(None)
+            }
+            started => started.map_err(|fault| cli::fail(exit::USAGE, &fault)),
+        }
+    }
+
+    /// Lays the ground over a configuration file. As above.
+    pub(super) fn lay_over(
+        &self,
+        file: &Config,
+        stop: Stop,
+        traces: Option<Traces>,
+    ) -> Result<Ground, ExitCode> {
+        let limits = Arc::new(self.limits_over(&[&file.limits]));
+        let tongues = Tongues::new(self.tongues.over(&file.tables, &file.table_folders))?;
+        let studio = self.record_over(file).open()?.map(Arc::new);
+        let setup = |choice: Option<FramingChoice>, spoken| Setup {
+            limits: Arc::clone(&limits),
+            framing: choice.and_then(FramingChoice::fixed).or(spoken),
+            draining: stop.asked.clone(),
+            ..Setup::default()
+        };
+        let mut agent = setup(self.agent_framing, tongues.agent_framing());
+        let remote = self.remote.apply(&mut agent);
+        remote.map_err(|fault| cli::fail(exit::USAGE, &fault))?;
+        Ok(Ground {
+            client: setup(self.client_framing, tongues.client_framing()),
+            agent,
+            stop,
+            limits,
+            tongues,
+            studio,
+            traces,
+        })
+    }
+
+    /// The ground of one agent of the file.
+    ///
+    /// # Errors
+    /// What is wrong with it, for a person.
+    pub(super) fn ground_of(
+        &self,
+        ground: &Ground,
+        file: &Config,
+        part: &AgentPart,
+    ) -> Result<Ground, String> {
+        let mut setup = Setup {
+            limits: Arc::new(self.limits_over(&[&file.limits, &part.limits])),
+            ..Setup::default()
+        };
+        match &part.source {
+            Source::Program(program) => setup.launch = program.launch.clone(),
+            Source::Endpoint(_, remote) => remote.set_up(&mut setup)?,
+        }
+        setup.agent_connect.unasked = part.unasked.unwrap_or_default().rule();
+        let tongues = ground
+            .tongues
+            .of_agent(part.dialect.as_ref(), setup.launch.dir.as_deref());
+        let tongues = tongues.map_err(|unknown| unknown.to_string())?;
+        let framing = self.agent_framing(part.framing);
+        setup.framing = framing
+            .and_then(FramingChoice::fixed)
+            .or_else(|| tongues.agent_framing());
+        Ok(Ground {
+            limits: Arc::clone(&setup.limits),
+            agent: setup,
+            tongues,
+            studio: ground.studio.clone().filter(|_| part.record),
+            ..ground.clone()
+        })
+    }
+
+    /// Refuses what was said of the agent that this one has no use for.
+    pub(super) fn check_agent(&self, agent: &Endpoint) -> Result<(), String> {
+        if self.agent_framing.is_some() && !agent.is_byte_stream() {
+            return Err(format!(
+                "--agent-framing is for agents on byte streams, and the agent is {agent}"
+            ));
+        }
+        self.remote.check(agent)
+    }
+
+    /// The framing of clients that were not told of on the command line.
+    pub(super) fn client_framing(&self, choice: Option<FramingChoice>) -> Option<FramingChoice> {
+        self.client_framing.or(choice)
+    }
+
+    /// The framing of agents, likewise.
+    pub(super) fn agent_framing(&self, choice: Option<FramingChoice>) -> Option<FramingChoice> {
+        self.agent_framing.or(choice)
+    }
+
+    /// What the command line says that clients speak.
+    pub(super) fn client_dialect(&self) -> Option<&Choice> {
+        self.tongues.client()
+    }
+
+    /// What the command line says that agents speak.
+    pub(super) fn agent_dialect(&self) -> Option<&Choice> {
+        self.tongues.agent()
+    }
+
+    /// The user's mapping tables, and folders of them.
+    pub(super) fn tables(&self, file: &Config) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        self.tongues.over(&file.tables, &file.table_folders).paths()
+    }
+
+    /// What is recorded, and how.
+    pub(super) fn record_over(&self, file: &Config) -> RecordPart {
+        self.record.over(&file.record)
+    }
+
+    /// Whether traces are made, and where they go.
+    pub(super) fn traces_over(&self, file: &Config) -> TracesPart {
+        self.traces.over(&file.traces)
+    }
+
+    /// Whether the command line sets the limit of that name.
+    pub(super) fn sets(&self, limit: &str) -> bool {
+        self.limits.iter().any(|setting| setting.name() == limit)
+    }
+
+    /// Whether there are options about an agent on the command line.
+    pub(super) fn names_remote(&self) -> bool {
+        self.remote != RemoteArgs::default()
+    }
+
+    /// The bounds, over those of a file.
+    pub(super) fn limits_over(&self, under: &[&[limits::Setting]]) -> Limits {
+        let mut limits = Limits::default();
+        for setting in under.iter().copied().flatten().chain(&self.limits) {
+            setting.apply(&mut limits);
+        }
+        limits
+    }
+}
+
+impl FramingChoice {
+    pub(super) const fn fixed(self) -> Option<Framing> {
+        match self {
+            Self::Auto => None,
+            Self::Ndjson => Some(Framing::Ndjson),
+            Self::ContentLength => Some(Framing::ContentLength),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a file needs of this machine: programs, certificates, tokens, tables, folders.
+//!
+//! Looked at by `config check` alone, so that one run tells all; `serve` comes across the same when
+//! it begins. Nothing is made or changed. Not here: what is wrong with the words (see `read`).
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use super::plan::Source;
+use super::sheet::Sheet;
+use crate::cli::dialect::Tables;
+use crate::cli::endpoints;
+use crate::cli::remote::RemoteArgs;
+use crate::cli::state::Fault;
+use crate::cli::token::Store;
+use crate::transport::{Endpoint, OpenError, Setup, Tls, registry};
+use crate::transport::{check_authorities, check_certificates};
+
+/// The tokens: the user's own, which is in `file` if it is not where it usually is, and all others.
+/// What is not there yet is made when it is needed, or done without.
+pub(super) fn tokens(sheet: &Sheet<'_>, key: &'static str, file: Option<&Path>) {
+    let store = Store::find(file.map(Path::to_owned));
+    let read = store.and_then(|store| store.own().and_then(|_| store.others()));
+    match read {
+        Err(Fault::Unavailable(_)) if file.is_none() => {}
+        Err(fault) => missing(sheet, key, &fault.to_string()),
+        Ok(_) => {}
+    }
+}
+
+/// Mapping tables.
+pub(super) fn tables(sheet: &Sheet<'_>, tables: &[PathBuf], folders: &[PathBuf]) {
+    let read = Tables::default().over(tables, folders).library();
+    if let Err(trouble) = read {
+        let of_folders = || Tables::default().over(&[], folders).library().is_err();
+        let key = if !folders.is_empty() && of_folders() {
+            "folders"
+        } else {
+            "tables"
+        };
+        missing(sheet, key, &trouble.to_string());
+    }
+}
+
+/// Where a listener is to be. A port may be in use by the very relay that the file is for.
+pub(super) fn place(sheet: &Sheet<'_>, key: &'static str, at: &Endpoint) {
+    match registry::is_free(at) {
+        Ok(true) => {}
+        Ok(false) => {
+            let what = format!("{}: the port is in use now", sheet.path(key));
+            let remedy = "unless it is by the relay that this file is for, `serve` will not start";
+            sheet.note(&sheet.at(key), what, remedy);
+        }
+        Err(error) => lacking(sheet, key, error),
+    }
+}
+
+/// What a listener with TLS shows.
+pub(super) fn certificate(sheet: &Sheet<'_>, at: &Endpoint, tls: &Tls) {
+    for (key, error) in check_certificates(at, tls) {
+        lacking(sheet, key, error);
+    }
+}
+
+/// An agent's program and its folder, or the secrets that are shown to it.
+pub(super) fn agent(sheet: &Sheet<'_>, source: &Source) {
+    match source {
+        Source::Program(program) => {
+            let mut launch = program.launch.clone();
+            if let Some(dir) = launch.dir.take_if(|dir| !dir.is_dir()) {
+                missing(
+                    sheet,
+                    "cwd",
+                    &format!("there is no folder {}", dir.display()),
+                );
+            }
+            let setup = Setup {
+                launch,
+                ..Setup::default()
+            };
+            let to = Endpoint::Exec(program.argv.clone());
+            let found = endpoints::check_agent_here(&to, &setup, program.install.as_deref());
+            if let Err(error) = found {
+                let key = sheet.has("command").map_or("profile", |_| "command");
+                lacking(sheet, key, error);
+            }
+        }
+        Source::Endpoint(to, remote) => {
+            secrets(sheet, remote);
+            if let Some(path) = &remote.tls_ca
+                && let Err(error) = check_authorities(to, path)
+            {
+                lacking(sheet, "tls-ca", error);
+            }
+            if let Err(error) = endpoints::check_agent_here(to, &Setup::default(), None) {
+                lacking(sheet, "endpoint", error);
+            }
+        }
+    }
+}
+
+/// The files of what an agent is shown: each by itself, and then whether they go together.
+fn secrets(sheet: &Sheet<'_>, remote: &RemoteArgs) {
+    let headers = RemoteArgs {
+        header_file: remote.header_file.clone(),
+        ..RemoteArgs::default()
+    };
+    let bearer = RemoteArgs {
+        bearer_file: remote.bearer_file.clone(),
+        ..RemoteArgs::default()
+    };
+    let fault = |key, args: &RemoteArgs| {
+        let what = args.set_up(&mut Setup::default()).err();
+        // It begins with the flag, which is called as the key is.
+        let what = what.map(|what| match what.split_once(": ") {
+            Some((_, what)) => what.to_owned(),
+            None => what,
+        });
+        what.inspect(|what| missing(sheet, key, what)).is_some()
+    };
+    let alone = [
+        fault("header-file", &headers),
+        fault("bearer-file", &bearer),
+    ];
+    if alone == [false, false] {
+        fault("bearer-file", remote);
+    }
+}
+
+/// A folder that files are put into. It is made when it is not there, if that can be done.
+pub(super) fn folder(sheet: &Sheet<'_>, key: &'static str, folder: &Path) {
+    let there = folder.ancestors().find(|path| path.exists());
+    let there = there.unwrap_or_else(|| Path::new("/"));
+    if !there.is_dir() {
+        let what = format!("{} is no folder", there.display());
+        missing(sheet, key, &what);
+    } else if let Err(fault) = access(there, Access::WRITE_OK | Access::EXEC_OK) {
+        let what = format!("nothing can be written to {} ({fault})", there.display());
+        missing(sheet, key, &what);
+    }
+}
+
+/// A file that is made in a folder which has to be there.
+pub(super) fn file(sheet: &Sheet<'_>, key: &'static str, file: &Path) {
+    let parent = file.parent().unwrap_or_else(|| Path::new("/"));
+    if parent.is_dir() {
+        folder(sheet, key, parent);
+    } else {
+        missing(
+            sheet,
+            key,
+            &format!("there is no folder {}", parent.display()),
+        );
+    }
+}
+
+fn missing(sheet: &Sheet<'_>, key: &'static str, what: &str) {
+    sheet.fault(&sheet.at(key), format!("{}: {what}", sheet.path(key)));
+}
+
+/// What could not be opened with what the key says.
+fn lacking(sheet: &Sheet<'_>, key: &'static str, error: OpenError) {
+    let at = sheet.at(key);
+    match error.remedy {
+        Some(remedy) => sheet.fault_with(&at, error.what, clause(&remedy)),
+        None => sheet.fault(&at, error.what),
+    }
+}
+
+/// A sentence, as it stands behind a semicolon.
+fn clause(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}

@@ -1,0 +1,320 @@
+//! The text of a file made into a [`Config`], or into all its faults.
+//!
+//! Not here: its agents and listeners (see `agents`, `listeners`), what else it holds (see
+//! `sections`), and a single table (see `sheet`).
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use toml::de::{DeTable, Error};
+
+use super::agents::{Names, agents, check_unasked};
+use super::fault::{Fault, Faults};
+use super::here;
+use super::listeners::listeners;
+use super::place::Place;
+use super::plan::{Config, ListenerPart};
+use super::sections::{admin, agent_connect, auth, log, record, traces};
+use super::sheet::{Found, Sheet, nearest};
+use crate::cli::limits::{self, Setting};
+use crate::cli::tongues;
+use crate::conversation::Choice;
+use crate::dialect::Library;
+use crate::transport::Endpoint;
+
+/// Most faults of syntax that are told one by one. Where there are more, the file is mostly not
+/// TOML, and each line of it is a fault.
+const SYNTAX: usize = 10;
+
+/// How far is looked for faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cli) enum Look {
+    /// At the words alone: flags may change what they come to, and `serve` sees for itself what
+    /// there is on this machine.
+    Words,
+    /// At what `serve` would refuse if it were started with the file and nothing else.
+    Whole,
+    /// The same, and at what has to be there on this machine.
+    Here,
+}
+
+/// What is looked at while a file is read.
+#[derive(Debug)]
+pub(super) struct Context {
+    /// Where relative paths begin.
+    pub(super) folder: PathBuf,
+    pub(super) look: Look,
+    /// The file names no tables of its own, so that it is known which dialects may be named.
+    builtin: bool,
+    /// Those, once one is named: reading them takes longer than all the rest.
+    dialects: OnceCell<Option<Library>>,
+}
+
+impl Context {
+    /// The dialects that may be named, if that is known.
+    fn dialects(&self) -> Option<&Library> {
+        if !self.builtin {
+            return None;
+        }
+        // The built-in tables have no faults; a test holds them to that.
+        let read = || Library::builtin().ok();
+        self.dialects.get_or_init(read).as_ref()
+    }
+}
+
+/// Reads a configuration file's text.
+///
+/// # Errors
+/// All its faults.
+pub(in crate::cli) fn read(place: &Place, text: &str, look: Look) -> Result<Config, Faults> {
+    let (config, faults) = judge(place, text, look);
+    match faults.is_sound() {
+        true => Ok(config),
+        false => Err(faults),
+    }
+}
+
+/// The same, with what was found whatever it is worth.
+pub(super) fn judge(place: &Place, text: &str, look: Look) -> (Config, Faults) {
+    let (tree, mut broken) = DeTable::parse_recoverable(text);
+    let found = Found::default();
+    let file = place.0.display().to_string();
+    broken.sort_by_key(|error| error.span().map_or(0, |at| at.start));
+    // A value that is not closed takes in all that follows, and each line of that is a fault.
+    let unclosed = |error: &Error| {
+        error.message().starts_with("unclosed array,")
+            || error.message().starts_with("unclosed inline table,")
+    };
+    if broken.iter().any(unclosed) {
+        broken.truncate(1);
+    }
+    let mut broken = broken.into_iter().map(|error| {
+        let at = error.span().unwrap_or(0..0);
+        Fault::new(&at, error.message().to_owned())
+    });
+    for fault in broken.by_ref().take(SYNTAX) {
+        found.add(fault);
+    }
+    if let Some(mut next) = broken.next() {
+        next.what = format!("{} more faults of syntax from here on", 1 + broken.count());
+        found.add(next.with_remedy("is this a TOML file?"));
+    }
+    // What can be read of a file that is not TOML may mean something else than was meant.
+    if !found.is_empty() {
+        return (
+            Config::default(),
+            Faults::new(&file, text, found.into_inner()),
+        );
+    }
+    let sheet = Sheet::new(String::new(), tree.span(), tree.get_ref(), &found);
+    let config = config(&sheet, place.folder(), look);
+    (config, Faults::new(&file, text, found.into_inner()))
+}
+
+/// All that is wrong with the text of a configuration file, a line each, as `config check
+/// --elsewhere` says it; `None` when nothing is. Looks at no file.
+#[must_use]
+pub fn faults(text: &str) -> Option<String> {
+    let place = Place("acp-relay.toml".into());
+    let faults = read(&place, text, Look::Whole).err();
+    faults.map(|faults| faults.to_string())
+}
+
+/// What the file says.
+fn config(sheet: &Sheet<'_>, folder: PathBuf, look: Look) -> Config {
+    let dialects = sheet.sheet("dialects");
+    let own = |key| {
+        let paths = dialects
+            .as_ref()
+            .map(|sheet| sheet.list(key, |text| Ok(folder.join(text))));
+        paths.unwrap_or_default()
+    };
+    let (tables, table_folders) = (own("tables"), own("folders"));
+    if let Some(sheet) = &dialects {
+        sheet.close();
+        if look == Look::Here {
+            here::tables(sheet, &tables, &table_folders);
+        }
+    }
+    let builtin = tables.is_empty() && table_folders.is_empty();
+    let context = Context {
+        folder,
+        look,
+        builtin,
+        dialects: OnceCell::new(),
+    };
+    let (agents, names) = agents(sheet, &context);
+    let default_agent = default_agent(sheet, &names);
+    let own = sheet.sheet("auth");
+    let auth = own
+        .as_ref()
+        .map_or_else(Default::default, |own| auth(own, &context, &names));
+    let listeners = listeners(sheet, &context, &names, &auth);
+    let shown = |one: &ListenerPart| matches!(one.endpoint, Endpoint::Web(_));
+    if look == Look::Here
+        && auth.token_file.is_none()
+        && (listeners.is_empty() || listeners.iter().any(shown))
+    {
+        here::tokens(sheet, "auth", None);
+    }
+    if look >= Look::Whole
+        && auth.certificates.is_some()
+        && listeners.iter().all(|one| one.tls.client_ca.is_none())
+        && let Some(at) = own.as_ref().and_then(|own| own.has("certificates"))
+    {
+        let what = "auth.certificates: no listener takes certificates of clients";
+        sheet.fault_with(&at, what, "name their authorities with `tls-client-ca`");
+    }
+    if look >= Look::Whole {
+        check_unasked(sheet, &agents, &listeners);
+    }
+    let log = sheet.sheet("log").map(|sheet| log(&sheet));
+    let traces = sheet.sheet("traces").map(|sheet| traces(&sheet));
+    let record = sheet.sheet("record").map(|sheet| record(&sheet, &context));
+    let admin = sheet
+        .sheet("admin")
+        .and_then(|sheet| admin(&sheet, &context, &listeners));
+    let agent_connect = sheet
+        .sheet("agent-connect")
+        .map(|sheet| agent_connect(&sheet, &context, &listeners));
+    let mut limits = settings(sheet, "limits", |_| None);
+    limits.extend(drain(sheet));
+    let on_disconnect = one_of(sheet, "on-disconnect");
+    sheet.close();
+    Config {
+        default_agent,
+        agents,
+        listeners,
+        record: record.unwrap_or_default(),
+        limits,
+        log: log.unwrap_or_default(),
+        admin,
+        agent_connect: agent_connect.unwrap_or_default(),
+        on_disconnect,
+        auth,
+        traces: traces.unwrap_or_default(),
+        tables,
+        table_folders,
+    }
+}
+
+/// The agent of those who name none.
+pub(super) fn default_agent(sheet: &Sheet<'_>, agents: &Names) -> Option<String> {
+    let name = sheet.text("default-agent")?;
+    known_agent(sheet, "default-agent", &name.value, &name.at, agents);
+    Some(name.value)
+}
+
+/// Finds fault with a name that no agent has.
+pub(super) fn known_agent(
+    sheet: &Sheet<'_>,
+    key: &str,
+    name: &str,
+    at: &std::ops::Range<usize>,
+    agents: &Names,
+) {
+    if agents.contains(name) {
+        return;
+    }
+    let what = format!("{}: there is no agent called `{name}`", sheet.path(key));
+    let known = (name, agents.iter().map(String::as_str));
+    sheet.fault_unknown(
+        at,
+        what,
+        known,
+        format!("describe it below [agents.{name}]"),
+    );
+}
+
+/// A dialect by name.
+pub(super) fn dialect(sheet: &Sheet<'_>, context: &Context) -> Option<Choice> {
+    sheet.read("dialect", |text| {
+        let Ok(choice) = tongues::choice(text);
+        if let Choice::Named(name) = &choice
+            && let Some(library) = context.dialects()
+        {
+            library.table(name).map_err(|unknown| unknown.to_string())?;
+        }
+        Ok(choice)
+    })
+}
+
+/// One of the values that a flag takes.
+pub(super) fn one_of<T: ValueEnum>(sheet: &Sheet<'_>, key: &'static str) -> Option<T> {
+    sheet.read(key, |text| {
+        T::from_str(text, false).map_err(|_| {
+            let all = T::value_variants().iter().filter_map(T::to_possible_value);
+            let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();
+            let near = nearest(text, all.iter().map(String::as_str));
+            match near {
+                Some(near) => format!("`{text}` is not known; did you mean `{near}`?"),
+                None => format!("`{text}` is not known; expected one of {}", all.join(", ")),
+            }
+        })
+    })
+}
+
+/// A path, beginning at the file's folder.
+pub(super) fn path(sheet: &Sheet<'_>, key: &'static str, context: &Context) -> Option<PathBuf> {
+    sheet.read(key, |text| match text.is_empty() {
+        true => Err("an empty path".to_owned()),
+        false => Ok(context.folder.join(text)),
+    })
+}
+
+/// The limits of the table `key`; `refuse` says why one may not stand there.
+pub(super) fn settings(
+    sheet: &Sheet<'_>,
+    key: &'static str,
+    refuse: impl Fn(&str) -> Option<String>,
+) -> Vec<Setting> {
+    let Some(sheet) = sheet.sheet(key) else {
+        return Vec::new();
+    };
+    let mut settings = Vec::new();
+    for (name, value) in sheet.entries() {
+        let path = sheet.path(&name.value);
+        if let Some(why) = refuse(&name.value) {
+            sheet.fault(&name.at, format!("{path}: {why}"));
+        } else if limits::names().any(|known| known == name.value) {
+            match limits::parse(&format!("{}={}", name.value, value.value)) {
+                Ok(setting) => settings.push(setting),
+                Err(what) => sheet.fault(&value.at, format!("{path}: {what}")),
+            }
+        } else {
+            let what = format!("there is no limit called `{}`", name.value);
+            let known = (name.value.as_str(), limits::names());
+            sheet.fault_unknown(&name.at, what, known, "`acp-relay --help` lists them");
+        }
+    }
+    settings
+}
+
+/// The end, whose two times are limits.
+fn drain(sheet: &Sheet<'_>) -> Vec<Setting> {
+    let Some(sheet) = sheet.sheet("drain") else {
+        return Vec::new();
+    };
+    let mut settings = Vec::new();
+    for (name, value) in sheet.entries() {
+        let path = sheet.path(&name.value);
+        let limit = match name.value.as_str() {
+            "min" => "drain-min",
+            "max" => "drain",
+            _ => {
+                sheet.fault_with(
+                    &name.at,
+                    format!("`{path}` is not known"),
+                    "expected min, max",
+                );
+                continue;
+            }
+        };
+        match limits::parse(&format!("{limit}={}", value.value)) {
+            Ok(setting) => settings.push(setting),
+            Err(what) => sheet.fault(&value.at, format!("{path}: {what}")),
+        }
+    }
+    settings
+}

@@ -1,0 +1,243 @@
+//! A small client: starts the relays, takes one turn, and shows it as it happens.
+
+use std::ffi::OsString;
+use std::fs;
+use std::future::poll_fn;
+use std::path::{Path, PathBuf};
+use std::task::Poll;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::talk::{Failure, Talk};
+use crate::cli::console;
+use crate::transport::registry;
+use crate::transport::{Endpoint, Link, Setup, StopStep};
+
+/// How often the serving relay's stderr is looked at until it says where it listens, and how long.
+const PACE: Duration = Duration::from_millis(10);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const BEFORE: &str = "hello, reader\n";
+
+/// Nobody could have seen it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot print: {0}")]
+pub(super) struct Unshown(std::io::Error);
+
+/// A folder that goes away with its owner.
+struct Folder(PathBuf);
+
+/// Plays the client, with everything it needs.
+pub(super) async fn play(deny: bool) -> Result<(), Failure> {
+    let program = std::env::current_exe()?.into_os_string();
+    let folder = Folder::new()?;
+    let file = folder.0.join("greeting.txt");
+    fs::write(&file, BEFORE)?;
+
+    let (serve, address) = start_serve(&program).await?;
+    show(&format!(
+        "editor ─ stdio ─▶ acp-relay connect ─ {address} ─▶ acp-relay serve ─ stdio ─▶ agent\n"
+    ))?;
+    let words = vec![program, "connect".into(), OsString::from(&address)];
+    let mut talk = Talk::over(registry::connect(&Endpoint::Exec(words), &Setup::default()).await?);
+
+    let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
+    let about = ask(
+        &mut talk,
+        &folder.0,
+        deny,
+        "initialize",
+        json!({ "protocolVersion": 1, "clientCapabilities": capabilities }),
+    )
+    .await?;
+    show(&format!(
+        "    ◀ {} {}",
+        text(&about["agentInfo"]["name"]),
+        text(&about["agentInfo"]["version"])
+    ))?;
+    let session = ask(
+        &mut talk,
+        &folder.0,
+        deny,
+        "session/new",
+        json!({ "cwd": folder.0, "mcpServers": [] }),
+    )
+    .await?;
+    let prompt = json!([{ "type": "text", "text": "Make the greeting warmer." }]);
+    let turn = json!({ "sessionId": session["sessionId"], "prompt": prompt });
+    let done = ask(&mut talk, &folder.0, deny, "session/prompt", turn).await?;
+    show(&format!("    ◀ stop reason: {}", text(&done["stopReason"])))?;
+
+    let exit = talk.leave().await?;
+    let after = fs::read_to_string(&file)?;
+    show(&format!(
+        "\ngreeting.txt was   {BEFORE:?}\ngreeting.txt is    {after:?}"
+    ))?;
+    show(&format!("the connecting relay ended with {exit}"))?;
+    stop(serve).await?;
+    if (after == BEFORE) != deny {
+        return Err("the file is not what the turn should have left".into());
+    }
+    show(
+        "\nYours now:  acp-relay serve -- YOUR-AGENT   and, as the editor's agent,   acp-relay connect ENDPOINT",
+    )?;
+    Ok(())
+}
+
+/// Starts the relay beside the agent and returns where it listens.
+async fn start_serve(program: &OsString) -> Result<(Link, String), Failure> {
+    let mut words: Vec<OsString> = vec![program.clone()];
+    words.extend(["serve", "--listen", "ws://127.0.0.1:0", "--"].map(OsString::from));
+    words.push(program.clone());
+    words.extend(["demo", "--part", "agent"].map(OsString::from));
+    let mut serve = registry::connect(&Endpoint::Exec(words), &Setup::default()).await?;
+    let mut waited = Duration::ZERO;
+    loop {
+        let said = serve.hold.stderr_tail();
+        let mut lines = said.lines();
+        if let Some(address) = lines.find_map(|line| line.strip_prefix("acp-relay: listening on "))
+        {
+            return Ok((serve, address.to_owned()));
+        }
+        let exit = poll_fn(|cx| Poll::Ready(serve.hold.poll_exit(cx))).await;
+        if exit.is_ready() || waited > PATIENCE {
+            return Err(format!("the relay did not start: {said}").into());
+        }
+        tokio::time::sleep(PACE).await;
+        waited += PACE;
+    }
+}
+
+async fn stop(mut serve: Link) -> Result<(), Unshown> {
+    serve.hold.signal(StopStep::Terminate);
+    let exit = poll_fn(|cx| serve.hold.poll_exit(cx)).await;
+    show(&format!("the serving relay ended with {exit}"))
+}
+
+/// Asks the agent, serving what it asks meanwhile.
+async fn ask(
+    talk: &mut Talk,
+    folder: &Path,
+    deny: bool,
+    method: &str,
+    params: Value,
+) -> Result<Value, Failure> {
+    show(&format!("▶ {method}"))?;
+    let id = talk.ask(method, params).await?;
+    loop {
+        let message = talk
+            .hear()
+            .await?
+            .ok_or("the agent left in the middle of a turn")?;
+        match (
+            message.get("method").and_then(Value::as_str),
+            message.get("id"),
+        ) {
+            (Some("session/update"), None) => show_update(&message["params"]["update"])?,
+            (Some(method), Some(id)) => {
+                let result = serve_agent(folder, deny, method, &message["params"])?;
+                talk.answer(id, result).await?;
+            }
+            (None, Some(answered)) if *answered == id => {
+                return match message.get("result") {
+                    Some(result) => Ok(result.clone()),
+                    None => Err(format!("{method}: {}", message["error"]["message"]).into()),
+                };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Does what the agent asks of an editor.
+fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Result<Value, Failure> {
+    let path = Path::new(params["path"].as_str().unwrap_or_default());
+    if method.starts_with("fs/") && path.parent() != Some(folder) {
+        return Err(format!("the agent reached for {}", path.display()).into());
+    }
+    match method {
+        "fs/read_text_file" => {
+            show(&format!("    ◀ {method}  {}", name(path)))?;
+            Ok(json!({ "content": fs::read_to_string(path)? }))
+        }
+        "fs/write_text_file" => {
+            show(&format!("    ◀ {method}  {}", name(path)))?;
+            fs::write(path, params["content"].as_str().unwrap_or_default())?;
+            Ok(Value::Null)
+        }
+        "session/request_permission" => {
+            let call = &params["toolCall"];
+            show(&format!("    ◀ {method}  {}?", text(&call["title"])))?;
+            show(&format!(
+                "        - {}",
+                text(&call["content"][0]["oldText"]).trim_end()
+            ))?;
+            show(&format!(
+                "        + {}",
+                text(&call["content"][0]["newText"]).trim_end()
+            ))?;
+            let kind = if deny { "reject_once" } else { "allow_once" };
+            let options = params["options"]
+                .as_array()
+                .ok_or("a permission without options")?;
+            let chosen = options
+                .iter()
+                .find(|option| option["kind"] == kind)
+                .ok_or("no such option")?;
+            show(&format!("    ▶ {}", text(&chosen["name"])))?;
+            Ok(json!({ "outcome": { "outcome": "selected", "optionId": chosen["optionId"] } }))
+        }
+        other => Err(format!("the agent asked for {other}").into()),
+    }
+}
+
+fn show_update(update: &Value) -> Result<(), Unshown> {
+    match update["sessionUpdate"].as_str() {
+        Some("plan") => {
+            for entry in update["entries"].as_array().into_iter().flatten() {
+                show(&format!(
+                    "    ◀ plan: {} ({})",
+                    text(&entry["content"]),
+                    text(&entry["status"])
+                ))?;
+            }
+        }
+        Some("agent_message_chunk") => {
+            show(&format!("    ◀ “{}”", text(&update["content"]["text"])))?;
+        }
+        Some(kind) => show(&format!("    ◀ {kind}: {}", text(&update["status"])))?,
+        None => {}
+    }
+    Ok(())
+}
+
+/// Shows a line to the person at the terminal, who may have left; the demo goes on.
+fn show(line: &str) -> Result<(), Unshown> {
+    console::show(line).map_err(Unshown)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn name(path: &Path) -> std::borrow::Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
+}
+
+impl Folder {
+    fn new() -> std::io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("acp-relay-demo-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| {
+            let what = format!("no folder can be made at {}: {error}", path.display());
+            std::io::Error::new(error.kind(), what)
+        })?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

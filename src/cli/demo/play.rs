@@ -1,0 +1,65 @@
+//! Plays one part of the demo.
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use tokio::runtime::Builder;
+
+use super::talk::Failure;
+use super::{agent, client};
+use crate::cli::{cli, exit, processes, runtime, shutdown};
+use crate::proxy::Stop;
+
+/// What `demo` is asked for.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Demo {
+    /// Refuse the agent's edit instead of allowing it
+    #[arg(long)]
+    deny: bool,
+    /// Which part to play; the others are started by it
+    #[arg(long, value_enum, default_value_t, hide = true)]
+    part: Part,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Part {
+    #[default]
+    Client,
+    Agent,
+}
+
+/// Runs the subcommand.
+pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
+    match args.part {
+        Part::Client => {
+            processes::leave_none(|| runtime::drive(Builder::new_current_thread(), lead(args.deny)))
+        }
+        Part::Agent => runtime::drive(Builder::new_current_thread(), async {
+            outcome(agent::play().await)
+        }),
+    }
+}
+
+/// Plays the client, until it is told to stop: dropping the play removes all it has made.
+async fn lead(deny: bool) -> ExitCode {
+    let stop = Stop::default();
+    if let Err(error) = shutdown::watch(stop.clone()) {
+        let error = format!("cannot listen for signals: {error}");
+        return cli::fail(exit::SYSTEM, &error);
+    }
+    tokio::select! {
+        end = client::play(deny) => outcome(end),
+        () = stop.asked.cancelled() => cli::fail(exit::STOPPED, &"stopped before the demo was over"),
+    }
+}
+
+fn outcome(end: Result<(), Failure>) -> ExitCode {
+    match end {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<client::Unshown>() => cli::fail(exit::SYSTEM, &error),
+        Err(error) => cli::fail(
+            exit::UNAVAILABLE,
+            &format!("the demo came to nothing: {error}"),
+        ),
+    }
+}

@@ -1,0 +1,73 @@
+//! A JSON-RPC conversation over a link, one message at a time.
+
+use std::future::poll_fn;
+
+use serde_json::{Value, json};
+
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::{Farewell, Frame};
+use crate::transport::Link;
+
+/// Why a part of the demo cannot go on.
+pub(super) type Failure = Box<dyn std::error::Error>;
+
+/// One end of a conversation.
+pub(super) struct Talk {
+    link: Link,
+    next_id: u64,
+}
+
+impl Talk {
+    pub(super) fn over(link: Link) -> Self {
+        Self { link, next_id: 0 }
+    }
+
+    /// The next message; `None` at the end of the stream.
+    pub(super) async fn hear(&mut self) -> Result<Option<Value>, Failure> {
+        match poll_fn(|cx| self.link.rx.poll_next(cx)).await {
+            None => Ok(None),
+            Some(Ok(Cut::Frame(frame))) => Ok(Some(serde_json::from_slice(frame.as_bytes())?)),
+            Some(Ok(Cut::Flaw(flaw))) => Err(flaw.to_string().into()),
+            Some(Err(error)) => Err(error.into()),
+        }
+    }
+
+    /// Sends a request and returns its id.
+    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+        let id = json!(self.next_id);
+        self.next_id += 1;
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await?;
+        Ok(id)
+    }
+
+    pub(super) async fn tell(&mut self, method: &str, params: Value) -> Result<(), Failure> {
+        self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+            .await
+    }
+
+    pub(super) async fn answer(&mut self, id: &Value, result: Value) -> Result<(), Failure> {
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+            .await
+    }
+
+    pub(super) async fn refuse(&mut self, id: &Value, message: &str) -> Result<(), Failure> {
+        let error = json!({ "code": -32601, "message": message });
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+            .await
+    }
+
+    /// Ends our stream and waits until the other end has exited.
+    pub(super) async fn leave(mut self) -> Result<crate::jsonrpc::Exit, Failure> {
+        poll_fn(|cx| self.link.tx.poll_close(cx, Farewell::Done)).await?;
+        while self.hear().await?.is_some() {}
+        Ok(poll_fn(|cx| self.link.hold.poll_exit(cx)).await)
+    }
+
+    async fn say(&mut self, message: &Value) -> Result<(), Failure> {
+        poll_fn(|cx| self.link.tx.poll_ready(cx)).await?;
+        self.link.tx.start_send(Frame::from(message.to_string()))?;
+        poll_fn(|cx| self.link.tx.poll_flush(cx)).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,243 @@
+//! `acp-relay dialect check`: mapping tables against the laws, their examples included.
+//!
+//! All faults of all files are told at once. Not here: the laws (see `crate::dialect`).
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::shelf::{Shelf, Source, Trouble, files, read};
+use crate::cli::console::{self, counted};
+use crate::dialect::{Fault, Unknown};
+
+/// What `check` is asked for.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 no fault; 1 faults; 64 usage; 65 a table given with --table has faults; 66 a file cannot be read."
+)]
+pub(super) struct Check {
+    /// Tables, or folders of them; all known tables when none is named
+    files: Vec<PathBuf>,
+    /// Print an object for a program instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of one file.
+struct Checked {
+    file: String,
+    text: String,
+    /// The table, when it could be read.
+    source: Option<Source>,
+    faults: Vec<Fault>,
+}
+
+pub(super) fn run(args: &Check, mut shelf: Shelf) -> ExitCode {
+    let checked = match check(&args.files, &mut shelf) {
+        Ok(checked) => checked,
+        Err(trouble) => return trouble.fail(),
+    };
+    let faults: usize = checked.iter().map(|one| one.faults.len()).sum();
+    let code = u8::from(faults > 0);
+    if args.json {
+        let files: Vec<Value> = checked.iter().map(as_json).collect();
+        return console::print_json(&json!({"files": files, "faults": faults}), code);
+    }
+    let mut text = String::new();
+    for one in &checked {
+        text.push_str(&as_text(one));
+    }
+    let _ = writeln!(
+        text,
+        "{}, {}",
+        counted(checked.len(), "table"),
+        counted(faults, "fault")
+    );
+    console::print(&text, code)
+}
+
+/// Adds all files before the first is judged, for they may build on each other.
+fn check(paths: &[PathBuf], shelf: &mut Shelf) -> Result<Vec<Checked>, Trouble> {
+    let mut checked: Vec<Checked> = Vec::new();
+    if paths.is_empty() {
+        checked.extend(shelf.sources().iter().map(|source| Checked {
+            file: source.file.clone(),
+            text: source.text.clone(),
+            source: Some(source.clone()),
+            faults: Vec::new(),
+        }));
+    }
+    for path in paths {
+        for path in files(path)? {
+            let text = read(&path)?;
+            let file = path.display().to_string();
+            let faults = shelf.add(&file, text.clone()).err().unwrap_or_default();
+            let source = faults
+                .0
+                .is_empty()
+                .then(|| shelf.sources().last().cloned())
+                .flatten();
+            let faults = faults.0;
+            checked.push(Checked {
+                file,
+                text,
+                source,
+                faults,
+            });
+        }
+    }
+    for one in &mut checked {
+        match &one.source {
+            Some(source) => one.faults = carried_out(source, shelf),
+            None => {
+                one.faults.extend(strangers(&one.file, &one.text, shelf));
+                one.faults.sort_by_key(|fault| fault.line);
+            }
+        }
+    }
+    Ok(checked)
+}
+
+/// The faults that show only among the other tables.
+fn carried_out(source: &Source, shelf: &Shelf) -> Vec<Fault> {
+    let table = &source.table;
+    if let Err(unknown) = shelf.library.program(&table.name) {
+        return vec![extends(&source.file, &source.text, &unknown)];
+    }
+    let mut faults = Vec::new();
+    for other in shelf
+        .library
+        .tables()
+        .iter()
+        .filter(|other| other.name != table.name)
+    {
+        for alias in &table.aliases {
+            if other.name == *alias || other.aliases.contains(alias) {
+                let what = format!("`{alias}` also means the table `{}`", other.name);
+                faults.push(Fault {
+                    file: source.file.clone(),
+                    line: line_of_key(&source.text, "aliases"),
+                    rule: None,
+                    pointer: "/aliases".to_owned(),
+                    what,
+                    remedy: "choose another alias".to_owned(),
+                });
+            }
+        }
+    }
+    let examples = shelf
+        .library
+        .check_examples(&source.file, &source.text, table);
+    faults.extend(examples.err().unwrap_or_default().0);
+    faults
+}
+
+/// The tables that a faulty one builds on and that are not known.
+fn strangers(file: &str, text: &str, shelf: &Shelf) -> Vec<Fault> {
+    let table: Value = serde_json::from_str(text).unwrap_or_default();
+    let names = ["extends", "reads"]
+        .into_iter()
+        .flat_map(|key| table[key].as_array().into_iter().flatten());
+    let unknown = names.filter_map(|name| shelf.library.table(name.as_str()?).err());
+    unknown
+        .map(|unknown| extends(file, text, &unknown))
+        .collect()
+}
+
+fn extends(file: &str, text: &str, unknown: &Unknown) -> Fault {
+    let (what, remedy) = match unknown {
+        Unknown::Name { name, near, .. } => {
+            let what = format!("no dialect is called `{name}`");
+            let add = "add the table with --table or --dialect-dir";
+            let remedy = near.as_ref().map_or_else(
+                || add.to_owned(),
+                |near| format!("write `{near}` if that is meant, or {add}"),
+            );
+            (what, remedy)
+        }
+        circle => (circle.to_string(), "break the circle".to_owned()),
+    };
+    Fault {
+        file: file.to_owned(),
+        line: line_of_key(text, "extends"),
+        rule: None,
+        pointer: "/extends".to_owned(),
+        what,
+        remedy,
+    }
+}
+
+fn line_of_key(text: &str, key: &str) -> usize {
+    let key = format!("\"{key}\"");
+    1 + text
+        .lines()
+        .position(|line| line.contains(&key))
+        .unwrap_or_default()
+}
+
+fn counts(source: &Source) -> (usize, usize) {
+    let rules = &source.table.rules;
+    (
+        rules.len(),
+        rules.iter().map(|rule| rule.examples.len()).sum(),
+    )
+}
+
+fn as_text(one: &Checked) -> String {
+    let mut text = String::new();
+    for fault in &one.faults {
+        let _ = writeln!(text, "{fault}");
+    }
+    match &one.source {
+        Some(source) if one.faults.is_empty() => {
+            let (rules, examples) = counts(source);
+            let _ = writeln!(
+                text,
+                "{}: no faults; {}, {}",
+                one.file,
+                counted(rules, "rule"),
+                counted(examples, "example")
+            );
+        }
+        Some(_) => {}
+        None => {
+            let _ = writeln!(
+                text,
+                "{}: its examples were not run, for it cannot be read",
+                one.file
+            );
+        }
+    }
+    text
+}
+
+fn as_json(one: &Checked) -> Value {
+    let (rules, examples) = one.source.as_ref().map_or((None, None), |source| {
+        let (rules, examples) = counts(source);
+        (Some(rules), Some(examples))
+    });
+    let faults: Vec<Value> = one
+        .faults
+        .iter()
+        .map(|fault| {
+            json!({
+                "file": fault.file,
+                "line": fault.line,
+                "rule": fault.rule,
+                "pointer": fault.pointer,
+                "what": fault.what,
+                "remedy": fault.remedy,
+            })
+        })
+        .collect();
+    json!({
+        "file": one.file,
+        "dialect": one.source.as_ref().map(|source| source.table.name.as_str()),
+        "rules": rules,
+        "examples": examples,
+        "faults": faults,
+    })
+}

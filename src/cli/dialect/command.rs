@@ -1,0 +1,51 @@
+//! The command line of `acp-relay dialect`.
+//!
+//! Not here: what a subcommand does (each has its own file).
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::shelf::{Shelf, Tables};
+use super::{check, list, schema, show, test};
+
+/// What `dialect` is asked for.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Dialect {
+    #[command(flatten)]
+    tables: Tables,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The dialects that are known
+    List(list::List),
+    /// One dialect as two columns to read: each rule with its reason
+    Show(show::Show),
+    /// Check mapping tables: all faults at once, and the examples
+    Check(check::Check),
+    /// The JSON Schema of mapping tables, for editors
+    Schema,
+    /// Run golden vectors, messages in both columns, and say of each whether it passed
+    Test(test::Test),
+}
+
+/// Runs the subcommand.
+pub(in crate::cli) fn run(args: &Dialect) -> ExitCode {
+    if let Command::Schema = args.command {
+        return schema::run();
+    }
+    let shelf = match Shelf::open(&args.tables) {
+        Ok(shelf) => shelf,
+        Err(trouble) => return trouble.fail(),
+    };
+    match &args.command {
+        Command::List(list) => list::run(list, &shelf),
+        Command::Show(show) => show::run(show, &shelf),
+        Command::Check(check) => check::run(check, shelf),
+        Command::Test(test) => test::run(test, &shelf),
+        Command::Schema => schema::run(),
+    }
+}

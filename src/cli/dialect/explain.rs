@@ -1,0 +1,216 @@
+//! Why a message was changed: the rules, their reasons, and what they touched.
+//!
+//! What was touched is found by comparing the message before and after. Where several rules had a
+//! hand in it, all are named before all changes. Not here: translating.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::passage::Stage;
+use crate::dialect::{Fired, Library, Note, Way};
+use crate::jsonrpc::{Frame, Side};
+
+/// Longest value that a person is shown.
+const SHOWN: usize = 160;
+
+/// One place that differs.
+struct Change {
+    at: String,
+    before: Option<Value>,
+    after: Option<Value>,
+}
+
+/// One stage, explained.
+pub(super) struct Explanation<'s> {
+    line: u64,
+    from: Side,
+    stage: &'s Stage,
+    changes: Vec<Change>,
+    library: &'s Library,
+}
+
+impl<'s> Explanation<'s> {
+    /// `None` when nothing was changed and there is nothing to say.
+    pub(super) fn of(
+        line: u64,
+        from: Side,
+        stage: &'s Stage,
+        library: &'s Library,
+    ) -> Option<Self> {
+        let before = value(&stage.before);
+        let changes = match &stage.after[..] {
+            [one] => {
+                let mut changes = Vec::new();
+                compare("", &before, &value(one), &mut changes);
+                changes
+            }
+            _ => Vec::new(),
+        };
+        let same = stage.after.len() == 1 && changes.is_empty();
+        let quiet = same && stage.notes.is_empty();
+        (!quiet).then_some(Self {
+            line,
+            from,
+            stage,
+            changes,
+            library,
+        })
+    }
+
+    fn why(&self, fired: &Fired) -> &str {
+        let table = self.library.table(&fired.dialect).ok();
+        let rules = table.into_iter().flat_map(|table| &table.rules);
+        rules
+            .into_iter()
+            .find(|rule| rule.id == fired.rule)
+            .map_or("", |rule| &rule.why)
+    }
+
+    fn ways(&self) -> (&str, &str) {
+        match self.stage.way {
+            Way::Read => (&self.stage.dialect, "canonical"),
+            Way::Write => ("canonical", &self.stage.dialect),
+        }
+    }
+
+    /// For a person, several lines.
+    pub(super) fn text(&self) -> String {
+        let (from, to) = self.ways();
+        let before = value(&self.stage.before);
+        let what = method(&before);
+        let mut text = format!(
+            "line {}, {what} from the {}: {from} → {to}\n",
+            self.line, self.from
+        );
+        for fired in &self.stage.fired {
+            let _ = writeln!(text, "  rule {fired}: {}", self.why(fired));
+        }
+        if self.stage.fired.is_empty() && !self.changes.is_empty() {
+            text.push_str("  no rule: how the dialect writes its envelope\n");
+        }
+        for change in &self.changes {
+            for (sign, value) in [('-', &change.before), ('+', &change.after)] {
+                if let Some(value) = value {
+                    let _ = writeln!(text, "  {sign} {} {}", change.at, shown(value));
+                }
+            }
+        }
+        match self.stage.after.len() {
+            1 => {}
+            0 => text.push_str("  does not go on\n"),
+            several => {
+                let _ = writeln!(text, "  becomes {several} messages");
+            }
+        }
+        for frame in self
+            .stage
+            .after
+            .iter()
+            .filter(|_| self.stage.after.len() > 1)
+        {
+            let _ = writeln!(text, "  + {}", shown(&value(frame)));
+        }
+        for note in &self.stage.notes {
+            let _ = writeln!(text, "  {}", told(note));
+        }
+        text
+    }
+
+    /// For a program, one object.
+    pub(super) fn json(&self) -> Value {
+        let (from, to) = self.ways();
+        let rule = |fired| json!({"rule": Fired::to_string(fired), "why": self.why(fired)});
+        let rules = self.stage.fired.iter().map(rule);
+        let changes = self.changes.iter().map(|change| {
+            let mut all = json!({"at": change.at});
+            for (key, value) in [("before", &change.before), ("after", &change.after)] {
+                if let Some(value) = value {
+                    all[key] = value.clone();
+                }
+            }
+            all
+        });
+        let notes = self.stage.notes.iter().map(
+            |note| json!({"what": note.what.name(), "rule": note.rule, "detail": note.detail}),
+        );
+        json!({
+            "line": self.line,
+            "sender": self.from.name(),
+            "message": method(&value(&self.stage.before)),
+            "from": from,
+            "to": to,
+            "rules": rules.collect::<Vec<_>>(),
+            "changes": changes.collect::<Vec<_>>(),
+            "notes": notes.collect::<Vec<_>>(),
+            "messages": self.stage.after.len(),
+        })
+    }
+}
+
+/// A note as a clause.
+pub(super) fn told(note: &Note) -> String {
+    let rule = note
+        .rule
+        .as_ref()
+        .map_or_else(String::new, |rule| format!(" by {rule}"));
+    format!("{}{rule}: {}", note.what.name(), note.detail)
+}
+
+fn value(frame: &Frame) -> Value {
+    serde_json::from_slice(frame.as_bytes()).unwrap_or_default()
+}
+
+fn method(message: &Value) -> &str {
+    let kind = if message.get("error").is_some() {
+        "error"
+    } else {
+        "result"
+    };
+    message["method"].as_str().unwrap_or(kind)
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+/// The places that differ, as deep as objects and lists of one length go together.
+fn compare(at: &str, before: &Value, after: &Value, changes: &mut Vec<Change>) {
+    let place = |name: &str| format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+    match (before, after) {
+        (Value::Object(one), Value::Object(two)) => {
+            let names = one
+                .keys()
+                .chain(two.keys().filter(|name| !one.contains_key(*name)));
+            for name in names {
+                match (one.get(name), two.get(name)) {
+                    (Some(one), Some(two)) => compare(&place(name), one, two, changes),
+                    (before, after) => changes.push(Change {
+                        at: place(name),
+                        before: before.cloned(),
+                        after: after.cloned(),
+                    }),
+                }
+            }
+        }
+        (Value::Array(one), Value::Array(two)) if one.len() == two.len() => {
+            for (index, (one, two)) in one.iter().zip(two).enumerate() {
+                compare(&place(&index.to_string()), one, two, changes);
+            }
+        }
+        _ if before == after => {}
+        _ => changes.push(Change {
+            at: if at.is_empty() {
+                "/".to_owned()
+            } else {
+                at.to_owned()
+            },
+            before: Some(before.clone()),
+            after: Some(after.clone()),
+        }),
+    }
+}

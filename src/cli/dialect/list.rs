@@ -1,0 +1,59 @@
+//! `acp-relay dialect list`: the dialects that are known.
+//!
+//! Not here: what a dialect consists of (see `show`).
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::columns::table;
+use super::shelf::{Shelf, Source};
+use crate::cli::console;
+use crate::jsonrpc::Side;
+
+/// What `list` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Print an array for a program instead: name, title, aliases, speaker, extends, reads, dates,
+    /// file, builtin
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &List, shelf: &Shelf) -> ExitCode {
+    let sources = shelf.sources();
+    if args.json {
+        return console::print_json(&sources.iter().map(as_json).collect(), 0);
+    }
+    let mut rows = vec![
+        ["NAME", "SPOKEN BY", "ALIASES", "TITLE"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    rows.extend(sources.iter().map(|source| {
+        let table = &source.table;
+        vec![
+            table.name.clone(),
+            table.speaker.map_or("both", Side::name).to_owned(),
+            table.aliases.join(", "),
+            table.title.clone(),
+        ]
+    }));
+    console::print(&table(&rows), 0)
+}
+
+fn as_json(source: &Source) -> Value {
+    let table = &source.table;
+    json!({
+        "name": table.name,
+        "title": table.title,
+        "aliases": table.aliases,
+        "speaker": table.speaker.map(Side::name),
+        "extends": table.extends,
+        "reads": table.reads,
+        "dates": table.dates,
+        "file": source.file,
+        "builtin": source.builtin,
+    })
+}

@@ -1,0 +1,264 @@
+//! The mapping tables at hand: those built in and those the user names, with their text.
+//!
+//! Not here: what a table says (see `crate::dialect::table`).
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::{cli, exit};
+use crate::dialect::{Faults, Library, Table, Unknown};
+
+/// The longest file of a table, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// Which tables there are besides those built in.
+#[derive(Clone, Debug, Default, Args)]
+pub(in crate::cli) struct Tables {
+    /// A mapping table to use besides those built in; may be given several times
+    ///
+    /// A table replaces an earlier one of the same name, built-in ones included.
+    #[arg(long = "table", value_name = "FILE", global = true)]
+    tables: Vec<PathBuf>,
+    /// A folder of mapping tables (*.json) to use besides those built in; may be given several times
+    #[arg(long = "dialect-dir", value_name = "DIR", global = true)]
+    dialect_dirs: Vec<PathBuf>,
+}
+
+/// All tables, and the files they come from.
+#[derive(Debug)]
+pub(in crate::cli) struct Shelf {
+    pub(in crate::cli) library: Arc<Library>,
+    sources: Vec<Source>,
+}
+
+/// One table with its file.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// The file, as it was named.
+    pub(super) file: String,
+    pub(super) text: String,
+    pub(super) table: Arc<Table>,
+    pub(super) builtin: bool,
+}
+
+/// Why there is no shelf.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::cli) enum Trouble {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {error}")]
+    File {
+        path: String,
+        #[source]
+        error: io::Error,
+    },
+    /// Tables have faults.
+    #[error("mapping tables have faults, so nothing was done\n{0}")]
+    Faults(Faults),
+}
+
+impl Tables {
+    /// With more before them.
+    pub(in crate::cli) fn over(&self, tables: &[PathBuf], folders: &[PathBuf]) -> Self {
+        Self {
+            tables: [tables, &self.tables].concat(),
+            dialect_dirs: [folders, &self.dialect_dirs].concat(),
+        }
+    }
+
+    /// The files, and the folders.
+    pub(in crate::cli) fn paths(self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        (self.tables, self.dialect_dirs)
+    }
+
+    /// Whether there are only those built in.
+    pub(in crate::cli) fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.dialect_dirs.is_empty()
+    }
+
+    /// The built-in tables, read when they are needed, with the user's.
+    ///
+    /// # Errors
+    /// A file cannot be read, or all faults of all of the user's tables.
+    pub(in crate::cli) fn library(&self) -> Result<Library, Trouble> {
+        let mut library = Library::builtin().map_err(Trouble::Faults)?;
+        let mut faults = Faults::default();
+        for (file, text) in self.own()? {
+            let found = library.add(&file, &text).err();
+            faults.0.extend(found.into_iter().flat_map(|found| found.0));
+        }
+        match faults.0.is_empty() {
+            true => Ok(library),
+            false => Err(Trouble::Faults(faults)),
+        }
+    }
+
+    /// A digest of all of them: of those built in, and behind a `+` of the user's.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(in crate::cli) fn digest(&self) -> Result<String, Trouble> {
+        let builtin = env!("TABLES_DIGEST");
+        if self.is_empty() {
+            return Ok(builtin.to_owned());
+        }
+        let mut own = blake3::Hasher::new();
+        for (_, text) in self.own()? {
+            own.update(text.as_bytes());
+        }
+        Ok(format!("{builtin}+{}", &own.finalize().to_hex()[..8]))
+    }
+
+    /// The user's tables: their files, as they are named, and their text.
+    fn own(&self) -> Result<Vec<(String, String)>, Trouble> {
+        let mut own = Vec::new();
+        for path in self.dialect_dirs.iter().chain(&self.tables) {
+            for path in files(path)? {
+                let text = read(&path)?;
+                own.push((path.display().to_string(), text));
+            }
+        }
+        Ok(own)
+    }
+}
+
+impl Trouble {
+    pub(super) fn file(path: &Path, error: io::Error) -> Self {
+        let path = path.display().to_string();
+        Self::File { path, error }
+    }
+
+    /// Says it, and gives the exit code.
+    pub(in crate::cli) fn fail(&self) -> ExitCode {
+        let code = match self {
+            Self::File { .. } => exit::NO_INPUT,
+            Self::Faults(_) => exit::DATA,
+        };
+        cli::fail(code, self)
+    }
+}
+
+impl Source {
+    /// The table as its file has it.
+    pub(super) fn value(&self) -> Value {
+        serde_json::from_str(&self.text).expect("a table that was read is JSON")
+    }
+}
+
+impl Shelf {
+    /// The built-in tables with the user's.
+    ///
+    /// # Errors
+    /// A file cannot be read, or all faults of all tables.
+    pub(in crate::cli) fn open(tables: &Tables) -> Result<Self, Trouble> {
+        let mut shelf = Self {
+            library: Arc::default(),
+            sources: Vec::new(),
+        };
+        let mut faults = Faults::default();
+        let mut note = |added: Result<_, Faults>| {
+            faults
+                .0
+                .extend(added.err().into_iter().flat_map(|faults| faults.0))
+        };
+        for (file, text) in Library::builtin_files() {
+            note(shelf.put(&format!("mappings/{file}"), text.to_owned(), true));
+        }
+        for (file, text) in tables.own()? {
+            note(shelf.put(&file, text, false));
+        }
+        if faults.0.is_empty() {
+            Ok(shelf)
+        } else {
+            Err(Trouble::Faults(faults))
+        }
+    }
+
+    /// Adds one table of the user's.
+    ///
+    /// # Errors
+    /// All its faults.
+    pub(super) fn add(&mut self, file: &str, text: String) -> Result<(), Faults> {
+        self.put(file, text, false)
+    }
+
+    fn put(&mut self, file: &str, text: String, builtin: bool) -> Result<(), Faults> {
+        let table = Arc::make_mut(&mut self.library).add(file, &text)?;
+        self.sources.retain(|known| known.table.name != table.name);
+        self.sources.push(Source {
+            file: file.to_owned(),
+            text,
+            table,
+            builtin,
+        });
+        Ok(())
+    }
+
+    /// All tables: the built-in ones, then the user's.
+    pub(super) fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// A dialect's tables, its own first, then those it builds on.
+    ///
+    /// # Errors
+    /// One of them is not known, or they extend each other in a circle.
+    pub(super) fn stack(&self, name: &str) -> Result<Vec<&Source>, Unknown> {
+        let source = |table: Arc<Table>| {
+            let found = self
+                .sources
+                .iter()
+                .find(|source| source.table.name == table.name);
+            found.expect("the library and the shelf have the same tables")
+        };
+        Ok(self
+            .library
+            .stack(name)?
+            .into_iter()
+            .map(|storey| source(storey.table))
+            .collect())
+    }
+}
+
+/// The text of a table's file.
+pub(super) fn read(path: &Path) -> Result<String, Trouble> {
+    let wrong = |error| Trouble::file(path, error);
+    let refused = |why: &str| Err(wrong(io::Error::other(why)));
+    let about = fs::metadata(path).map_err(wrong)?;
+    // A device has no end, and a pipe without a writer no beginning.
+    if !about.is_file() {
+        return refused("a table is read from a regular file only");
+    }
+    let mut text = String::new();
+    if about.len() <= LONGEST {
+        let file = File::open(path).map_err(wrong)?;
+        let read = file.take(LONGEST + 1).read_to_string(&mut text);
+        read.map_err(wrong)?;
+    }
+    if about.len().max(text.len() as u64) > LONGEST {
+        return refused("it is longer than 1 MiB, the limit for a table");
+    }
+    Ok(text)
+}
+
+/// The file itself, or the tables in a folder, sorted.
+pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Trouble> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let wrong = |error| Trouble::file(path, error);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).map_err(wrong)? {
+        let path = entry.map_err(wrong)?.path();
+        if path.extension().is_some_and(|ending| ending == "json") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

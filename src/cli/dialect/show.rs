@@ -1,0 +1,212 @@
+//! `acp-relay dialect show`: a dialect as a person reads it, its own rules first, then those of the
+//! tables it builds on.
+//!
+//! Rows are told in two columns, with what is done to a value behind them. Not here: the columns
+//! themselves (see `rows`), and the list of dialects (see `list`).
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::rows;
+use super::shelf::{Shelf, Source};
+use crate::cli::{cli, console, exit};
+use crate::jsonrpc::Side;
+
+/// What `show` is asked for.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The dialect stands on the left, canonical ACP on the right; ⇄ is carried both ways, → only from the
+dialect, ← only to it. Each rule names the table it comes from; tables that this one builds on follow
+below it, in the order in which a message of the dialect meets them.
+
+Exit codes: 0 shown; 64 no such dialect or rule; 65 a table has faults; 66 a file cannot be read.")]
+pub(super) struct Show {
+    /// The dialect's name or an alias
+    #[arg(value_name = "DIALECT")]
+    name: String,
+    /// Only the rule with this id; may be given several times
+    #[arg(long, value_name = "ID")]
+    rule: Vec<String>,
+    /// Also print the examples
+    #[arg(long)]
+    examples: bool,
+    /// Print the flattened table for a program instead: every rule names its `table`
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Show, shelf: &Shelf) -> ExitCode {
+    let stack = match shelf.stack(&args.name) {
+        Ok(stack) => stack,
+        Err(unknown) => return cli::fail(exit::USAGE, &unknown),
+    };
+    let layers: Vec<(&Source, Value)> = stack
+        .into_iter()
+        .map(|source| (source, source.value()))
+        .collect();
+    let wanted = |rule: &Value| {
+        let id = rule["id"].as_str().unwrap_or_default();
+        args.rule.is_empty() || args.rule.iter().any(|wanted| wanted == id)
+    };
+    let found: usize = layers
+        .iter()
+        .map(|(_, table)| rules(table).filter(|rule| wanted(rule)).count())
+        .sum();
+    if found == 0 && !args.rule.is_empty() {
+        let all = layers.iter().flat_map(|(_, table)| rules(table));
+        let ids: Vec<&str> = all.filter_map(|rule| rule["id"].as_str()).collect();
+        let (name, wanted, ids) = (&args.name, args.rule.join("`, `"), ids.join(", "));
+        let message = format!("`{name}` has no rule `{wanted}`; it has {ids}");
+        return cli::fail(exit::USAGE, &message);
+    }
+    if args.json {
+        return console::print_json(&flattened(&layers, &wanted), 0);
+    }
+    let mut text = String::new();
+    for (at, (source, table)) in layers.iter().enumerate() {
+        let name = &source.table.name;
+        if at > 0 && args.rule.is_empty() {
+            text.push_str("\nbelow it, ");
+        }
+        if at == 0 || args.rule.is_empty() {
+            text.push_str(&heading(source, table));
+        }
+        for rule in rules(table).filter(|rule| wanted(rule)) {
+            tell(name, rule, args.examples, &mut text);
+        }
+        if args.rule.is_empty() {
+            text.push_str(&rows::shapes(name, &table["shapes"]));
+        }
+    }
+    console::print(&text, 0)
+}
+
+fn rules(table: &Value) -> impl Iterator<Item = &Value> {
+    table["rules"].as_array().into_iter().flatten()
+}
+
+/// The own table with the rules, shapes and memory of all layers, each saying its table.
+fn flattened(layers: &[(&Source, Value)], wanted: &dyn Fn(&Value) -> bool) -> Value {
+    let mut all = layers[0].1.clone();
+    let tables: Vec<&str> = layers
+        .iter()
+        .map(|(source, _)| source.table.name.as_str())
+        .collect();
+    let mut flat = Vec::new();
+    for (source, table) in layers {
+        for rule in rules(table).filter(|rule| wanted(rule)) {
+            let mut rule = rule.clone();
+            rule["table"] = source.table.name.as_str().into();
+            flat.push(rule);
+        }
+    }
+    for key in ["shapes", "memory"] {
+        let by_table = layers.iter().filter_map(|(source, table)| {
+            let own = table.get(key)?;
+            Some((source.table.name.clone(), own.clone()))
+        });
+        all[key] = Value::Object(by_table.collect());
+    }
+    all["tables"] = json!(tables);
+    all["rules"] = flat.into();
+    all
+}
+
+fn heading(source: &Source, value: &Value) -> String {
+    let table = &source.table;
+    let mut text = format!("{}: {}\n", table.name, table.title);
+    let mut fact = |name: &str, what: String| {
+        if !what.is_empty() {
+            let _ = writeln!(text, "  {name:<10} {what}");
+        }
+    };
+    fact("file", source.file.clone());
+    fact("aliases", table.aliases.join(", "));
+    fact(
+        "spoken by",
+        table.speaker.map_or("both sides", Side::name).to_owned(),
+    );
+    fact("dates", table.dates.clone().unwrap_or_default());
+    fact("why", value["why"].as_str().unwrap_or_default().to_owned());
+    fact("builds on", table.extends.join(", "));
+    fact("reads with", table.reads.join(", "));
+    fact("framing", table.framing.clone().unwrap_or_default());
+    for key in ["jsonrpc", "ids", "params"] {
+        fact(key, value.get(key).map(rows::plain).unwrap_or_default());
+    }
+    for clue in value["detect"].as_array().into_iter().flatten() {
+        fact("detected by", rows::plain(clue));
+    }
+    for (name, slot) in value["memory"].as_object().into_iter().flatten() {
+        fact("remembers", format!("{name}: {}", rows::plain(slot)));
+    }
+    text
+}
+
+fn tell(table: &str, rule: &Value, examples: bool, text: &mut String) {
+    let word = |key: &str| rule[key].as_str().unwrap_or_default();
+    let _ = writeln!(
+        text,
+        "\n{}  ({table}; {})",
+        word("id"),
+        selector(&rule["on"])
+    );
+    let _ = writeln!(text, "  {}", word("why"));
+    text.push_str(&rows::case(rule));
+    for loss in rule["loses"].as_array().into_iter().flatten() {
+        let _ = write!(
+            text,
+            "  out and back it loses: {}",
+            rows::plain(&loss["at"])
+        );
+        for (key, word) in [("when", ", when "), ("why", ": ")] {
+            if let Some(what) = loss.get(key) {
+                let _ = write!(text, "{word}{}", rows::plain(what));
+            }
+        }
+        text.push('\n');
+    }
+    if let Some(failure) = rule.get("failure") {
+        let _ = writeln!(
+            text,
+            "  when it cannot be translated: {}",
+            rows::plain(failure)
+        );
+    }
+    for example in rule["examples"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|_| examples)
+    {
+        let _ = writeln!(text, "  example    dialect   {}", example["dialect"]);
+        let _ = writeln!(text, "             canonical {}", example["canonical"]);
+    }
+}
+
+/// `from agent, session/update`, as a person says it.
+fn selector(on: &Value) -> String {
+    let from = on["from"].as_str().unwrap_or_default();
+    for (key, what) in [
+        ("method", ""),
+        ("answers", "result of "),
+        ("errors_of", "error of "),
+    ] {
+        match on.get(key) {
+            Some(Value::String(name)) => return format!("from {from}, {what}{name}"),
+            Some(names) => {
+                let name = |column: &str| names[column].as_str().unwrap_or("nothing").to_owned();
+                return format!(
+                    "from {from}, {what}{} ⇄ {}",
+                    name("dialect"),
+                    name("canonical")
+                );
+            }
+            None => {}
+        }
+    }
+    format!("from {from}")
+}

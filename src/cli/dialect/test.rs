@@ -1,0 +1,241 @@
+//! `acp-relay dialect test`: golden vectors, run in the ways they state.
+//!
+//! Not here: the format and the running (see `crate::dialect::Vector`).
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::shelf::{Shelf, Trouble};
+use crate::cli::console::{self, counted};
+use crate::dialect::{Library, Report, Vector};
+
+/// What `test` is asked for.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A vector is one JSON object on a line: `name`, `dialect`, `direction` (agent_to_client or
+client_to_agent), `dialect_msg` and `canonical_msg`, `context` (earlier messages in both forms),
+`roundtrip` (true: both ways) or `flow` (d2c, c2d), `canonical_before`, `canonical_after`,
+`canonical_reply`, `dialect_reply`, `ids`. Messages are compared by value. `wire` and `http` state
+bytes and requests, which are not run here: they are counted as skipped.
+
+Exit codes: 0 none failed; 1 one failed, a line is no vector, or a file has none; 64 usage; 65 a table
+has faults; 66 a file cannot be read.")]
+pub(super) struct Test {
+    /// Files of vectors, one a line
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Print an object for a program instead: `results`, `vectors`, `passed`, `failed`, `skipped`
+    #[arg(long)]
+    json: bool,
+    /// Print only what failed, and the summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// What came of one file.
+struct Ran {
+    file: String,
+    vectors: usize,
+    results: Vec<Outcome>,
+}
+
+/// What came of one vector in one way.
+struct Outcome {
+    line: usize,
+    dialect: String,
+    report: Report,
+    /// What the vector states that nothing here runs.
+    skipped: Option<&'static str>,
+}
+
+pub(super) fn run(args: &Test, shelf: &Shelf) -> ExitCode {
+    let mut all = Vec::new();
+    for path in &args.files {
+        match fs::read_to_string(path) {
+            Ok(text) => all.push(run_file(&path.display().to_string(), &text, &shelf.library)),
+            Err(error) => return Trouble::file(path, error).fail(),
+        }
+    }
+    let failed: usize = all.iter().map(Ran::failed).sum();
+    let code = u8::from(failed > 0);
+    if args.json {
+        return console::print_json(&as_json(&all), code);
+    }
+    let mut text = String::new();
+    for ran in &all {
+        for outcome in &ran.results {
+            if !args.quiet || outcome.report.fault.is_some() {
+                outcome.tell(&ran.file, &mut text);
+            }
+        }
+    }
+    for ran in all.iter().filter(|_| all.len() > 1) {
+        let _ = writeln!(text, "{}: {}", ran.file, summary(std::slice::from_ref(ran)));
+    }
+    let _ = writeln!(text, "{}", summary(&all));
+    console::print(&text, code)
+}
+
+fn run_file(file: &str, text: &str, library: &Library) -> Ran {
+    let mut ran = Ran {
+        file: file.to_owned(),
+        vectors: 0,
+        results: Vec::new(),
+    };
+    for (at, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
+        ran.vectors += 1;
+        match Vector::parse(line) {
+            Ok(vector) => ran.results.extend(outcomes(at + 1, &vector, library)),
+            Err(why) => {
+                let fault = format!("this line is no vector: {why}");
+                ran.results.push(Outcome::failed(at + 1, fault));
+            }
+        }
+    }
+    if ran.vectors == 0 {
+        let fault = "the file has no vectors".to_owned();
+        ran.results.push(Outcome::failed(1, fault));
+    }
+    ran
+}
+
+/// A vector in all the ways it states, then what of it cannot be run.
+fn outcomes(line: usize, vector: &Vector, library: &Library) -> Vec<Outcome> {
+    let outcome = |report, skipped| Outcome {
+        line,
+        dialect: vector.dialect.clone(),
+        report,
+        skipped,
+    };
+    let ran = vector.run(library).into_iter();
+    let skipped = vector.skipped().map(|key| {
+        let report = Report {
+            name: vector.name.clone(),
+            way: "",
+            fault: None,
+        };
+        outcome(report, Some(key))
+    });
+    ran.map(|report| outcome(report, None))
+        .chain(skipped)
+        .collect()
+}
+
+impl Ran {
+    fn failed(&self) -> usize {
+        self.results
+            .iter()
+            .filter(|outcome| outcome.report.fault.is_some())
+            .count()
+    }
+
+    fn skipped(&self) -> usize {
+        let skipped = |outcome: &&Outcome| outcome.skipped.is_some();
+        self.results.iter().filter(skipped).count()
+    }
+}
+
+impl Outcome {
+    /// A line that is no vector.
+    fn failed(line: usize, fault: String) -> Self {
+        Self {
+            line,
+            dialect: "?".to_owned(),
+            report: Report::failed("?", fault),
+            skipped: None,
+        }
+    }
+
+    /// `ok`, `FAIL` or `skip`, where, which, the way, and what is wrong or was not run.
+    fn tell(&self, file: &str, text: &mut String) {
+        let Report { name, way, fault } = &self.report;
+        let verdict = match (fault, self.skipped) {
+            (Some(_), _) => "FAIL",
+            (None, Some(_)) => "skip",
+            (None, None) => "ok  ",
+        };
+        let _ = write!(
+            text,
+            "{verdict} {file}:{} {} {name}",
+            self.line, self.dialect
+        );
+        if !way.is_empty() {
+            let _ = write!(text, " {way}");
+        }
+        if let Some(fault) = fault {
+            let _ = write!(text, ": {fault}");
+        }
+        if let Some(key) = self.skipped {
+            let _ = write!(text, ": skipped: `{key}` is not run here");
+        }
+        text.push('\n');
+    }
+
+    fn as_json(&self, file: &str) -> Value {
+        json!({
+            "file": file,
+            "line": self.line,
+            "name": self.report.name,
+            "dialect": self.dialect,
+            "way": self.report.way,
+            "passed": self.skipped.is_none() && self.report.fault.is_none(),
+            "skipped": self.skipped,
+            "fault": self.report.fault,
+        })
+    }
+}
+
+/// The figures of some files.
+struct Totals {
+    vectors: usize,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl Totals {
+    fn of(all: &[Ran]) -> Self {
+        let sum = |count: fn(&Ran) -> usize| all.iter().map(count).sum::<usize>();
+        let (failed, skipped) = (sum(Ran::failed), sum(Ran::skipped));
+        Self {
+            vectors: sum(|ran| ran.vectors),
+            passed: sum(|ran| ran.results.len()) - failed - skipped,
+            failed,
+            skipped,
+        }
+    }
+}
+
+fn summary(all: &[Ran]) -> String {
+    let totals = Totals::of(all);
+    let vectors = counted(totals.vectors, "vector");
+    let (passed, failed) = (totals.passed, totals.failed);
+    match totals.skipped {
+        0 => format!("{vectors}: {passed} passed, {failed} failed"),
+        skipped => format!("{vectors}: {passed} passed, {failed} failed, {skipped} skipped"),
+    }
+}
+
+fn as_json(all: &[Ran]) -> Value {
+    let totals = Totals::of(all);
+    let results: Vec<Value> = all
+        .iter()
+        .flat_map(|ran| ran.results.iter().map(|outcome| outcome.as_json(&ran.file)))
+        .collect();
+    json!({
+        "results": results,
+        "vectors": totals.vectors,
+        "passed": totals.passed,
+        "failed": totals.failed,
+        "skipped": totals.skipped,
+    })
+}

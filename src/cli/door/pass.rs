@@ -1,0 +1,286 @@
+//! A client's link, for as long as its credential is good, and read no faster than the client may
+//! talk.
+//!
+//! A link for which neither matters stays as it is. Not here: what is judged (see `guard`).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use crate::auth::{Gate, Principal};
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::{Farewell, Frame, Limits};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, moment};
+
+/// From this rate on, which is the default, nothing is measured.
+const BOUNDLESS: usize = 1 << 30;
+/// Seconds' worth of messages that may come at once.
+const BURST: u32 = 5;
+
+/// What the client says.
+struct Hears {
+    rx: Box<dyn FrameStream>,
+    gate: Gate,
+    principal: Arc<Principal>,
+    recheck: Duration,
+    next_check: Pin<Box<Sleep>>,
+    pace: Option<Pace>,
+    void: Arc<AtomicBool>,
+}
+
+/// What is said to it.
+struct Says {
+    tx: Box<dyn FrameSink>,
+    void: Arc<AtomicBool>,
+}
+
+/// How fast it may talk.
+struct Pace {
+    message: Duration,
+    bytes: usize,
+    /// When all that was said would have been said at that speed.
+    messages_until: Instant,
+    bytes_until: Instant,
+    wait: Option<Pin<Box<Sleep>>>,
+}
+
+/// The link of a client that was let in.
+pub(super) fn watch(client: Link, gate: &Gate, limits: &Limits) -> Link {
+    let Some(principal) = client.peer.principal.clone() else {
+        return client;
+    };
+    let pace = Pace::of(limits);
+    if pace.is_none() && principal.key.is_none() && principal.expires.is_none() {
+        return client;
+    }
+    let void = Arc::new(AtomicBool::new(false));
+    Link {
+        rx: Box::new(Hears {
+            rx: client.rx,
+            gate: gate.clone(),
+            principal,
+            recheck: limits.recheck,
+            next_check: Box::pin(sleep(limits.recheck)),
+            pace,
+            void: Arc::clone(&void),
+        }),
+        tx: Box::new(Says {
+            tx: client.tx,
+            void,
+        }),
+        ..client
+    }
+}
+
+impl Hears {
+    /// Whether it has just turned out that the client may not stay.
+    fn is_void(&mut self, cx: &mut Context<'_>) -> bool {
+        while self.next_check.as_mut().poll(cx).is_ready() {
+            if !self.gate.still_admits(&self.principal, moment()) {
+                self.void.store(true, Ordering::Relaxed);
+                return true;
+            }
+            let next = Instant::now() + self.recheck;
+            self.next_check.as_mut().reset(next);
+        }
+        false
+    }
+
+    fn not_let_in(&self) -> LinkError {
+        LinkError::Refused(format!("{} is no longer let in", self.principal))
+    }
+}
+
+impl FrameStream for Hears {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+        if self.void.load(Ordering::Relaxed) {
+            return Poll::Ready(None);
+        }
+        if self.is_void(cx) {
+            return Poll::Ready(Some(Err(self.not_let_in())));
+        }
+        if let Some(pace) = &mut self.pace
+            && pace.poll(cx).is_pending()
+        {
+            return self.rx.poll_over(cx).map(|error| Some(Err(error)));
+        }
+        let heard = ready!(self.rx.poll_next(cx));
+        if let (Some(pace), Some(Ok(Cut::Frame(frame)))) = (&mut self.pace, &heard) {
+            pace.count(frame.len(), Instant::now());
+        }
+        Poll::Ready(heard)
+    }
+
+    // Also when the client is held back for talking too fast.
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        if !self.void.load(Ordering::Relaxed) && self.is_void(cx) {
+            return Poll::Ready(self.not_let_in());
+        }
+        self.rx.poll_over(cx)
+    }
+
+    fn ended_on_purpose(&self) -> bool {
+        self.void.load(Ordering::Relaxed) || self.rx.ended_on_purpose()
+    }
+}
+
+impl FrameSink for Says {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.tx.poll_ready(cx)
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        self.tx.start_send(frame)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.tx.poll_flush(cx)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
+        let why = if self.void.load(Ordering::Relaxed) {
+            Farewell::Unauthorized
+        } else {
+            why
+        };
+        self.tx.poll_close(cx, why)
+    }
+}
+
+impl Pace {
+    /// None when nothing is to be measured.
+    fn of(limits: &Limits) -> Option<Self> {
+        let (messages, bytes) = (limits.client_messages, limits.client_bytes);
+        if messages >= BOUNDLESS && bytes >= BOUNDLESS {
+            return None;
+        }
+        let now = Instant::now();
+        Some(Self {
+            message: Duration::from_secs(1) / u32::try_from(messages).unwrap_or(u32::MAX),
+            bytes,
+            messages_until: now,
+            bytes_until: now,
+            wait: None,
+        })
+    }
+
+    fn count(&mut self, bytes: usize, now: Instant) {
+        self.messages_until = self.messages_until.max(now) + self.message;
+        let time = Duration::from_secs_f64(bytes as f64 / self.bytes as f64);
+        self.bytes_until = self.bytes_until.max(now) + time;
+        let second = Duration::from_secs(1);
+        // What is ahead of its time by no more than this may come at once.
+        let behind = |until: Instant, burst| until.checked_sub(burst).unwrap_or(now);
+        let due = behind(self.messages_until, second * BURST).max(behind(self.bytes_until, second));
+        self.wait = (due > now).then(|| Box::pin(sleep_until(due)));
+    }
+
+    /// Ready when the client may be heard again.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(wait) = &mut self.wait {
+            ready!(wait.as_mut().poll(cx));
+            self.wait = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::auth::{Admission, Keyring, Keys, Rules, Shown, Token};
+    use crate::conversation::{Cause, Speech};
+    use crate::jsonrpc::Side;
+    use crate::observe::Taps;
+    use crate::proxy::{self, Stop};
+    use crate::transport::memory;
+
+    /// In virtual time: longer than anything takes.
+    const AGES: Duration = Duration::from_secs(3600);
+
+    /// A socket that broke without a close frame.
+    struct Broken;
+
+    impl FrameStream for Broken {
+        fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>> {
+            Poll::Ready(None)
+        }
+
+        fn ended_on_purpose(&self) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_watched_may_come_back_when_its_socket_broke() {
+        let limits = Limits::default();
+        let (_far, mut near) = memory::pair(&limits);
+        near.rx = Box::new(Broken);
+        near.peer.principal = Some(Arc::new(Principal {
+            expires: Some(u64::MAX),
+            ..Principal::nobody()
+        }));
+        let mut near = watch(near, &Gate::default(), &limits);
+        let heard = std::future::poll_fn(|cx| near.rx.poll_next(cx)).await;
+        assert!(heard.is_none() && !near.rx.ended_on_purpose());
+    }
+
+    async fn say(client: &mut Link, text: String) -> Result<(), LinkError> {
+        let tx = &mut client.tx;
+        std::future::poll_fn(|cx| tx.poll_ready(cx)).await?;
+        tx.start_send(Frame::from(text))?;
+        std::future::poll_fn(|cx| tx.poll_flush(cx)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_held_back_is_thrown_out_all_the_same() {
+        for floods in [false, true] {
+            let limits = Limits {
+                queue_frames: 4,
+                ..Limits::default()
+            };
+            let gate = Gate::new(Rules {
+                loopback: Admission::Credential,
+                network: Admission::Credential,
+                user: (0, Arc::from("me")),
+                failures: 5,
+            });
+            let own = Token::new([1; 6], [1; 32]);
+            gate.set_keys(Keys::new(Some(&own), Keyring::default(), None));
+            let (mut client, mut near) = memory::pair(&limits);
+            let (agent, far) = memory::pair(&limits);
+            near.peer.principal = Some(Arc::new(Principal {
+                key: Some(Shown::Own(own.digest())),
+                ..Principal::user(Arc::from("me"))
+            }));
+            let near = watch(near, &gate, &limits);
+            let stop = Stop::default();
+            let limits = Arc::new(limits);
+            let speech = Speech::canonical();
+            let taps = Taps::default();
+            let run = proxy::run(near, far, limits, speech, None, taps, &stop);
+            let mut run = tokio::spawn(run);
+            let said = r#"{"jsonrpc":"2.0","method":"_x"}"#;
+            let moment = Duration::from_millis(1);
+            while floods
+                && timeout(moment, say(&mut client, said.to_owned()))
+                    .await
+                    .is_ok()
+            {}
+            let stays = timeout(AGES, &mut run).await;
+            assert!(stays.is_err(), "its token is good");
+            // Another is made in its place.
+            let other = Token::new([2; 6], [2; 32]);
+            gate.set_keys(Keys::new(Some(&other), Keyring::default(), None));
+            let end = timeout(AGES, run).await.expect("it ends").expect("it runs");
+            assert_eq!(end.cause, Cause::Expelled(Side::Client), "{floods}");
+            drop(agent);
+        }
+    }
+}

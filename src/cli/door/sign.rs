@@ -1,0 +1,165 @@
+//! At which ports this user's relays listen, so that `connect` knows which agents are on this machine
+//! and when to send the user's own token.
+//!
+//! A port alone does not tell: behind it may be another user's program, or the way to another
+//! machine (`ssh -L`), and neither is trusted or sent the token. So a relay keeps a file in the state
+//! directory, named after its port, locked for as long as it runs, and holding the secret of its
+//! `LocalKey`. A file that is not locked was left by a relay that was killed. `connect` has the
+//! listener prove that it knows the secret. Not here: what is in the state directory else (see
+//! `state`), and the proof (see `auth::local`).
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use hyper::Request;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use tokio::time::timeout;
+
+use crate::auth::{CHALLENGE, LocalKey, PROOF};
+use crate::cli::state::{self, State};
+use crate::cli::token::Store;
+use crate::transport::{Endpoint, Setup, Web, errand, owner};
+
+/// The directory of the files, in the state directory.
+const DIRECTORY: &str = "relays";
+
+/// What tells this machine, from its start to its end, from others that have the same directory.
+const MACHINE: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The secret of this process's listeners, and their key.
+static SECRET: LazyLock<Option<(String, Arc<LocalKey>)>> = LazyLock::new(|| {
+    let secret = random()?;
+    let key = Arc::new(key(&secret));
+    Some((secret, key))
+});
+
+/// A file that says that a relay listens.
+#[derive(Debug)]
+pub(in crate::cli) struct Sign {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl Sign {
+    /// The key with which the listeners of this process prove that they are on this machine.
+    pub(in crate::cli) fn key() -> Option<Arc<LocalKey>> {
+        SECRET.as_ref().map(|(_, key)| Arc::clone(key))
+    }
+
+    /// Says that a relay listens there; `None` where that is of no use, or cannot be said.
+    pub(in crate::cli) fn hang_out(at: &Endpoint) -> Option<Self> {
+        let port = port(at)?;
+        let state = State::find().ok()?;
+        let (secret, _) = SECRET.as_ref()?;
+        let hung = || -> io::Result<Self> {
+            let directory = state.file(DIRECTORY);
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)?;
+            let path = file(&state, port);
+            let mut open = OpenOptions::new();
+            open.write(true).create(true).truncate(false).mode(0o600);
+            let mut file = open.open(&path)?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            file.set_len(0)?;
+            file.write_all(secret.as_bytes())?;
+            let _locked = file;
+            Ok(Self { path, _locked })
+        };
+        let hung = hung();
+        if let Err(fault) = &hung {
+            tracing::debug!(%fault, "this listener cannot prove to `connect` that it is on this machine");
+        }
+        hung.ok()
+    }
+}
+
+impl Drop for Sign {
+    fn drop(&mut self) {
+        // Gone already, or for the next relay at this port to lock.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Whether the listener at `to` proves that it is a relay of this user on this machine. If it does,
+/// it will be sent the user's own token, unless there is something else to be sent.
+pub(in crate::cli) async fn greet(to: &Endpoint, setup: &mut Setup) -> bool {
+    let within = setup.limits.handshake;
+    let proven = timeout(within, is_proven(to, setup)).await;
+    if proven != Ok(Some(true)) {
+        return false;
+    }
+    // Another user's program may listen at another of this machine's addresses.
+    let alone = |port| owner::listens_alone(geteuid().as_raw(), port) != Some(false);
+    if !setup.greeting.headers.contains_key("authorization") && port(to).is_some_and(alone) {
+        match Store::find(None).and_then(|store| store.own()) {
+            Ok(Some(token)) => {
+                if let Err(fault) = setup.greeting.bear(token.reveal()) {
+                    tracing::debug!("the token is not sent: {fault}");
+                }
+            }
+            Ok(None) => {}
+            Err(fault) => tracing::warn!("the token is not sent: {fault}"),
+        }
+    }
+    true
+}
+
+/// Challenges the listener at `to` if a relay of this user listens at its port; `None` when there is
+/// none, or no answer.
+async fn is_proven(to: &Endpoint, setup: &Setup) -> Option<bool> {
+    let Endpoint::Web(web) = to else { return None };
+    let path = file(&State::find().ok()?, web.port);
+    if !to.is_loopback() || !is_locked(&path) {
+        return None;
+    }
+    let key = key(&state::read(&path).ok()??);
+    let nonce = random()?;
+    let request = Request::get(format!("http://{}{}", web.authority(), web.path))
+        .header(CHALLENGE, &nonce)
+        .body(Bytes::new());
+    let answer = errand(to, setup, request.ok()?).await.ok()?;
+    let dialed = answer.extensions().get::<SocketAddr>()?;
+    let proof = answer.headers().get(PROOF)?;
+    Some(key.verify(nonce.as_bytes(), *dialed, proof.as_bytes()))
+}
+
+fn key(secret: &str) -> LocalKey {
+    LocalKey::new(secret, &fs::read_to_string(MACHINE).unwrap_or_default())
+}
+
+/// 256 random bits.
+fn random() -> Option<String> {
+    let mut bytes = [0; 32];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    Some(HEXLOWER.encode(&bytes))
+}
+
+fn port(at: &Endpoint) -> Option<u16> {
+    match at {
+        Endpoint::Web(Web { port, .. }) => Some(*port),
+        _ => None,
+    }
+}
+
+fn file(state: &State, port: u16) -> PathBuf {
+    state.file(DIRECTORY).join(port.to_string())
+}
+
+fn is_locked(path: &PathBuf) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let locked = flock(&file, FlockOperation::NonBlockingLockShared);
+    locked == Err(Errno::WOULDBLOCK)
+}

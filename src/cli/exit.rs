@@ -1,0 +1,94 @@
+//! Exit codes, after `sysexits.h`, and the agent's own.
+
+use std::process::ExitCode;
+
+use super::cli;
+use super::common::Ground;
+use crate::conversation::Cause;
+use crate::jsonrpc::Exit;
+use crate::proxy::{End, Refused};
+use crate::transport::{OpenError, OpenErrorKind};
+
+/// All went well.
+pub(super) const SUCCESS: u8 = 0;
+/// The command line makes no sense (`EX_USAGE`).
+pub(super) const USAGE: u8 = 64;
+/// A conversation deviates from the schema (`check`).
+pub(super) const DEVIATES: u8 = 1;
+/// A mapping table has faults (`EX_DATAERR`).
+pub(super) const DATA: u8 = 65;
+/// A file cannot be read (`EX_NOINPUT`).
+pub(super) const NO_INPUT: u8 = 66;
+/// A host's name does not resolve (`EX_NOHOST`).
+const NO_HOST: u8 = 68;
+/// A peer, program or port is not to be had (`EX_UNAVAILABLE`).
+pub(super) const UNAVAILABLE: u8 = 69;
+/// The operating system failed us (`EX_OSERR`).
+pub(super) const SYSTEM: u8 = 71;
+/// A socket file or a recording cannot be made (`EX_CANTCREAT`).
+pub(super) const CANNOT_CREATE: u8 = 73;
+/// Stopped before all was done (`EX_TEMPFAIL`): before the agent was reached, or told twice.
+pub(super) const STOPPED: u8 = 75;
+/// The peer does not speak the protocol (`EX_PROTOCOL`).
+pub(super) const PROTOCOL: u8 = 76;
+/// Not permitted (`EX_NOPERM`).
+pub(super) const FORBIDDEN: u8 = 77;
+/// A configuration file has faults (`EX_CONFIG`).
+pub(super) const CONFIG: u8 = 78;
+
+/// The code for an endpoint that could not be opened.
+pub(super) fn of_open_error(error: &OpenError) -> u8 {
+    match error.kind {
+        OpenErrorKind::Usage => USAGE,
+        OpenErrorKind::NoInput => NO_INPUT,
+        OpenErrorKind::NoHost => NO_HOST,
+        OpenErrorKind::Unavailable => UNAVAILABLE,
+        OpenErrorKind::CannotCreate => CANNOT_CREATE,
+        OpenErrorKind::Protocol => PROTOCOL,
+        OpenErrorKind::Forbidden => FORBIDDEN,
+        _ => SYSTEM,
+    }
+}
+
+/// The code for a conversation on our stdio, which `ground.stop` may have cut short: the agent's own
+/// where it is known (128 + n for a signal, as shells have it), otherwise whether the agent was
+/// lost. An agent that ends with 0 before it answered a request does not speak the protocol. A
+/// stdout that takes nothing, though somebody has it open, is a failure, and so is a conversation
+/// that had to be recorded and was not, however it went.
+pub(super) fn of_end(end: &End, ground: &Ground) -> ExitCode {
+    if ground.stop.forced.is_cancelled() {
+        return ExitCode::from(STOPPED);
+    }
+    let strict = ground
+        .studio
+        .as_ref()
+        .is_some_and(|studio| studio.is_strict());
+    if strict && end.counts.note("unrecorded") > 0 {
+        return ExitCode::from(CANNOT_CREATE);
+    }
+    if let Some(refused) = end.refused {
+        return ExitCode::from(match refused {
+            Refused::Unavailable => UNAVAILABLE,
+            Refused::Forbidden => FORBIDDEN,
+            Refused::Protocol => PROTOCOL,
+        });
+    }
+    if let Some(why) = &end.unsaid {
+        return cli::fail(
+            SYSTEM,
+            &format!("what the agent says cannot be passed on: {why}"),
+        );
+    }
+    match (end.exit, &end.cause) {
+        (Some(Exit::Code(0)), _) if end.is_without_answer() => ExitCode::from(PROTOCOL),
+        (Some(Exit::Code(code)), _) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
+        (Some(Exit::Signal(signal)), _) => {
+            ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+        }
+        (None, Cause::Expelled(_)) => ExitCode::from(PROTOCOL),
+        (None, Cause::AgentLeft) if end.lost || end.counts.note("answered_for_peer") > 0 => {
+            ExitCode::from(UNAVAILABLE)
+        }
+        (None, _) => ExitCode::SUCCESS,
+    }
+}

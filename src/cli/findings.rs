@@ -1,0 +1,271 @@
+//! What `check` found, told: one deviation, and the summary of a file.
+//!
+//! Not here: finding it (see `canon`), and the rules that repair it (see `repairs`).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::console::counted;
+use super::repairs::Repairs;
+use crate::acp::{Deviation, Kind, Remedy, Role, Verdict, Weight, plain};
+use crate::jsonrpc::Side;
+
+/// How many groups the summary of a file keeps apart.
+const GROUPS: usize = 1000;
+
+/// One deviation in its place.
+#[derive(Debug)]
+pub(super) struct Finding<'v> {
+    pub(super) line: u64,
+    pub(super) verdict: &'v Verdict,
+    pub(super) deviation: &'v Deviation,
+    /// The rules that repair it.
+    pub(super) remedies: Vec<Remedy>,
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    messages: u64,
+    unchecked: u64,
+    refused: u64,
+    ignored: u64,
+    repaired: u64,
+    kinds: BTreeMap<Kind, u64>,
+    groups: BTreeMap<Group, u64>,
+}
+
+/// Deviations that are alike, but for the index in an array.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    kind: Kind,
+    place: String,
+    pointer: String,
+    /// The rules that repair it.
+    rules: String,
+}
+
+impl Finding<'_> {
+    /// For a program, one object.
+    pub(super) fn json(&self, path: &Path) -> Value {
+        let (verdict, deviation) = (self.verdict, self.deviation);
+        let rules: Vec<Value> = self
+            .remedies
+            .iter()
+            .map(|remedy| json!({"rule": remedy.rule, "why": remedy.why}))
+            .collect();
+        json!({
+            "file": path.to_string_lossy(),
+            "line": self.line,
+            "side": verdict.from.map(Side::name),
+            "role": verdict.role.map(Role::id),
+            "method": verdict.method,
+            "kind": deviation.kind.id(),
+            "weight": deviation.weight.id(),
+            "pointer": deviation.pointer,
+            "found": deviation.found,
+            "wants": deviation.wants,
+            "repaired": !rules.is_empty(),
+            "rules": rules,
+        })
+    }
+
+    /// For a person: a line, and one for each rule that repairs it.
+    pub(super) fn text(&self) -> String {
+        let (verdict, deviation) = (self.verdict, self.deviation);
+        let mut text = format!(
+            "line {:<4} {:<6} {}  {}  {}  wants {}",
+            self.line,
+            verdict.from.map_or("?", Side::name),
+            place(verdict),
+            pointer(&deviation.pointer),
+            deviation.kind,
+            deviation.wants,
+        );
+        if let Some(found) = &deviation.found {
+            text.push_str("; found ");
+            text.push_str(found);
+        }
+        if deviation.weight == Weight::Ignored {
+            text.push_str(" (ignored)");
+        }
+        let mut text = plain(&text);
+        for Remedy { rule, why } in &self.remedies {
+            text.push_str(&format!("\n          repaired by {rule}: {}", plain(why)));
+        }
+        text
+    }
+}
+
+impl Tally {
+    pub(super) const fn deviations(&self) -> u64 {
+        self.refused + self.ignored
+    }
+
+    /// The deviations that no rule repairs.
+    pub(super) const fn unrepaired(&self) -> u64 {
+        self.deviations() - self.repaired
+    }
+
+    pub(super) fn message(&mut self, verdict: &Verdict) {
+        self.messages += 1;
+        self.unchecked += u64::from(!verdict.checked);
+    }
+
+    pub(super) fn deviation(&mut self, finding: &Finding<'_>) {
+        let deviation = finding.deviation;
+        match deviation.weight {
+            Weight::Refused => self.refused += 1,
+            Weight::Ignored => self.ignored += 1,
+        }
+        self.repaired += u64::from(!finding.remedies.is_empty());
+        *self.kinds.entry(deviation.kind).or_default() += 1;
+        let rules = finding.remedies.iter().map(|remedy| remedy.rule.as_str());
+        let group = Group {
+            kind: deviation.kind,
+            place: place(finding.verdict),
+            pointer: without_indexes(&deviation.pointer),
+            rules: rules.collect::<Vec<_>>().join(", "),
+        };
+        if self.groups.len() < GROUPS || self.groups.contains_key(&group) {
+            *self.groups.entry(group).or_default() += 1;
+        }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.unchecked += other.unchecked;
+        self.refused += other.refused;
+        self.ignored += other.ignored;
+        self.repaired += other.repaired;
+        for (kind, count) in other.kinds {
+            *self.kinds.entry(kind).or_default() += count;
+        }
+    }
+
+    /// For a program, one file's figures and what its sides were read as.
+    pub(super) fn file_json(&self, path: &Path, repairs: &Repairs) -> Value {
+        let read_as = |side| {
+            repairs.dialect(side).map(
+                |(dialect, found)| json!({"dialect": dialect, "by": found.map(|found| &found.by)}),
+            )
+        };
+        json!({"file": path.to_string_lossy(), "checked": {
+            "messages": self.messages,
+            "deviations": self.deviations(),
+            "repaired": self.repaired,
+            "client": read_as(Side::Client),
+            "agent": read_as(Side::Agent),
+        }})
+    }
+
+    /// For a program, all files in one object.
+    pub(super) fn json(&self) -> Value {
+        let kinds: serde_json::Map<String, Value> = self
+            .kinds
+            .iter()
+            .map(|(kind, count)| (kind.id().to_owned(), Value::from(*count)))
+            .collect();
+        json!({"summary": {
+            "messages": self.messages,
+            "unchecked": self.unchecked,
+            "deviations": self.deviations(),
+            "refused": self.refused,
+            "ignored": self.ignored,
+            "repaired": self.repaired,
+            "unrepaired": self.unrepaired(),
+            "kinds": kinds,
+        }})
+    }
+
+    /// For a person, one file's.
+    pub(super) fn text(&self, path: &Path, repairs: &Repairs) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.tell(path, repairs, &mut text);
+        text.trim_end().to_owned()
+    }
+
+    fn tell(
+        &self,
+        path: &Path,
+        repairs: &Repairs,
+        text: &mut String,
+    ) -> Result<(), std::fmt::Error> {
+        if !self.groups.is_empty() {
+            writeln!(text)?;
+        }
+        let (name, deviations) = (path.display().to_string(), self.deviations());
+        write!(
+            text,
+            "{}: {}",
+            plain(&name),
+            counted(self.messages, "message")
+        )?;
+        if self.unchecked > 0 {
+            write!(text, " ({} of no known type)", self.unchecked)?;
+        }
+        if deviations == 0 {
+            return writeln!(text, ", no deviation");
+        }
+        let (refused, ignored) = (self.refused, self.ignored);
+        let deviations = counted(deviations, "deviation");
+        write!(text, ", {deviations}: {refused} refused, {ignored} ignored")?;
+        writeln!(text, "; {} repaired by rules", self.repaired)?;
+        for (kind, total) in &self.kinds {
+            writeln!(text, "{total:>6}  {kind}")?;
+            for (group, count) in self.groups.iter().filter(|(group, _)| group.kind == *kind) {
+                let what = format!("{}  {}", group.place, pointer(&group.pointer));
+                write!(text, "{count:>14}  {}", plain(&what))?;
+                if !group.rules.is_empty() {
+                    write!(text, "  repaired by {}", group.rules)?;
+                }
+                writeln!(text)?;
+            }
+        }
+        for side in [Side::Client, Side::Agent] {
+            match repairs.dialect(side) {
+                None | Some(("canonical", _)) => {}
+                Some((dialect, None)) => writeln!(text, "the {side} was read as {dialect}")?,
+                Some((dialect, Some(found))) => {
+                    let by = plain(&found.by);
+                    writeln!(text, "the {side} was read as {dialect}: its {by} shows it")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The method, and whether this is its answer.
+fn place(verdict: &Verdict) -> String {
+    let method = verdict.method.as_deref().unwrap_or("-");
+    match verdict.role {
+        Some(Role::Result) => format!("{method} (result)"),
+        Some(Role::Error) => format!("{method} (error)"),
+        _ => method.to_owned(),
+    }
+}
+
+const fn pointer(pointer: &str) -> &str {
+    if pointer.is_empty() {
+        "(all of it)"
+    } else {
+        pointer
+    }
+}
+
+/// A pointer with `*` for each index, so that the items of an array count as one place.
+fn without_indexes(pointer: &str) -> String {
+    let steps: Vec<&str> = pointer
+        .split('/')
+        .map(|step| match step.parse::<u64>() {
+            Ok(_) => "*",
+            Err(_) => step,
+        })
+        .collect();
+    steps.join("/")
+}

@@ -1,0 +1,127 @@
+//! The command line of `acp-relay inspect`.
+//!
+//! Not here: what a subcommand does (each has its own file).
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::{
+    diff, export, follow, grep, import, lint, list, mark, prune, scrub, select, show, stats, verify,
+};
+use crate::cli::{cli, console, exit, viewer};
+use crate::recording::{Misfit, Recording};
+
+/// What `inspect` is asked for.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Inspect {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The recordings in a folder
+    Ls(list::List),
+    /// A conversation: requests with their answers, and how long those took
+    #[command(after_help = select::help())]
+    Show(show::Show),
+    /// The same while it is being recorded
+    #[command(after_help = select::help())]
+    Follow(follow::Follow),
+    /// Find a text in messages, and say where it stands
+    #[command(after_help = select::help())]
+    Grep(grep::Grep),
+    /// Counts, durations, turns, and what the relay did
+    #[command(after_help = select::help())]
+    Stats(stats::Stats),
+    /// Where a conversation breaks the protocol; exit code 1 when it does
+    #[command(after_help = select::help())]
+    Lint(lint::Lint),
+    /// Whether two recordings hold the same conversation; exit code 1 when they do not
+    Diff(diff::Diff),
+    /// Check that recordings are what was written
+    Verify(verify::Verify),
+    /// Look at recordings in a browser
+    Open(viewer::Open),
+    /// Put a mark into a recording, also while it is being written
+    Mark(mark::Mark),
+    /// Write a copy of a recording with today's rules about secrets
+    Scrub(scrub::Scrub),
+    /// Write a conversation for other programs
+    #[command(after_help = select::help())]
+    Export(export::Export),
+    /// Make a recording of what another program has captured
+    Import(import::Import),
+    /// Delete old recordings from a folder
+    Prune(prune::Prune),
+}
+
+/// Runs the subcommand.
+pub(in crate::cli) fn run(args: &Inspect) -> ExitCode {
+    match &args.command {
+        Command::Ls(args) => list::run(args),
+        Command::Show(args) => show::run(args),
+        Command::Grep(args) => grep::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Open(args) => viewer::run(args),
+        Command::Mark(args) => mark::run(args),
+        Command::Scrub(args) => scrub::run(args),
+        Command::Follow(args) => follow::run(args),
+        Command::Stats(args) => stats::run(args),
+        Command::Lint(args) => lint::run(args),
+        Command::Diff(args) => diff::run(args),
+        Command::Export(args) => export::run(args),
+        Command::Import(args) => import::run(args),
+        Command::Prune(args) => prune::run(args),
+    }
+}
+
+/// The recording that the file at `path` belongs to. Where there is none that is said, and the
+/// exit code returned.
+pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
+    let recording = segments_of(path)?;
+    match recording.check() {
+        Ok(()) => Ok(recording),
+        Err(misfit) => Err(misfitting(path, &misfit)),
+    }
+}
+
+/// The same, whatever is in the file.
+pub(super) fn segments_of(path: &Path) -> Result<Recording, ExitCode> {
+    if let Some(misfit) = Misfit::of(path) {
+        return Err(misfitting(path, &misfit));
+    }
+    let found = std::fs::File::open(path).and_then(|_| Recording::of(path));
+    found.map_err(|error| unreadable(path, &error))
+}
+
+/// Says why a file cannot be read as a recording.
+pub(in crate::cli) fn misfitting(path: &Path, misfit: &Misfit) -> ExitCode {
+    match misfit {
+        Misfit::Unreadable(error) => unreadable(path, error),
+        misfit => cli::fail(exit::NO_INPUT, &format!("{}: {misfit}", path.display())),
+    }
+}
+
+/// Says that a file cannot be read.
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
+    let (file, text) = (path.display().to_string(), error.to_string());
+    // Some errors name the file themselves.
+    if text.starts_with(&file) {
+        return cli::fail(exit::NO_INPUT, &text);
+    }
+    let mut why = format!("{file}: {}", console::why(error));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+        why += &format!(
+            ": the folder {} does not exist; `acp-relay inspect ls DIR` lists the recordings in one",
+            folder.display()
+        );
+    }
+    cli::fail(exit::NO_INPUT, &why)
+}

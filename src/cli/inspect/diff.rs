@@ -1,0 +1,227 @@
+//! `acp-relay inspect diff`: whether two recordings hold the same conversation.
+//!
+//! Ids, times and the borders of chunks are none of it. Not here: what is compared (see
+//! `recording::canonical`).
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::command::{recording, unreadable};
+use super::paint::{Paint, Tone};
+use super::select::{At, passed_over};
+use super::units::excerpt;
+use crate::cli::console::Output;
+use crate::cli::exit;
+use crate::recording::canonical::{Difference, Step, Steps, compare};
+use crate::recording::{Found, MessageKind, Scene, parted_json};
+
+/// What `inspect diff` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Diff {
+    /// A recording
+    #[arg(value_name = "A")]
+    left: PathBuf,
+    /// Another one
+    #[arg(value_name = "B")]
+    right: PathBuf,
+    /// From where they are looked at
+    #[arg(long, value_enum, default_value_t)]
+    at: At,
+    /// Pass over what is at this place in params, results and errors, such as /update/used; `*`
+    /// is any one step
+    #[arg(long, value_name = "POINTER")]
+    ignore: Vec<String>,
+    /// One JSON object a line: only (a or b), n and step; or changed (both numbers), step and patch
+    /// (RFC 6902); nothing when they are the same
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Diff) -> ExitCode {
+    let (left, right) = match (load(&args.left, args.at), load(&args.right, args.at)) {
+        (Ok(left), Ok(right)) => (left, right),
+        (Err(code), _) | (_, Err(code)) => return code,
+    };
+    let mut found = compare(&left, &right);
+    for difference in &mut found {
+        if let Difference::Changed {
+            patch: Value::Array(patch),
+            ..
+        } = difference
+        {
+            patch.retain(|change| !is_ignored(change, &args.ignore));
+        }
+    }
+    found.retain(|difference| {
+        !matches!(difference, Difference::Changed { patch: Value::Array(patch), .. } if patch.is_empty())
+    });
+    let mut output = Output::new();
+    let paint = Paint::of(&output);
+    for difference in &found {
+        if args.json {
+            let line = as_json(difference, &left, &right).to_string();
+            output.line(parted_json(&line).as_bytes());
+        } else {
+            as_text(difference, &left, &right, paint, &mut output);
+        }
+    }
+    if !args.json {
+        let (a, b) = (left.len(), right.len());
+        let line = match found.len() {
+            0 => format!("the same conversation, in {a} steps"),
+            count => format!("{count} differences; {a} steps and {b}"),
+        };
+        output.line(paint.tone(Tone::Strong, &line).as_bytes());
+    }
+    output.done(if found.is_empty() {
+        exit::SUCCESS
+    } else {
+        exit::DEVIATES
+    })
+}
+
+/// The steps of a recording.
+fn load(path: &Path, at: At) -> Result<Vec<Step>, ExitCode> {
+    let recording = recording(path)?;
+    let mut scene = Scene::of(at.view());
+    for event in recording.events() {
+        scene.see(&event.map_err(|error| unreadable(path, &error))?);
+    }
+    let mut steps = Steps::default();
+    let mut order = scene.in_order();
+    let mut damaged = 0;
+    for entry in recording.entries() {
+        match entry.map_err(|error| unreadable(path, &error))?.1.found {
+            Found::Event(event) => order.take(*event, |event| steps.see(&scene, event)),
+            Found::Header(_) => {}
+            Found::Broken(_) => damaged += 1,
+        }
+    }
+    passed_over(damaged);
+    order.end(|event| steps.see(&scene, event));
+    Ok(steps.done())
+}
+
+fn is_ignored(change: &Value, ignored: &[String]) -> bool {
+    let path = change["path"].as_str().unwrap_or_default();
+    let Some(path) = path.strip_prefix("/body") else {
+        return false;
+    };
+    ignored.iter().any(|pattern| {
+        let mut steps = path.split('/');
+        let at = |own: &str| steps.next().is_some_and(|step| own == "*" || own == step);
+        // What is below is ignored as well.
+        pattern.split('/').all(at)
+    })
+}
+
+fn as_json(difference: &Difference, left: &[Step], right: &[Step]) -> Value {
+    match difference {
+        Difference::Missing(at) => json!({"only": "a", "n": left[*at].n, "step": left[*at].json()}),
+        Difference::Extra(at) => json!({"only": "b", "n": right[*at].n, "step": right[*at].json()}),
+        Difference::Changed {
+            left: a,
+            right: b,
+            patch,
+        } => json!({
+            "changed": [left[*a].n, right[*b].n],
+            "step": left[*a].json(),
+            "patch": patch,
+        }),
+    }
+}
+
+fn as_text(difference: &Difference, left: &[Step], right: &[Step], paint: Paint, to: &mut Output) {
+    let mut line = |tone, text: String| to.line(paint.line(0, Some(tone), &text).as_bytes());
+    match difference {
+        Difference::Missing(at) => line(Tone::Bad, format!("- {}", title(&left[*at]))),
+        Difference::Extra(at) => line(Tone::Agent, format!("+ {}", title(&right[*at]))),
+        Difference::Changed {
+            left: a,
+            right: b,
+            patch,
+        } => {
+            let whole = left[*a].json();
+            let there = right[*b].n;
+            line(Tone::Strong, format!("  {} / {there}", title(&left[*a])));
+            let mut removed = ("", 0);
+            for change in patch.as_array().into_iter().flatten() {
+                let path = change["path"].as_str().unwrap_or_default();
+                // Of items that are removed one after the other, each has the place of the first.
+                let again = change["op"] == "remove" && removed.0 == path;
+                removed = (path, if again { removed.1 + 1 } else { 0 });
+                let place = excerpt(path.as_bytes());
+                let (before, after) = texts(nth(&whole, path, removed.1), change.get("value"));
+                if change["op"] != "add" {
+                    line(Tone::Bad, format!("  - {place}: {before}"));
+                }
+                if change["op"] != "remove" {
+                    line(Tone::Agent, format!("  + {place}: {after}"));
+                }
+            }
+        }
+    }
+}
+
+/// What stands at a pointer, or so many items after it.
+fn nth<'a>(tree: &'a Value, path: &str, after: usize) -> Option<&'a Value> {
+    let (list, last) = path.rsplit_once('/')?;
+    match last.parse::<usize>() {
+        Ok(index) if after > 0 => tree.pointer(&format!("{list}/{}", index + after)),
+        _ => tree.pointer(path),
+    }
+}
+
+/// Two values, from a little before where they part.
+fn texts(before: Option<&Value>, after: Option<&Value>) -> (String, String) {
+    let text = |value: Option<&Value>| value.map(Value::to_string).unwrap_or_default();
+    let (before, after) = (text(before), text(after));
+    let same = before
+        .chars()
+        .zip(after.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let cut = |text: &str| {
+        let skipped = same.saturating_sub(20);
+        let rest: String = text.chars().skip(skipped).collect();
+        let lead = if skipped > 0 { "…" } else { "" };
+        format!("{lead}{}", excerpt(rest.as_bytes()))
+    };
+    (cut(&before), cut(&after))
+}
+
+/// A step in a line.
+fn title(step: &Step) -> String {
+    let kind = step.kind.map_or("no message", MessageKind::name);
+    let number = step
+        .number
+        .map(|number| format!(" #{number}"))
+        .unwrap_or_default();
+    let session = step.session.as_deref().unwrap_or_default();
+    let method = excerpt(step.method.as_bytes());
+    let update = &step.body["update"];
+    let mut more = update["sessionUpdate"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let text = update
+        .pointer("/content/text")
+        .or_else(|| update.get("title"));
+    if let Some(text) = text.and_then(Value::as_str) {
+        more += &format!(": {text}");
+    }
+    if step.kind.is_none() {
+        more = step.body.as_str().unwrap_or_default().to_owned();
+    }
+    let line = format!(
+        "{:>6} {} {kind} {method}{number} {session} ",
+        step.n, step.from
+    );
+    format!("{}{}", line.replace("  ", " "), excerpt(more.as_bytes()))
+        .trim_end()
+        .to_owned()
+}

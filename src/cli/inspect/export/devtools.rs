@@ -1,0 +1,82 @@
+//! What acp-devtools imports: its export, version 1.
+//!
+//! After `packages/core/src/storage/export.ts` of github.com/maksugr/acp-devtools (MIT). Frames
+//! are texts in it, so that those that are no JSON have a place.
+
+use serde_json::json;
+
+use super::form::Row;
+use super::{Form, Said};
+use crate::jsonrpc::Side;
+use crate::recording::{Header, MessageKind};
+
+#[derive(Default)]
+pub(super) struct Devtools {
+    began: u64,
+    agent: String,
+    client: String,
+    count: u64,
+    last: u64,
+}
+
+impl Form for Devtools {
+    fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
+        self.began = header.began;
+        self.agent.clone_from(&header.agent.name);
+        self.client.clone_from(&header.client.name);
+        out.extend_from_slice(b"{\"version\":1,\"messages\":[");
+    }
+
+    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
+        out.extend_from_slice(if self.count == 0 { b"\n" } else { b",\n" });
+        self.count += 1;
+        self.last = self.began + said.event.t;
+        let kind = match said.kind() {
+            Some(MessageKind::Request) => "request",
+            Some(MessageKind::Notification) => "notification",
+            Some(MessageKind::Result) => "response",
+            Some(MessageKind::Error) => "error",
+            None => "unknown",
+        };
+        let is_call = !matches!(kind, "response" | "error" | "unknown");
+        let way = match said.from {
+            Side::Client => "editor-to-agent",
+            Side::Agent => "agent-to-editor",
+        };
+        let raw = said.raw();
+        let row = Row::new()
+            .with("seq", self.count)
+            .with("timestamp", self.last / 1_000)
+            .with("direction", way)
+            .with("kind", kind)
+            .with_some("method", is_call.then(|| said.method()));
+        let row = match said.id() {
+            Some(id) => row.with_raw("rpcId", Some(id)),
+            None => row,
+        };
+        row.with("raw", String::from_utf8_lossy(said.bytes))
+            .with_raw("payload", raw)
+            .with_some("parseError", raw.is_none().then_some("invalid JSON"))
+            .end(out);
+        true
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        let rest = json!({
+            "exportedAt": self.last / 1_000,
+            "tool": {"name": "acp-relay", "version": env!("CARGO_PKG_VERSION")},
+            "session": {
+                "id": 1,
+                "name": null,
+                "agentCommand": self.agent,
+                "clientName": self.client,
+                "startedAt": self.began / 1_000,
+                "endedAt": self.last / 1_000,
+            },
+        });
+        let rest = rest.to_string();
+        out.extend_from_slice(b"\n],");
+        out.extend_from_slice(&rest.as_bytes()[1..]);
+        out.push(b'\n');
+    }
+}

@@ -1,0 +1,151 @@
+//! What all forms have in common.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::jsonrpc::{Frame, Id, Limits, Shape, Side, scan};
+use crate::recording::{Event, Header, Message, MessageKind};
+
+/// A form in which a conversation is written.
+pub(super) trait Form {
+    /// Before the first message.
+    fn begin(&mut self, _header: &Header, _out: &mut Vec<u8>) {}
+    /// A message; `false` when the form has no place for it.
+    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool;
+    /// Anything else that happened.
+    fn event(&mut self, _event: &Event, _out: &mut Vec<u8>) {}
+    /// After the last one.
+    fn end(&mut self, _out: &mut Vec<u8>) {}
+}
+
+/// A message, taken apart.
+#[derive(Debug)]
+pub(super) struct Said<'a> {
+    pub(super) event: &'a Event,
+    pub(super) message: &'a Message,
+    pub(super) from: Side,
+    /// The frame as it was.
+    pub(super) bytes: &'a [u8],
+    /// From the request, when this is its answer; in microseconds.
+    pub(super) took: Option<u64>,
+    frame: Frame,
+}
+
+impl<'a> Said<'a> {
+    /// `None` when the body was not recorded.
+    pub(super) fn new(event: &'a Event, message: &'a Message, took: Option<u64>) -> Option<Self> {
+        let bytes = message.body.bytes()?;
+        Some(Self {
+            event,
+            message,
+            from: message.to.other(),
+            bytes,
+            took,
+            frame: Frame::new(bytes.clone()),
+        })
+    }
+
+    /// Seconds since the recording began.
+    pub(super) fn seconds(&self) -> f64 {
+        self.event.t as f64 / 1e6
+    }
+
+    /// The frame as a value in a document of JSON; none when it is no JSON, or such as many
+    /// readers refuse.
+    pub(super) fn raw(&self) -> Option<&RawValue> {
+        serde_json::from_slice(self.bytes)
+            .ok()
+            .filter(|_| self.is_plain())
+    }
+
+    /// The params, the result or the error, likewise; `null` when there is none.
+    pub(super) fn body(&self) -> Option<&RawValue> {
+        let Shape::One(envelope) = scan(&self.frame, &Limits::default()) else {
+            return None;
+        };
+        let body = envelope
+            .body
+            .map_or(&b"null"[..], |span| span.of(self.bytes));
+        serde_json::from_slice(body)
+            .ok()
+            .filter(|_| self.is_plain())
+    }
+
+    /// The id, as spelled; none when many readers refuse it.
+    pub(super) fn id(&self) -> Option<&RawValue> {
+        let Shape::One(envelope) = scan(&self.frame, &Limits::default()) else {
+            return None;
+        };
+        match envelope.id.of(self.bytes) {
+            Id::Absent => None,
+            Id::Null => serde_json::from_str("null").ok(),
+            Id::Number(text) | Id::String(text) => serde_json::from_slice(text)
+                .ok()
+                .filter(|_| crate::recording::lone(text).is_none()),
+        }
+    }
+
+    pub(super) const fn kind(&self) -> Option<MessageKind> {
+        self.message.kind
+    }
+
+    pub(super) fn method(&self) -> &str {
+        self.message.method.as_deref().unwrap_or_default()
+    }
+
+    /// Whether it holds no half of a surrogate pair.
+    fn is_plain(&self) -> bool {
+        crate::recording::lone(self.bytes).is_none()
+    }
+}
+
+/// An object of JSON that is written member by member, so that what was said keeps its spelling: a
+/// tree would refuse `1e999` and whatever is nested deep.
+pub(super) struct Row(Vec<u8>);
+
+impl Row {
+    pub(super) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a member.
+    pub(super) fn with(self, name: &str, value: impl Into<Value>) -> Self {
+        self.spelled(name, &value.into().to_string())
+    }
+
+    /// The same if there is a value.
+    pub(super) fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// Adds what was said, or `null`.
+    pub(super) fn with_raw(self, name: &str, value: Option<&RawValue>) -> Self {
+        self.spelled(name, value.map_or("null", RawValue::get))
+    }
+
+    fn spelled(mut self, name: &str, value: &str) -> Self {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        self.0
+            .extend_from_slice(Value::from(name).to_string().as_bytes());
+        self.0.push(b':');
+        // A row is one line; in a string of JSON no line breaks.
+        let in_line = |byte| {
+            if matches!(byte, b'\n' | b'\r') {
+                b' '
+            } else {
+                byte
+            }
+        };
+        self.0.extend(value.bytes().map(in_line));
+        self
+    }
+
+    /// Appends it.
+    pub(super) fn end(mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.0);
+        out.push(b'}');
+    }
+}

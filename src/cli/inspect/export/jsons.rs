@@ -1,0 +1,59 @@
+//! The trace of the official conductor, for the official trace viewer.
+//!
+//! After `trace.rs` of the crate `agent-client-protocol-conductor` 5.0: one JSON object a line, a
+//! request, a response or a notification, with seconds since the beginning. It has no place for
+//! what is no message.
+
+use super::form::Row;
+use super::{Form, Said};
+use crate::jsonrpc::Side;
+use crate::recording::MessageKind;
+
+pub(super) struct Jsons;
+
+impl Form for Jsons {
+    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
+        let (Some(kind), Some(body)) = (said.kind(), said.body()) else {
+            return false;
+        };
+        let (from, to) = (name(said.from), name(said.from.other()));
+        let is_call = matches!(kind, MessageKind::Request | MessageKind::Notification);
+        let row = Row::new()
+            .with("type", if is_call { kind.name() } else { "response" })
+            .with("ts", said.seconds());
+        let row = match kind {
+            MessageKind::Result | MessageKind::Error => {
+                let failed = kind == MessageKind::Error;
+                row.with("from", from)
+                    .with("to", to)
+                    .with_raw("id", said.id())
+                    .with("is_error", failed)
+                    .with_some("error_domain", failed.then_some("acp"))
+                    .with_raw("payload", Some(body))
+            }
+            MessageKind::Request | MessageKind::Notification => {
+                let row = row
+                    .with("protocol", "acp")
+                    .with("from", from)
+                    .with("to", to);
+                let row = match kind {
+                    MessageKind::Request => row.with_raw("id", said.id()),
+                    _ => row,
+                };
+                row.with("method", said.method())
+                    .with_some("session", said.message.session.as_deref())
+                    .with_raw("params", Some(body))
+            }
+        };
+        row.end(out);
+        out.push(b'\n');
+        true
+    }
+}
+
+const fn name(side: Side) -> &'static str {
+    match side {
+        Side::Client => "Client",
+        Side::Agent => "Agent",
+    }
+}

@@ -1,0 +1,118 @@
+//! A file for Wireshark: the conversation as a WebSocket connection that never was.
+//!
+//! pcapng (draft-ietf-opsawg-pcapng): a section, one interface of raw IP, a block for each
+//! packet, with marks as comments on the next one. Not here: the packets (see `packet`).
+
+use super::packet::{Connection, websocket};
+use super::{Form, Said};
+use crate::jsonrpc::Side;
+use crate::recording::{Event, Header, What};
+
+/// `LINKTYPE_RAW`: packets begin with their IP header.
+const RAW_IP: u32 = 101;
+
+/// The opening of RFC 6455, 1.3.
+const ASK: &str = "GET / HTTP/1.1\r\nHost: acp\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+const GRANT: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+    Connection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
+#[derive(Default)]
+pub(super) struct Pcapng {
+    connection: Connection,
+    began: u64,
+    now: u64,
+    comment: Option<String>,
+}
+
+impl Form for Pcapng {
+    fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
+        self.began = header.began;
+        self.now = header.began;
+        let mut section = Vec::new();
+        section.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
+        section.extend_from_slice(&[1, 0, 0, 0]);
+        section.extend_from_slice(&u64::MAX.to_le_bytes());
+        option(
+            &mut section,
+            4,
+            concat!("acp-relay ", env!("CARGO_PKG_VERSION")),
+        );
+        end_options(&mut section);
+        block(out, 0x0a0d_0d0a, &section);
+        let mut interface = RAW_IP.to_le_bytes().to_vec();
+        interface.extend_from_slice(&0_u32.to_le_bytes());
+        option(&mut interface, 2, "acp");
+        end_options(&mut interface);
+        block(out, 1, &interface);
+        let mut packets = self.connection.open();
+        packets.extend(self.connection.send(Side::Client, ASK.as_bytes()));
+        packets.extend(self.connection.send(Side::Agent, GRANT.as_bytes()));
+        self.write(&packets, out);
+    }
+
+    fn message(&mut self, said: &Said<'_>, out: &mut Vec<u8>) -> bool {
+        self.now = self.began + said.event.t;
+        let frame = websocket(said.from, said.bytes);
+        let packets = self.connection.send(said.from, &frame);
+        self.write(&packets, out);
+        true
+    }
+
+    fn event(&mut self, event: &Event, _: &mut Vec<u8>) {
+        if let What::Mark(text) = &event.what {
+            self.comment = Some(text.chars().take(1_000).collect());
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        let packets = self.connection.close();
+        self.write(&packets, out);
+    }
+}
+
+impl Pcapng {
+    fn write(&mut self, packets: &[Vec<u8>], out: &mut Vec<u8>) {
+        for packet in packets {
+            let length = u32::try_from(packet.len()).expect("a packet is short");
+            let mut body = 0_u32.to_le_bytes().to_vec();
+            // The time in microseconds, its upper half first.
+            for half in [(self.now >> 32) as u32, self.now as u32, length, length] {
+                body.extend_from_slice(&half.to_le_bytes());
+            }
+            body.extend_from_slice(packet);
+            pad(&mut body);
+            if let Some(comment) = self.comment.take() {
+                option(&mut body, 1, &comment);
+                end_options(&mut body);
+            }
+            block(out, 6, &body);
+        }
+    }
+}
+
+fn block(out: &mut Vec<u8>, kind: u32, body: &[u8]) {
+    let length = u32::try_from(body.len() + 12)
+        .expect("a block is short")
+        .to_le_bytes();
+    out.extend_from_slice(&kind.to_le_bytes());
+    out.extend_from_slice(&length);
+    out.extend_from_slice(body);
+    out.extend_from_slice(&length);
+}
+
+fn option(body: &mut Vec<u8>, code: u16, text: &str) {
+    body.extend_from_slice(&code.to_le_bytes());
+    let length = u16::try_from(text.len()).expect("an option is short");
+    body.extend_from_slice(&length.to_le_bytes());
+    body.extend_from_slice(text.as_bytes());
+    pad(body);
+}
+
+fn end_options(body: &mut Vec<u8>) {
+    body.extend_from_slice(&[0; 4]);
+}
+
+fn pad(body: &mut Vec<u8>) {
+    body.resize(body.len().next_multiple_of(4), 0);
+}

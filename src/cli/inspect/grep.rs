@@ -1,0 +1,189 @@
+//! `acp-relay inspect grep`: a text in messages, and where it stands.
+//!
+//! What is searched is what was meant: strings without their escapes, and what an agent says in
+//! many chunks as one text.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use regex_lite::{Regex, RegexBuilder};
+use serde_json::{Value, json};
+
+use super::paint::Paint;
+use super::round::Round;
+use super::runs::Runs;
+use super::select::Selection;
+use super::units::{excerpt, place};
+use crate::cli::console::Output;
+use crate::cli::several::Sources;
+use crate::cli::{cli, exit};
+use crate::recording::{Body, Event, What, parted_json};
+
+/// What `inspect grep` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Grep {
+    /// A regular expression
+    #[arg(value_name = "PATTERN")]
+    pattern: String,
+    /// Letters of ASCII match whether they are capitals or not
+    #[arg(short, long)]
+    ignore_case: bool,
+    #[command(flatten)]
+    sources: Sources,
+    /// One JSON object a line: file, n, t (seconds), pointer, text; of a text that goes on over several
+    /// chunks also chunks, their number
+    #[arg(long)]
+    json: bool,
+}
+
+/// A text that the pattern matches.
+pub(super) struct Hit<'a> {
+    pub(super) n: u64,
+    pub(super) t: u64,
+    pub(super) pointer: &'a str,
+    pub(super) text: &'a str,
+    /// How many chunks it goes on over.
+    pub(super) chunks: u64,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Grep) -> ExitCode {
+    let pattern = RegexBuilder::new(&args.pattern)
+        .case_insensitive(args.ignore_case)
+        .build();
+    let pattern = match pattern {
+        Ok(pattern) => pattern,
+        Err(error) => return cli::fail(exit::USAGE, &format!("the pattern: {error}")),
+    };
+    let (files, filter) = match args.sources.read() {
+        Ok(read) => read,
+        Err(code) => return code,
+    };
+    let mut output = Output::new();
+    let mut code = exit::DEVIATES;
+    let paint = Paint::of(&output);
+    let mut round = Round::of(files, filter);
+    while let Some(selection) = round.next(&mut output) {
+        let mut hits = 0_u64;
+        let name = selection.file.display().to_string();
+        let done = find(&selection, &pattern, &mut |hit| {
+            if args.json {
+                output.line(parted_json(&hit.json(&name).to_string()).as_bytes());
+            } else {
+                if hits == 0 {
+                    round.head(&selection, paint, &mut output);
+                }
+                output.line(hit.line(paint).as_bytes());
+            }
+            hits += 1;
+        });
+        if hits > 0 {
+            code = exit::SUCCESS;
+        }
+        if let Err(code) = done {
+            round.fail(code);
+        }
+    }
+    round.done(output, code)
+}
+
+/// Tells all that the pattern matches in a recording.
+fn find(
+    selection: &Selection,
+    pattern: &Regex,
+    mut tell: &mut dyn FnMut(&Hit<'_>),
+) -> Result<(), ExitCode> {
+    let chosen = selection.open(None)?;
+    let mut runs = Runs::default();
+    let done = chosen.each(
+        |_| {},
+        |event| {
+            runs.see(event, pattern, &mut tell);
+            search(event, &mut |pointer, text| {
+                if pattern.is_match(text) {
+                    tell(&Hit {
+                        n: event.n,
+                        t: event.t,
+                        pointer,
+                        text,
+                        chunks: 1,
+                    });
+                }
+            });
+        },
+    );
+    runs.end(pattern, &mut tell);
+    done
+}
+
+impl Hit<'_> {
+    fn json(&self, file: &str) -> Value {
+        let mut hit = json!({
+            "file": file,
+            "n": self.n,
+            "t": self.t as f64 / 1e6,
+            "pointer": self.pointer,
+            "text": self.text,
+        });
+        if self.chunks > 1 {
+            hit["chunks"] = self.chunks.into();
+        }
+        hit
+    }
+
+    fn line(&self, paint: Paint) -> String {
+        let (n, at) = (self.n, place(self.t));
+        let pointer = excerpt(self.pointer.as_bytes());
+        let chunks = match self.chunks {
+            1 => String::new(),
+            count => format!(" ×{count}"),
+        };
+        let text = excerpt(self.text.as_bytes());
+        let line = format!("{n:>6} {at:>12} {pointer}{chunks}: {text}");
+        paint.line(20 + pointer.chars().count(), None, &line)
+    }
+}
+
+/// Shows all texts of an event.
+fn search(event: &Event, see: &mut impl FnMut(&str, &str)) {
+    match &event.what {
+        What::Message(message) => match (&message.body, message.body.json()) {
+            (Body::Json(_) | Body::Text(_), Some(tree)) => walk(&tree, &mut String::new(), see),
+            (body, _) => loose(body, see),
+        },
+        What::Stderr(body) => loose(body, see),
+        What::Note { text, .. } | What::Mark(text) => see("", text),
+        What::Process { what, .. } | What::Link { what, .. } => see("", what),
+        _ => {}
+    }
+}
+
+fn loose(body: &Body, see: &mut impl FnMut(&str, &str)) {
+    if let Some(bytes) = body.bytes() {
+        see("", &String::from_utf8_lossy(bytes));
+    }
+}
+
+fn walk(tree: &Value, path: &mut String, see: &mut impl FnMut(&str, &str)) {
+    let length = path.len();
+    match tree {
+        Value::String(text) => see(path, text),
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                path.push_str(&format!("/{at}"));
+                walk(item, path, see);
+                path.truncate(length);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                path.push('/');
+                path.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                walk(member, path, see);
+                path.truncate(length);
+            }
+        }
+        Value::Number(number) => see(path, &number.to_string()),
+        Value::Null | Value::Bool(_) => {}
+    }
+}

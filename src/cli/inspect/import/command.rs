@@ -1,0 +1,109 @@
+//! The command line of `inspect import`.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::UNIX_EPOCH;
+
+use clap::Args;
+use ring::rand::{SecureRandom, SystemRandom};
+use serde_json::json;
+
+use super::forms;
+use super::writer;
+use crate::cli::console::{self, print};
+use crate::cli::inspect::command::unreadable;
+use crate::cli::record::Redact;
+use crate::cli::{cli, exit};
+use crate::observe::recorder::create;
+use crate::recording::redact::{Mode, Pattern, Redactor};
+
+/// What `inspect import` is asked for.
+#[derive(Debug, Args)]
+pub(in crate::cli::inspect) struct Import {
+    /// A file, or `-` for stdin: a trace of the official conductor (.jsons), an export of
+    /// acp-devtools, a HAR file, what Zed's log of an agent copies, a capture
+    /// ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages: one a line, printed over several, in an
+    /// array, or below Content-Length headers; in UTF-8 or UTF-16
+    #[arg(value_name = "IN")]
+    from: PathBuf,
+    /// The recording, such as name.acpr, which must not be there yet
+    #[arg(value_name = "OUT")]
+    to: PathBuf,
+    /// What is kept out of it
+    #[arg(long, value_enum, default_value_t)]
+    redact: Redact,
+    /// Keep out what is at this place in messages, too; `*` is any one step
+    #[arg(long, value_name = "POINTER")]
+    redact_pointer: Vec<Pattern>,
+    /// Say what was done as JSON: form, events, left_out, guessed, odd (what is no message)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub(in crate::cli::inspect) fn run(args: &Import) -> ExitCode {
+    let text = if args.from.as_os_str() == "-" {
+        let mut text = Vec::new();
+        console::input().read_to_end(&mut text).map(|_| text)
+    } else {
+        fs::read(&args.from)
+    };
+    let text = match text {
+        Ok(text) => text,
+        Err(error) => return unreadable(&args.from, &error),
+    };
+    let mut capture = match forms::read(&text) {
+        Ok(capture) => capture,
+        Err(why) => return cli::fail(exit::DATA, &format!("{}: {why}", args.from.display())),
+    };
+    if capture.began == 0 {
+        // The file does not say when; it was no later than this.
+        let changed = fs::metadata(&args.from).and_then(|data| data.modified());
+        let since = changed
+            .ok()
+            .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        capture.began = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
+    }
+    // What a body says is not kept where no text of one is.
+    if matches!(args.redact.mode(), Mode::Full | Mode::Default) {
+        capture.name_peers();
+    }
+    let mut random = [0; 48];
+    if SystemRandom::new().fill(&mut random).is_err() {
+        return cli::fail(exit::SYSTEM, &"the system has no random numbers");
+    }
+    let (id, key) = random.split_at(16);
+    let key = key.try_into().expect("32 of 48 bytes are left");
+    let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
+    let id = data_encoding::HEXLOWER.encode(id);
+    let (lines, events) = writer::recording(&capture, &redactor, id);
+    let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
+    if let Err(error) = done {
+        let what = format!("{}: {}", args.to.display(), console::why(&error));
+        return cli::fail(exit::CANNOT_CREATE, &what);
+    }
+    let (form, left_out, guessed) = (capture.form, capture.left_out, capture.guessed);
+    if args.json {
+        let done = json!({
+            "form": form,
+            "events": events,
+            "left_out": left_out,
+            "guessed": guessed,
+            "odd": capture.odd,
+        });
+        return print(&done.to_string(), exit::SUCCESS);
+    }
+    let mut say = format!("{form}: {events} events");
+    if left_out > 0 {
+        say += &format!("; {left_out} lines that are no message of ACP were left out");
+    }
+    if guessed > 0 {
+        say += &format!("; of {guessed} messages the sender is a guess");
+    }
+    if capture.odd > 0 {
+        say += &format!("; {} of them are no messages", capture.odd);
+    }
+    print(&say, exit::SUCCESS)
+}

@@ -1,0 +1,286 @@
+//! The forms that other programs write, told apart by what is in them.
+//!
+//! A message keeps its bytes where the form has them. Not here: the trace (see `trace`) and Zed's log
+//! (see `zed`), where messages are taken apart.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{trace, zed};
+use crate::acp;
+use crate::jsonrpc::{Frame, Limits, Shape, Side, is_json, printable, scan};
+use crate::recording::capture::{Holds, Lines};
+use crate::recording::{members, unfold};
+
+/// What was captured.
+#[derive(Debug, Default)]
+pub(super) struct Capture {
+    /// The form it had, for a person.
+    pub(super) form: &'static str,
+    /// In microseconds since 1970; 0 when nobody knows.
+    pub(super) began: u64,
+    /// What the form calls them.
+    pub(super) client: Option<String>,
+    pub(super) agent: Option<String>,
+    pub(super) items: Vec<Item>,
+    /// Lines that say nothing of ACP.
+    pub(super) left_out: u64,
+    /// Messages whose sender nothing tells.
+    pub(super) guessed: u64,
+    /// What stands in a message's place and is none.
+    pub(super) odd: u64,
+}
+
+/// The form that says nothing but the messages.
+const BARE: &str = "bare messages";
+
+/// What is expected where there is no message.
+const NOTHING: &str = "there is no message in it; expected bare messages (one a line, printed over \
+                       several, in an array, or below Content-Length headers), a capture \
+                       ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR file, an \
+                       export of acp-devtools or a copied log of Zed's";
+
+/// A message at an edge.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// In microseconds since the beginning.
+    pub(super) t: u64,
+    pub(super) hop: Side,
+    pub(super) to: Side,
+    /// It went on to the other edge as it was.
+    pub(super) passed: bool,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Reads a capture of any form.
+pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
+    let text = unfold(text).map_err(|error| error.to_string())?;
+    let mut capture = form(&text)?;
+    let odd = capture.items.iter().filter(|item| !item.is_message());
+    capture.odd = odd.count() as u64;
+    // Who says who speaks may well have captured nothing but noise.
+    let is_bare = capture.items.is_empty() || capture.form == BARE;
+    if is_bare && capture.odd == capture.items.len() as u64 {
+        return Err(NOTHING.to_owned());
+    }
+    Ok(capture)
+}
+
+fn form(text: &[u8]) -> Result<Capture, String> {
+    let first = text
+        .split(|byte| *byte == b'\n')
+        .find(|line| !line.trim_ascii().is_empty());
+    let first = first.ok_or("there is nothing in it")?;
+    let has = |text: &[u8], name: &str| members(text).any(|(own, _)| own == name.as_bytes());
+    // What goes over several lines is one document.
+    let document = serde_json::from_slice::<&RawValue>(text)
+        .ok()
+        .map(|whole| whole.get().as_bytes());
+    match document {
+        Some(whole) if has(whole, "messages") && has(whole, "session") => devtools(text),
+        Some(whole) if has(whole, "log") => har(text),
+        _ if has(first, "type") && has(first, "from") && has(first, "to") => trace::read(text),
+        _ if zed::is_one(first) => Ok(zed::read(text)),
+        Some(whole) if whole.starts_with(b"[") => array(whole),
+        Some(whole) => lines(&one_line(whole)),
+        None => lines(text),
+    }
+}
+
+/// An array of what else would be a line each.
+fn array(text: &[u8]) -> Result<Capture, String> {
+    let items: Vec<&RawValue> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let all: Vec<_> = items
+        .iter()
+        .map(|item| one_line(item.get().as_bytes()))
+        .collect();
+    let text = all.join(&b'\n');
+    match all.first() {
+        Some(first) if zed::is_one(first) => Ok(zed::read(&text)),
+        _ => lines(&text),
+    }
+}
+
+/// A JSON text without line breaks, which stand between its tokens alone.
+fn one_line(text: &[u8]) -> Vec<u8> {
+    let plain = |byte: &u8| if b"\r\n".contains(byte) { b' ' } else { *byte };
+    text.iter().map(plain).collect()
+}
+
+/// Seconds or parts of them, in microseconds.
+pub(super) fn micros(value: &Value, unit: f64) -> u64 {
+    let micros = value.as_f64().unwrap_or(0.0) * unit;
+    // Negative times and times beyond all reason are cut by the cast.
+    micros.round() as u64
+}
+
+/// An export of acp-devtools, version 1.
+fn devtools(text: &[u8]) -> Result<Capture, String> {
+    let whole = picked(text, &["version", "session"])?;
+    let messages = members(text).find(|(name, _)| *name == b"messages");
+    let messages = messages.map_or(&b"[]"[..], |(_, at)| &text[at]);
+    let messages: Vec<&RawValue> =
+        serde_json::from_slice(messages).map_err(|error| error.to_string())?;
+    if whole["version"] != 1 {
+        return Err(format!(
+            "version {} of acp-devtools' exports is not known here",
+            whole["version"]
+        ));
+    }
+    let session = &whole["session"];
+    let began = micros(&session["startedAt"], 1e3);
+    let said = |name: &str| session[name].as_str().map(str::to_owned);
+    let mut capture = Capture {
+        form: "an export of acp-devtools",
+        began,
+        client: said("clientName"),
+        agent: said("agentCommand"),
+        ..Capture::default()
+    };
+    for message in messages {
+        let wanted = ["direction", "raw", "timestamp"];
+        let message = picked(message.get().as_bytes(), &wanted)?;
+        let to = match message["direction"].as_str() {
+            Some("editor-to-agent") => Side::Agent,
+            Some("agent-to-editor") => Side::Client,
+            _ => {
+                capture.left_out += 1;
+                continue;
+            }
+        };
+        let bytes = message["raw"].as_str().unwrap_or_default();
+        let t = micros(&message["timestamp"], 1e3).saturating_sub(began);
+        capture
+            .items
+            .push(Item::heard(t, to, bytes.as_bytes().to_vec()));
+    }
+    Ok(capture)
+}
+
+/// An object with those members alone: what else is in it may be what no tree holds, such as
+/// `1e999`.
+fn picked(text: &[u8], names: &[&str]) -> Result<Value, String> {
+    let wanted = members(text).filter_map(|(name, at)| {
+        let name = names.iter().find(|wanted| wanted.as_bytes() == name)?;
+        let value = serde_json::from_slice(&text[at]).map_err(|error| error.to_string());
+        Some(value.map(|value: Value| ((*name).to_owned(), value)))
+    });
+    Ok(Value::Object(wanted.collect::<Result<_, _>>()?))
+}
+
+/// A HAR file with messages of WebSockets, as browsers write them.
+fn har(text: &[u8]) -> Result<Capture, String> {
+    let whole: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let entries = whole["log"]["entries"].as_array().into_iter().flatten();
+    let mut capture = Capture {
+        form: "a HAR file",
+        ..Capture::default()
+    };
+    for entry in entries {
+        let messages = entry["_webSocketMessages"].as_array();
+        for message in messages.into_iter().flatten() {
+            let to = if message["type"] == "send" {
+                Side::Agent
+            } else {
+                Side::Client
+            };
+            let time = micros(&message["time"], 1e6);
+            if message["opcode"] != 1 {
+                capture.left_out += 1;
+                continue;
+            }
+            if capture.items.is_empty() {
+                capture.began = time;
+            }
+            let bytes = message["data"].as_str().unwrap_or_default().into();
+            let t = time.saturating_sub(capture.began);
+            capture.items.push(Item::heard(t, to, bytes));
+        }
+    }
+    if capture.items.is_empty() {
+        return Err("there are no messages of a WebSocket in it (`_webSocketMessages`)".to_owned());
+    }
+    Ok(capture)
+}
+
+/// A capture with directions, or bare messages.
+fn lines(text: &[u8]) -> Result<Capture, String> {
+    let mut capture = Capture {
+        form: "a capture",
+        ..Capture::default()
+    };
+    let mut conversation = acp::Conversation::new(false);
+    let mut last = 0;
+    // Reading from memory does not fail.
+    for line in Lines::new(text).flatten() {
+        let Holds::Message { from, message, .. } = &line.holds else {
+            continue;
+        };
+        if from.is_none()
+            && let Some(word) = unknown_direction(&line.bytes)
+        {
+            return Err(format!(
+                "line {}: {} is no direction; expected \"c2a\" or \"a2c\", \"client\" or \"agent\"",
+                line.number,
+                printable(&word)
+            ));
+        }
+        let verdict = conversation.hear(*from, message);
+        if from.is_none() {
+            capture.form = BARE;
+        }
+        let sender = verdict.from.unwrap_or_else(|| {
+            capture.guessed += 1;
+            // Methods that nobody knows: agents tell something of a session, clients ask.
+            let of_session = memchr::memmem::find(message.as_bytes(), b"\"sessionId\"");
+            match (verdict.role, of_session) {
+                (Some(acp::Role::Notification), Some(_)) => Side::Agent,
+                _ => Side::Client,
+            }
+        });
+        if from.is_some() {
+            last = line.micros().unwrap_or(last);
+        }
+        let bytes = message.as_bytes().to_vec();
+        let item = Item::heard(last, sender.other(), bytes);
+        capture.items.push(item);
+    }
+    Ok(capture)
+}
+
+/// What a line says for its direction that is a capture's but for that.
+fn unknown_direction(line: &[u8]) -> Option<Vec<u8>> {
+    if !is_json(line, &Limits::default()) {
+        return None;
+    }
+    let known: Vec<_> = members(line).collect();
+    let has = |name: &[u8]| known.iter().any(|(own, _)| *own == name);
+    if has(b"jsonrpc") || has(b"method") || !(has(b"msg") || has(b"raw")) {
+        return None;
+    }
+    let names: [&[u8]; 2] = [b"dir", b"side"];
+    let direction = known.iter().find(|(own, _)| names.contains(own));
+    direction.map(|(_, at)| line[at.clone()].to_vec())
+}
+
+impl Item {
+    /// A message that one side said, and that the other one got as it was.
+    pub(super) const fn heard(t: u64, to: Side, bytes: Vec<u8>) -> Self {
+        Self {
+            t,
+            hop: to.other(),
+            to,
+            passed: true,
+            bytes,
+        }
+    }
+
+    fn is_message(&self) -> bool {
+        let shape = scan(&self.frame(), &Limits::default());
+        matches!(shape, Shape::One(_) | Shape::Batch)
+    }
+
+    pub(super) fn frame(&self) -> Frame {
+        Frame::new(self.bytes.clone())
+    }
+}

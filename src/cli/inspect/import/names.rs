@@ -1,0 +1,57 @@
+//! Who spoke in a capture, by what the two have said of themselves.
+//!
+//! `initialize` and its answer name the programs; most forms have no other place for it. Not here:
+//! forms that say it themselves, which are believed.
+
+use serde_json::Value;
+
+use super::forms::{Capture, Item};
+use crate::jsonrpc::{Kind, Limits, Shape, Side, scan};
+use crate::recording::members;
+
+/// How much of a name is taken over, in characters.
+const LONGEST: usize = 80;
+
+impl Capture {
+    /// Names the two where the form does not.
+    pub(super) fn name_peers(&mut self) {
+        for (name, from) in [
+            (&mut self.client, Side::Client),
+            (&mut self.agent, Side::Agent),
+        ] {
+            if name.is_none() {
+                *name = self.items.iter().find_map(|item| introduced(item, from));
+            }
+        }
+    }
+}
+
+/// What `from` calls itself in this message, with its version.
+fn introduced(item: &Item, from: Side) -> Option<String> {
+    // An answer needs no request here: no other has such a member.
+    let (kind, member) = match from {
+        Side::Client => (Kind::Request, "clientInfo"),
+        Side::Agent => (Kind::Result, "agentInfo"),
+    };
+    if item.to == from || memchr::memmem::find(&item.bytes, member.as_bytes()).is_none() {
+        return None;
+    }
+    let frame = item.frame();
+    let Shape::One(envelope) = scan(&frame, &Limits::default()) else {
+        return None;
+    };
+    if envelope.kind != kind
+        || (kind == Kind::Request && !envelope.has_method(&frame, "initialize"))
+    {
+        return None;
+    }
+    let body = envelope.body(&frame)?;
+    let (_, at) = members(body).find(|(name, _)| *name == member.as_bytes())?;
+    let said: Value = serde_json::from_slice(&body[at]).ok()?;
+    let word = |name: &str| said[name].as_str().map(str::trim).filter(|w| !w.is_empty());
+    let whole = match (word("name")?, word("version")) {
+        (name, Some(version)) => format!("{name} {version}"),
+        (name, None) => name.to_owned(),
+    };
+    Some(whole.chars().take(LONGEST).collect())
+}

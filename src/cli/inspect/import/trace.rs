@@ -1,0 +1,89 @@
+//! The trace of the official conductor (`.jsons`), which the official trace viewer shows.
+//!
+//! A line tells a message's parts, so that it is put together here from their bytes. With proxies
+//! in between a message is told for each stretch; those at the two ends are taken. What is MCP
+//! and not ACP is left out.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::forms::{Capture, Item, micros};
+use crate::jsonrpc::Side;
+
+type Parts<'a> = BTreeMap<String, &'a RawValue>;
+
+pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
+    let mut capture = Capture {
+        form: "a trace of the conductor",
+        ..Capture::default()
+    };
+    let mut inner = HashSet::new();
+    for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let parts: Parts<'_> =
+            serde_json::from_slice(line).map_err(|error| format!("line {}: {error}", at + 1))?;
+        let item = item(&parts, &mut inner);
+        capture.left_out += u64::from(item.is_none());
+        capture.items.extend(item);
+    }
+    Ok(capture)
+}
+
+/// The message of a line; `None` for what is between proxies, or MCP. `inner` are the open
+/// requests of MCP.
+fn item(parts: &Parts<'_>, inner: &mut HashSet<String>) -> Option<Item> {
+    let text = |name: &str| -> Option<String> { serde_json::from_str(parts.get(name)?.get()).ok() };
+    let raw = |name: &str| parts.get(name).map_or("null", |value| value.get());
+    let (from, to, id) = (text("from")?, text("to")?, raw("id"));
+    let kind = text("type")?;
+    if text("protocol").as_deref() == Some("mcp") {
+        inner.insert(format!("{to} {id}"));
+        return None;
+    }
+    if kind == "response" && inner.remove(&format!("{from} {id}")) {
+        return None;
+    }
+    let end = |name: &str| match name.to_lowercase().as_str() {
+        "client" => Some(Side::Client),
+        "agent" => Some(Side::Agent),
+        _ => None,
+    };
+    let (hop, to, passed) = match (end(&from), end(&to)) {
+        (Some(from), Some(_)) => (from, from.other(), true),
+        (Some(from), None) => (from, from.other(), false),
+        (None, Some(to)) => (to, to, false),
+        (None, None) => return None,
+    };
+    let mut bytes = String::from(r#"{"jsonrpc":"2.0""#);
+    if kind != "notification" {
+        bytes += &format!(r#","id":{id}"#);
+    }
+    match kind.as_str() {
+        "response" => {
+            let failed = raw("is_error") == "true";
+            let name = if failed { "error" } else { "result" };
+            bytes += &format!(r#","{name}":{}"#, raw("payload"));
+        }
+        "request" | "notification" => {
+            bytes += &format!(r#","method":{}"#, raw("method"));
+            let params = raw("params");
+            if params != "null" {
+                bytes += &format!(r#","params":{params}"#);
+            }
+        }
+        _ => return None,
+    }
+    bytes.push('}');
+    let t: Value = serde_json::from_str(raw("ts")).ok()?;
+    Some(Item {
+        t: micros(&t, 1e6),
+        hop,
+        to,
+        passed,
+        bytes: bytes.into_bytes(),
+    })
+}

@@ -1,0 +1,70 @@
+//! The messages that Zed's log of an agent copies, which tell a message's parts.
+//!
+//! An answer stands there with its method, and with what it says below `params`, be it a result or
+//! an error; no result of ACP looks like an error. Times are not in it.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use super::forms::{Capture, Item};
+use crate::jsonrpc::Side;
+use crate::recording::members;
+
+/// Whether a line is one of them.
+pub(super) fn is_one(line: &[u8]) -> bool {
+    let has = |name: &[u8]| members(line).any(|(own, _)| own == name);
+    has(b"_direction") && has(b"_type")
+}
+
+/// Reads them, a line each.
+pub(super) fn read(text: &[u8]) -> Capture {
+    let mut capture = Capture {
+        form: "a log of Zed's",
+        ..Capture::default()
+    };
+    let lines = text.split(|byte| *byte == b'\n');
+    for line in lines.filter(|line| !line.trim_ascii().is_empty()) {
+        let item = item(line);
+        capture.left_out += u64::from(item.is_none());
+        capture.items.extend(item);
+    }
+    capture
+}
+
+fn item(line: &[u8]) -> Option<Item> {
+    let parts: BTreeMap<String, &RawValue> = serde_json::from_slice(line).ok()?;
+    let text = |name: &str| -> Option<String> { serde_json::from_str(parts.get(name)?.get()).ok() };
+    let raw = |name: &str| parts.get(name).map_or("null", |value| value.get());
+    let to = match text("_direction")?.as_str() {
+        "outgoing" => Side::Agent,
+        "incoming" => Side::Client,
+        _ => return None,
+    };
+    let (id, method, params) = (raw("id"), raw("method"), raw("params"));
+    let given = match params {
+        "null" => String::new(),
+        params => format!(r#","params":{params}"#),
+    };
+    let body = match text("_type")?.as_str() {
+        "request" => format!(r#""id":{id},"method":{method}{given}"#),
+        "notification" => format!(r#""method":{method}{given}"#),
+        "response" if is_error(params) => format!(r#""id":{id},"error":{params}"#),
+        "response" => format!(r#""id":{id},"result":{params}"#),
+        _ => return None,
+    };
+    let bytes = format!(r#"{{"jsonrpc":"2.0",{body}}}"#);
+    Some(Item::heard(0, to, bytes.into_bytes()))
+}
+
+/// Whether an answer says why there is none.
+fn is_error(said: &str) -> bool {
+    let parts: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(said);
+    parts.is_ok_and(|parts| {
+        let known = |name: &String| ["code", "message", "data"].contains(&name.as_str());
+        let code = parts
+            .get("code")
+            .is_some_and(|code| code.get().parse::<i64>().is_ok());
+        code && parts.contains_key("message") && parts.keys().all(known)
+    })
+}

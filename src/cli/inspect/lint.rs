@@ -1,0 +1,307 @@
+//! `acp-relay inspect lint`: where conversations break the protocol.
+//!
+//! Not here: what is looked for, and how it is found (see `recording::lint`).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::paint::{Paint, Tone};
+use super::round::Round;
+use super::select::{At, Selection, passed_over};
+use super::units::{excerpt, place};
+use crate::cli::console::{Output, remark};
+use crate::cli::junit::{self, Case, Suite, Verdict};
+use crate::cli::several::sort_out;
+use crate::cli::{cli, exit};
+use crate::jsonrpc::Side;
+use crate::recording::filter::{Facts, Filter};
+use crate::recording::lint::{Finding, Linter, RULES, Rule, Weight};
+use crate::recording::{Event, Found, Scene, What};
+
+/// What `inspect lint` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Lint {
+    /// Recordings; of one in several segments, any of them. A last word that is no file is a
+    /// filter, such as `not lint:schema-*`; the fields are below
+    #[arg(value_name = "FILE", required_unless_present = "list")]
+    words: Vec<OsString>,
+    /// The same filter, whatever files there are
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<Filter>,
+    /// The rules, and what they look for
+    #[arg(long)]
+    list: bool,
+    /// From where it is looked at
+    #[arg(long, value_enum, default_value_t)]
+    at: At,
+    /// The least that makes the exit code 1
+    #[arg(long, value_enum, value_name = "WEIGHT", default_value = "error")]
+    fail_on: Least,
+    /// Write the outcome as JUnit's XML, too: a suite for each file, in it a case for each rule
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// One JSON object a line: file, n, t (seconds), id, weight, side, method, what; with --list id,
+    /// weight, says
+    #[arg(long)]
+    json: bool,
+}
+
+/// The least weight that counts.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Least {
+    /// Worth knowing
+    Hint,
+    /// Some peers will stumble over it
+    Warning,
+    /// It breaks the protocol
+    Error,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Lint) -> ExitCode {
+    let mut output = Output::new();
+    if args.list {
+        list(args.json, &mut output);
+        return output.done(exit::SUCCESS);
+    }
+    let (files, filter) = match sort_out(&args.words, args.filter.as_ref()) {
+        Ok(read) => read,
+        Err(code) => return code,
+    };
+    let mut round = Round::of(files, filter);
+    let mut code = exit::SUCCESS;
+    let mut suites = Vec::new();
+    while let Some(selection) = round.next(&mut output) {
+        let name = selection.file.display().to_string();
+        let begun = Instant::now();
+        let findings = match find(args.at, &selection) {
+            Ok(findings) => findings,
+            Err(code) => {
+                suites.push(Suite::broken(name, "it could not be read".to_owned()));
+                round.fail(code);
+                continue;
+            }
+        };
+        if findings.iter().any(|finding| args.counts(finding)) {
+            code = exit::DEVIATES;
+        }
+        if args.json {
+            for finding in &findings {
+                output.line(as_json(&name, finding).as_bytes());
+            }
+        } else {
+            let paint = Paint::of(&output);
+            round.head(&selection, paint, &mut output);
+            tell(&findings, paint, &mut output);
+        }
+        suites.push(Suite {
+            name,
+            took: begun.elapsed(),
+            cases: RULES
+                .iter()
+                .map(|rule| args.case(rule, &findings))
+                .collect(),
+        });
+    }
+    if let Some(path) = &args.junit
+        && let Err(code) = junit::write(path, &suites)
+    {
+        return code;
+    }
+    round.done(output, code)
+}
+
+/// Prints findings, and how many there are.
+fn tell(findings: &[Finding], paint: Paint, output: &mut Output) {
+    let mut counts: BTreeMap<_, u64> = BTreeMap::new();
+    for finding in findings {
+        *counts.entry(finding.rule.weight).or_default() += 1;
+        output.line(as_text(finding, paint).as_bytes());
+    }
+    let count = |weight| counts.get(&weight).copied().unwrap_or(0);
+    let (errors, warnings) = (count(Weight::Error), count(Weight::Warning));
+    let hints = count(Weight::Hint);
+    let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
+    output.line(paint.tone(Tone::Strong, &line).as_bytes());
+}
+
+impl Lint {
+    /// Whether a finding makes the exit code 1.
+    fn counts(&self, finding: &Finding) -> bool {
+        finding.rule.weight >= self.fail_on.weight()
+    }
+
+    /// What a rule has found, as a test.
+    fn case(&self, rule: &Rule, findings: &[Finding]) -> Case {
+        let own = findings.iter().filter(|finding| finding.rule == rule);
+        let lines: Vec<String> = own
+            .filter(|finding| self.counts(finding))
+            .map(|finding| spoken(finding).trim().to_owned())
+            .collect();
+        Case {
+            name: rule.id.to_owned(),
+            verdict: if lines.is_empty() {
+                Verdict::Passed
+            } else {
+                Verdict::Failed(lines)
+            },
+        }
+    }
+}
+
+impl Least {
+    const fn weight(self) -> Weight {
+        match self {
+            Self::Hint => Weight::Hint,
+            Self::Warning => Weight::Warning,
+            Self::Error => Weight::Error,
+        }
+    }
+}
+
+fn list(json: bool, output: &mut Output) {
+    let paint = Paint::of(output);
+    for rule in RULES {
+        let line = if json {
+            json!({"id": rule.id, "weight": rule.weight.name(), "says": rule.says}).to_string()
+        } else {
+            let weight = paint.tone(tone(rule.weight), &format!("{:<8}", rule.weight.name()));
+            format!("{weight}{:<25}{}", rule.id, rule.says)
+        };
+        output.line(line.as_bytes());
+    }
+}
+
+/// The findings that are meant.
+fn find(at: At, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
+    // The filter is asked about each finding by itself.
+    let all = Selection {
+        file: selection.file.clone(),
+        filter: None,
+    };
+    let chosen = all.open(None)?;
+    let unreadable = |error: std::io::Error| {
+        cli::fail(
+            exit::NO_INPUT,
+            &format!("{}: {error}", selection.file.display()),
+        )
+    };
+    let mut scene = Scene::of(at.view());
+    let mut heard = [false; 2];
+    for entry in chosen.entries() {
+        if let Found::Event(event) = &entry.map_err(unreadable)?.1.found {
+            scene.see(event);
+            if let What::Message(message) = &event.what {
+                heard[message.hop as usize] |= message.is_heard();
+            }
+        }
+    }
+    if heard[0] != heard[1] {
+        let (side, other) = match heard {
+            [true, _] => (Side::Client, Side::Agent),
+            _ => (Side::Agent, Side::Client),
+        };
+        remark(&format!(
+            "acp-relay: {}: only the {side} is heard in it; if the {other} has said anything, it is \
+             missing in what is found",
+            selection.file.display()
+        ));
+    }
+    let mut linter = Linter::at(scene.clone());
+    let mut order = scene.in_order();
+    let mut damaged = 0;
+    for entry in chosen.entries() {
+        match entry.map_err(unreadable)?.1.found {
+            Found::Event(event) => order.take(*event, |event| {
+                linter.see(event);
+            }),
+            Found::Header(header) => linter.begin(&header),
+            Found::Broken(_) => {
+                damaged += 1;
+                linter.miss();
+            }
+        }
+    }
+    passed_over(damaged);
+    order.end(|event| {
+        linter.see(event);
+    });
+    let mut findings = linter.end();
+    let Some(filter) = &selection.filter else {
+        return Ok(findings);
+    };
+    let mut wanted = Vec::new();
+    let mut rest = findings.drain(..).peekable();
+    for entry in chosen.entries() {
+        let Found::Event(event) = entry.map_err(unreadable)?.1.found else {
+            continue;
+        };
+        while let Some(finding) = rest.next_if(|finding| finding.n <= event.n) {
+            if is_wanted(filter, &event, &finding) {
+                wanted.push(finding);
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+fn is_wanted(filter: &Filter, event: &Event, finding: &Finding) -> bool {
+    let facts = Facts {
+        took: None,
+        lint: &[finding.rule.id],
+    };
+    filter.matches(event, facts)
+}
+
+fn as_json(file: &str, finding: &Finding) -> String {
+    json!({
+        "file": file,
+        "n": finding.n,
+        "t": finding.t as f64 / 1e6,
+        "id": finding.rule.id,
+        "weight": finding.rule.weight.name(),
+        "side": finding.side.map(Side::name),
+        "method": finding.method,
+        "what": finding.what,
+    })
+    .to_string()
+}
+
+fn as_text(finding: &Finding, paint: Paint) -> String {
+    let tone = tone(finding.rule.weight);
+    paint.line(19, Some(tone), &spoken(finding))
+}
+
+/// A finding in a line.
+fn spoken(finding: &Finding) -> String {
+    let mut text = format!(
+        "{:>6} {:>12}  {:<7} {} {}",
+        finding.n,
+        place(finding.t),
+        finding.rule.weight.name(),
+        finding.rule.id,
+        finding.side.map_or("", Side::name),
+    );
+    for more in [finding.method.as_deref().unwrap_or_default(), &finding.what] {
+        if !more.is_empty() {
+            text += " ";
+            text += &excerpt(more.as_bytes());
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+const fn tone(weight: Weight) -> Tone {
+    match weight {
+        Weight::Error => Tone::Bad,
+        Weight::Warning => Tone::Odd,
+        Weight::Hint => Tone::Faint,
+    }
+}

@@ -1,0 +1,160 @@
+//! `acp-relay inspect ls`: the recordings in folders.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::command::{recording, unreadable};
+use super::paint::{Paint, Tone};
+use super::units::{size, took};
+use crate::cli::console::Output;
+use crate::cli::exit;
+use crate::jsonrpc::printable;
+use crate::recording::calendar;
+use crate::recording::{Entry, Found, Header, MessageKind, Recording, What, segments};
+
+/// What `inspect ls` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Folders, or recordings
+    #[arg(value_name = "DIR", default_value = ".")]
+    places: Vec<PathBuf>,
+    /// One JSON object a line: name, segments, id, began, lasted (seconds), client, agent, redact,
+    /// events, turns, errors, bytes, ended, damaged
+    #[arg(long)]
+    json: bool,
+}
+
+/// Above the lines for a person.
+const HEADING: &str = "recording                    lasted turns errors  events       size  agent";
+
+/// A recording at a glance.
+#[derive(Default)]
+struct Glance {
+    header: Header,
+    events: u64,
+    lasted: u64,
+    turns: u64,
+    errors: u64,
+    damaged: u64,
+    ended: bool,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &List) -> ExitCode {
+    let mut found: Vec<Recording> = Vec::new();
+    let mut failed = None;
+    for place in &args.places {
+        let here = if place.is_file() {
+            recording(place).map(|recording| vec![recording])
+        } else {
+            segments(place).map_err(|error| unreadable(place, &error))
+        };
+        match here {
+            Ok(here) => found.extend(here),
+            Err(code) => {
+                failed.get_or_insert(code);
+            }
+        }
+    }
+    // The segments of one recording may have been named one by one.
+    let mut seen = HashSet::new();
+    found.retain(|recording| seen.insert(recording.segments.clone()));
+    let mut output = Output::new();
+    let paint = Paint::of(&output);
+    if !args.json && !found.is_empty() {
+        output.line(paint.tone(Tone::Strong, HEADING).as_bytes());
+    }
+    for recording in &found {
+        let glance = glance(recording);
+        let bytes = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
+        let bytes: u64 = recording.segments.iter().map(bytes).sum();
+        if args.json {
+            output.line(glance.json(recording, bytes).to_string().as_bytes());
+        } else {
+            let line = glance.line(recording, bytes);
+            output.line(paint.line(0, None, &line).as_bytes());
+        }
+        if !output.is_open() {
+            break;
+        }
+    }
+    let done = output.done(exit::SUCCESS);
+    failed.unwrap_or(done)
+}
+
+fn glance(recording: &Recording) -> Glance {
+    let mut glance = Glance::default();
+    let mut first = true;
+    for entry in recording.entries() {
+        let Ok((_, Entry { found, .. })) = entry else {
+            glance.damaged += 1;
+            continue;
+        };
+        match found {
+            Found::Header(header) if first => glance.header = *header,
+            Found::Header(_) => {}
+            Found::Broken(_) => glance.damaged += 1,
+            Found::Event(event) => {
+                glance.events += 1;
+                glance.lasted = event.t;
+                glance.ended = matches!(event.what, What::End { rotated: false, .. });
+                if let What::Message(message) = event.what
+                    && message.is_heard()
+                {
+                    let asked = message.kind == Some(MessageKind::Request)
+                        && message.method.as_deref() == Some("session/prompt");
+                    glance.turns += u64::from(asked);
+                    glance.errors += u64::from(message.kind == Some(MessageKind::Error));
+                }
+            }
+        }
+        first = false;
+    }
+    glance
+}
+
+impl Glance {
+    fn json(&self, recording: &Recording, bytes: u64) -> Value {
+        json!({
+            "name": recording.name,
+            "segments": recording.segments,
+            "id": self.header.id,
+            "began": calendar(self.header.began),
+            "lasted": self.lasted as f64 / 1e6,
+            "client": self.header.client.name,
+            "agent": self.header.agent.name,
+            "redact": self.header.redaction.mode,
+            "events": self.events,
+            "turns": self.turns,
+            "errors": self.errors,
+            "bytes": bytes,
+            "ended": self.ended,
+            "damaged": self.damaged,
+        })
+    }
+
+    fn line(&self, recording: &Recording, bytes: u64) -> String {
+        let mut line = format!(
+            "{:<26}{:>9}{:>6}{:>7}{:>8}{:>11}  {}",
+            printable(recording.name.as_bytes()),
+            took(self.lasted),
+            self.turns,
+            self.errors,
+            self.events,
+            size(bytes),
+            printable(self.header.agent.name.as_bytes()),
+        );
+        if !self.ended {
+            line.push_str("  (not ended)");
+        }
+        if self.damaged > 0 {
+            line.push_str("  (damaged: see `inspect verify`)");
+        }
+        line
+    }
+}

@@ -1,0 +1,173 @@
+//! `acp-relay inspect mark`: a place in a recording that somebody wants to find again.
+//!
+//! A recording that is being written has one writer, which takes marks up from a file beside it;
+//! that is for nobody else to read, and has no secrets in it either.
+//! One that is over, or was torn, is added to: nothing in it is changed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek as _, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use rustix::fs::FlockOperation;
+use serde_json::{Value, json};
+
+use super::command::{recording, unreadable};
+use crate::cli::console::print;
+use crate::cli::record::random;
+use crate::cli::{cli, exit};
+use crate::observe::recorder::wishes;
+use crate::recording::redact::{Mode, Redactor};
+use crate::recording::write::{self, Stamp};
+use crate::recording::{Found, PACKED, Reader, What};
+
+/// What `inspect mark` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Mark {
+    /// The recording; of one in several segments, any of them
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// What is worth remembering here
+    #[arg(value_name = "TEXT")]
+    text: String,
+    /// Say what was done as JSON: file, by (mark or writer), n (by mark)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Mark) -> ExitCode {
+    let last = match recording(&args.file) {
+        Ok(recording) => recording.segments.last().cloned(),
+        Err(code) => return code,
+    };
+    let last = last.unwrap_or_else(|| args.file.clone());
+    if last.to_string_lossy().ends_with(PACKED) {
+        let what = "the last segment is packed, and nothing is added to those";
+        return cli::fail(exit::DATA, &format!("{}: {what}", last.display()));
+    }
+    match mark(&last, &args.text) {
+        Ok(None) if args.json => said(&last, json!({"by": "writer"})),
+        Ok(Some(n)) if args.json => said(&last, json!({"by": "mark", "n": n})),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => unreadable(&last, &error),
+    }
+}
+
+fn said(file: &Path, mut what: Value) -> ExitCode {
+    what["file"] = file.to_string_lossy().into();
+    print(&what.to_string(), exit::SUCCESS)
+}
+
+/// The number of the mark's event; none when the recording has a writer, who will give it one.
+fn mark(path: &Path, text: &str) -> io::Result<Option<u64>> {
+    let file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)?;
+    let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+    if lock.is_err() {
+        // The writer would keep secrets out, too, but what waits for it lies in a file as it is.
+        return wish(path, &clean(mode_in(&file)?, text)?).map(|()| None);
+    }
+    resume(file, text).map(Some)
+}
+
+/// Leaves a mark for the writer.
+fn wish(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(wishes(path))?;
+    file.write_all(format!("{}\n", text.replace(['\n', '\r'], " ")).as_bytes())
+}
+
+/// Adds a mark to a recording that nobody writes. One that was ended is ended again behind it.
+fn resume(mut file: File, text: &str) -> io::Result<u64> {
+    let mut reader = Reader::new(&file);
+    let mut last = Stamp::default();
+    let mut mode = Mode::default();
+    let mut ended = None;
+    for entry in reader.by_ref() {
+        match entry?.found {
+            Found::Event(event) => {
+                last = Stamp {
+                    n: event.n,
+                    t: event.t,
+                    w: event.w,
+                };
+                match event.what {
+                    What::End {
+                        rotated: false,
+                        why,
+                        ..
+                    } => ended = Some(why),
+                    What::Resume | What::Mark(_) => {}
+                    _ => ended = None,
+                }
+            }
+            Found::Header(header) => {
+                last.n = header.first.saturating_sub(1);
+                last.w = header.began;
+                mode = mode_of(&header.redaction.mode);
+            }
+            Found::Broken(_) => {}
+        }
+    }
+    let mut out = Vec::new();
+    if reader.torn() > 0 {
+        out.push(b'\n');
+        // What was lost may have been anything.
+        ended = None;
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    // The recording's own clock has stopped.
+    last.w = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
+    for what in [What::Resume, What::Mark(clean(mode, text)?)] {
+        last.n += 1;
+        write::event(&mut out, last, &what);
+    }
+    let marked = last.n;
+    if let Some(why) = ended {
+        let mut digest = blake3::Hasher::new();
+        file.rewind()?;
+        io::copy(&mut file, &mut digest)?;
+        let end = What::End {
+            rotated: false,
+            why,
+            digest: digest.update(&out).finalize().to_hex().to_string(),
+        };
+        last.n += 1;
+        write::event(&mut out, last, &end);
+    }
+    file.write_all(&out)?;
+    Ok(marked)
+}
+
+/// The mode of a recording.
+fn mode_in(file: &File) -> io::Result<Mode> {
+    let first = Reader::new(file).next().transpose()?;
+    Ok(match first.map(|entry| entry.found) {
+        Some(Found::Header(header)) => mode_of(&header.redaction.mode),
+        _ => Mode::default(),
+    })
+}
+
+/// The mode of that name; of another one, that which keeps secrets out.
+fn mode_of(name: &str) -> Mode {
+    let modes = [Mode::Full, Mode::Structure, Mode::Meta];
+    let named = |mode: &Mode| mode.name() == name;
+    modes.into_iter().find(named).unwrap_or_default()
+}
+
+/// The text as the recording's mode lets it in.
+fn clean(mode: Mode, text: &str) -> io::Result<String> {
+    let key = random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+    let redactor = Redactor::new(mode, Vec::new(), key);
+    Ok(redactor.remark(text).into_owned())
+}

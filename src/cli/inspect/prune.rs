@@ -1,0 +1,84 @@
+//! `acp-relay inspect prune`: deletes old recordings from a folder.
+//!
+//! Not here: what may be deleted (see `observe::recorder`), and a relay that does so while it records
+//! (see `cli::record`).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use serde_json::json;
+
+use super::command::unreadable;
+use super::units::size;
+use crate::cli::console::Output;
+use crate::cli::{cli, exit, limits, record};
+use crate::observe::recorder::{Keep, prune};
+
+/// What `inspect prune` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Prune {
+    /// The folder that was recorded into
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Delete those that nothing was written to for so long, such as 30d or 12h
+    #[arg(long, value_name = "TIME", value_parser = record::age, required_unless_present = "max_total")]
+    max_age: Option<Duration>,
+    /// Delete the oldest until the others are no larger than this, such as 10GiB
+    #[arg(long, value_name = "SIZE", value_parser = limits::bytes, required_unless_present = "max_age")]
+    max_total: Option<u64>,
+    /// Delete nothing; only say what would be
+    #[arg(long)]
+    dry_run: bool,
+    /// One JSON object a line: name, bytes, why (age, total); and last: left (bytes)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Prune) -> ExitCode {
+    let keep = Keep {
+        age: args.max_age,
+        total: args.max_total,
+    };
+    let pruned = match prune(&args.folder, keep, SystemTime::now(), args.dry_run) {
+        Ok(pruned) => pruned,
+        Err(error) => return unreadable(&args.folder, &error),
+    };
+    let mut output = Output::new();
+    let mut bytes = 0;
+    for gone in &pruned.gone {
+        bytes += gone.bytes;
+        let line = match args.json {
+            true => {
+                json!({"name": gone.name, "bytes": gone.bytes, "why": gone.why.name()}).to_string()
+            }
+            false => format!(
+                "{}  {:>10}  {}",
+                gone.name,
+                size(gone.bytes),
+                gone.why.name()
+            ),
+        };
+        output.line(line.as_bytes());
+    }
+    let last = match args.json {
+        true => json!({"left": pruned.left}).to_string(),
+        false => format!(
+            "{} recordings ({}) {}; {} are left",
+            pruned.gone.len(),
+            size(bytes),
+            if args.dry_run { "would go" } else { "are gone" },
+            size(pruned.left),
+        ),
+    };
+    output.line(last.as_bytes());
+    let mut code = exit::SUCCESS;
+    for (path, error) in &pruned.failed {
+        output.flush();
+        code = exit::SYSTEM;
+        cli::fail(code, &format!("{}: {error}", path.display()));
+    }
+    output.done(code)
+}

@@ -1,0 +1,71 @@
+//! One recording after the other: each under its name when there are several, and those that cannot
+//! be read no reason to leave the rest.
+//!
+//! Not here: which they are (see `cli::several`).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::vec::IntoIter;
+
+use super::paint::{Paint, Tone};
+use super::select::Selection;
+use crate::cli::console::Output;
+use crate::jsonrpc::printable;
+use crate::recording::filter::Filter;
+
+/// Recordings that are looked at.
+pub(super) struct Round {
+    files: IntoIter<PathBuf>,
+    filter: Option<Filter>,
+    several: bool,
+    /// Whether there is something above the next one.
+    begun: bool,
+    failed: Option<ExitCode>,
+}
+
+impl Round {
+    pub(super) fn of(files: Vec<PathBuf>, filter: Option<Filter>) -> Self {
+        Self {
+            several: files.len() > 1,
+            files: files.into_iter(),
+            filter,
+            begun: false,
+            failed: None,
+        }
+    }
+
+    /// The next one; none when nobody reads any more.
+    pub(super) fn next(&mut self, output: &mut Output) -> Option<Selection> {
+        // What is said of a file on stderr comes after what was printed of the one before.
+        output.flush();
+        if !output.is_open() {
+            return None;
+        }
+        let filter = self.filter.clone();
+        self.files.next().map(|file| Selection { file, filter })
+    }
+
+    /// Prints the name of one, where there are several.
+    pub(super) fn head(&mut self, selection: &Selection, paint: Paint, output: &mut Output) {
+        if !self.several {
+            return;
+        }
+        if std::mem::replace(&mut self.begun, true) {
+            output.line(b"");
+        }
+        let name = selection.file.display().to_string();
+        let name = printable(name.as_bytes());
+        output.line(paint.tone(Tone::Strong, &format!("{name}:")).as_bytes());
+    }
+
+    /// One could not be read, which was said.
+    pub(super) fn fail(&mut self, code: ExitCode) {
+        self.failed.get_or_insert(code);
+    }
+
+    /// The exit code: that of the first one that could not be read, else `code`.
+    pub(super) fn done(self, output: Output, code: u8) -> ExitCode {
+        let done = output.done(code);
+        self.failed.unwrap_or(done)
+    }
+}

@@ -1,0 +1,347 @@
+//! `acp-relay inspect scrub`: a copy of a recording with today's rules about secrets.
+//!
+//! All segments become one file. What was replaced before stays replaced.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use ring::rand::{SecureRandom, SystemRandom};
+use rustix::io::Errno;
+use serde_json::json;
+
+use super::command::{recording, unreadable};
+use crate::cli::console::{self, print};
+use crate::cli::record::{Redact, random};
+use crate::cli::several::each_once;
+use crate::cli::{cli, exit};
+use crate::jsonrpc::{Limits, is_json};
+use crate::observe::recorder::create;
+use crate::recording::redact::{Flow, Mode, Pattern, Redactor};
+use crate::recording::write::{self, Stamp};
+use crate::recording::{
+    Body, Entry, Event, Found, Message, MessageKind, PLAIN, Recording, Redaction, What,
+};
+
+/// What `inspect scrub` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Scrub {
+    /// Recordings; of one in several segments, any of them. The last word is the copy, which must
+    /// not be there yet; or a folder for the copies, under the names of their recordings
+    #[arg(value_name = "FILE", num_args = 2.., required = true)]
+    files: Vec<PathBuf>,
+    /// What is kept out of it
+    #[arg(long, value_enum, default_value_t)]
+    redact: Redact,
+    /// Keep out what is at this place in messages, too; `*` is any one step
+    #[arg(long, value_name = "POINTER")]
+    redact_pointer: Vec<Pattern>,
+    /// Say what was done as JSON: file, events, redacted, mode, rules
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of the messages that go one way at one edge, by edge; first what was heard there.
+pub(super) type Flows = [[Flow; 2]; 2];
+
+/// What a copy holds.
+#[derive(Debug, Default)]
+struct Copied {
+    events: u64,
+    /// Messages of which something was left out, now or before.
+    redacted: u64,
+    /// What its header says about that.
+    redaction: Redaction,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Scrub) -> ExitCode {
+    let Some((to, from)) = args.files.split_last() else {
+        return cli::fail(
+            exit::USAGE,
+            &"scrub takes a recording, and where its copy goes",
+        );
+    };
+    let from = each_once(from);
+    if from.len() > 1 && !to.is_dir() {
+        let what = format!(
+            "{}: for several copies this has to be a folder",
+            to.display()
+        );
+        return cli::fail(exit::USAGE, &what);
+    }
+    let mut failed = None;
+    for from in &from {
+        if let Err(code) = copy(args, from, to) {
+            failed.get_or_insert(code);
+        }
+    }
+    failed.unwrap_or(ExitCode::SUCCESS)
+}
+
+/// Copies one recording to a file, or into a folder.
+fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<(), ExitCode> {
+    let recording = recording(from)?;
+    let to = if to.is_dir() {
+        to.join(format!("{}{PLAIN}", recording.name))
+    } else {
+        to.to_owned()
+    };
+    let mut key = [0; 32];
+    SystemRandom::new()
+        .fill(&mut key)
+        .map_err(|_| cli::fail(exit::SYSTEM, &"the system has no random numbers"))?;
+    let redactor = Redactor::new(args.redact.mode(), args.redact_pointer.clone(), key);
+    let refused = |error: io::Error| {
+        let what = format!("{}: {}", to.display(), console::why(&error));
+        cli::fail(exit::CANNOT_CREATE, &what)
+    };
+    // Half a copy would look like a whole one.
+    let part = part(&to).map_err(refused)?;
+    let file = create(&part).map_err(refused)?;
+    let copied = scrub(&recording, &redactor, BufWriter::new(file));
+    let done = match copied {
+        Ok(copied) => put(&part, &to).map(|()| copied).map_err(refused),
+        Err(error) => Err(unreadable(from, &error)),
+    };
+    if done.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    match done {
+        Ok(copied) if args.json => {
+            let said = json!({
+                "file": to,
+                "events": copied.events,
+                "redacted": copied.redacted,
+                "mode": copied.redaction.mode,
+                "rules": copied.redaction.rules,
+            });
+            let printed = print(&said.to_string(), exit::SUCCESS);
+            if printed == ExitCode::SUCCESS {
+                Ok(())
+            } else {
+                Err(printed)
+            }
+        }
+        Ok(_) => Ok(()),
+        Err(code) => Err(code),
+    }
+}
+
+/// Where a copy is written until it is whole: beside its place, which has to be free.
+fn part(to: &Path) -> io::Result<PathBuf> {
+    is_free(to)?;
+    let random = random::<8>().ok_or_else(|| io::Error::other("no random numbers"))?;
+    // The copy's own name may be as long as names can be.
+    let name = format!(".{}.part", data_encoding::HEXLOWER.encode(&random));
+    Ok(to.with_file_name(name))
+}
+
+/// Puts a whole copy in its place, never over what was put there meanwhile.
+fn put(part: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(part, to) {
+        Ok(()) => fs::remove_file(part),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // There are file systems without links.
+        Err(_) => {
+            is_free(to)?;
+            fs::rename(part, to)
+        }
+    }
+}
+
+fn is_free(to: &Path) -> io::Result<()> {
+    match to.symlink_metadata() {
+        Ok(_) => Err(Errno::EXIST.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a copy says about what was left out: also that which was before.
+fn told(before: &Redaction, redactor: &Redactor) -> Redaction {
+    let now = redactor.describe();
+    match (redactor.mode(), Mode::of(&before.mode)) {
+        // Nothing more was left out.
+        (Mode::Full, _) if !before.mode.is_empty() => before.clone(),
+        (mode, Some(was)) if mode >= was => now,
+        (_, None) if before.mode.is_empty() => now,
+        _ => Redaction {
+            mode: before.mode.clone(),
+            ..now
+        },
+    }
+}
+
+fn scrub(recording: &Recording, redactor: &Redactor, mut to: impl Write) -> io::Result<Copied> {
+    let mut copied = Copied::default();
+    let mut digest = blake3::Hasher::new();
+    let mut first = true;
+    let mut flows = Flows::default();
+    for entry in recording.entries() {
+        let (_, Entry { at, found, .. }) = entry?;
+        let mut line = Vec::new();
+        match found {
+            Found::Header(mut header) if first => {
+                header.redaction = told(&header.redaction, redactor);
+                copied.redaction = header.redaction.clone();
+                for peer in [&mut header.client, &mut header.agent] {
+                    peer.name = redactor.remark(&peer.name).into_owned();
+                }
+                write::header(&mut line, &header);
+            }
+            Found::Header(_) => {}
+            Found::Event(event) => {
+                let stamp = Stamp {
+                    n: event.n,
+                    t: event.t,
+                    w: event.w,
+                };
+                let ended = digest.finalize().to_hex().to_string();
+                let what = clean(*event, redactor, &mut flows, ended);
+                write::event(&mut line, stamp, &what);
+                copied.events += 1;
+                let left_out = |message: &Message| !message.redacted.is_empty();
+                let is_redacted = matches!(&what, What::Message(message) if left_out(message));
+                copied.redacted += u64::from(is_redacted);
+            }
+            Found::Broken(fault) => {
+                let what = format!("byte {at}: {fault}; what cannot be read cannot be scrubbed");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+        }
+        first = false;
+        digest.update(&line);
+        to.write_all(&line)?;
+    }
+    to.flush()?;
+    Ok(copied)
+}
+
+fn clean(event: Event, redactor: &Redactor, flows: &mut Flows, ended: String) -> What {
+    let say = |text: String| redactor.remark(&text).into_owned();
+    match event.what {
+        What::Message(message) => What::Message(Box::new(clean_message(*message, redactor, flows))),
+        What::Stderr(body) => What::Stderr(clean_text(body, redactor).0),
+        What::Process { event, what } => What::Process {
+            event,
+            what: say(what),
+        },
+        What::Link { side, event, what } => What::Link {
+            side,
+            event,
+            what: say(what),
+        },
+        What::Note { name, text, of } => What::Note {
+            name,
+            text: say(text),
+            of,
+        },
+        What::Mark(text) => What::Mark(say(text)),
+        // All is one segment now.
+        What::End {
+            rotated: true, why, ..
+        } => What::Note {
+            name: "rotated".to_owned(),
+            text: why,
+            of: None,
+        },
+        What::End { why, .. } => What::End {
+            rotated: false,
+            why,
+            digest: ended,
+        },
+        // Nobody knows what is in it.
+        What::Other { kind, .. } => What::Note {
+            name: "left_out".to_owned(),
+            text: format!("an event of a kind that is not known here: {kind}"),
+            of: None,
+        },
+        other => other,
+    }
+}
+
+pub(super) fn clean_message(
+    mut message: Message,
+    redactor: &Redactor,
+    flows: &mut Flows,
+) -> Message {
+    let method = message.method.clone().unwrap_or_default();
+    if matches!(message.kind, Some(MessageKind::Result | MessageKind::Error)) {
+        let session = message.session.as_deref().map(str::as_bytes);
+        for flow in flows.iter_mut().flatten() {
+            flow.streams.answer(method.as_bytes(), session);
+        }
+    }
+    if message.kind == Some(MessageKind::Request)
+        && let Some(text) = message.body.bytes()
+    {
+        for flow in flows.iter_mut().flatten() {
+            flow.forms.ask(method.as_bytes(), text);
+        }
+    }
+    let flow = &mut flows[message.hop as usize][usize::from(message.hop == message.to)];
+    let (body, places) = match &message.body {
+        Body::Absent(_) => (message.body.clone(), Vec::new()),
+        Body::Json(bytes) | Body::Text(bytes) if is_json(bytes, &Limits::default()) => {
+            match redactor.json_in(flow, bytes, message.kind, Some(method.as_bytes())) {
+                Some(clean) => (text_body(clean.text), clean.places),
+                None => (message.body.clone(), Vec::new()),
+            }
+        }
+        body => clean_text(body.clone(), redactor),
+    };
+    if !places.is_empty() {
+        // A patch repeats what is in the body.
+        message.patch = None;
+    }
+    if redactor.mode() == Mode::Structure {
+        message.session = None;
+    }
+    for text in [&mut message.id, &mut message.session]
+        .into_iter()
+        .flatten()
+    {
+        *text = redactor.remark(text).into_owned();
+    }
+    if let Some(method) = &mut message.method {
+        *method = redactor.method(method).into_owned();
+    }
+    for place in places {
+        if !message.redacted.contains(&place) {
+            message.redacted.push(place);
+        }
+    }
+    message.body = match redactor.mode() {
+        Mode::Meta => Body::Absent(body.len()),
+        _ => body,
+    };
+    message
+}
+
+fn clean_text(body: Body, redactor: &Redactor) -> (Body, Vec<String>) {
+    let Some(bytes) = body.bytes() else {
+        return (body, Vec::new());
+    };
+    match (redactor.mode(), redactor.text(bytes)) {
+        (Mode::Meta, _) => (Body::Absent(bytes.len() as u64), Vec::new()),
+        (_, Some(clean)) => {
+            let body = match String::from_utf8(clean) {
+                Ok(text) => Body::Text(text.into()),
+                Err(error) => Body::Bytes(error.into_bytes().into()),
+            };
+            (body, vec![String::new()])
+        }
+        (_, None) => (body, Vec::new()),
+    }
+}
+
+fn text_body(text: Vec<u8>) -> Body {
+    if write::fits_line(&text) {
+        Body::Json(text.into())
+    } else {
+        Body::Text(text.into())
+    }
+}

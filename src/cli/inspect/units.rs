@@ -1,0 +1,49 @@
+//! Times, sizes and texts as a person reads them.
+
+use std::fmt::Write as _;
+
+use crate::jsonrpc::printable;
+use crate::recording::parted;
+
+/// Longest text that stands in a line.
+const SHOWN: usize = 120;
+
+/// Microseconds as a duration.
+pub(super) fn took(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),
+        _ => format!("{}.{:02} s", micros / 1_000_000, micros / 10_000 % 100),
+    }
+}
+
+/// Microseconds as a place in time.
+pub(super) fn place(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// Bytes.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{}.{} KiB", bytes / 1_024, bytes % 1_024 * 10 / 1_024),
+        _ => format!(
+            "{}.{} MiB",
+            bytes / 1_048_576,
+            bytes % 1_048_576 * 10 / 1_048_576
+        ),
+    }
+}
+
+/// The beginning of a text of others, harmless and in one line.
+pub(super) fn excerpt(text: &[u8]) -> String {
+    let cut = text.len().min(4 * SHOWN);
+    let whole = printable(&text[..cut]);
+    let whole = parted(&whole);
+    let mut shown: String = whole.chars().take(SHOWN).collect();
+    if cut < text.len() || shown.len() < whole.len() {
+        // Writing to a string does not fail.
+        let _ = write!(shown, "…");
+    }
+    shown
+}

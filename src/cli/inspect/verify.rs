@@ -1,0 +1,127 @@
+//! `acp-relay inspect verify`: whether recordings are what was written.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::json;
+
+use super::command::{misfitting, segments_of, unreadable};
+use super::retell::{Desk, Retold, retell};
+use crate::cli::console::Output;
+use crate::cli::dialect::Tables;
+use crate::cli::exit;
+use crate::cli::several::each_once;
+use crate::jsonrpc::printable;
+use crate::recording::{Misfit, verify};
+
+/// What `inspect verify` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Verify {
+    /// Recordings; of one in several segments, any of them
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// One JSON object a line: name, segments, events, ended, translations (again: how many were
+    /// made again; why: why no more were), findings (a list: file, at, id, what)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    tables: Tables,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Verify) -> ExitCode {
+    let desk = match (args.tables.library(), args.tables.digest()) {
+        (Ok(library), Ok(digest)) => Desk {
+            library: Arc::new(library),
+            digest,
+        },
+        (Err(trouble), _) | (_, Err(trouble)) => return trouble.fail(),
+    };
+    let mut output = Output::new();
+    let mut code = exit::SUCCESS;
+    let mut failed = None;
+    for path in &each_once(&args.files) {
+        output.flush();
+        let recording = match segments_of(path) {
+            Ok(recording) => recording,
+            Err(code) => {
+                failed.get_or_insert(code);
+                continue;
+            }
+        };
+        // A recording may be damaged wherever it likes; what never was one has no damage.
+        if let Err(misfit @ (Misfit::Foreign | Misfit::Newer(_))) = recording.check() {
+            let code = misfitting(path, &misfit);
+            failed.get_or_insert(code);
+            continue;
+        }
+        let mut report = verify(&recording);
+        // What is damaged is told; what it would have become is nobody's to say.
+        let retold = match report.findings.is_empty() {
+            true => retell(&recording, &desk),
+            false => Ok(Retold::default()),
+        };
+        let retold = match retold {
+            Ok(retold) => retold,
+            Err(error) => {
+                let code = unreadable(path, &error);
+                failed.get_or_insert(code);
+                continue;
+            }
+        };
+        report.findings.extend(retold.findings);
+        if !report.findings.is_empty() {
+            code = exit::DEVIATES;
+        }
+        let file = |segment: usize| {
+            let path = recording.segments.get(segment).unwrap_or(path);
+            path.display().to_string()
+        };
+        if args.json {
+            let findings = report.findings.iter().map(|finding| {
+                json!({
+                    "file": file(finding.segment),
+                    "at": finding.at,
+                    "id": finding.id,
+                    "what": finding.what,
+                })
+            });
+            let value = json!({
+                "name": recording.name,
+                "segments": report.segments,
+                "events": report.events,
+                "ended": report.ended,
+                "translations": {"again": retold.compared, "why": retold.why},
+                "findings": findings.collect::<Vec<_>>(),
+            });
+            output.line(value.to_string().as_bytes());
+            continue;
+        }
+        for finding in &report.findings {
+            let (file, at) = (file(finding.segment), finding.at);
+            let line = format!("{file}: byte {at}: {}: {}", finding.id, finding.what);
+            output.line(printable(line.as_bytes()).as_bytes());
+        }
+        let verdict = match (report.findings.len(), report.ended) {
+            (0, true) => "intact".to_owned(),
+            (0, false) => "intact as far as it goes; it was not ended".to_owned(),
+            (count, _) => format!("{count} findings"),
+        };
+        let verdict = match (&retold.why, retold.compared) {
+            (None, 0) => verdict,
+            (None, count) => format!("{verdict}; {count} translations made again"),
+            (Some(why), _) => {
+                let why = printable(why.as_bytes());
+                format!("{verdict}; translations were not made again: {why}")
+            }
+        };
+        let (events, segments) = (report.events, report.segments);
+        let name = printable(recording.name.as_bytes());
+        output
+            .line(format!("{name}: {events} events in {segments} segments: {verdict}").as_bytes());
+    }
+    let done = output.done(code);
+    failed.unwrap_or(done)
+}

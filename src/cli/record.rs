@@ -1,0 +1,440 @@
+//! `--record …`: where and how conversations are recorded.
+//!
+//! Not here: the recorder (see `observe::recorder`), what is done with recordings (`inspect`).
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::margin::Margin;
+use super::tongues::Tongues;
+use super::{cli, exit, limits, stderr};
+use crate::conversation::Note;
+use crate::jsonrpc::Side;
+use crate::observe::recorder::{
+    Desk, Durability, Folder, Keep as Bounds, Outcome, Plan, Policy, Recorder, Remarks, Sweeper,
+    Tally,
+};
+use crate::proxy::Stop;
+use crate::recording::redact::{Mode, Pattern, Redactor};
+use crate::recording::{Peer, What};
+use crate::transport::{self, Link, PeerKind, Presence};
+
+/// How long a conversation that is over waits for its last lines to be written.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long an agent has to end by itself when its conversation cannot be recorded any more. What is
+/// said meanwhile is not recorded, so it is short.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What is recorded, and how.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Recording")]
+pub(super) struct RecordArgs {
+    /// Record every conversation into a file of its own in this folder
+    #[arg(long, value_name = "DIR", env = "ACP_RELAY_RECORD")]
+    record: Option<PathBuf>,
+    /// Which conversations are kept [default: all]
+    #[arg(long, value_enum, value_name = "WHICH")]
+    record_mode: Option<Keep>,
+    /// What happens when recording is slower than the conversation [default: lossless]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    record_policy: Option<Pace>,
+    /// When the disk is told to keep what was recorded, so that it outlives a power cut [default: none]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    record_sync: Option<Synced>,
+    /// What is kept out of recordings [default: default]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    record_redact: Option<Redact>,
+    /// Keep out what is at this place in messages, too; `*` is any one step
+    #[arg(long, value_name = "POINTER")]
+    record_redact_pointer: Vec<Pattern>,
+    /// End a conversation that cannot be recorded (any more)
+    #[arg(long)]
+    record_strict: bool,
+    /// Delete recordings that nothing was written to for so long, such as 30d or 12h
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    record_max_age: Option<Duration>,
+    /// Delete the oldest recordings when all in the folder are larger than this, such as 10GiB
+    #[arg(long, value_name = "SIZE", value_parser = limits::bytes)]
+    record_max_total: Option<u64>,
+}
+
+/// The same, from wherever it was said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RecordPart {
+    pub(super) folder: Option<PathBuf>,
+    pub(super) mode: Option<Keep>,
+    pub(super) policy: Option<Pace>,
+    pub(super) sync: Option<Synced>,
+    pub(super) redact: Option<Redact>,
+    pub(super) pointers: Vec<Pattern>,
+    pub(super) strict: Option<bool>,
+    pub(super) max_age: Option<Duration>,
+    pub(super) max_total: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Keep {
+    /// All
+    #[default]
+    All,
+    /// Those in which something went wrong; the last 16 MiB before it, and all after
+    OnError,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Pace {
+    /// The conversation waits
+    #[default]
+    Lossless,
+    /// What does not fit is counted and left out
+    Lossy,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Synced {
+    /// When the system thinks it right, which may be half a minute later
+    #[default]
+    None,
+    /// A second later, by a thread of its own
+    #[value(name = "1s")]
+    Second,
+    /// At each write, for which the recorder waits some milliseconds
+    Always,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Redact {
+    /// Nothing: secrets are recorded
+    Full,
+    /// Secrets
+    #[default]
+    Default,
+    /// All text; lengths and hashes stay
+    Structure,
+    /// All bodies
+    Meta,
+}
+
+/// Where conversations are recorded.
+#[derive(Debug)]
+pub(super) struct Studio {
+    desk: Arc<Desk>,
+    folder: PathBuf,
+    keep: Keep,
+    policy: Policy,
+    durability: Durability,
+    redactor: Arc<Redactor>,
+    strict: bool,
+    /// How much of what was recorded is kept.
+    bounds: Bounds,
+}
+
+/// The recording of one conversation.
+#[derive(Debug)]
+pub(super) struct Take {
+    stop: Stop,
+    margin: Arc<Margin>,
+    end: oneshot::Receiver<Outcome>,
+}
+
+impl RecordArgs {
+    /// What these options say, and what `file` says besides.
+    pub(super) fn over(&self, file: &RecordPart) -> RecordPart {
+        let pointers = [&file.pointers[..], &self.record_redact_pointer].concat();
+        RecordPart {
+            folder: self.record.clone().or_else(|| file.folder.clone()),
+            mode: self.record_mode.or(file.mode),
+            policy: self.record_policy.or(file.policy),
+            sync: self.record_sync.or(file.sync),
+            redact: self.record_redact.or(file.redact),
+            pointers,
+            strict: self.record_strict.then_some(true).or(file.strict),
+            max_age: self.record_max_age.or(file.max_age),
+            max_total: self.record_max_total.or(file.max_total),
+        }
+    }
+}
+
+impl RecordPart {
+    /// Opens the studio, if it is wanted. What is wrong is said, and the exit code returned.
+    pub(super) fn open(self) -> Result<Option<Studio>, ExitCode> {
+        let Some(folder) = self.folder else {
+            if self == Self::default() {
+                return Ok(None);
+            }
+            let fault = "nothing is recorded without a folder: --record DIR";
+            return Err(cli::fail(exit::USAGE, &fault));
+        };
+        let trouble = |error: std::io::Error| {
+            let what = format!("cannot record into {}: {error}", folder.display());
+            cli::fail(exit::CANNOT_CREATE, &what)
+        };
+        // Tried now, so that it fails before a client comes.
+        Folder::new(&folder, "", 0).map_err(trouble)?;
+        let desk = Desk::start().map_err(trouble)?;
+        let key = random().ok_or_else(|| {
+            cli::fail(
+                exit::SYSTEM,
+                &"the system has no random numbers to hash secrets with",
+            )
+        })?;
+        Ok(Some(Studio {
+            desk,
+            keep: self.mode.unwrap_or_default(),
+            policy: match self.policy.unwrap_or_default() {
+                Pace::Lossless => Policy::Lossless,
+                Pace::Lossy => Policy::Lossy,
+            },
+            durability: match self.sync.unwrap_or_default() {
+                Synced::None => Durability::System,
+                Synced::Second => Durability::Second,
+                Synced::Always => Durability::Always,
+            },
+            redactor: Arc::new(Redactor::new(
+                self.redact.unwrap_or_default().mode(),
+                self.pointers,
+                key,
+            )),
+            strict: self.strict == Some(true),
+            bounds: Bounds {
+                age: self.max_age,
+                total: self.max_total,
+            },
+            folder,
+        }))
+    }
+}
+
+impl Redact {
+    pub(super) const fn mode(self) -> Mode {
+        match self {
+            Self::Full => Mode::Full,
+            Self::Default => Mode::Default,
+            Self::Structure => Mode::Structure,
+            Self::Meta => Mode::Meta,
+        }
+    }
+}
+
+impl Studio {
+    /// Where recordings are.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Says where recordings are. An editor starts `connect` in a folder of its own choice.
+    pub(super) fn announce(&self, is_connect: bool) {
+        let at = std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone());
+        let depends = match is_connect && self.folder.is_relative() {
+            true => {
+                "; --record is a relative path, so this depends on the folder in which the \
+                     editor starts acp-relay: give an absolute path"
+            }
+            false => "",
+        };
+        stderr::say(&format!(
+            "acp-relay: recording into {}{depends}",
+            at.display()
+        ));
+    }
+
+    /// Has old recordings deleted from now on, as long as what is returned is kept, if that is
+    /// wanted.
+    pub(super) fn sweep(&self) -> Option<Sweeper> {
+        if self.bounds == Bounds::default() {
+            return None;
+        }
+        let started = Sweeper::start(&self.folder, self.bounds);
+        started
+            .inspect_err(|error| tracing::warn!("old recordings are not deleted: {error}"))
+            .ok()
+    }
+
+    /// Whether what cannot be recorded must not be said.
+    pub(super) const fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    /// Begins to record a conversation. `stop` ends it as ever.
+    pub(super) fn begin(
+        &self,
+        client: &mut Link,
+        agent: &mut Link,
+        tongues: &Tongues,
+        stop: &Stop,
+        tally: Arc<Tally>,
+    ) -> Result<(Recorder, Take), String> {
+        let id = random::<16>().ok_or("the system has no random numbers to name it")?;
+        let id = data_encoding::HEXLOWER.encode(&id);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let began = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
+        let [client_speaks, agent_speaks] = tongues.of(&client.peer).names();
+        let peer = |peer: &transport::Peer, dialect| Peer {
+            name: peer.name.clone(),
+            dialect,
+        };
+        let own = Stop {
+            asked: stop.asked.child_token(),
+            forced: stop.forced.child_token(),
+            unrecorded: CancellationToken::new(),
+        };
+        let (tell, end) = oneshot::channel();
+        let strict = self.strict.then(|| (own.clone(), Handle::current()));
+        let place = Folder::new(&self.folder, &id, began);
+        let plan = Plan {
+            place: Box::new(
+                place
+                    .map_err(|error| error.to_string())?
+                    .kept(self.durability),
+            ),
+            id,
+            client: peer(&client.peer, client_speaks),
+            agent: peer(&agent.peer, agent_speaks),
+            tables: Some(tongues.tables().to_owned()),
+            policy: self.policy,
+            on_error: self.keep == Keep::OnError,
+            strict: self.strict,
+            redactor: Arc::clone(&self.redactor),
+            tally,
+            on_failure: Box::new(move || {
+                if let Some((stop, runtime)) = strict {
+                    end_unrecorded(stop, &runtime);
+                }
+            }),
+            on_end: Box::new(move |outcome| {
+                // Nobody waits for it when the conversation was cut off.
+                let _ = tell.send(outcome);
+            }),
+        };
+        let (recorder, remarks) = self
+            .desk
+            .open(plan)
+            .map_err(|error| format!("{}: {error}", self.folder.display()))?;
+        tell_of_links(&remarks, client, agent);
+        let margin = Arc::new(Margin::new(remarks));
+        let ear = Arc::clone(&margin);
+        agent
+            .hold
+            .hear_stderr(Box::new(move |bytes| ear.hear(bytes)));
+        let take = Take {
+            stop: own,
+            margin,
+            end,
+        };
+        Ok((recorder, take))
+    }
+}
+
+/// Has a recording tell who the two are, and when the client is lost and comes back.
+fn tell_of_links(remarks: &Remarks, client: &mut Link, agent: &Link) {
+    let watched = remarks.clone();
+    client.hold.watch(Box::new(move |presence| {
+        let (event, what) = match presence {
+            Presence::Lost(how) => ("lost", how),
+            Presence::Back(from) => ("resumed", from),
+        };
+        watched.event(What::Link {
+            side: Side::Client,
+            event: event.to_owned(),
+            what: what.to_owned(),
+        });
+    }));
+    for (side, peer) in [(Side::Client, &client.peer), (Side::Agent, &agent.peer)] {
+        remarks.event(What::Link {
+            side,
+            event: "open".to_owned(),
+            what: peer.name.clone(),
+        });
+    }
+    if agent.peer.kind == PeerKind::Child {
+        remarks.event(What::Process {
+            event: "start".to_owned(),
+            what: agent.peer.name.clone(),
+        });
+    }
+}
+
+/// Ends a conversation that has to be recorded and cannot be any more; the agent gets its grace.
+fn end_unrecorded(stop: Stop, runtime: &Handle) {
+    stop.unrecorded.cancel();
+    stop.asked.cancel();
+    runtime.spawn(async move {
+        tokio::time::sleep(GRACE).await;
+        stop.forced.cancel();
+    });
+}
+
+impl Take {
+    /// What ends the conversation.
+    pub(super) const fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// Where the agent's stderr goes.
+    pub(super) fn margin(&self) -> Arc<Margin> {
+        Arc::clone(&self.margin)
+    }
+
+    /// Waits until all is written; a note when it could not be.
+    pub(super) async fn end(self) -> Option<Note> {
+        let why = match tokio::time::timeout(PATIENCE, self.end).await {
+            Ok(Ok(Outcome::Kept(path))) => {
+                tracing::info!("recorded in {path}");
+                return None;
+            }
+            Ok(Ok(Outcome::Dropped)) => {
+                tracing::debug!("nothing went wrong; not kept");
+                return None;
+            }
+            // It was said when it happened.
+            Ok(Ok(Outcome::Failed(why))) => why,
+            Ok(Err(_)) => "the recorder is gone".to_owned(),
+            Err(_) => {
+                let why = "the end of the recording could not be written in time";
+                tracing::error!("{why}");
+                why.to_owned()
+            }
+        };
+        Some(Note::Unrecorded { why })
+    }
+}
+
+/// Reads how old a recording may become: `30d`, `12h`, `90m`.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
+    let units = [('d', 86_400), ('h', 3600), ('m', 60)];
+    let read = units.into_iter().find_map(|(unit, seconds)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(seconds).filter(|all| *all > 0)
+    });
+    let expected = "expected a number of days, hours or minutes: 30d, 12h, 90m";
+    read.map(Duration::from_secs)
+        .ok_or_else(|| expected.to_owned())
+}
+
+/// The same, as it is read.
+pub(super) fn spell_age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match () {
+        () if seconds.is_multiple_of(86_400) => format!("{}d", seconds / 86_400),
+        () if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
+        () => format!("{}m", seconds / 60),
+    }
+}
+
+pub(super) fn random<const N: usize>() -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,108 @@
+//! `acp-relay replay agent`: a recording as the agent of the client on our stdio.
+//!
+//! It is `connect` to the endpoint that the options describe. Not here: the endpoint (see
+//! `transport::replay`).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::border::BorderArgs;
+use crate::cli::cli::{self, Connect};
+use crate::cli::common::Common;
+use crate::cli::{connect, endpoints, exit, processes};
+use crate::recording::replay::{Edge, Match, Speed, Unmatched, duration};
+use crate::transport::Endpoint;
+use crate::transport::replay::Spot;
+
+/// Shown below `--help`.
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  acp-relay replay agent talk.acpr
+      As the agent's command in an editor: the recorded agent, as fast as it is read.
+  acp-relay replay agent talk.acpr --match order --unmatched nearest
+      Whatever is asked, something recorded answers it.
+  acp-relay replay agent talk.acpr --speed 1 --max-idle 2s
+      At the pace of the recording, without its long pauses.
+  acp-relay replay agent talk.acpr --fault faults.txt
+      faults.txt:  after 12 delay 5s
+                   after 20 error -32603 out of memory
+      What goes wrong once event 12 and 20 were played: drop, delay, error, close, or garbage, a
+      line that is no message and reaches the client as it is (not with --edge agent).
+  acp-relay serve --listen ws://127.0.0.1:9000 --agent 'replay:talk.acpr?match=shape&speed=10'
+      The same over a WebSocket, for any number of clients. The settings of the endpoint are
+      match, speed, max-idle, unmatched, fault, edge and, as the last one, forward.
+
+A request is the recorded one when its method is the same and its params are (--match strict), have
+the same members (shape), or in any case (order). Session ids, request ids and the working directory
+are translated; `_meta`, and who the client says it is, do not count.";
+
+/// What `replay agent` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Agent {
+    /// A recording (.acpr, .acpr.zst), or a capture of one JSON line per message
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// When a request is a recorded one: strict, shape or order
+    #[arg(long = "match", value_name = "HOW", default_value_t)]
+    matching: Match,
+    /// How fast: 1 is as recorded, 10 ten times as fast, max without any pause
+    #[arg(long, value_name = "SPEED", default_value_t)]
+    speed: Speed,
+    /// The longest pause
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    max_idle: Option<Duration>,
+    /// What becomes of a request that was not recorded: error, nearest or forward
+    #[arg(long, value_name = "WHAT", default_value_t)]
+    unmatched: Unmatched,
+    /// The live agent that has what was not recorded
+    #[arg(long, value_name = "ENDPOINT", value_parser = endpoints::read_agent)]
+    forward: Option<Endpoint>,
+    /// What goes wrong on purpose: lines of `after EVENT drop|delay TIME|error CODE
+    /// TEXT|close|garbage`
+    #[arg(long, value_name = "FILE")]
+    fault: Option<PathBuf>,
+    /// Whose words are played where a dialect was translated: what the client heard, or what the
+    /// agent said
+    #[arg(long, value_name = "EDGE", default_value = "client")]
+    edge: Edge,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: Agent) -> ExitCode {
+    if (args.unmatched == Unmatched::Forward) != args.forward.is_some() {
+        if args.forward.is_none() {
+            let fault = "--unmatched forward needs a live agent: --forward ENDPOINT";
+            return cli::fail(exit::USAGE, &fault);
+        }
+        if args.unmatched == Unmatched::Nearest {
+            let fault = "--forward and --unmatched nearest are two answers to one question";
+            return cli::fail(exit::USAGE, &fault);
+        }
+    }
+    let mut spot = Spot::new(args.file);
+    spot.rules.matching = args.matching;
+    spot.rules.speed = args.speed;
+    spot.rules.max_idle = args.max_idle;
+    spot.rules.unmatched = match &args.forward {
+        Some(_) => Unmatched::Forward,
+        None => args.unmatched,
+    };
+    spot.forward = args.forward.map(Box::new);
+    spot.fault = args.fault;
+    spot.edge = args.edge;
+    let connect = Connect {
+        admin: None,
+        unasked: None,
+        border: BorderArgs::default(),
+        endpoint: Some(Endpoint::Replay(spot)),
+        // What is played is what was said, slips and all.
+        common: args.common.or_canonical(),
+        command: Vec::new(),
+    };
+    processes::leave_none(|| connect::run(connect))
+}

@@ -1,0 +1,158 @@
+//! `acp-relay bisect`: how many turns of a recording it takes until a live agent goes another way,
+//! or until something is met in what it says.
+//!
+//! Each try is a new agent and a new conversation. Not here: holding it (see `play`).
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::play::{Outcome, Play};
+use super::{report, until};
+use crate::cli::console::Output;
+use crate::cli::discretion::clean;
+use crate::cli::{cli, exit, processes};
+use crate::jsonrpc::Side;
+use crate::recording::filter::Filter;
+use crate::recording::replay::Script;
+use crate::recording::spelled;
+
+/// Shown below `--help`.
+pub(in crate::cli) const EXAMPLES: &str = "\
+Examples:
+  acp-relay bisect talk.acpr -- goose acp
+      The first turn at which the agent does not go on as recorded.
+  acp-relay bisect talk.acpr --save small.jsonl --cwd . -- goose acp
+      And the conversation up to there, to replay and to report.
+  acp-relay bisect talk.acpr --until lint:unanswered -- goose acp
+      The first turn at which the linter finds that; any filter of inspect will do, such as
+      'kind:error and method:session/prompt' or 'dur>30s'.
+
+Exit codes: 0 nothing differs, or is met; 1 a failing prefix was found; 64 usage; 66 unreadable file; 69 no agent.";
+
+/// What `bisect` is asked for.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Bisect {
+    /// A recording (.acpr, .acpr.zst), or a capture of one JSON line per message
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write the smallest prefix that fails, as a capture
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Look for this in the live conversation, instead of for a difference; see inspect show --help
+    #[arg(long, value_name = "FILTER")]
+    until: Option<Filter>,
+    #[command(flatten)]
+    play: Play,
+}
+
+/// A prefix that was played.
+struct Try {
+    prefix: Arc<Script>,
+    outcome: Outcome,
+    fails: bool,
+}
+
+/// Runs the subcommand.
+pub(in crate::cli) fn run(args: &Bisect) -> ExitCode {
+    processes::leave_none(|| search(args).unwrap_or_else(|code| code))
+}
+
+fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
+    let agent = args.play.agent("bisect FILE")?;
+    let script = args.play.script(&args.file)?;
+    let turns = script.turns().len();
+    let mut output = Output::new();
+    let mut attempt = |turns: usize| -> Result<Try, ExitCode> {
+        let prefix = Arc::new(script.prefix(turns));
+        let outcome = args.play.run(&prefix, &agent)?;
+        let met = args
+            .until
+            .as_ref()
+            .map(|filter| until::met(filter, &outcome.live));
+        let (fails, verdict) = match &met {
+            Some(Some(met)) => (true, met.as_str()),
+            Some(None) => (false, "not met"),
+            None if outcome.is_same() => (false, "the same"),
+            None => (true, "differs"),
+        };
+        let line = format!("{}: {verdict}", counted(turns));
+        output.line(clean(&line).as_bytes());
+        output.flush();
+        Ok(Try {
+            prefix,
+            outcome,
+            fails,
+        })
+    };
+    let mut worst = attempt(turns)?;
+    if !worst.fails {
+        return Ok(output.done(exit::SUCCESS));
+    }
+    // What fails in a prefix fails in a longer one, too. The handshake alone is 0 turns.
+    let (mut least, mut most) = (0, turns);
+    while least < most {
+        let middle = usize::midpoint(least, most);
+        let tried = attempt(middle)?;
+        if tried.fails {
+            most = middle;
+            worst = tried;
+        } else {
+            least = middle + 1;
+        }
+    }
+    let Try {
+        prefix, outcome, ..
+    } = worst;
+    if let Some(path) = &args.save {
+        save(path, &prefix)?;
+    }
+    let last = prefix.steps.last().map_or(0, |step| step.n);
+    output.line(
+        format!(
+            "smallest failing prefix: {}, to event {last}",
+            counted(most)
+        )
+        .as_bytes(),
+    );
+    if args.until.is_none() {
+        for line in report::lines(&args.file.display().to_string(), &outcome) {
+            output.line(clean(&line).as_bytes());
+        }
+    }
+    Ok(output.done(exit::DEVIATES))
+}
+
+fn counted(turns: usize) -> String {
+    match turns {
+        0 => "the handshake alone".to_owned(),
+        1 => "1 turn".to_owned(),
+        turns => format!("{turns} turns"),
+    }
+}
+
+/// Writes a capture.
+fn save(path: &Path, script: &Script) -> Result<(), ExitCode> {
+    let mut text = String::new();
+    for step in &script.steps {
+        let way = match step.from {
+            Side::Client => "c2a",
+            Side::Agent => "a2c",
+        };
+        let (seconds, micros) = (step.at / 1_000_000, step.at % 1_000_000);
+        let words = step.frame.as_bytes();
+        let message = match step.envelope {
+            Some(_) => format!("\"msg\":{}", String::from_utf8_lossy(words)),
+            None => format!("\"raw\":{}", spelled(words)),
+        };
+        let _ = writeln!(
+            text,
+            "{{\"dir\":\"{way}\",\"ts\":{seconds}.{micros:06},{message}}}"
+        );
+    }
+    std::fs::write(path, text)
+        .map_err(|error| cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))
+}

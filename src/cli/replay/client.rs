@@ -1,0 +1,124 @@
+//! `acp-relay replay client`: a live agent against recorded conversations, a new agent for each.
+//!
+//! Not here: holding the conversation (see `play`).
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::play::Play;
+use super::report;
+use crate::cli::console::Output;
+use crate::cli::discretion::clean;
+use crate::cli::junit::{self, Suite};
+use crate::cli::several::each_once;
+use crate::cli::{exit, processes};
+use crate::recording::parted_json;
+use crate::transport::Endpoint;
+
+/// Shown below `--help`.
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  acp-relay replay client talk.acpr -- goose acp
+      Ask the agent what was asked in the recording. Exit code 0 when it answers as it did.
+  acp-relay replay client talk.acpr --cwd . --ignore /params/update/rawOutput -- goose acp
+      In this directory, whatever the tools put out.
+  acp-relay replay client tapes/*.acpr --junit report.xml --agent ws://127.0.0.1:9000
+      In CI, one conversation after the other: a test suite for each, in it a test case for each
+      turn.
+
+Each message waits for what was heard before it was said in the recording. What the agent asks is
+answered as it was; of permissions, the option of the same kind, or of the same name, is chosen.
+No difference are ids of requests, sessions, tool calls and messages, times, durations and processes,
+the working directory, where a text is cut into chunks or ends once it is cancelled, the tokens that
+were used, and what was redacted.
+
+Exit codes: 0 all the same; 1 one differs; 64 usage; 66 an unreadable file; 69 no agent.";
+
+/// What `replay client` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct Client {
+    /// Recordings (.acpr, .acpr.zst), or captures of one JSON line per message; of a recording in
+    /// several segments, any of them
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Write the outcome as JUnit's XML, too
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print one JSON object a file: file, same, turns, steps, seconds, differences (a list: kind,
+    /// event, turn, from, what, patch), troubles
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    play: Play,
+}
+
+/// What came of one file.
+enum Ran {
+    Same,
+    Differs,
+    /// It could not be read, or there is no agent. That is said, and the exit code this.
+    Not(ExitCode),
+}
+
+/// Runs the subcommand.
+pub(super) fn run(args: &Client) -> ExitCode {
+    processes::leave_none(|| compare(args).unwrap_or_else(|code| code))
+}
+
+fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
+    let agent = args.play.agent("replay client FILE")?;
+    let mut output = Output::new();
+    let mut suites = Vec::new();
+    let mut code = exit::SUCCESS;
+    let mut not = None;
+    for file in each_once(&args.files) {
+        match one(args, &file, &agent, &mut output, &mut suites) {
+            Ran::Same => {}
+            Ran::Differs => code = exit::DEVIATES,
+            Ran::Not(why) => not = Some(not.unwrap_or(why)),
+        }
+        output.flush();
+    }
+    if let Some(path) = &args.junit {
+        junit::write(path, &suites)?;
+    }
+    let done = output.done(code);
+    Ok(not.unwrap_or(done))
+}
+
+fn one(
+    args: &Client,
+    file: &Path,
+    agent: &Endpoint,
+    output: &mut Output,
+    suites: &mut Vec<Suite>,
+) -> Ran {
+    let name = file.display().to_string();
+    let played = args.play.script(file).and_then(|script| {
+        let script = Arc::new(script);
+        args.play.run(&script, agent)
+    });
+    let outcome = match played {
+        Ok(outcome) => outcome,
+        Err(code) => {
+            suites.push(Suite::broken(name, "it could not be played".to_owned()));
+            return Ran::Not(code);
+        }
+    };
+    suites.push(report::suite(&name, &outcome));
+    if args.json {
+        output.line(clean(&parted_json(&report::json(&name, &outcome).to_string())).as_bytes());
+    } else {
+        for line in report::lines(&name, &outcome) {
+            output.line(clean(&line).as_bytes());
+        }
+    }
+    if outcome.is_same() {
+        Ran::Same
+    } else {
+        Ran::Differs
+    }
+}

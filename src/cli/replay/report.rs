@@ -1,0 +1,166 @@
+//! What a person, and a program, is told of a run.
+//!
+//! Not here: JUnit's form (see `cli::junit`).
+
+use serde_json::{Value, json};
+
+use super::play::Outcome;
+use crate::cli::junit::{Case, Suite, Verdict};
+use crate::jsonrpc::printable;
+use crate::recording::parted;
+use crate::recording::replay::Difference;
+
+/// Differences that are shown; all are in `--json`.
+const SHOWN: usize = 40;
+
+/// Changes of one message that are shown.
+const CHANGES: usize = 6;
+
+/// Characters of a value that are shown.
+const VALUE: usize = 160;
+
+/// The run in lines.
+pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
+    let compared = &outcome.compared;
+    let mut lines = Vec::new();
+    for difference in compared.differences.iter().take(SHOWN) {
+        lines.push(heading(difference));
+        lines.extend(
+            changes(difference)
+                .into_iter()
+                .map(|line| format!("    {line}")),
+        );
+    }
+    let more = compared.differences.len().saturating_sub(SHOWN);
+    if more > 0 {
+        lines.push(format!("… and {more} more; --json has all"));
+    }
+    lines.extend(
+        outcome
+            .troubles
+            .iter()
+            .map(|text| printable(text.as_bytes())),
+    );
+    let verdict = if outcome.is_same() {
+        "the same".to_owned()
+    } else {
+        match compared.differences.len() {
+            0 => "it did not go on".to_owned(),
+            1 => "1 difference".to_owned(),
+            count => format!("{count} differences"),
+        }
+    };
+    lines.push(format!(
+        "{}: {} turns, {} steps, {:.1} s: {verdict}",
+        printable(name.as_bytes()),
+        compared.turns.len(),
+        compared.steps,
+        outcome.took.as_secs_f64(),
+    ));
+    lines
+}
+
+/// The run as JSON.
+pub(super) fn json(name: &str, outcome: &Outcome) -> Value {
+    let differences = outcome.compared.differences.iter().map(|one| {
+        json!({
+            "kind": one.kind,
+            "event": one.event,
+            "turn": one.turn,
+            "from": one.from.name(),
+            "what": one.what,
+            "patch": one.patch,
+        })
+    });
+    json!({
+        "file": name,
+        "same": outcome.is_same(),
+        "turns": outcome.compared.turns.len(),
+        "steps": outcome.compared.steps,
+        "seconds": outcome.took.as_secs_f64(),
+        "differences": differences.collect::<Vec<_>>(),
+        "troubles": outcome.troubles,
+    })
+}
+
+/// The run as a suite of tests: one for the handshake and for each turn.
+pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
+    let compared = &outcome.compared;
+    let turns = compared.turns.len();
+    let case = |turn: usize| {
+        let here = |one: &&Difference| one.turn.min(turns) == turn;
+        let found = compared.differences.iter().filter(here);
+        let told = found.flat_map(|one| [vec![heading(one)], changes(one)].concat());
+        let mut lines: Vec<String> = told.collect();
+        // What kept it from going on is told where it ended.
+        if turn == turns {
+            lines.extend(outcome.troubles.iter().cloned());
+        }
+        Case {
+            name: match turn {
+                0 => "handshake".to_owned(),
+                turn => format!("turn {turn} (event {})", compared.turns[turn - 1]),
+            },
+            verdict: if lines.is_empty() {
+                Verdict::Passed
+            } else {
+                Verdict::Failed(lines)
+            },
+        }
+    };
+    Suite {
+        name: name.to_owned(),
+        took: outcome.took,
+        cases: (0..=turns).map(case).collect(),
+    }
+}
+
+/// One difference in a line: `turn 2  event 31  agent  changed  session/update tool_call`.
+pub(super) fn heading(difference: &Difference) -> String {
+    let turn = match difference.turn {
+        0 => "handshake".to_owned(),
+        turn => format!("turn {turn}"),
+    };
+    let event = difference
+        .event
+        .map_or_else(|| "-".to_owned(), |n| format!("event {n}"));
+    let line = format!(
+        "{turn:9}  {event:10}  {:6}  {:7}  {}",
+        difference.from.name(),
+        difference.kind,
+        difference.what
+    );
+    printable(parted(&line).as_bytes())
+}
+
+/// What was changed, a line each.
+pub(super) fn changes(difference: &Difference) -> Vec<String> {
+    let all = difference.patch.as_array().map_or(&[][..], Vec::as_slice);
+    let text = |change: &Value, name: &str| change[name].as_str().unwrap_or_default().to_owned();
+    let mut lines: Vec<String> = all
+        .iter()
+        .take(CHANGES)
+        .map(|change| {
+            let path = text(change, "path");
+            let path = path.strip_prefix("/body").unwrap_or(&path);
+            let what = match text(change, "op").as_str() {
+                "remove" => format!("{path} is not there"),
+                "add" => format!("{path} is new: {}", cut(&change["value"])),
+                _ => format!("{path} is now {}", cut(&change["value"])),
+            };
+            printable(parted(&what).as_bytes())
+        })
+        .collect();
+    if all.len() > CHANGES {
+        lines.push(format!("… {} more", all.len() - CHANGES));
+    }
+    lines
+}
+
+fn cut(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(VALUE) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}

@@ -1,0 +1,72 @@
+//! How many lines the log may have, so that no peer can fill a disk with it.
+//!
+//! What each place says about strangers is bounded already (see `seldom`, `observe::Journal`); this is
+//! for all of them together, and for clients that come again and again. Not here: lines that nobody
+//! reads (see `stderr`).
+
+use std::time::Instant;
+
+/// Lines that may come at once.
+const BURST: u32 = 1000;
+
+/// Lines a second in the long run: some hundred megabytes a day.
+const RATE: u32 = 20;
+
+/// What is left of the lines.
+#[derive(Debug)]
+pub(super) struct Stint {
+    lines: f64,
+    since: Option<Instant>,
+    /// Lines that were left out since the last one that was not.
+    left_out: u64,
+}
+
+impl Stint {
+    pub(super) const fn new() -> Self {
+        Self {
+            lines: BURST as f64,
+            since: None,
+            left_out: 0,
+        }
+    }
+
+    /// Whether another line may be written; then, how many were left out before it.
+    pub(super) fn take(&mut self, now: Instant) -> Option<u64> {
+        let since = *self.since.get_or_insert(now);
+        let more = now.saturating_duration_since(since).as_secs_f64() * f64::from(RATE);
+        self.lines = (self.lines + more).min(f64::from(BURST));
+        self.since = Some(now);
+        if self.lines < 1. {
+            self.left_out += 1;
+            return None;
+        }
+        self.lines -= 1.;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_flood_is_cut_and_what_is_left_out_is_counted() {
+        let mut stint = Stint::new();
+        let start = Instant::now();
+        let said = (0..10_000).filter(|_| stint.take(start).is_some());
+        assert_eq!(said.count(), BURST as usize);
+        let second = start + Duration::from_secs(1);
+        assert_eq!(stint.take(second), Some(9000));
+        let said = (0..10_000).filter(|_| stint.take(second).is_some());
+        assert_eq!(said.count(), RATE as usize - 1);
+        let hour = start + Duration::from_secs(3600);
+        let said = (0..10_000).filter(|_| stint.take(hour).is_some());
+        assert_eq!(
+            said.count(),
+            BURST as usize,
+            "what was not used is not saved up"
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! The command line of `acp-relay token`, and its small subcommands.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::{Store, add, list};
+use crate::auth::check_name;
+use crate::cli::state::Fault;
+use crate::cli::{cli, console, exit};
+
+/// For `--help`.
+pub(in crate::cli) const EXAMPLES: &str = "\
+Examples:
+  acp-relay token show
+      Your own token, for a program on this machine that cannot find it by itself.
+  acp-relay token new alice --expires 30d --agents goose,gemini
+      A token for somebody else, printed once and good at once. Only its SHA-256 is kept.
+  acp-relay token revoke alice
+      A running relay notices within a second, and closes what alice has open within a minute.";
+
+/// What `token` is asked for.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(in crate::cli) struct TokenArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print your own token, which is made if there is none yet
+    Show,
+    /// Make a token for somebody, and print it, or write it to a file, this once
+    New(add::New),
+    /// List the tokens you have made
+    List(list::List),
+    /// Have a token be good no longer
+    Revoke {
+        /// Its name
+        #[arg(value_parser = read_name)]
+        name: String,
+    },
+}
+
+/// Runs the subcommand.
+pub(in crate::cli) fn run(args: &TokenArgs) -> ExitCode {
+    let done = Store::find(None).and_then(|store| match &args.command {
+        Command::Show => {
+            let token = store.own_or_new()?;
+            Ok(console::print(token.reveal(), exit::SUCCESS))
+        }
+        Command::New(args) => add::run(args, &store),
+        Command::List(args) => list::run(args, &store),
+        Command::Revoke { name } => revoke(name, &store),
+    });
+    done.unwrap_or_else(|fault| cli::fail(code(&fault), &fault))
+}
+
+/// Reads the name of a token.
+pub(super) fn read_name(text: &str) -> Result<String, &'static str> {
+    check_name(text).map(|()| text.to_owned())
+}
+
+/// The exit code for what is wrong with a file.
+pub(in crate::cli) const fn code(fault: &Fault) -> u8 {
+    match fault {
+        Fault::Unavailable(_) => exit::CANNOT_CREATE,
+        Fault::Unsafe(_) => exit::FORBIDDEN,
+    }
+}
+
+fn revoke(name: &str, store: &Store) -> Result<ExitCode, Fault> {
+    let none = || format!("there is no token called {name:?}; `acp-relay token list` has them all");
+    let gone = store.change(|ring| ring.remove(name).ok_or_else(none))?;
+    Ok(match gone {
+        Ok(_) => ExitCode::from(exit::SUCCESS),
+        Err(fault) => cli::fail(exit::USAGE, &fault),
+    })
+}

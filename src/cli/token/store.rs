@@ -1,0 +1,118 @@
+//! The files that tokens are kept in.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+use crate::auth::{Keyring, Token};
+use crate::cli::state::{self, Fault, State};
+
+/// The user's own.
+const OWN: &str = "token";
+/// All others, as digests.
+const OTHERS: &str = "tokens";
+
+/// Where tokens are kept.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Store {
+    state: State,
+    /// The user's own token is elsewhere.
+    own: Option<PathBuf>,
+}
+
+/// What tells the files from those that were there before.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Stamp([Option<Traits>; 2]);
+
+/// Of one file: when it was written, its length and its number, whose it is and who may read it.
+type Traits = (SystemTime, u64, u64, u32, u32);
+
+impl Store {
+    /// The store of this user; `own` is where the user's own token is, if it is elsewhere.
+    pub(in crate::cli) fn find(own: Option<PathBuf>) -> Result<Self, Fault> {
+        let state = State::find()?;
+        Ok(Self { state, own })
+    }
+
+    /// The user's own token, if there is one.
+    pub(in crate::cli) fn own(&self) -> Result<Option<Token>, Fault> {
+        let path = self.own_path();
+        let Some(text) = state::read(&path)? else {
+            return match &self.own {
+                Some(path) => Err(Fault::Unsafe(format!("{} is not there", path.display()))),
+                None => Ok(None),
+            };
+        };
+        let unfit = |why| Fault::Unsafe(format!("{}: {why}", path.display()));
+        Token::read(&text).map(Some).map_err(unfit)
+    }
+
+    /// The user's own token, which is made when there is none.
+    pub(in crate::cli) fn own_or_new(&self) -> Result<Token, Fault> {
+        if let Some(token) = self.own()? {
+            return Ok(token);
+        }
+        let _lock = self.state.lock()?;
+        // Another relay may have made it meanwhile.
+        if let Some(token) = self.own()? {
+            return Ok(token);
+        }
+        let token = random()?;
+        state::write(&self.own_path(), &format!("{}\n", token.reveal()))?;
+        Ok(token)
+    }
+
+    /// All other tokens.
+    pub(in crate::cli) fn others(&self) -> Result<Keyring, Fault> {
+        let path = self.state.file(OTHERS);
+        let text = state::read(&path)?.unwrap_or_default();
+        Keyring::read(&text).map_err(|fault| {
+            Fault::Unsafe(format!(
+                "{}, {fault}; mend or remove the line",
+                path.display()
+            ))
+        })
+    }
+
+    /// Changes them. What `change` returns as an error is one of the user.
+    pub(super) fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Keyring) -> Result<T, String>,
+    ) -> Result<Result<T, String>, Fault> {
+        let _lock = self.state.lock()?;
+        let mut ring = self.others()?;
+        let changed = change(&mut ring);
+        if changed.is_ok() {
+            state::write(&self.state.file(OTHERS), &ring.write())?;
+        }
+        Ok(changed)
+    }
+
+    /// The state of the files.
+    pub(in crate::cli) fn stamp(&self) -> Stamp {
+        Stamp([self.own_path(), self.state.file(OTHERS)].map(|path| stamp(&path)))
+    }
+
+    fn own_path(&self) -> PathBuf {
+        let own = self.own.clone();
+        own.unwrap_or_else(|| self.state.file(OWN))
+    }
+}
+
+/// A new token.
+pub(super) fn random() -> Result<Token, Fault> {
+    let (mut id, mut secret) = ([0; 6], [0; 32]);
+    let random = SystemRandom::new();
+    let filled = random.fill(&mut id).and_then(|()| random.fill(&mut secret));
+    filled.map_err(|_| Fault::Unavailable("the system has no random numbers".to_owned()))?;
+    Ok(Token::new(id, secret))
+}
+
+fn stamp(path: &Path) -> Option<Traits> {
+    let about = fs::symlink_metadata(path).ok()?;
+    let written = about.modified().ok()?;
+    Some((written, about.len(), about.ino(), about.uid(), about.mode()))
+}

@@ -1,0 +1,215 @@
+//! Whether traces are made, and where they go: flags, the file, and the variables of OpenTelemetry.
+//!
+//! Not here: those variables that the library reads by itself (headers, the resource, the sampler).
+
+use std::env;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::transport::{Endpoint, Manner, Web};
+
+/// The flags.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Traces")]
+pub(in crate::cli) struct TracesArgs {
+    /// Send traces to the OTLP/HTTP collector at this address, such as http://127.0.0.1:4318;
+    /// OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables are heeded
+    #[arg(long, value_name = "URL", value_parser = collector)]
+    otlp_endpoint: Option<String>,
+    /// What becomes of requests that name no trace (`_meta.traceparent`) [default: pass]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    trace_context: Option<TraceContext>,
+}
+
+/// The same, from wherever it was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::cli) struct TracesPart {
+    pub(in crate::cli) otlp_endpoint: Option<String>,
+    pub(in crate::cli) trace_context: Option<TraceContext>,
+}
+
+/// What becomes of requests that name no trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum TraceContext {
+    /// They pass as they are
+    #[default]
+    Pass,
+    /// They are given the span that was made of them; what stands there already stays
+    Insert,
+}
+
+/// What is settled.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Settled {
+    /// The address of the collector; that of the environment when not given.
+    pub(super) endpoint: Option<String>,
+    /// Spelled as JSON; as protobuf otherwise, as the specification has it.
+    pub(super) json: bool,
+    pub(super) insert: bool,
+    /// Spans that may wait.
+    pub(super) room: usize,
+    /// Spans that are sent at a time.
+    pub(super) batch: usize,
+    /// How long a span may wait for others.
+    pub(super) delay: Duration,
+    /// How long the collector may take.
+    pub(super) patience: Duration,
+}
+
+/// The address of a collector.
+///
+/// # Errors
+/// When it is none.
+pub(in crate::cli) fn collector(text: &str) -> Result<String, String> {
+    match text.parse() {
+        Ok(Endpoint::Web(Web {
+            manner: Manner::StreamableHttp,
+            ..
+        })) => Ok(text.to_owned()),
+        _ => Err("expected http://HOST:PORT or https://HOST:PORT".to_owned()),
+    }
+}
+
+impl TracesArgs {
+    /// These, and what `file` says besides.
+    pub(in crate::cli) fn over(&self, file: &TracesPart) -> TracesPart {
+        let own = || self.otlp_endpoint.clone();
+        TracesPart {
+            otlp_endpoint: own().or_else(|| file.otlp_endpoint.clone()),
+            trace_context: self.trace_context.or(file.trace_context),
+        }
+    }
+}
+
+impl TracesPart {
+    /// What is to be done; `None` when no traces are wanted.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub(super) fn settle(&self) -> Result<Option<Settled>, String> {
+        self.settle_in(&|name| env::var(name).ok().filter(|value| !value.is_empty()))
+    }
+
+    fn settle_in(&self, var: &dyn Fn(&str) -> Option<String>) -> Result<Option<Settled>, String> {
+        let either = |what: &str| {
+            var(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}"))
+                .or_else(|| var(&format!("OTEL_EXPORTER_OTLP_{what}")))
+        };
+        let says = |name, word: &str| var(name).is_some_and(|own| own.eq_ignore_ascii_case(word));
+        let insert = self.trace_context == Some(TraceContext::Insert);
+        let named = self.otlp_endpoint.is_some()
+            || either("ENDPOINT").is_some()
+            || says("OTEL_TRACES_EXPORTER", "otlp");
+        let off = says("OTEL_SDK_DISABLED", "true") || says("OTEL_TRACES_EXPORTER", "none");
+        if !named || off {
+            if insert && !off {
+                return Err(
+                    "--trace-context insert names spans, and none are made without \
+                            --otlp-endpoint"
+                        .to_owned(),
+                );
+            }
+            return Ok(None);
+        }
+        let json = match either("PROTOCOL").as_deref() {
+            None | Some("http/protobuf") => false,
+            Some("http/json") => true,
+            Some(protocol) => {
+                return Err(format!(
+                    "OTEL_EXPORTER_OTLP_PROTOCOL is {protocol}, and traces are sent as \
+                     http/protobuf or http/json alone; a collector takes those at port 4318"
+                ));
+            }
+        };
+        let number = |name, usual| -> Result<u64, String> {
+            let Some(text) = var(name) else {
+                return Ok(usual);
+            };
+            let read = text.trim().parse().ok().filter(|number| *number > 0);
+            read.ok_or_else(|| format!("{name} is `{text}`; expected a number"))
+        };
+        let count = |name, usual| {
+            number(name, usual).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+        };
+        let patience = match var("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT") {
+            Some(_) => number("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", 10_000)?,
+            None => number("OTEL_EXPORTER_OTLP_TIMEOUT", 10_000)?,
+        };
+        let endpoint = self.otlp_endpoint.as_ref().map(|url| {
+            let base = url.trim_end_matches('/');
+            match base.ends_with("/v1/traces") {
+                true => base.to_owned(),
+                false => format!("{base}/v1/traces"),
+            }
+        });
+        Ok(Some(Settled {
+            endpoint,
+            json,
+            insert,
+            room: count("OTEL_BSP_MAX_QUEUE_SIZE", 2048)?.min(1 << 16),
+            batch: count("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)?.min(1 << 16),
+            delay: Duration::from_millis(number("OTEL_BSP_SCHEDULE_DELAY", 5000)?),
+            patience: Duration::from_millis(patience),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settle(part: &TracesPart, vars: &[(&str, &str)]) -> Result<Option<Settled>, String> {
+        part.settle_in(&|name| {
+            let own = vars.iter().find(|(own, _)| *own == name);
+            own.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn traces_are_made_when_a_collector_is_named_and_not_otherwise() {
+        let none = TracesPart::default();
+        let named = TracesPart {
+            otlp_endpoint: Some("http://127.0.0.1:4318/".to_owned()),
+            ..TracesPart::default()
+        };
+        assert_eq!(settle(&none, &[]), Ok(None));
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318");
+        for vars in [
+            &[endpoint][..],
+            &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://a/x")],
+            &[("OTEL_TRACES_EXPORTER", "otlp")],
+        ] {
+            let settled = settle(&none, vars);
+            assert!(settled.is_ok_and(|settled| settled.is_some()), "{vars:?}");
+        }
+        for off in [
+            ("OTEL_SDK_DISABLED", "true"),
+            ("OTEL_TRACES_EXPORTER", "none"),
+        ] {
+            assert_eq!(settle(&named, &[endpoint, off]), Ok(None));
+        }
+        let settled = settle(&named, &[("OTEL_BSP_SCHEDULE_DELAY", "7")]);
+        let settled = settled.ok().flatten().map(|own| (own.endpoint, own.delay));
+        let wanted = Some("http://127.0.0.1:4318/v1/traces".to_owned());
+        assert_eq!(settled, Some((wanted, Duration::from_millis(7))));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        let insert = TracesPart {
+            trace_context: Some(TraceContext::Insert),
+            ..TracesPart::default()
+        };
+        assert!(settle(&insert, &[]).is_err());
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318");
+        for odd in [
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+            ("OTEL_BSP_MAX_QUEUE_SIZE", "many"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "0"),
+        ] {
+            let fault = settle(&TracesPart::default(), &[endpoint, odd]);
+            assert!(fault.is_err_and(|fault| fault.contains(odd.0)), "{odd:?}");
+        }
+    }
+}

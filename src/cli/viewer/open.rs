@@ -1,0 +1,90 @@
+//! `acp-relay inspect open`: recordings in a browser.
+//!
+//! Not here: the server and the page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use tokio::runtime::Builder;
+
+use super::page;
+use super::routes::Viewer;
+use super::server::Server;
+use crate::cli::console::{self, remark};
+use crate::cli::inspect::misfitting;
+use crate::cli::{cli, exit, runtime, shutdown};
+use crate::proxy::Stop;
+use crate::recording::{Misfit, Recording};
+
+/// What `inspect open` is asked for.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Open {
+    /// The recording, or a folder of them; one that is being written is followed
+    #[arg(value_name = "FILE|DIR", default_value = ".")]
+    path: PathBuf,
+    /// The port on loopback; 0 is any
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Write the page into this file instead: it shows recordings that are dropped onto it
+    #[arg(long, value_name = "OUT.html", conflicts_with = "port")]
+    page: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub(in crate::cli) fn run(args: &Open) -> ExitCode {
+    if let Some(path) = &args.page {
+        return match fs::write(path, page::alone()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => cli::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())),
+        };
+    }
+    if let Some(refused) = misfit(&args.path) {
+        return refused;
+    }
+    let viewer = match Viewer::of(&args.path) {
+        Ok(viewer) => viewer,
+        Err(error) => {
+            let place = args.path.display();
+            return cli::fail(exit::NO_INPUT, &format!("{place}: {error}"));
+        }
+    };
+    runtime::drive(Builder::new_multi_thread(), serve(viewer, args.port))
+}
+
+/// Says why what is at a path is neither a folder nor a recording. One that has only just begun may
+/// be empty still.
+fn misfit(path: &Path) -> Option<ExitCode> {
+    if path.is_dir() {
+        return None;
+    }
+    let found = Recording::of(path).map_err(Misfit::from);
+    match found.and_then(|recording| recording.check()) {
+        Ok(()) | Err(Misfit::Empty) => None,
+        Err(misfit) => Some(misfitting(path, &misfit)),
+    }
+}
+
+async fn serve(viewer: Viewer, port: u16) -> ExitCode {
+    let stop = Stop::default();
+    if let Err(error) = shutdown::watch(stop.clone()) {
+        return cli::fail(exit::SYSTEM, &format!("cannot listen for signals: {error}"));
+    }
+    let server = match Server::bind(port).await {
+        Ok(server) => server,
+        Err(error) => {
+            return cli::fail(
+                exit::UNAVAILABLE,
+                &format!("cannot listen on loopback: {error}"),
+            );
+        }
+    };
+    let printed = console::print(server.address(), exit::SUCCESS);
+    if printed != ExitCode::SUCCESS {
+        return printed;
+    }
+    remark("Open this address in a browser; it holds for this run. Ctrl-C ends it.");
+    server.run(viewer, stop.asked).await;
+    ExitCode::SUCCESS
+}

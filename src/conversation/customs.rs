@@ -1,0 +1,60 @@
+//! Messages on their way over the border, when there is one.
+//!
+//! Not here: what may pass (see `border`).
+
+use super::mind::Core;
+use super::{Note, Outbox};
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Envelope, Frame, Kind, Side, unescaped};
+use crate::policy::Crossing;
+
+impl Core {
+    /// Passes a canonical message on to a side that still listens, as far as it may. `asked` is
+    /// the method that an answer is for, as spelled.
+    pub(super) fn carry(
+        &mut self,
+        to: Side,
+        frame: Frame,
+        at: &Envelope,
+        asked: Option<&[u8]>,
+        out: &mut Outbox,
+    ) {
+        let Some(border) = &mut self.border else {
+            self.pass_on(to, frame, at, out);
+            return;
+        };
+        let from = to.other();
+        let calls = matches!(at.kind, Kind::Request | Kind::Notification);
+        if from == Side::Agent && calls && border.judges() {
+            let method = at.method(&frame);
+            // The client would understand as a known call what passes here as an unknown one.
+            if let Some(why) = self.speech.mistakes(&method) {
+                let why = format!("{method} is denied: {why}");
+                self.deny(from, &frame, at, why, out);
+                return;
+            }
+        }
+        let asked = asked.map(unescaped);
+        match border.cross(from, &frame, at, asked.as_deref()) {
+            Crossing::Same => self.pass_on(to, frame, at, out),
+            Crossing::Changed(changed, what) => {
+                let method = asked.unwrap_or_else(|| at.method(&frame)).into_owned();
+                out.note(Note::Adjusted { from, method, what });
+                self.say(to, changed, out);
+            }
+            Crossing::Denied(why) => self.deny(from, &frame, at, why, out),
+        }
+    }
+
+    /// Answers a call that may not pass, or drops it when nobody waits for an answer.
+    fn deny(&mut self, from: Side, frame: &Frame, at: &Envelope, why: String, out: &mut Outbox) {
+        let method = at.method(frame).into_owned();
+        let reason = Reason::new(reply::POLICY_DENIED, why.clone());
+        out.note(Note::Denied { from, method, why });
+        if at.kind == Kind::Request {
+            let id = at.id(frame);
+            self.pending[from as usize].answer(id);
+            self.answer_for_peer(from, &id.to_owned(), at.raw_method(frame), &reason, out);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What a message comes to, in a few words of ours.
+//!
+//! Made only for those who count (`Outbox::want_gists`), of canonical messages, along the outline
+//! that `scan` has drawn anyway: nothing is parsed twice and nothing is allocated. No text of a
+//! peer is in it, but what a `Trail` has for those who make traces. Not here: what is counted (see
+//! `observe::metrics`).
+
+use std::time::{Duration, Instant};
+
+use super::tokens::{self, Tokens};
+use super::trail::Trail;
+use super::words::{Method, StopReason, ToolKind, ToolStatus, Verdict};
+use crate::jsonrpc::{self, Envelope, Frame, Kind, Outlined, Side};
+
+/// What a message comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gist {
+    /// Who said it.
+    pub from: Side,
+    /// What it is.
+    pub kind: Kind,
+    /// What it, or the request it answers, is about.
+    pub topic: Topic,
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// When it was heard.
+    pub at: Instant,
+    /// How long its asker has waited for it, when it is an answer.
+    pub waited: Option<Duration>,
+    /// What it says.
+    pub said: Said,
+    /// What only traces want, when somebody makes them.
+    pub trail: Option<Box<Trail>>,
+}
+
+/// What a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// Its method.
+    pub method: Method,
+    /// The session, for prompts and updates.
+    pub session: Session,
+    /// The number of the request in the conversation, from 1; 0 for other messages.
+    pub ask: u64,
+}
+
+/// A session, as a number made from its id: enough to tell those of one conversation apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Session(u64);
+
+/// What a message says that is worth counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Said {
+    /// Nothing of the kind.
+    Nothing,
+    /// An error with this code; 0 when it has none.
+    Failed(i64),
+    /// A turn is over, and this was spent, if the agent has said so.
+    TurnEnded(StopReason, Option<Tokens>),
+    /// The tokens in the context, and how many it can hold.
+    ContextUsed(u64, u64),
+    /// A tool is called.
+    ToolCalled(ToolKind, Option<ToolStatus>),
+    /// A tool call now stands so.
+    ToolBecame(ToolStatus),
+    /// A person has answered.
+    Decided(Verdict),
+}
+
+impl Session {
+    /// The session that a body names among its own members.
+    fn named(frame: &Frame, at: &Envelope) -> Self {
+        member(frame, at, "sessionId").map_or_else(Self::default, |id| Self::of(text_of(frame, id)))
+    }
+
+    /// Eight bytes at a time; two sessions that come to the same number share a stopwatch.
+    fn of(id: &[u8]) -> Self {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut number = ODD ^ id.len() as u64;
+        for piece in id.chunks(8) {
+            let mut bytes = [0; 8];
+            bytes[..piece.len()].copy_from_slice(piece);
+            number = (number ^ u64::from_le_bytes(bytes)).wrapping_mul(ODD);
+            number ^= number >> 29;
+        }
+        Self(number)
+    }
+}
+
+impl Default for Topic {
+    fn default() -> Self {
+        Self {
+            method: Method::Other,
+            session: Session::default(),
+            ask: 0,
+        }
+    }
+}
+
+impl Gist {
+    /// Of a request or a notification.
+    pub(super) fn of_call(from: Side, frame: &Frame, at: &Envelope, now: Instant) -> Self {
+        let raw = at.raw_method(frame);
+        let method = match memchr::memchr(b'\\', raw) {
+            None => Method::called(raw),
+            Some(_) => Method::called(at.method(frame).as_bytes()),
+        };
+        let (session, said) = match method {
+            Method::SessionUpdate => (Session::named(frame, at), update(frame, at)),
+            Method::SessionPrompt => (Session::named(frame, at), Said::Nothing),
+            _ => (Session::default(), Said::Nothing),
+        };
+        Self {
+            from,
+            kind: at.kind,
+            topic: Topic {
+                method,
+                session,
+                ask: 0,
+            },
+            bytes: frame.len(),
+            at: now,
+            waited: None,
+            said,
+            trail: None,
+        }
+    }
+
+    /// Of the answer to a request about `topic`.
+    pub(super) fn of_answer(
+        from: Side,
+        frame: &Frame,
+        at: &Envelope,
+        topic: Topic,
+        waited: Duration,
+        now: Instant,
+    ) -> Self {
+        let said = match (at.kind, topic.method) {
+            (Kind::Error, _) => Said::Failed(code(frame, at)),
+            (_, Method::SessionPrompt) => {
+                member(frame, at, "stopReason").map_or(Said::Nothing, |reason| {
+                    let reason = StopReason::of(text_of(frame, reason));
+                    Said::TurnEnded(reason, spent(frame, at))
+                })
+            }
+            (_, Method::SessionRequestPermission) => verdict(frame, at),
+            _ => Said::Nothing,
+        };
+        Self {
+            from,
+            kind: at.kind,
+            topic,
+            bytes: frame.len(),
+            at: now,
+            waited: Some(waited),
+            said,
+            trail: None,
+        }
+    }
+
+    /// With its trail, if that is wanted.
+    pub(super) fn traced(mut self, frame: &Frame, at: &Envelope, wanted: bool) -> Self {
+        if wanted {
+            self.trail = Trail::of(frame, at, &self);
+        }
+        self
+    }
+}
+
+fn update(frame: &Frame, at: &Envelope) -> Said {
+    let inner = |name| inner(frame, at, "update", name).map(|found| text_of(frame, found));
+    match inner("sessionUpdate") {
+        Some(b"tool_call") => {
+            // A call without a kind is of the kind `other`, says the schema.
+            let kind = inner("kind").map_or(ToolKind::Other, ToolKind::of);
+            Said::ToolCalled(kind, inner("status").map(ToolStatus::of))
+        }
+        Some(b"tool_call_update") => inner("status").map_or(Said::Nothing, |status| {
+            Said::ToolBecame(ToolStatus::of(status))
+        }),
+        Some(b"usage_update") => {
+            match (
+                inner("used").and_then(tokens::count),
+                inner("size").and_then(tokens::count),
+            ) {
+                (Some(used), Some(size)) => Said::ContextUsed(used, size),
+                _ => Said::Nothing,
+            }
+        }
+        _ => Said::Nothing,
+    }
+}
+
+fn verdict(frame: &Frame, at: &Envelope) -> Said {
+    inner(frame, at, "outcome", "outcome").map_or(Said::Nothing, |verdict| {
+        Said::Decided(Verdict::of(text_of(frame, verdict)))
+    })
+}
+
+/// Errors are not outlined, and rare.
+fn code(frame: &Frame, at: &Envelope) -> i64 {
+    let code = at
+        .body(frame)
+        .and_then(|error| jsonrpc::member(error, "code"));
+    code.and_then(|code| std::str::from_utf8(code).ok()?.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+fn member(frame: &Frame, at: &Envelope, name: &str) -> Option<Outlined> {
+    let outline = at.outline.as_ref()?;
+    let text = frame.as_bytes();
+    outline
+        .members()
+        .find(|member| member.is_called(name, text))
+}
+
+fn inner(frame: &Frame, at: &Envelope, outer: &str, name: &str) -> Option<Outlined> {
+    let outline = at.outline.as_ref()?;
+    let text = frame.as_bytes();
+    let outer = outline
+        .members()
+        .find(|member| member.is_called(outer, text))?;
+    outline
+        .members_of(outer.nth)
+        .find(|member| member.is_called(name, text))
+}
+
+/// What a turn has cost, as ACP spells it.
+fn spent(frame: &Frame, at: &Envelope) -> Option<Tokens> {
+    let usage = member(frame, at, "usage")?;
+    let mut tokens = Tokens::default();
+    let mut any = false;
+    for part in at.outline.as_ref()?.members_of(usage.nth) {
+        any |= tokens.report(part.name(frame.as_bytes()), text_of(frame, part));
+    }
+    any.then_some(tokens)
+}
+
+/// A value without its quotes.
+fn text_of(frame: &Frame, member: Outlined) -> &[u8] {
+    let value = member.value.of(frame.as_bytes()).trim_ascii();
+    let bare = value
+        .strip_prefix(b"\"")
+        .and_then(|rest| rest.strip_suffix(b"\""));
+    bare.unwrap_or(value)
+}

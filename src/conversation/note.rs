@@ -1,0 +1,300 @@
+//! What happened that is not simply a frame passed on.
+//!
+//! Nothing the core drops, refuses or makes up goes unnoted: each note is counted under its name
+//! and logged. Not here: how they are logged (see `tap`).
+
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use crate::dialect::{Fired, Happened, Name};
+use crate::jsonrpc::{Exit, Flaw, IdBuf, Side};
+
+/// Something worth counting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// The agent printed a line that is not JSON. It was not forwarded.
+    Stray {
+        /// Its length in bytes.
+        bytes: usize,
+        /// The beginning of it, printable and without secrets, for the log alone.
+        excerpt: Box<str>,
+    },
+    /// A message could not be passed on; its sender, or who waited for it, was told.
+    Refused {
+        /// Who sent it.
+        from: Side,
+        /// What is wrong with it.
+        flaw: Flaw,
+    },
+    /// A JSON-RPC batch was refused: many agents die of one.
+    Batch {
+        /// Who sent it.
+        from: Side,
+    },
+    /// An answer that nobody waits for was dropped.
+    UnknownAnswer {
+        /// Who sent it.
+        from: Side,
+        /// Its id.
+        id: IdBuf,
+    },
+    /// A request was refused because its id is still in flight.
+    ReusedId {
+        /// Who sent it.
+        from: Side,
+        /// The id.
+        id: IdBuf,
+    },
+    /// A request was refused because too many of that side are open.
+    Overloaded {
+        /// Who sent it.
+        from: Side,
+    },
+    /// An error without an id was passed on.
+    Complaint {
+        /// Who sent it.
+        from: Side,
+    },
+    /// An answer's id had been changed as doubles are, and was put right.
+    RestoredId {
+        /// Who sent it.
+        from: Side,
+    },
+    /// A request could not be answered by the side it was for; we answered it.
+    Answered {
+        /// Who asked.
+        to: Side,
+        /// The id.
+        id: IdBuf,
+        /// The method, as spelled.
+        method: String,
+        /// The error code said.
+        code: i32,
+    },
+    /// A message could not be delivered to a side that is gone, and was dropped.
+    Undeliverable {
+        /// Who it was for.
+        to: Side,
+    },
+    /// A side has ended its stream, or its link failed.
+    Ended {
+        /// Which one.
+        side: Side,
+        /// What happened, for a person.
+        how: String,
+        /// Whether that was the end of an agent which nobody has asked for.
+        lost: bool,
+    },
+    /// The agent's process has ended.
+    AgentExited {
+        /// How.
+        exit: Exit,
+    },
+    /// What a side speaks was recognised.
+    Recognised {
+        /// Which side.
+        side: Side,
+        /// The dialect.
+        dialect: String,
+        /// By what, for a person.
+        by: String,
+    },
+    /// Rules changed a message.
+    Translated {
+        /// The side whose dialect it is about.
+        side: Side,
+        /// The message's method, or that of the request it answers.
+        method: Name,
+        /// The rules, in the order in which they worked.
+        rules: SmallVec<[Fired; 1]>,
+    },
+    /// A translator left something out, answered, held, repaired or could not place something, or
+    /// met what no table names.
+    Dialect {
+        /// The side whose dialect it is about.
+        side: Side,
+        /// What happened.
+        what: Happened,
+        /// The dialect that the side is taken to speak.
+        dialect: String,
+        /// The rule that was at work, as `table/rule`.
+        rule: Option<String>,
+        /// What it met, for a person.
+        detail: String,
+    },
+    /// A call was not passed on because it is not allowed; who asked was told.
+    Denied {
+        /// Who called.
+        from: Side,
+        /// The method.
+        method: String,
+        /// Why not, for a person.
+        why: String,
+    },
+    /// A message was changed where it crosses from one machine to the other.
+    Adjusted {
+        /// Who sent it.
+        from: Side,
+        /// The method, or that of the request it answers.
+        method: String,
+        /// What was changed, for a person.
+        what: String,
+    },
+    /// The agent is being stopped, by this signal.
+    Stopping {
+        /// `SIGTERM` or `SIGKILL`.
+        signal: &'static str,
+    },
+    /// The conversation should have been recorded and was not, or not to its end.
+    Unrecorded {
+        /// Why, for a person.
+        why: String,
+    },
+}
+
+impl Note {
+    /// The name it is counted under; one of [`Note::NAMES`].
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        Self::NAMES[self.index()]
+    }
+
+    /// All names, in the order of [`Note::index`].
+    pub const NAMES: [&'static str; 19] = [
+        "stray_line",
+        "refused",
+        "batch",
+        "unknown_answer",
+        "reused_id",
+        "overloaded",
+        "complaint",
+        "restored_id",
+        "answered_for_peer",
+        "undeliverable",
+        "ended",
+        "agent_exited",
+        "stopping",
+        "recognised",
+        "translated",
+        "dialect",
+        "unrecorded",
+        "denied",
+        "adjusted",
+    ];
+
+    /// The place of its name in [`Note::NAMES`].
+    #[must_use]
+    pub const fn index(&self) -> usize {
+        match self {
+            Self::Stray { .. } => 0,
+            Self::Refused { .. } => 1,
+            Self::Batch { .. } => 2,
+            Self::UnknownAnswer { .. } => 3,
+            Self::ReusedId { .. } => 4,
+            Self::Overloaded { .. } => 5,
+            Self::Complaint { .. } => 6,
+            Self::RestoredId { .. } => 7,
+            Self::Answered { .. } => 8,
+            Self::Undeliverable { .. } => 9,
+            Self::Ended { .. } => 10,
+            Self::AgentExited { .. } => 11,
+            Self::Stopping { .. } => 12,
+            Self::Recognised { .. } => 13,
+            Self::Translated { .. } => 14,
+            Self::Dialect { .. } => 15,
+            Self::Unrecorded { .. } => 16,
+            Self::Denied { .. } => 17,
+            Self::Adjusted { .. } => 18,
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stray { bytes, .. } => {
+                write!(
+                    f,
+                    "the agent printed a line of {bytes} bytes that is not JSON; not forwarded"
+                )
+            }
+            Self::Refused { from, flaw } => write!(f, "refused a message from the {from}: {flaw}"),
+            Self::Batch { from } => write!(f, "refused a JSON-RPC batch from the {from}"),
+            Self::UnknownAnswer { from, id } => {
+                write!(
+                    f,
+                    "dropped an answer from the {from} that nobody waits for (id {})",
+                    id.as_id()
+                )
+            }
+            Self::ReusedId { from, id } => {
+                write!(
+                    f,
+                    "refused a request from the {from}: id {} is still in flight",
+                    id.as_id()
+                )
+            }
+            Self::Overloaded { from } => {
+                write!(f, "refused a request from the {from}: too many are open")
+            }
+            Self::Complaint { from } => {
+                write!(f, "passed on an error without an id from the {from}")
+            }
+            Self::RestoredId { from } => write!(f, "put right the id of an answer from the {from}"),
+            Self::Answered {
+                to,
+                id,
+                method,
+                code,
+            } => {
+                write!(
+                    f,
+                    "answered {method} of the {to} (id {}) with error {code}",
+                    id.as_id()
+                )
+            }
+            Self::Undeliverable { to } => {
+                write!(f, "dropped a message for the {to}, which is gone")
+            }
+            Self::Recognised { side, dialect, by } => {
+                write!(f, "the {side} speaks {dialect}, which its {by} shows")
+            }
+            Self::Translated {
+                side,
+                method,
+                rules,
+            } => {
+                write!(f, "{method}, translated for the {side} by ")?;
+                for (at, rule) in rules.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { ", " };
+                    write!(f, "{comma}{rule}")?;
+                }
+                Ok(())
+            }
+            Self::Dialect {
+                side,
+                what,
+                dialect,
+                rule,
+                detail,
+            } => {
+                let rule = rule.as_deref().unwrap_or(dialect);
+                write!(f, "{what} at the {side} ({rule}): {detail}")
+            }
+            Self::Denied { from, method, why } => {
+                write!(f, "did not pass on {method} of the {from}: {why}")
+            }
+            Self::Adjusted { from, method, what } => {
+                write!(f, "changed {method} of the {from}: {what}")
+            }
+            Self::Ended { side, how, .. } => write!(f, "the {side} {how}"),
+            Self::AgentExited { exit } => write!(f, "the agent ended with {exit}"),
+            Self::Stopping { signal } => {
+                write!(f, "the agent did not end by itself; sending {signal}")
+            }
+            Self::Unrecorded { why } => write!(f, "not recorded to its end: {why}"),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The requests of one side that still await their answer.
+//!
+//! A JSON-RPC answer carries no method, so what was asked is remembered here. Bounded; up to the
+//! largest number of requests ever open at once it needs no allocation. Not here: what an answer
+//! means, or what to do when none comes.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::gist::Topic;
+use crate::jsonrpc::{Id, IdBuf};
+
+/// The open requests of one side.
+#[derive(Debug)]
+pub(super) struct Pending {
+    open: HashMap<IdBuf, Ask>,
+    /// How many open ids would be spelled otherwise by a program that keeps numbers as doubles.
+    fragile: usize,
+    next: u64,
+    limit: usize,
+}
+
+/// A request in flight.
+#[derive(Debug)]
+struct Ask {
+    method: Method,
+    topic: Topic,
+    asked: Instant,
+    order: u64,
+}
+
+/// A method, as spelled between its quotes.
+pub(super) type Method = SmallVec<[u8; 32]>;
+
+/// Why a request cannot be taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Reused,
+    Full,
+}
+
+/// An answered request.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) method: Method,
+    /// What it was about, where that matters to those who count.
+    pub(super) topic: Topic,
+    /// When it was asked.
+    pub(super) asked: Instant,
+    /// The id as the asker spelled it, when the answer spells it otherwise.
+    pub(super) spelled: Option<IdBuf>,
+}
+
+impl Pending {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            open: HashMap::new(),
+            fragile: 0,
+            next: 0,
+            limit,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Remembers a request.
+    pub(super) fn ask(
+        &mut self,
+        id: Id<'_>,
+        method: &[u8],
+        topic: Topic,
+        asked: Instant,
+    ) -> Result<(), Refusal> {
+        if self.open.len() >= self.limit {
+            return Err(Refusal::Full);
+        }
+        match self.open.entry(id.to_owned()) {
+            Entry::Occupied(_) => Err(Refusal::Reused),
+            Entry::Vacant(place) => {
+                place.insert(Ask {
+                    method: SmallVec::from_slice(method),
+                    topic,
+                    asked,
+                    order: self.next,
+                });
+                self.next += 1;
+                self.fragile += usize::from(is_fragile(id));
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether `id` is in flight.
+    pub(super) fn awaits(&self, id: &IdBuf) -> bool {
+        self.open.contains_key(id)
+    }
+
+    /// The method of the request that `id` would answer.
+    pub(super) fn method(&self, id: Id<'_>) -> Option<&[u8]> {
+        self.open.get(&id.to_owned()).map(|ask| &ask.method[..])
+    }
+
+    /// Takes the request that `id` answers.
+    pub(super) fn answer(&mut self, id: Id<'_>) -> Option<Answered> {
+        let id = id.to_owned();
+        if let Some((asked, ask)) = self.open.remove_entry(&id) {
+            self.fragile -= usize::from(is_fragile(id.as_id()));
+            let otherwise = asked.as_id().json() != id.as_id().json();
+            return Some(Answered {
+                method: ask.method,
+                topic: ask.topic,
+                asked: ask.asked,
+                spelled: otherwise.then_some(asked),
+            });
+        }
+        if self.fragile == 0 && !is_fragile(id.as_id()) {
+            return None;
+        }
+        // Between two candidates nobody can choose, and a wrong answer is worse than none.
+        let mut twins = self
+            .open
+            .keys()
+            .filter(|open| open.as_id().same_double(&id.as_id()));
+        let spelled = match (twins.next(), twins.next()) {
+            (Some(only), None) => only.clone(),
+            _ => return None,
+        };
+        let ask = self.open.remove(&spelled)?;
+        self.fragile -= usize::from(is_fragile(spelled.as_id()));
+        Some(Answered {
+            method: ask.method,
+            topic: ask.topic,
+            asked: ask.asked,
+            spelled: Some(spelled),
+        })
+    }
+
+    /// Forgets all requests and tells them, oldest first.
+    pub(super) fn take_all(&mut self) -> Vec<(IdBuf, Method)> {
+        self.fragile = 0;
+        let mut all: Vec<_> = self.open.drain().collect();
+        all.sort_unstable_by_key(|(_, ask)| ask.order);
+        all.into_iter().map(|(id, ask)| (id, ask.method)).collect()
+    }
+}
+
+/// Whether a program that keeps numbers as doubles would spell this id otherwise: it is not a
+/// plain integer of at most 15 digits.
+fn is_fragile(id: Id<'_>) -> bool {
+    match id {
+        Id::Number(text) => {
+            let digits = text.strip_prefix(b"-").unwrap_or(text);
+            digits.len() > 15 || text == b"-0" || !digits.iter().all(u8::is_ascii_digit)
+        }
+        _ => false,
+    }
+}

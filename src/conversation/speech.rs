@@ -1,0 +1,229 @@
+//! What each side speaks, and the translation of it.
+//!
+//! The core itself thinks in canonical ACP. A side that speaks canonical costs nothing here; one
+//! that was given a dialect, or whose dialect is recognised by its first messages, has a
+//! translator of its own between its mouth and the core. Not here: how a message is translated
+//! (see `dialect`), and what the core makes of it.
+
+use std::sync::Arc;
+
+use crate::dialect::{self, Handshake, Library, Outcome, Program, Translator, Unknown};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Side};
+
+/// The table of tolerant reading, which every peer gets that is not known better.
+const LOOSE: &str = "loose-v1";
+
+/// The method whose exchange shows what a peer speaks.
+const INITIALIZE: &str = "initialize";
+
+/// Among how many of its first messages a side may show what it speaks.
+const FIRST: u8 = 32;
+
+/// What a side is told to speak.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// Canonical ACP: its messages pass as they are.
+    #[default]
+    Canonical,
+    /// Whatever it shows in `initialize`; tolerant reading until then and otherwise.
+    Auto,
+    /// This dialect.
+    Named(String),
+}
+
+/// The speech of both sides of one conversation.
+#[derive(Debug)]
+pub struct Speech {
+    library: Arc<Library>,
+    voices: [Voice; 2],
+    /// Where the relay runs, for sessions that it opens itself.
+    folder: String,
+}
+
+#[derive(Debug)]
+struct Voice {
+    translator: Option<Box<Translator>>,
+    /// Among how many more of its messages it may still be recognised.
+    open: u8,
+    handshake: Handshake,
+}
+
+/// A dialect that a side has been found to speak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recognised {
+    /// Its name.
+    pub dialect: String,
+    /// By what, as a clause for the log.
+    pub by: String,
+}
+
+impl Speech {
+    /// Both sides speak canonical ACP.
+    #[must_use]
+    pub fn canonical() -> Self {
+        let silent = || Voice {
+            translator: None,
+            open: 0,
+            handshake: Handshake::default(),
+        };
+        Self {
+            library: Arc::default(),
+            voices: [silent(), silent()],
+            folder: String::new(),
+        }
+    }
+
+    /// What the two sides are told to speak, out of `library`.
+    ///
+    /// # Errors
+    /// When a dialect is not known.
+    pub fn new(library: &Arc<Library>, client: &Choice, agent: &Choice) -> Result<Self, Unknown> {
+        let voice = |side, choice: &Choice| {
+            let program = match choice {
+                Choice::Canonical => None,
+                Choice::Auto => Some(library.program(LOOSE)?),
+                Choice::Named(name) => Some(library.program(name)?),
+            };
+            let translator = program.map(|program| Box::new(Translator::new(side, program)));
+            Ok(Voice {
+                translator,
+                open: if *choice == Choice::Auto { FIRST } else { 0 },
+                handshake: Handshake::default(),
+            })
+        };
+        Ok(Self {
+            library: Arc::clone(library),
+            voices: [voice(Side::Client, client)?, voice(Side::Agent, agent)?],
+            folder: String::new(),
+        })
+    }
+
+    /// Says where the relay runs: a client that knows no sessions gets one there.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &str) -> Self {
+        folder.clone_into(&mut self.folder);
+        for voice in &mut self.voices {
+            if let Some(translator) = &mut voice.translator {
+                translator.runs_in(folder);
+            }
+        }
+        self
+    }
+
+    /// Whether the messages of `side` pass as they are.
+    pub(super) fn is_canonical(&self, side: Side) -> bool {
+        self.voice(side).translator.is_none()
+    }
+
+    /// Whether `side` may still be recognised.
+    pub(super) fn is_open(&self, side: Side) -> bool {
+        self.voice(side).open > 0
+    }
+
+    /// Looks at a message of `side` for what it shows, while it may still be recognised: never where
+    /// its dialect was named. `asked` is the method that it answers.
+    pub fn recognise(
+        &mut self,
+        side: Side,
+        frame: &Frame,
+        at: &Envelope,
+        asked: Option<&[u8]>,
+    ) -> Option<Recognised> {
+        if !self.is_open(side) {
+            return None;
+        }
+        let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
+        let handshake = &mut self.voices[side as usize].handshake;
+        let found = handshake.recognise(self.library.covers(), side, frame, at, asked);
+        // A client shows itself in `initialize`; what an agent answers there may be any agent's, and
+        // its first messages tell more.
+        let tells = matches!(at.kind, Kind::Request | Kind::Notification);
+        let shown = side == Side::Client && tells && at.method(frame) == INITIALIZE;
+        let voice = &mut self.voices[side as usize];
+        voice.open = if shown || found.is_some() {
+            0
+        } else {
+            voice.open.saturating_sub(1)
+        };
+        let found = found?;
+        let program = self.library.program(&found.dialect).ok()?;
+        voice.speak(side, program, &at.id(frame).to_owned(), asked);
+        if let Some(translator) = &mut voice.translator {
+            translator.runs_in(&self.folder);
+        }
+        Some(Recognised {
+            dialect: found.dialect,
+            by: found.by,
+        })
+    }
+
+    /// Whether what `side` has said is a notification that its translation does nothing with: most
+    /// messages are, and they are spared an [`Outcome`].
+    pub(super) fn hears_as_is(&mut self, side: Side, frame: &Frame, at: &Envelope) -> bool {
+        let translator = self.voices[side as usize].translator.as_mut();
+        translator.is_some_and(|translator| translator.reads_as_is(frame, at))
+    }
+
+    /// The same of what is said to `side`.
+    pub(super) fn says_as_is(&mut self, side: Side, frame: &Frame, at: &Envelope) -> bool {
+        let translator = self.voices[side as usize].translator.as_mut();
+        translator.is_some_and(|translator| translator.writes_as_is(frame, at))
+    }
+
+    /// Turns what `side` has said into canonical.
+    pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
+        match &mut self.voices[side as usize].translator {
+            Some(translator) => translator.read(frame, at),
+            None => Outcome::default(),
+        }
+    }
+
+    /// Turns a canonical message into what `side` speaks.
+    pub fn write(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
+        match &mut self.voices[side as usize].translator {
+            Some(translator) => translator.write(frame, at),
+            None => Outcome::default(),
+        }
+    }
+
+    /// What `side` is taken to speak at present.
+    #[must_use]
+    pub fn dialect(&self, side: Side) -> &str {
+        let translator = self.voice(side).translator.as_ref();
+        translator.map_or("canonical", |translator| translator.dialect())
+    }
+
+    /// What the client would understand by a call of that name, where that is not what the name
+    /// says in canonical, or cannot be told yet: a clause.
+    pub(super) fn mistakes(&self, method: &str) -> Option<String> {
+        let voice = self.voice(Side::Client);
+        let translator = voice.translator.as_ref()?;
+        if voice.open > 0 && !dialect::is_canonical(method) {
+            return Some("the client has not shown yet what it would take it for".to_owned());
+        }
+        let meant = translator.takes_for(method)?;
+        Some(format!("the client would take it for {meant}"))
+    }
+
+    fn voice(&self, side: Side) -> &Voice {
+        &self.voices[side as usize]
+    }
+}
+
+impl Voice {
+    /// Goes over to another dialect in the middle of the exchange that showed it.
+    fn speak(&mut self, side: Side, program: Arc<Program>, id: &IdBuf, asked: Option<&str>) {
+        let translator = match &mut self.translator {
+            Some(known) => {
+                known.turn_to(program);
+                known
+            }
+            None => self
+                .translator
+                .insert(Box::new(Translator::new(side, program))),
+        };
+        if let Some(asked) = asked {
+            translator.assume(side.other(), id, asked, asked);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What only traces want of a message: texts that peers have chosen, such as the id of a request and
+//! the trace it belongs to.
+//!
+//! Taken down only for those who ask for it (`Outbox::want_trails`), and never of the messages that
+//! make up most of a conversation. Not here: what a trace is made of (see `observe::traces`).
+
+use std::fmt;
+
+use super::Gist;
+use super::gist::Said;
+use super::words::Method;
+use crate::jsonrpc::{self, Envelope, Frame, IdBuf, Kind};
+
+/// Where the context of a trace stands, as the W3C spells its parts.
+const META: &str = "_meta";
+const PARENT: &str = "traceparent";
+const STATE: &str = "tracestate";
+
+/// Longest text of a peer that is kept, in bytes; what is longer is cut.
+const MOST: usize = 256;
+
+/// Longest `tracestate` that is kept; what is longer is left out, as its specification allows.
+const MOST_STATE: usize = 512;
+
+/// What only traces want of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trail {
+    /// The id of a request.
+    pub id: Option<IdBuf>,
+    /// The method, as spelled.
+    pub method: String,
+    /// The session it names, or that an answer has opened.
+    pub session: Option<String>,
+    /// The tool call it names.
+    pub call: Option<String>,
+    /// `traceparent`, as spelled.
+    pub parent: Option<String>,
+    /// `tracestate`, as spelled.
+    pub state: Option<String>,
+}
+
+/// Says what trace a request is to be part of.
+pub trait Marker: Send + fmt::Debug {
+    /// The `traceparent` for a request that has none; `None` leaves it as it is.
+    fn mark(&mut self, gist: &Gist) -> Option<String>;
+}
+
+impl Trail {
+    /// That of a message, if there is anything in it for traces.
+    pub(super) fn of(frame: &Frame, at: &Envelope, gist: &Gist) -> Option<Box<Self>> {
+        let body = at.body(frame).unwrap_or_default();
+        match (gist.kind, gist.topic.method, gist.said) {
+            (Kind::Request, ..) => Some(Box::new(Self::of_request(frame, at, body))),
+            (Kind::Notification, _, Said::ToolCalled(..) | Said::ToolBecame(_)) => {
+                let update = jsonrpc::member(body, "update").unwrap_or_default();
+                Some(Box::new(Self {
+                    call: jsonrpc::member_text(update, "toolCallId").map(cut),
+                    ..Self::default()
+                }))
+            }
+            (Kind::Result, Method::SessionNew, _) => Some(Box::new(Self {
+                session: jsonrpc::member_text(body, "sessionId").map(cut),
+                ..Self::default()
+            })),
+            _ => None,
+        }
+    }
+
+    fn of_request(frame: &Frame, at: &Envelope, body: &[u8]) -> Self {
+        let meta = jsonrpc::member(body, META).unwrap_or_default();
+        let text = |name| jsonrpc::member_text(meta, name);
+        Self {
+            id: Some(at.id(frame).to_owned()),
+            method: cut(at.method(frame)),
+            session: jsonrpc::member_text(body, "sessionId").map(cut),
+            call: None,
+            parent: text(PARENT).map(cut),
+            state: text(STATE)
+                .filter(|state| state.len() <= MOST_STATE)
+                .map(Into::into),
+        }
+    }
+}
+
+/// The request with `mark` for its `traceparent`; `None` when it has no params that could hold it.
+pub(super) fn with_parent(frame: &Frame, at: &Envelope, mark: &str) -> Option<Frame> {
+    let text = frame.as_bytes();
+    let body = at.body?;
+    let own = body.of(text);
+    let start = body.start as usize;
+    let (place, piece) = match jsonrpc::member_place(own, META) {
+        Some(meta) if own[meta.clone()].first() == Some(&b'{') => {
+            (start + meta.start, format!("\"{PARENT}\":\"{mark}\""))
+        }
+        // It means something else than it should.
+        Some(_) => return None,
+        None => {
+            let space = own.iter().take_while(|byte| byte.is_ascii_whitespace());
+            let place = start + space.count();
+            (place, format!("\"{META}\":{{\"{PARENT}\":\"{mark}\"}}"))
+        }
+    };
+    let (before, behind) = text.split_at(place + 1);
+    if before.last() != Some(&b'{') {
+        return None;
+    }
+    let first = behind.iter().find(|byte| !byte.is_ascii_whitespace());
+    let comma: &[u8] = if first == Some(&b'}') { b"" } else { b"," };
+    Some(Frame::from(
+        [before, piece.as_bytes(), comma, behind].concat(),
+    ))
+}
+
+fn cut(text: std::borrow::Cow<'_, str>) -> String {
+    let mut text = text.into_owned();
+    if text.len() > MOST {
+        let end = (0..=MOST).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or(0));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jsonrpc::{Limits, Shape, scan};
+
+    #[test]
+    fn a_mark_changes_nothing_else() {
+        let mark = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        for (before, after) in [
+            (r#"{}"#, r#"{"_meta":{"traceparent":"M"}}"#),
+            (
+                r#" { "a" : 1.50 } "#,
+                r#" {"_meta":{"traceparent":"M"}, "a" : 1.50 } "#,
+            ),
+            (r#"{"_meta":{}}"#, r#"{"_meta":{"traceparent":"M"}}"#),
+            (
+                r#"{"x":[{"_meta":1}],"_meta": { "a":1}}"#,
+                r#"{"x":[{"_meta":1}],"_meta": {"traceparent":"M", "a":1}}"#,
+            ),
+        ] {
+            let message = |params: &str| {
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{params}}}"#)
+            };
+            let frame = Frame::from(message(before));
+            let Shape::One(at) = scan(&frame, &Limits::default()) else {
+                panic!("{before}");
+            };
+            let marked = with_parent(&frame, &at, mark).map(Frame::into_bytes);
+            let wanted = message(&after.replace('M', mark));
+            assert_eq!(marked.as_deref(), Some(wanted.as_bytes()));
+        }
+        for odd in ["[1]", "null", r#"{"_meta":null}"#, r#"{"_meta":[]}"#] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{odd}}}"#);
+            let frame = Frame::from(text);
+            let Shape::One(at) = scan(&frame, &Limits::default()) else {
+                panic!("{odd}");
+            };
+            assert_eq!(with_parent(&frame, &at, mark), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Cuts a stream into lines.
+//!
+//! A line is split off the buffer without a copy, and no byte is searched twice for its end. A
+//! line longer than permitted is discarded as it comes, in constant memory. Not here: whether a
+//! line is a message (see `scan`).
+
+use bytes::{Buf as _, BytesMut};
+
+use super::{Cut, head, sniff};
+use crate::jsonrpc::{Flaw, Frame, Limits};
+
+/// Where in the stream of lines we are.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// So many bytes of the buffer hold no line feed.
+    searched: usize,
+    /// What is said of an over-long line once its end was found.
+    discarding: Option<Box<Flaw>>,
+}
+
+/// What came of looking for a line.
+#[derive(Debug)]
+pub(super) enum Line {
+    /// Its end is not there yet.
+    Open,
+    /// It held nothing and is gone.
+    Blank,
+    /// It is one thing to pass on.
+    Cut(Cut),
+}
+
+impl Lines {
+    /// Whether the buffer begins in the middle of a line.
+    pub(super) fn inside(&self) -> bool {
+        self.discarding.is_some()
+    }
+
+    /// Takes one line, without the line feed and a carriage return before it.
+    pub(super) fn next(&mut self, buffer: &mut BytesMut, max: usize, limits: &Limits) -> Line {
+        let Some(place) = memchr::memchr(b'\n', &buffer[self.searched..]) else {
+            self.wait(buffer, max, limits);
+            return Line::Open;
+        };
+        let end = self.searched + place;
+        self.searched = 0;
+        if let Some(flaw) = self.discarding.take() {
+            buffer.advance(end + 1);
+            return Line::Cut(Cut::Flaw(flaw));
+        }
+        let line = buffer.split_to(end);
+        buffer.advance(1);
+        whole(line, max, limits)
+    }
+
+    /// Takes the last line, which nothing ended but the stream.
+    pub(super) fn finish(
+        &mut self,
+        buffer: &mut BytesMut,
+        max: usize,
+        limits: &Limits,
+    ) -> Option<Cut> {
+        self.searched = 0;
+        let rest = buffer.split();
+        if let Some(flaw) = self.discarding.take() {
+            return Some(Cut::Flaw(flaw));
+        }
+        match whole(rest, max, limits) {
+            Line::Cut(cut) => Some(cut),
+            Line::Open | Line::Blank => None,
+        }
+    }
+
+    /// The buffer holds no line feed.
+    fn wait(&mut self, buffer: &mut BytesMut, max: usize, limits: &Limits) {
+        if self.discarding.is_some() {
+            buffer.clear();
+        } else if buffer.len() > max.saturating_add(1).max(sniff::REACH) {
+            // One more than `max` may be a carriage return that is not counted; what sniffing
+            // looks at is kept however low the limit is.
+            self.discarding = Some(head::too_long(buffer, max, limits));
+            *buffer = BytesMut::new();
+        }
+        self.searched = buffer.len();
+    }
+}
+
+fn whole(mut line: BytesMut, max: usize, limits: &Limits) -> Line {
+    if line.last() == Some(&b'\r') {
+        line.truncate(line.len() - 1);
+    }
+    if line.len() > max {
+        return Line::Cut(Cut::Flaw(head::too_long(&line, max, limits)));
+    }
+    if line.trim_ascii_start().is_empty() {
+        return Line::Blank;
+    }
+    Line::Cut(Cut::Frame(Frame::new(line.freeze())))
+}

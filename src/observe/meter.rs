@@ -1,0 +1,177 @@
+//! Counts what passes: messages and bytes each way, every kind of note, and the work of each rule.
+//!
+//! Every label is a word of ours or stands in a mapping table; none comes from a peer. Not here:
+//! showing the figures to anybody.
+
+use std::fmt;
+
+use super::{Sight, Tap};
+use crate::conversation::{Fired, Note};
+use crate::jsonrpc::Side;
+
+/// The figures of one conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    heard: [Flow; 2],
+    said: [Flow; 2],
+    notes: [u64; Note::NAMES.len()],
+    dialects: Vec<Tally>,
+}
+
+/// How often something happened in a dialect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// The side that speaks it.
+    pub side: Side,
+    /// `translated`, or what happened, as [`crate::conversation::Happened`] names it.
+    pub what: &'static str,
+    /// The rule, as `table/rule`; the dialect alone where no rule was at work.
+    pub rule: String,
+    /// How many messages it happened to.
+    pub count: u64,
+}
+
+/// Messages and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Messages.
+    pub frames: u64,
+    /// Bytes of those messages, without their framing.
+    pub bytes: u64,
+}
+
+/// The tap that counts.
+#[derive(Debug, Default)]
+pub struct Meter(Counts);
+
+impl Counts {
+    /// What `side` said to us.
+    #[must_use]
+    pub const fn heard(&self, side: Side) -> Flow {
+        self.heard[side as usize]
+    }
+
+    /// What we said to `side`.
+    #[must_use]
+    pub const fn said(&self, side: Side) -> Flow {
+        self.said[side as usize]
+    }
+
+    /// The notes that occurred, by name.
+    pub fn notes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Note::NAMES
+            .into_iter()
+            .zip(self.notes)
+            .filter(|(_, count)| *count > 0)
+    }
+
+    /// What happened in the sides' dialects, by rule.
+    #[must_use]
+    pub fn dialects(&self) -> &[Tally] {
+        &self.dialects
+    }
+
+    /// Counts a note, also one of what happened after all was said.
+    pub fn add(&mut self, note: &Note) {
+        self.notes[note.index()] += 1;
+        self.see_dialect(note);
+    }
+
+    fn see_dialect(&mut self, note: &Note) {
+        match note {
+            Note::Translated { side, rules, .. } => {
+                for rule in rules {
+                    self.happened(*side, note.name(), rule);
+                }
+            }
+            Note::Dialect {
+                side,
+                what,
+                dialect,
+                rule,
+                ..
+            } => self.happened(*side, what.name(), &rule.as_deref().unwrap_or(dialect)),
+            _ => {}
+        }
+    }
+
+    /// Searched, not hashed: a conversation meets some ten rules, and a known one costs no memory.
+    fn happened(&mut self, side: Side, what: &'static str, rule: &dyn Label) {
+        let known =
+            |tally: &&mut Tally| tally.side == side && tally.what == what && rule.is(&tally.rule);
+        match self.dialects.iter_mut().find(known) {
+            Some(tally) => tally.count += 1,
+            None => self.dialects.push(Tally {
+                side,
+                what,
+                rule: rule.to_string(),
+                count: 1,
+            }),
+        }
+    }
+
+    /// How often the note called `name` occurred.
+    #[must_use]
+    pub fn note(&self, name: &str) -> u64 {
+        self.notes()
+            .find_map(|(known, count)| (known == name).then_some(count))
+            .unwrap_or(0)
+    }
+}
+
+impl Meter {
+    /// What has been counted so far.
+    #[must_use]
+    pub const fn counts(&self) -> &Counts {
+        &self.0
+    }
+}
+
+impl Flow {
+    const fn add(&mut self, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+impl Tap for Meter {
+    fn see(&mut self, sight: &Sight<'_>) {
+        match sight {
+            Sight::Heard(from, frame) => self.0.heard[*from as usize].add(frame.len()),
+            Sight::Said(to, frame) => self.0.said[*to as usize].add(frame.len()),
+            Sight::Note(note) => self.0.add(note),
+            Sight::Opened(_) | Sight::Settled(_) => {}
+        }
+    }
+}
+
+/// What a [`Tally`] is counted by.
+trait Label: fmt::Display {
+    /// Whether this is the label, written out.
+    fn is(&self, text: &str) -> bool;
+}
+
+impl Label for Fired {
+    fn is(&self, text: &str) -> bool {
+        let rule = text.strip_prefix(&*self.dialect);
+        rule.and_then(|rest| rest.strip_prefix('/')) == Some(&*self.rule)
+    }
+}
+
+impl Label for &str {
+    fn is(&self, text: &str) -> bool {
+        *self == text
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            side,
+            what,
+            rule,
+            count,
+        } = self;
+        write!(f, "{side} {what} {rule} {count}")
+    }
+}

@@ -1,0 +1,275 @@
+//! What can be told of a frame: its kind, id, method, session, and the request it answers.
+//!
+//! Here are remembered the requests whose answers are still to come, by the edge they crossed.
+//! Not here: how it is written down.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use memchr::memmem::Finder;
+use smallvec::SmallVec;
+
+use crate::jsonrpc::{Envelope, Id, IdAt, Kind, Outlined, Side, Span};
+use crate::recording::MessageKind;
+
+/// Requests remembered for one asker at one edge before answered ones are forgotten.
+const REMEMBERED: usize = 1 << 10;
+
+/// And before all are.
+const BOUND: usize = 1 << 15;
+
+/// Requests, by edge and asker.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    open: [[Requests; 2]; 2],
+    /// The one that was asked last, by edge, asker and id.
+    latest: Option<(Side, Side, Key)>,
+    session: Finder<'static>,
+}
+
+/// Requests by their ids, those of one id in the order they were asked.
+type Requests = HashMap<Key, SmallVec<[Asked; 1]>>;
+
+/// An id in its plain spelling.
+type Key = SmallVec<[u8; 24]>;
+
+/// Where an answer was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Met {
+    /// The other side has said it; its event.
+    Heard(u64),
+    /// The relay hands it over, because of what was heard as that event.
+    Said(Option<u64>),
+}
+
+/// What a message tells of itself, and where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    pub(super) kind: MessageKind,
+    pub(super) id: IdAt,
+    pub(super) method: Option<Span>,
+    /// The text of its body's member `sessionId`, as it stands in JSON.
+    pub(super) session: Option<Span>,
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) n: u64,
+    pub(super) method: Arc<[u8]>,
+    pub(super) session: Option<Arc<[u8]>>,
+    /// The heard request that this one was made from.
+    of: Option<u64>,
+    state: State,
+}
+
+/// What has become of a request at its edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The relay has refused it, so that nobody else answers it.
+    Refused,
+    /// The other side has answered it, in that event; its answer may be said here as another.
+    Answered(u64),
+}
+
+impl Ledger {
+    pub(super) fn new() -> Self {
+        Self {
+            open: Default::default(),
+            latest: None,
+            session: Finder::new(b"\"sessionId\""),
+        }
+    }
+
+    /// Remembers a request that crossed `hop`.
+    pub(super) fn ask(&mut self, hop: Side, asker: Side, id: Id<'_>, asked: Asked) {
+        let open = &mut self.open[hop as usize][asker as usize];
+        if open.len() >= REMEMBERED {
+            open.retain(|_, same| same.iter().any(|asked| !asked.is_answered()));
+        }
+        if open.len() >= BOUND {
+            open.clear();
+        }
+        let key = Key::from_slice(&id.plain());
+        let same = open.entry(key.clone()).or_default();
+        // Of those that were answered, the last may still be said here.
+        if same.len() > 1 {
+            let last = same.iter().rfind(|asked| asked.is_answered());
+            let last = last.map(|asked| asked.n);
+            same.retain(|asked| !asked.is_answered() || Some(asked.n) == last);
+        }
+        if same.len() >= BOUND {
+            same.clear();
+        }
+        same.push(asked);
+        self.latest = Some((hop, asker, key));
+    }
+
+    /// The relay does not pass on what was asked last, for its id is in use.
+    pub(super) fn refuse(&mut self) {
+        let latest = self.latest.take();
+        let same = latest
+            .and_then(|(hop, asker, key)| self.open[hop as usize][asker as usize].get_mut(&key));
+        if let Some(asked) = same.and_then(|same| same.last_mut()) {
+            asked.state = State::Refused;
+        }
+    }
+
+    /// The request of `asker` that an answer at `hop` is for. One that passed unchanged has
+    /// crossed the other edge only, and is remembered for the answer as it leaves there.
+    pub(super) fn answer(&mut self, hop: Side, asker: Side, id: Id<'_>, met: Met) -> Option<Asked> {
+        if id == Id::Absent {
+            return None;
+        }
+        let here = &mut self.open[hop as usize][asker as usize];
+        let heard = match met {
+            Met::Heard(n) => n,
+            Met::Said(of) => return take(here, &id.plain(), |same| said(same, of)),
+        };
+        if let Some(key) = alike(here, id) {
+            let asked = take(here, &key, |same| same.iter().rposition(Asked::is_open))?;
+            // Where it came from, it may be answered in other words.
+            let there = &mut self.open[hop.other() as usize][asker as usize];
+            let from = asked.of.and_then(|of| {
+                let mut same = there.get_mut(&key)?.iter_mut();
+                same.find(|asked| asked.n == of)
+            });
+            if let Some(from) = from {
+                from.state = State::Answered(heard);
+            }
+            return Some(asked);
+        }
+        let there = &mut self.open[hop.other() as usize][asker as usize];
+        let key = alike(there, id)?;
+        let same = there.get_mut(&key)?;
+        let asked = same.iter_mut().rfind(|asked| asked.is_open())?;
+        asked.state = State::Answered(heard);
+        Some(asked.clone())
+    }
+
+    /// What a message tells, however long one has to look for it.
+    pub(super) fn read(&self, envelope: &Envelope, text: &[u8]) -> Told {
+        Told::of(envelope, text).unwrap_or_else(|| {
+            let session = envelope.body.and_then(|body| {
+                self.session.find(body.of(text))?;
+                let mut members = crate::recording::members(body.of(text));
+                let (_, at) = members.find(|(name, _)| *name == b"sessionId")?;
+                let place = |at: usize| u32::try_from(at).ok().map(|at| body.start + at);
+                inner(
+                    Span {
+                        start: place(at.start)?,
+                        end: place(at.end)?,
+                    },
+                    text,
+                )
+            });
+            Told::with(envelope, session)
+        })
+    }
+}
+
+impl Told {
+    /// What an envelope tells without another look at its message; `None` when that takes one.
+    #[inline]
+    pub(super) fn of(envelope: &Envelope, text: &[u8]) -> Option<Self> {
+        let session = match (&envelope.outline, envelope.body) {
+            (Some(outline), _) => outline
+                .members()
+                .find(|member: &Outlined| member.is_called("sessionId", text))
+                .and_then(|member| inner(member.value, text)),
+            (None, Some(body)) if body.of(text).starts_with(b"{") => return None,
+            (None, _) => None,
+        };
+        Some(Self::with(envelope, session))
+    }
+
+    const fn with(envelope: &Envelope, session: Option<Span>) -> Self {
+        let kind = match envelope.kind {
+            Kind::Request => MessageKind::Request,
+            Kind::Notification => MessageKind::Notification,
+            Kind::Result => MessageKind::Result,
+            Kind::Error => MessageKind::Error,
+        };
+        Self {
+            kind,
+            id: envelope.id,
+            method: envelope.method,
+            session,
+        }
+    }
+}
+
+impl Asked {
+    /// A request that is event `n`, made from the one heard as `of`.
+    pub(super) fn new(n: u64, of: Option<u64>, method: &[u8], session: Option<&[u8]>) -> Self {
+        Self {
+            n,
+            method: method.into(),
+            session: session.map(Into::into),
+            of,
+            state: State::Open,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    const fn is_answered(&self) -> bool {
+        matches!(self.state, State::Answered(_))
+    }
+}
+
+/// Which of the requests of one id an answer is for that the relay hands over because of event
+/// `of`: the request itself when that is what it was heard as, else the one whose answer it is.
+fn said(same: &[Asked], of: Option<u64>) -> Option<usize> {
+    let because = of.and_then(|of| {
+        let is = |asked: &Asked| asked.n == of || asked.state == State::Answered(of);
+        same.iter().position(is)
+    });
+    because.or_else(|| same.iter().rposition(Asked::is_open))
+}
+
+/// Takes one of the requests of one id out.
+fn take(
+    open: &mut Requests,
+    key: &[u8],
+    which: impl FnOnce(&[Asked]) -> Option<usize>,
+) -> Option<Asked> {
+    let same = open.get_mut(key)?;
+    let asked = same.remove(which(same)?);
+    if same.is_empty() {
+        open.remove(key);
+    }
+    Some(asked)
+}
+
+/// The id under which an open request is known that `id` answers: a program that keeps numbers as
+/// doubles spells some otherwise. Two that are alike cannot be told apart.
+fn alike(open: &Requests, id: Id<'_>) -> Option<Key> {
+    let is_open = |same: &[Asked]| same.iter().any(Asked::is_open);
+    let key = id.plain();
+    match open.get(&*key) {
+        Some(same) if is_open(same) => return Some(Key::from_slice(&key)),
+        None if matches!(id, Id::Number(_)) => {}
+        _ => return None,
+    }
+    let mut twins = open.iter().filter(|(key, same)| {
+        !key.starts_with(b"\"") && is_open(same) && Id::Number(key).same_double(&id)
+    });
+    match (twins.next(), twins.next()) {
+        (Some((only, _)), None) => Some(only.clone()),
+        _ => None,
+    }
+}
+
+/// What stands between the quotes of a string.
+fn inner(value: Span, text: &[u8]) -> Option<Span> {
+    let string = value.of(text);
+    let quoted = string.len() >= 2 && string.starts_with(b"\"") && string.ends_with(b"\"");
+    quoted.then_some(Span {
+        start: value.start + 1,
+        end: value.end - 1,
+    })
+}

@@ -1,0 +1,71 @@
+//! The context of a trace, as it stands in `_meta`.
+//!
+//! The library reads it, with all its versions and oddities. Not here: where it stands in a message
+//! (see `conversation::trail`).
+
+use opentelemetry::Context;
+use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
+use opentelemetry::trace::{SpanContext, TraceContextExt as _};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+
+use crate::conversation::Trail;
+
+/// What a request says of the trace it belongs to.
+struct Said<'a>(&'a Trail);
+
+impl Extractor for Said<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        match key {
+            "traceparent" => self.0.parent.as_deref(),
+            "tracestate" => self.0.state.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        vec!["traceparent", "tracestate"]
+    }
+}
+
+/// The span that a request names as its parent, if it names one.
+pub(super) fn parent(trail: &Trail) -> Option<SpanContext> {
+    trail.parent.as_ref()?;
+    let none = Context::new();
+    let found = TraceContextPropagator::new().extract_with_context(&none, &Said(trail));
+    let found = found.span().span_context().clone();
+    found.is_valid().then_some(found)
+}
+
+/// How a span is named as a parent.
+pub(super) fn mark(own: &SpanContext) -> String {
+    let (trace, span) = (own.trace_id(), own.span_id());
+    format!("00-{trace}-{span}-{:02x}", own.trace_flags().to_u8())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_context_is_none() {
+        let of = |parent: &str| {
+            let parent = Some(parent.to_owned());
+            super::parent(&Trail {
+                parent,
+                ..Trail::default()
+            })
+        };
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        assert_eq!(of(good).map(|found| mark(&found)).as_deref(), Some(good));
+        for bad in [
+            "",
+            "00",
+            "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "00-0AF7651916CD43DD8448EB211C80319C-B7AD6B7169203331-01",
+        ] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
+    }
+}

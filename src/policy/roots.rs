@@ -1,0 +1,121 @@
+//! The folders of each session, and whether a path leads into them.
+//!
+//! Not here: who asks for the path (see `crossing`).
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::jsonrpc::IdBuf;
+
+/// Most sessions, and requests for new ones, that are remembered. Beyond it the oldest is
+/// forgotten, and has no files any more.
+const SESSIONS: usize = 4096;
+
+/// Answers where paths lead.
+pub trait Disk: fmt::Debug + Send {
+    /// The same path without symbolic links; `None` when nothing is there.
+    fn resolve(&self, path: &Path) -> Option<PathBuf>;
+    /// Whether anything has this name, be it a link that leads nowhere.
+    fn exists(&self, path: &Path) -> bool;
+}
+
+/// Who has which folders.
+#[derive(Debug)]
+pub(super) struct Roots {
+    disk: Box<dyn Disk>,
+    /// For all sessions.
+    common: Vec<PathBuf>,
+    sessions: HashMap<String, Vec<String>>,
+    /// The sessions in the order they came in.
+    order: VecDeque<String>,
+    /// Sessions that have been asked for and have no id yet.
+    asked: HashMap<IdBuf, Vec<String>>,
+}
+
+impl Roots {
+    pub(super) fn new(disk: Box<dyn Disk>, common: Vec<PathBuf>) -> Self {
+        Self {
+            disk,
+            common,
+            sessions: HashMap::new(),
+            order: VecDeque::new(),
+            asked: HashMap::new(),
+        }
+    }
+
+    /// A session was asked for.
+    pub(super) fn ask(&mut self, id: IdBuf, folders: Vec<String>) {
+        if self.asked.len() < SESSIONS {
+            self.asked.insert(id, folders);
+        }
+    }
+
+    /// What was asked for is answered, with this session if it is.
+    pub(super) fn answer(&mut self, id: &IdBuf, session: Option<String>) {
+        if let (Some(folders), Some(session)) = (self.asked.remove(id), session) {
+            self.give(session, folders);
+        }
+    }
+
+    /// A session has these folders from now on.
+    pub(super) fn give(&mut self, session: String, folders: Vec<String>) {
+        if self.sessions.insert(session.clone(), folders).is_none() {
+            self.order.push_back(session);
+        }
+        if self.order.len() > SESSIONS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.sessions.remove(&oldest);
+        }
+    }
+
+    /// Whether `session` may have the file at `path`.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn judge(&self, session: &str, path: &str) -> Result<(), String> {
+        let path = Path::new(path);
+        if !path.is_absolute() || path.as_os_str().as_encoded_bytes().contains(&0) {
+            return Err("the path is not absolute".to_owned());
+        }
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Err("the path has `..` in it".to_owned());
+        }
+        let target = self
+            .leads_to(path)
+            .ok_or("the path leads through a link to nowhere")?;
+        let own = self.sessions.get(session).into_iter().flatten();
+        let own = own.filter_map(|root| self.resolve(Path::new(root)));
+        // Editors that are started nowhere in particular have their sessions at `/`, and no one
+        // means the whole disk by that.
+        let own = own.filter(|root| root.parent().is_some());
+        let common = self.common.iter().filter_map(|root| self.resolve(root));
+        if own.chain(common).any(|root| target.starts_with(root)) {
+            return Ok(());
+        }
+        Err("the path leads out of the session's folders".to_owned())
+    }
+
+    fn resolve(&self, root: &Path) -> Option<PathBuf> {
+        root.is_absolute().then(|| self.disk.resolve(root))?
+    }
+
+    /// Where a path leads; what does not exist yet stands below what does.
+    fn leads_to(&self, path: &Path) -> Option<PathBuf> {
+        let mut there = path;
+        let mut rest = Vec::new();
+        loop {
+            if let Some(mut target) = self.disk.resolve(there) {
+                target.extend(rest.iter().rev());
+                return Some(target);
+            }
+            if self.disk.exists(there) {
+                return None;
+            }
+            rest.push(there.file_name()?);
+            there = there.parent()?;
+        }
+    }
+}

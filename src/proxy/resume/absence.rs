@@ -1,0 +1,47 @@
+//! How long a client that is gone is waited for.
+//!
+//! Not here: what happens then (see `berth`).
+
+use std::future::Future as _;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::jsonrpc::Limits;
+
+/// Nobody is there.
+#[derive(Debug)]
+pub(super) struct Absence {
+    since: Instant,
+    until: Pin<Box<Sleep>>,
+}
+
+impl Absence {
+    /// From now on, with an agent that is `busy` or not.
+    pub(super) fn begin(busy: bool, limits: &Limits) -> Self {
+        let mut absence = Self {
+            since: Instant::now(),
+            until: Box::pin(sleep_until(Instant::now())),
+        };
+        absence.count_on(busy, limits);
+        absence
+    }
+
+    /// Sets the end: an agent that has nothing to do, or can do nothing without its client, is
+    /// kept for its grace from now.
+    pub(super) fn count_on(&mut self, busy: bool, limits: &Limits) {
+        let longest = self.since + limits.return_turn;
+        let until = if busy {
+            longest
+        } else {
+            (Instant::now() + limits.return_grace).min(longest)
+        };
+        self.until.as_mut().reset(until);
+    }
+
+    /// Ready once it has lasted too long.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.until.as_mut().poll(cx)
+    }
+}

@@ -1,0 +1,82 @@
+//! The ids of a client's requests, across its connections.
+//!
+//! Every client numbers from 0 again when it comes back, while the agent may still be busy with
+//! requests of the connection before. So from the second connection on, requests go to the agent
+//! under ids of ours, and answers come back under the client's. Not here: the agent's requests
+//! (see `questions`).
+
+use std::collections::HashMap;
+
+use crate::jsonrpc::{Id, IdBuf};
+
+/// The first id of ours: far from what clients count to, and a 32-bit number, which is all that
+/// some agents understand.
+const FIRST: u32 = 1 << 30;
+
+/// The client's requests that the agent has not answered.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    open: HashMap<IdBuf, Open>,
+    given: u32,
+}
+
+/// A request of a client.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// The connection it came over.
+    pub(super) connection: u32,
+    /// Its id, as the client spelled it.
+    pub(super) id: IdBuf,
+    /// What was asked.
+    pub(super) what: Asked,
+}
+
+/// What a berth has to know of a client's request when it is answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Initialize,
+    /// A session that the answer names.
+    NewSession,
+    /// This session, out of the agent's own memory.
+    OldSession(String),
+    /// That this session is forgotten.
+    EndOfSession(String),
+    Prompt,
+    Other,
+}
+
+impl Ids {
+    /// Remembers a request and returns the id it is to have at the agent.
+    pub(super) fn open(&mut self, connection: u32, id: Id<'_>, what: Asked) -> IdBuf {
+        let asked = Open {
+            connection,
+            id: id.to_owned(),
+            what,
+        };
+        let ours = if connection == 0 {
+            asked.id.clone()
+        } else {
+            self.given = (self.given + 1) % FIRST;
+            IdBuf::Number((FIRST + self.given).to_string().as_bytes().into())
+        };
+        self.open.insert(ours.clone(), asked);
+        ours
+    }
+
+    /// Takes the request that the agent answers under `id`.
+    pub(super) fn close(&mut self, id: Id<'_>) -> Option<Open> {
+        self.open.remove(&id.to_owned())
+    }
+
+    /// The agent's id for an open request of `connection`.
+    pub(super) fn ours(&self, connection: u32, id: &IdBuf) -> Option<&IdBuf> {
+        let theirs = |open: &&Open| open.connection == connection && open.id == *id;
+        let mut all = self.open.iter();
+        all.find(|(_, open)| theirs(open)).map(|(ours, _)| ours)
+    }
+
+    /// Whether the agent is at work on a prompt.
+    pub(super) fn in_turn(&self) -> bool {
+        self.open.values().any(|open| open.what == Asked::Prompt)
+    }
+}

@@ -1,0 +1,98 @@
+//! Tells a client that there is no agent for it.
+//!
+//! A client that has connected sends `initialize` at once; that request is answered with the
+//! reason before its link is closed, so that the person at the editor reads it. Not here: why
+//! there is no agent.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::jsonrpc::framing::Cut;
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Farewell, Frame, Kind, Limits, Shape, scan};
+use crate::transport::{FrameSink, Link, LinkError};
+
+/// Time a client has to ask its first question and to take the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Answers the client's first request with `reason` and closes the link.
+///
+/// # Errors
+/// When the client could not be told.
+pub async fn turn_away(
+    mut client: Link,
+    reason: &Reason,
+    limits: &Limits,
+) -> Result<(), LinkError> {
+    let request = tokio::time::timeout(
+        PATIENCE,
+        poll_fn(|cx| first_request(&mut client, limits, cx)),
+    )
+    .await;
+    let mut answer = match request {
+        Ok(Some((frame, envelope))) => Some(reply::error(envelope.id(&frame), reason)),
+        _ => None,
+    };
+    let sink = &mut *client.tx;
+    let why = if reason.reason == reply::UNRECORDED {
+        Farewell::Unrecorded
+    } else {
+        Farewell::PeerFailed
+    };
+    let told = poll_fn(|cx| tell(sink, &mut answer, why, cx));
+    let told = tokio::time::timeout(PATIENCE, told).await.unwrap_or(Ok(()));
+    // A socket that is closed with unread bytes is reset, and the answer could be lost.
+    let rest = poll_fn(|cx| rest(&mut client, cx));
+    let _ = tokio::time::timeout(limits.last_words, rest).await;
+    told
+}
+
+fn rest(client: &mut Link, cx: &mut Context<'_>) -> Poll<()> {
+    loop {
+        match client.rx.poll_next(cx) {
+            Poll::Ready(Some(Ok(_))) => {}
+            Poll::Ready(_) => return Poll::Ready(()),
+            Poll::Pending => return Poll::Pending,
+        }
+    }
+}
+
+fn first_request(
+    client: &mut Link,
+    limits: &Limits,
+    cx: &mut Context<'_>,
+) -> Poll<Option<(Frame, crate::jsonrpc::Envelope)>> {
+    loop {
+        match client.rx.poll_next(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None | Some(Err(_))) => return Poll::Ready(None),
+            Poll::Ready(Some(Ok(Cut::Flaw(_)))) => {}
+            Poll::Ready(Some(Ok(Cut::Frame(frame)))) => {
+                if let Shape::One(envelope) = scan(&frame, limits)
+                    && envelope.kind == Kind::Request
+                {
+                    return Poll::Ready(Some((frame, envelope)));
+                }
+            }
+        }
+    }
+}
+
+fn tell(
+    sink: &mut dyn FrameSink,
+    answer: &mut Option<Frame>,
+    why: Farewell,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), LinkError>> {
+    if answer.is_some() {
+        match sink.poll_ready(cx) {
+            Poll::Ready(Ok(())) => {}
+            other => return other,
+        }
+        if let Some(frame) = answer.take() {
+            sink.start_send(frame)?;
+        }
+    }
+    sink.poll_close(cx, why)
+}

@@ -1,0 +1,308 @@
+//! What `check` finds: cases as data, and conversations that are canonical or nearly so.
+
+mod cli;
+pub(crate) mod generate;
+pub(crate) mod official;
+mod repairs;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use acp_relay::acp::{Conversation, Deviation, Role, Verdict};
+use acp_relay::jsonrpc::{Frame, Side};
+use serde_json::Value;
+
+fn vectors(folder: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "vectors", folder]
+        .iter()
+        .collect()
+}
+
+/// Each line of each file of a folder, with its place.
+fn cases(folder: &str) -> Vec<(String, Value)> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(vectors(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
+        .collect();
+    paths.sort();
+    let mut cases = Vec::new();
+    for path in paths {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        for (at, line) in fs::read_to_string(path).unwrap().lines().enumerate() {
+            cases.push((
+                format!("{name}:{}", at + 1),
+                serde_json::from_str(line).unwrap(),
+            ));
+        }
+    }
+    cases
+}
+
+fn side(value: &Value) -> Option<Side> {
+    match value.as_str() {
+        Some("client") => Some(Side::Client),
+        Some("agent") => Some(Side::Agent),
+        None => None,
+        Some(other) => panic!("no side: {other}"),
+    }
+}
+
+fn frame(value: &Value) -> Frame {
+    Frame::from(value.to_string())
+}
+
+pub(crate) fn tell(deviations: &[Deviation]) -> Vec<String> {
+    deviations
+        .iter()
+        .map(|one| {
+            format!(
+                "{} {} {} wants {}",
+                one.kind, one.weight, one.pointer, one.wants
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn cases_as_data() {
+    let cases = cases("canon");
+    assert!(cases.len() > 50);
+    for (place, case) in cases {
+        let mut conversation = Conversation::new(false);
+        for before in case["before"].as_array().into_iter().flatten() {
+            let verdict = conversation.hear(side(&before[0]), &frame(&before[1]));
+            assert_eq!(tell(&verdict.deviations), [""; 0], "{place}: before");
+        }
+        let message = match case.get("raw") {
+            Some(raw) => Frame::from(raw.as_str().unwrap().to_owned()),
+            None => frame(&case["message"]),
+        };
+        let verdict = conversation.hear(side(&case["from"]), &message);
+        let found = tell(&verdict.deviations);
+        let expected = case["deviations"].as_array().unwrap();
+        assert_eq!(
+            found.len(),
+            expected.len(),
+            "{place} {}: {found:#?}",
+            case["name"]
+        );
+        for (deviation, expected) in verdict.deviations.iter().zip(expected) {
+            let word = |at: usize| expected[at].as_str().unwrap();
+            let got = (
+                deviation.kind.id(),
+                deviation.weight.id(),
+                deviation.pointer.as_str(),
+            );
+            assert_eq!(
+                got,
+                (word(0), word(1), word(2)),
+                "{place} {}: {found:#?}",
+                case["name"]
+            );
+            if let Some(wants) = expected.get(3).and_then(Value::as_str) {
+                assert_eq!(deviation.wants, wants, "{place}");
+            }
+        }
+        if let Some(expected) = case.get("side") {
+            assert_eq!(verdict.from, side(expected), "{place}");
+        }
+        if let Some(expected) = case.get("method") {
+            assert_eq!(verdict.method.as_deref(), expected.as_str(), "{place}");
+        }
+    }
+}
+
+/// The canonical halves of the dialects' vectors, context included. What a vector notes
+/// as `unrepaired` deviates: there is nothing to repair it with but a guess.
+#[test]
+fn canonical_messages_do_not_deviate() {
+    let mut heard = 0;
+    let mut wrong = Vec::new();
+    for (place, case) in cases("dialect") {
+        let mut conversation = Conversation::new(false);
+        let from = |case: &Value| match case["direction"].as_str() {
+            Some("client_to_agent") => Side::Client,
+            Some("agent_to_client") => Side::Agent,
+            other => panic!("{place}: no direction: {other:?}"),
+        };
+        let repaired = |line: &Value| {
+            let note = line["note"].as_str().unwrap_or_default();
+            !note.starts_with("unrepaired")
+        };
+        let mut hear = |from: Side, message: &Value, repaired: bool| {
+            let all = match message {
+                Value::Null => return,
+                Value::Array(all) => all.as_slice(),
+                one => std::slice::from_ref(one),
+            };
+            for message in all {
+                heard += 1;
+                let verdict: Verdict = conversation.hear(Some(from), &frame(message));
+                if verdict.deviations.is_empty() != repaired {
+                    wrong.push(format!(
+                        "{place}: {message}: {:?}",
+                        tell(&verdict.deviations)
+                    ));
+                }
+            }
+        };
+        for context in case["context"].as_array().into_iter().flatten() {
+            hear(from(context), &context["canonical_msg"], repaired(context));
+        }
+        hear(from(&case), &case["canonical_before"], true);
+        hear(from(&case), &case["canonical_msg"], repaired(&case));
+        hear(from(&case), &case["canonical_after"], true);
+        hear(from(&case).other(), &case["canonical_reply"], true);
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(heard > 200, "only {heard} messages");
+}
+
+/// Every deviation in the captures of real agents, looked at one by one; `*` is any index.
+#[test]
+fn deviations_in_captures() {
+    let expected = [
+        // The driver's own probe of every agent.
+        (
+            "codex-acp-zed-0.16.0",
+            "unknown-method drive/unknown /method",
+            1,
+        ),
+        ("copilot-1.0.102", "unknown-method drive/unknown /method", 1),
+        (
+            "gemini-cli-0.61.0",
+            "unknown-method drive/unknown /method",
+            1,
+        ),
+        (
+            "opencode-1.18.33",
+            "unknown-method drive/unknown /method",
+            1,
+        ),
+        (
+            "ts-sdk-example-agent-1.9.0",
+            "unknown-method drive/unknown /method",
+            1,
+        ),
+        // An error in answer to a notification.
+        ("codex-acp-zed-0.16.0", "missing-member - /id", 1),
+        // A kind of authentication method that is not in the stable schema.
+        (
+            "codex-acp-zed-0.16.0",
+            "unknown-variant initialize /result/authMethods/*/type",
+            2,
+        ),
+        (
+            "codex-acp-zed-0.16.0",
+            "unknown-member initialize /result/authMethods/*/vars",
+            2,
+        ),
+        (
+            "codex-acp-zed-0.16.0",
+            "unknown-member initialize /result/agentCapabilities/mcpCapabilities/acp",
+            1,
+        ),
+        // Usage of a turn is unstable.
+        (
+            "copilot-1.0.102",
+            "unknown-member session/prompt /result/usage",
+            11,
+        ),
+        (
+            "opencode-1.18.33",
+            "unknown-member session/prompt /result/usage",
+            11,
+        ),
+        // So are session/fork, and what came before config options.
+        ("opencode-1.18.33", "unknown-method session/fork /method", 1),
+        (
+            "opencode-1.18.33",
+            "unknown-member initialize /result/agentCapabilities/sessionCapabilities/fork",
+            1,
+        ),
+        (
+            "gemini-cli-0.61.0",
+            "unknown-method session/set_model /method",
+            1,
+        ),
+        (
+            "gemini-cli-0.61.0",
+            "unknown-member session/new /result/models",
+            2,
+        ),
+        (
+            "gemini-cli-0.61.0",
+            "unknown-member session/load /result/models",
+            1,
+        ),
+    ];
+    let expected: BTreeMap<(String, String), usize> = expected
+        .into_iter()
+        .map(|(file, what, count)| ((file.to_owned(), what.to_owned()), count))
+        .collect();
+    let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut conversations: BTreeMap<String, Conversation> = BTreeMap::new();
+    let mut answers = 0;
+    for (place, line) in cases("transcripts") {
+        let file = place.split(".jsonl").next().unwrap().to_owned();
+        let from = match line["dir"].as_str() {
+            Some("c2a") => Side::Client,
+            Some("a2c") => Side::Agent,
+            _ => continue,
+        };
+        let conversation = conversations
+            .entry(file.clone())
+            .or_insert_with(|| Conversation::new(false));
+        let verdict = conversation.hear(Some(from), &frame(&line["msg"]));
+        answers += usize::from(verdict.role == Some(Role::Result) && verdict.checked);
+        for one in verdict.deviations {
+            let pointer: Vec<&str> = one
+                .pointer
+                .split('/')
+                .map(|step| {
+                    if step.parse::<u32>().is_ok() {
+                        "*"
+                    } else {
+                        step
+                    }
+                })
+                .collect();
+            let method = verdict.method.as_deref().unwrap_or("-");
+            let what = format!("{} {method} {}", one.kind, pointer.join("/"));
+            *found.entry((file.clone(), what)).or_default() += 1;
+        }
+    }
+    assert_eq!(found, expected);
+    assert!(
+        answers > 100,
+        "only {answers} answers were matched and checked"
+    );
+}
+
+/// A deviation shows what stands there, cut short, and as one line.
+#[test]
+fn findings_are_short() {
+    let long = "x\n\u{202e}".repeat(5000);
+    let message = serde_json::json!({
+        "jsonrpc": long, "id": 1, "method": "session/update",
+        "params": {"sessionId": 5, &*long: long, "update": long}, "more": long,
+    });
+    let verdict = Conversation::new(false).hear(Some(Side::Agent), &frame(&message));
+    assert!(
+        verdict.deviations.len() >= 4,
+        "{:#?}",
+        tell(&verdict.deviations)
+    );
+    for one in verdict.deviations {
+        assert!(
+            one.found.as_deref().map_or(0, str::len) < 300,
+            "{:?}",
+            one.found
+        );
+        assert!(one.wants.len() < 300, "{}", one.wants);
+        let line = acp_relay::acp::plain(&format!("{:?} {}", one.found, one.pointer));
+        assert!(!line.contains(['\n', '\u{202e}']), "{line}");
+    }
+}

@@ -1,0 +1,314 @@
+//! The official types as the judge: what they accept, `check` accepts, and what they refuse, it
+//! calls refused.
+
+use std::sync::LazyLock;
+
+use acp_relay::acp::{Conversation, Deviation, Kind, Weight};
+use acp_relay::jsonrpc::Side;
+use agent_client_protocol_schema::v1;
+use proptest::prelude::*;
+use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
+
+use super::generate::Generator;
+use super::{frame, tell};
+
+/// A definition that a method uses.
+#[derive(Debug)]
+pub(crate) struct Official {
+    pub(crate) name: &'static str,
+    /// Reads a value as the official type, and writes it again.
+    pub(crate) pass: fn(&Value) -> Result<Value, String>,
+    schema: fn() -> Value,
+}
+
+macro_rules! official {
+    ($($name:ident)*) => {
+        &[$(Official {
+            name: stringify!($name),
+            pass: |value| {
+                let read = serde_json::from_value::<v1::$name>(value.clone());
+                let read = read.map_err(|error| error.to_string())?;
+                serde_json::to_value(read).map_err(|error| error.to_string())
+            },
+            schema: schema_of::<v1::$name>,
+        }),*]
+    };
+}
+
+pub(crate) const OFFICIAL: &[Official] = official! {
+    AuthenticateRequest AuthenticateResponse CancelNotification CancelRequestNotification
+    CloseSessionRequest CloseSessionResponse CompleteElicitationNotification
+    CreateElicitationRequest CreateElicitationResponse CreateTerminalRequest
+    CreateTerminalResponse DeleteSessionRequest DeleteSessionResponse InitializeRequest
+    InitializeResponse KillTerminalRequest KillTerminalResponse ListSessionsRequest
+    ListSessionsResponse LoadSessionRequest LoadSessionResponse LogoutRequest LogoutResponse
+    NewSessionRequest NewSessionResponse PromptRequest PromptResponse ReadTextFileRequest
+    ReadTextFileResponse ReleaseTerminalRequest ReleaseTerminalResponse RequestPermissionRequest
+    RequestPermissionResponse ResumeSessionRequest ResumeSessionResponse SessionNotification
+    SetSessionConfigOptionRequest SetSessionConfigOptionResponse SetSessionModeRequest
+    SetSessionModeResponse TerminalOutputRequest TerminalOutputResponse WaitForTerminalExitRequest
+    WaitForTerminalExitResponse WriteTextFileRequest WriteTextFileResponse
+};
+
+fn schema_of<T: JsonSchema>() -> Value {
+    schemars::schema_for!(T).to_value()
+}
+
+/// The schema file, which is data and not an API.
+pub(crate) static PUBLISHED: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../../../src/acp/acp-v1.schema.json")).unwrap()
+});
+
+/// A schema without its prose, and with `allOf` around a single reference taken off.
+fn bare(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let mut bared: Map<String, Value> = members
+                .iter()
+                .filter(|(name, value)| {
+                    !(["description", "title", "$schema"].contains(&name.as_str())
+                        && value.is_string())
+                })
+                .map(|(name, value)| (name.clone(), bare(value)))
+                .collect();
+            let single = bared
+                .get("allOf")
+                .and_then(|all| all.as_array())
+                .and_then(|all| {
+                    let [Value::Object(only)] = all.as_slice() else {
+                        return None;
+                    };
+                    only.get("$ref").filter(|_| only.len() == 1).cloned()
+                });
+            if let Some(target) = single {
+                bared.remove("allOf");
+                bared.insert("$ref".to_owned(), target);
+            }
+            Value::Object(bared)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(bare).collect()),
+        scalar => scalar.clone(),
+    }
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_types() {
+    let published = PUBLISHED["$defs"].as_object().unwrap();
+    let mut seen: Map<String, Value> = Map::new();
+    let errors = [
+        ("Error", schema_of::<v1::Error>()),
+        ("RequestId", schema_of::<v1::RequestId>()),
+    ];
+    let types = OFFICIAL.iter().map(|one| (one.name, (one.schema)()));
+    for (name, schema) in types.chain(errors) {
+        let Value::Object(mut own) = schema else {
+            panic!("{name} has no schema");
+        };
+        if let Some(Value::Object(others)) = own.remove("$defs") {
+            seen.extend(others);
+        }
+        seen.insert(name.to_owned(), Value::Object(own));
+    }
+    for (name, definition) in published {
+        if definition.get("x-method").is_some() {
+            let known = OFFICIAL.iter().any(|one| one.name == name);
+            assert!(known, "{name} is published and not tested");
+        }
+        match seen.get(name) {
+            Some(own) => assert_eq!(bare(own), bare(definition), "{name}"),
+            // The envelope's own, and the extensions, which are anything.
+            None => assert!(
+                definition.get("x-docs-ignore").is_some() || name.starts_with("Ext"),
+                "{name} is published and no type has it"
+            ),
+        }
+    }
+    for name in seen.keys() {
+        assert!(
+            published.contains_key(name),
+            "{name} is a type and not published"
+        );
+    }
+}
+
+/// The walk reads these words of JSON Schema; a new one in the file has to be taught to it.
+#[test]
+fn the_published_schema_says_nothing_that_is_not_read() {
+    const READ: [&str; 17] = [
+        "$ref",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "const",
+        "format",
+        "items",
+        "maximum",
+        "minLength",
+        "minimum",
+        "oneOf",
+        "properties",
+        "required",
+        "type",
+        "unevaluatedProperties",
+        "x-deserialize-default-on-error",
+        "x-deserialize-default-on-null",
+    ];
+    // What says nothing to a checker, or (`not`, `discriminator`) what the constants of the
+    // variants say already.
+    const SILENT: [&str; 9] = [
+        "default",
+        "description",
+        "discriminator",
+        "not",
+        "title",
+        "x-deserialize-skip-invalid-items",
+        "x-docs-ignore",
+        "x-method",
+        "x-side",
+    ];
+    fn walk(schema: &Value) {
+        for (word, value) in schema.as_object().into_iter().flatten() {
+            let word = word.as_str();
+            assert!(
+                READ.contains(&word) || SILENT.contains(&word),
+                "{word}: {schema}"
+            );
+            match word {
+                "properties" => value.as_object().unwrap().values().for_each(walk),
+                "allOf" | "anyOf" | "oneOf" => value.as_array().unwrap().iter().for_each(walk),
+                "items" | "additionalProperties" | "unevaluatedProperties" => walk(value),
+                "not" => assert_eq!(schema["title"], "other", "{schema}"),
+                _ => {}
+            }
+        }
+    }
+    PUBLISHED["$defs"]
+        .as_object()
+        .unwrap()
+        .values()
+        .for_each(walk);
+}
+
+/// What `check` says of a value as params or result of its definition's method.
+pub(crate) fn check(name: &str, value: &Value) -> Vec<Deviation> {
+    let definition = &PUBLISHED["$defs"][name];
+    let method = definition["x-method"].as_str().unwrap();
+    let caller = match definition["x-side"].as_str() {
+        Some("client") => Side::Agent,
+        _ => Side::Client,
+    };
+    let mut conversation = Conversation::new(false);
+    if name.ends_with("Response") {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}});
+        let _ = conversation.hear(Some(caller), &frame(&request));
+        let answer = json!({"jsonrpc": "2.0", "id": 1, "result": value});
+        let verdict = conversation.hear(Some(caller.other()), &frame(&answer));
+        assert!(verdict.checked);
+        return verdict.deviations;
+    }
+    let mut call = json!({"jsonrpc": "2.0", "method": method, "params": value});
+    if name.ends_with("Request") {
+        call["id"] = 1.into();
+    }
+    conversation.hear(Some(caller), &frame(&call)).deviations
+}
+
+/// The official types read an array as an object whose members come in the order of the source
+/// code, which is an accident of their library and nothing to rely on.
+fn positional(deviation: &Deviation) -> bool {
+    let found = deviation.found.as_deref().unwrap_or_default();
+    deviation.kind == Kind::WrongType
+        && found.starts_with("an array")
+        && deviation.wants.contains("an object")
+}
+
+/// A member that means the same when it is left out.
+fn empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        // A tool call's kind and status by default.
+        Value::String(text) => text == "other" || text == "pending",
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether all of `part` is in `whole`, but for what is empty or a default.
+fn contains(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(name, part)| match whole.get(name) {
+                Some(whole) => contains(whole, part),
+                None => empty(part),
+            })
+        }
+        (Value::Array(whole), Value::Array(part)) => {
+            whole.len() == part.len() && whole.iter().zip(part).all(|(w, p)| contains(w, p))
+        }
+        (Value::Number(whole), Value::Number(part)) => whole.as_f64() == part.as_f64(),
+        _ => whole == part,
+    }
+}
+
+fn one_of_them() -> impl Strategy<Value = &'static Official> {
+    (0..OFFICIAL.len()).prop_map(|at| &OFFICIAL[at])
+}
+
+/// The laws below mean nothing unless values of every definition are read and refused.
+#[test]
+fn the_generator_makes_good_and_bad_values_of_everything() {
+    for one in OFFICIAL {
+        let all = (0..400_u64).map(|seed| {
+            let value = Generator::new(&PUBLISHED, seed, seed % 8).definition(one.name);
+            (one.pass)(&value).is_ok()
+        });
+        let good = all.filter(|good| *good).count();
+        assert!(good > 100, "{}: only {good} are good", one.name);
+        // A type whose every member is optional and passed over cannot be refused as an object.
+        let certain = PUBLISHED["$defs"][one.name].get("required").is_none();
+        assert!(good < 400 || certain, "{}: none is bad", one.name);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What the official types write does not deviate.
+    #[test]
+    fn what_the_types_write_is_canonical(one in one_of_them(), seed: u64, noise in 0..8_u64) {
+        let value = Generator::new(&PUBLISHED, seed, noise).definition(one.name);
+        if let Ok(written) = (one.pass)(&value) {
+            let found = check(one.name, &written);
+            prop_assert!(found.is_empty(), "{}: {written}: {:#?}", one.name, tell(&found));
+        }
+    }
+
+    /// `refused` is what the official types refuse, and nothing else is.
+    #[test]
+    fn refused_means_refused(one in one_of_them(), seed: u64, noise in 0..8_u64) {
+        let value = Generator::new(&PUBLISHED, seed, noise).definition(one.name);
+        let found = check(one.name, &value);
+        let refused: Vec<&Deviation> = found
+            .iter()
+            .filter(|one| one.weight == Weight::Refused)
+            .collect();
+        match (one.pass)(&value) {
+            Ok(_) => prop_assert!(refused.iter().all(|one| positional(one)), "{}: {value} is read, but: {:#?}", one.name, tell(&found)),
+            Err(error) => prop_assert!(!refused.is_empty(), "{}: {value}: {error}: {:#?}", one.name, tell(&found)),
+        }
+    }
+
+    /// Where nothing deviates, nothing is lost on an official reader.
+    #[test]
+    fn what_does_not_deviate_is_read_whole(one in one_of_them(), seed: u64, noise in 0..8_u64) {
+        let value = Generator::new(&PUBLISHED, seed, noise).definition(one.name);
+        if check(one.name, &value).is_empty() {
+            let written = (one.pass)(&value);
+            prop_assert!(written.is_ok(), "{}: {value}: {written:?}", one.name);
+            let written = written.unwrap_or_default();
+            prop_assert!(contains(&written, &value), "{}: {value} became {written}", one.name);
+        }
+    }
+}

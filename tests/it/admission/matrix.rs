@@ -1,0 +1,370 @@
+//! Host × Origin and Sec-Fetch-Site × verb × credential, each combination over a real listener.
+//!
+//! What is expected is written down here a second time, as rules for a person, and not taken from
+//! the code.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use acp_relay::auth::Admission;
+use acp_relay::jsonrpc::Limits;
+use acp_relay::transport::{Endpoint, Front, Setup, Web};
+use data_encoding::BASE64URL_NOPAD;
+use rustix::process::geteuid;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::gate::{gate, token};
+use crate::support::link::{listen, run, setup_with};
+
+const PAGE: &str = "https://editor.example";
+const UPGRADE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// A request line's verb, the headers that belong to it, and what is answered to one that may come
+/// in.
+const VERBS: [(&str, &str, u16); 7] = [
+    ("GET", "", 406),
+    ("POST", "Content-Length: 0\r\n", 415),
+    ("DELETE", "", 400),
+    ("PUT", "Content-Length: 0\r\n", 405),
+    ("OPTIONS", "", 405),
+    ("OPTIONS", "Access-Control-Request-Method: POST\r\n", 405),
+    ("GET", UPGRADE, 101),
+];
+
+/// The same at a port of Agent Connect, whose paths upgrade to nothing.
+const REST_VERBS: [(&str, &str, u16); 4] = [
+    ("GET", "", 405),
+    ("POST", "Content-Length: 0\r\n", 200),
+    ("OPTIONS", "Access-Control-Request-Method: POST\r\n", 405),
+    ("GET", UPGRADE, 405),
+];
+
+/// The Host header, `PORT` standing for ours, and whether it is one of ours; it is missing in the last
+/// but one, and stands twice in the last.
+const HOSTS: [(&str, bool); 9] = [
+    ("Host: 127.0.0.1:PORT\r\n", true),
+    ("Host: LOCALHOST:PORT\r\n", true),
+    ("Host: agents.example\r\n", true),
+    ("Host: evil.example:PORT\r\n", false),
+    ("Host: 127.0.0.1\r\n", false),
+    ("Host: 127.0.0.1:1\r\n", false),
+    ("Host: 0.0.0.0:PORT\r\n", false),
+    ("", false),
+    ("Host: 127.0.0.1:PORT\r\nHost: 127.0.0.1:PORT\r\n", false),
+];
+
+/// What a browser says of the page, and whether it may come in.
+const PAGES: [(&str, bool); 9] = [
+    ("", true),
+    ("Sec-Fetch-Site: none\r\n", true),
+    ("Sec-Fetch-Site: cross-site\r\n", false),
+    ("Sec-Fetch-Site: same-site\r\n", false),
+    (
+        "Origin: https://editor.example\r\nSec-Fetch-Site: cross-site\r\n",
+        true,
+    ),
+    ("Origin: https://editor.example\r\n", true),
+    ("Origin: null\r\n", false),
+    (
+        "Origin: http://127.0.0.1:PORT\r\nSec-Fetch-Site: same-origin\r\n",
+        false,
+    ),
+    (
+        "Origin: https://editor.example\r\nOrigin: https://evil.example\r\n",
+        false,
+    ),
+];
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    Good,
+    /// The right id and another secret.
+    Wrong,
+    /// No such id.
+    Unknown,
+    Expired,
+    Basic,
+    Twice,
+    Query,
+    Subprotocol,
+    /// Nothing, but by way of a proxy.
+    Forwarded,
+}
+
+const SHOWN: [Shown; 10] = [
+    Shown::Nothing,
+    Shown::Good,
+    Shown::Wrong,
+    Shown::Unknown,
+    Shown::Expired,
+    Shown::Basic,
+    Shown::Twice,
+    Shown::Query,
+    Shown::Subprotocol,
+    Shown::Forwarded,
+];
+
+impl Shown {
+    fn query(self) -> String {
+        match self {
+            Self::Query => format!("?token={}", token(1).reveal()),
+            _ => String::new(),
+        }
+    }
+
+    fn fields(self) -> String {
+        let bearer = |number| format!("Authorization: Bearer {}\r\n", token(number).reveal());
+        match self {
+            Self::Nothing | Self::Query => String::new(),
+            Self::Good => bearer(1),
+            Self::Wrong => bearer(1).replace("AQEB", "AgIC"),
+            Self::Unknown => bearer(7),
+            Self::Expired => bearer(2),
+            Self::Basic => "Authorization: Basic YWxpY2U6eA==\r\n".to_owned(),
+            Self::Twice => bearer(1) + &bearer(7),
+            Self::Subprotocol => {
+                let token = BASE64URL_NOPAD.encode(token(1).reveal().as_bytes());
+                format!("Sec-WebSocket-Protocol: acp.bearer.{token}, acp\r\n")
+            }
+            Self::Forwarded => "X-Forwarded-For: 192.0.2.7\r\n".to_owned(),
+        }
+    }
+
+    /// Whether it lets a program of the relay's own user in.
+    /// The name of a proxy's host in `host` says as much as a proxy's own headers.
+    fn is_good(self, admission: Admission, host: &str) -> bool {
+        match self {
+            Self::Good | Self::Subprotocol => true,
+            Self::Nothing | Self::Query => {
+                admission == Admission::User && !host.contains("agents.example")
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The head of the answer to a request.
+pub(super) async fn ask(port: u16, head: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.windows(4).any(|four| four == b"\r\n\r\n") {
+        let read = stream.read_buf(&mut answer).await.unwrap();
+        assert_ne!(read, 0, "{head}{}", String::from_utf8_lossy(&answer));
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+async fn site(at: &str, admission: Admission) -> (u16, tokio::task::JoinHandle<()>) {
+    let front = Front {
+        origins: vec![PAGE.to_owned()],
+        hosts: vec!["agents.example".to_owned()],
+        ..Front::default()
+    };
+    let setup = Setup {
+        front,
+        gate: gate(admission, geteuid().as_raw(), usize::MAX),
+        ..setup_with(Limits {
+            strangers: 1 << 20,
+            ..Limits::default()
+        })
+    };
+    taken_at(at, &setup).await
+}
+
+/// A listener whose clients are all taken and left alone: its port, and the task that takes them.
+pub(super) async fn taken_at(at: &str, setup: &Setup) -> (u16, tokio::task::JoinHandle<()>) {
+    let mut listener = listen(&at.parse().unwrap(), setup).await;
+    let Endpoint::Web(Web { port, .. }) = listener.address() else {
+        panic!("{}", listener.address());
+    };
+    let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
+    (port, taken)
+}
+
+#[test]
+fn every_combination_is_answered_as_the_rules_say() {
+    let count = combinations("http://127.0.0.1:0", "/acp", &VERBS);
+    assert_eq!(count, 2 * 7 * 9 * 9 * 10);
+}
+
+#[test]
+fn every_combination_at_a_port_of_agent_connect_is_answered_as_the_rules_say() {
+    let count = combinations(
+        "agent-connect+http://127.0.0.1:0",
+        "/runs/search",
+        &REST_VERBS,
+    );
+    assert_eq!(count, 2 * 4 * 9 * 9 * 10);
+}
+
+fn combinations(at: &str, path: &str, verbs: &[(&str, &str, u16)]) -> usize {
+    let mut count = 0;
+    run(async {
+        for admission in [Admission::Credential, Admission::User] {
+            let (port, taken) = site(at, admission).await;
+            for &(verb, own, status) in verbs {
+                for (host, ours) in HOSTS {
+                    for (page, may) in PAGES {
+                        for shown in SHOWN {
+                            let upgrades = own == UPGRADE;
+                            let preflight = own.starts_with("Access") && page.contains("Origin");
+                            let expected = match () {
+                                () if !may => 403,
+                                () if host.matches("Host").count() != 1 => 400,
+                                () if !ours && upgrades => 403,
+                                () if !ours => 421,
+                                () if preflight => 204,
+                                () if !shown.is_good(admission, host) => 401,
+                                () => status,
+                            };
+                            let fields = format!("{host}{page}{own}{}", shown.fields());
+                            let fields = fields.replace("PORT", &port.to_string());
+                            let query = shown.query();
+                            let head = format!("{verb} {path}{query} HTTP/1.1\r\n{fields}\r\n");
+                            let answer = ask(port, &head).await;
+                            let start = format!("HTTP/1.1 {expected} ");
+                            let case = format!("{admission:?} {shown:?}\n{head}{answer}");
+                            assert!(answer.starts_with(&start), "expected {expected}: {case}");
+                            check_fields(
+                                &answer,
+                                expected,
+                                page.contains(PAGE) && may && ours,
+                                &case,
+                            );
+                            count += 1;
+                        }
+                    }
+                }
+            }
+            taken.abort();
+        }
+    });
+    count
+}
+
+fn check_fields(answer: &str, status: u16, page: bool, case: &str) {
+    let lower = answer.to_ascii_lowercase();
+    assert_eq!(
+        lower.contains("www-authenticate: bearer"),
+        status == 401,
+        "{case}"
+    );
+    // A page that may come in reads why something was refused, and no other does.
+    let shown = lower.contains("access-control-allow-origin: https://editor.example");
+    assert_eq!(shown, page, "{case}");
+    assert!(!lower.contains("allow-credentials"), "{case}");
+    if status == 204 {
+        assert!(
+            lower.contains("allow-headers: accept, authorization"),
+            "{case}"
+        );
+    }
+    if status == 401 || status == 403 || status == 421 {
+        assert!(lower.contains("connection: close"), "{case}");
+    }
+    let chosen = lower.contains("sec-websocket-protocol: acp\r\n");
+    assert_eq!(
+        chosen,
+        status == 101 && case.contains("Subprotocol"),
+        "{case}"
+    );
+}
+
+/// The answer, without what depends on the time.
+async fn refusal(port: u16, shown: Shown) -> String {
+    let host = format!("Host: 127.0.0.1:{port}\r\n");
+    let head = format!("GET /acp HTTP/1.1\r\n{host}{}\r\n", shown.fields());
+    let answer = ask(port, &head).await;
+    let lines = answer.lines().filter(|line| !line.starts_with("Date:"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn nothing_tells_a_wrong_secret_from_an_unknown_or_an_expired_token() {
+    run(async {
+        let (port, taken) = site("http://127.0.0.1:0", Admission::Credential).await;
+        let wrong = refusal(port, Shown::Wrong).await;
+        assert!(wrong.contains("error=\"invalid_token\""), "{wrong}");
+        for other in [Shown::Unknown, Shown::Expired, Shown::Basic, Shown::Twice] {
+            assert_eq!(refusal(port, other).await, wrong, "{other:?}");
+        }
+        // Who has shown nothing is told what is wanted, and no error (RFC 6750, 3.1).
+        let nothing = refusal(port, Shown::Nothing).await;
+        assert!(
+            nothing.contains("Bearer realm=\"acp-relay\"\n"),
+            "{nothing}"
+        );
+        taken.abort();
+    });
+}
+
+/// A listener for credentials alone.
+async fn guarded(failures: usize, limits: Limits) -> (u16, tokio::task::JoinHandle<()>) {
+    let setup = Setup {
+        gate: gate(Admission::Credential, geteuid().as_raw(), failures),
+        ..setup_with(limits)
+    };
+    taken_at("http://127.0.0.1:0", &setup).await
+}
+
+#[test]
+fn wrong_tokens_are_counted_and_strangers_bounded() {
+    run(async {
+        // One failure in sixty seconds: no test takes that long.
+        let (port, taken) = guarded(1, Limits::default()).await;
+        let wrong = refusal(port, Shown::Wrong).await;
+        assert!(wrong.starts_with("HTTP/1.1 401 "), "{wrong}");
+        let enough = refusal(port, Shown::Unknown).await;
+        assert!(enough.starts_with("HTTP/1.1 429 "), "{enough}");
+        let wait = enough
+            .lines()
+            .find_map(|line| line.strip_prefix("Retry-After: "));
+        let wait: u64 = wait.unwrap().parse().unwrap();
+        assert!((1..=60).contains(&wait), "{enough}");
+        for (shown, status) in [(Shown::Good, 406), (Shown::Nothing, 401)] {
+            let answer = refusal(port, shown).await;
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{answer}"
+            );
+        }
+        taken.abort();
+        // Two may take their time to show something; a third is closed without a word, whichever of
+        // them the listener comes to last. A listener of its own: those that were refused above may
+        // still count there.
+        let limits = Limits {
+            strangers: 2,
+            handshake: Duration::from_secs(600),
+            ..Limits::default()
+        };
+        let (port, taken) = guarded(1, limits).await;
+        let mut streams = Vec::new();
+        for _ in 0..3 {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            // A reset says the same.
+            let _ = stream.write_all(b"GET /acp HT").await;
+            streams.push(stream);
+        }
+        let [a, b, c] = &mut streams[..] else {
+            unreachable!("there are three")
+        };
+        let [mut to_a, mut to_b, mut to_c] = [[0; 1]; 3];
+        let (closed, read) = tokio::select! {
+            read = a.read(&mut to_a) => (0, read),
+            read = b.read(&mut to_b) => (1, read),
+            read = c.read(&mut to_c) => (2, read),
+        };
+        assert_eq!(read.unwrap_or(0), 0);
+        streams.remove(closed);
+        for stream in &streams {
+            let read = stream.try_read(&mut [0; 1]);
+            assert_eq!(read.unwrap_err().kind(), ErrorKind::WouldBlock);
+        }
+        taken.abort();
+    });
+}

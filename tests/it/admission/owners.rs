@@ -1,0 +1,125 @@
+//! What a principal has opened is found by it alone: connections over HTTP, and agents that wait.
+
+use std::sync::Arc;
+
+use acp_relay::auth::{Admission, Grant, Means, Principal};
+use acp_relay::jsonrpc::{Frame, Limits};
+use acp_relay::proxy::{Harbour, Received};
+use acp_relay::transport::{Link, Setup, memory};
+
+use super::gate::{gate, token};
+use crate::support::link::{accept, heard, listen, run, say, setup};
+use crate::transport::http::caller::{Caller, INITIALIZE};
+
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
+
+#[test]
+fn a_connections_name_is_no_key_for_others() {
+    run(async {
+        let setup = Setup {
+            gate: gate(Admission::User, rustix::process::geteuid().as_raw(), 1000),
+            ..setup()
+        };
+        let mut listener = listen(&"http://127.0.0.1:0".parse().unwrap(), &setup).await;
+        let caller = Caller::to(&listener.address().to_string());
+        let alice = format!("Bearer {}", token(1).reveal());
+        let alice = ("authorization", &*alice);
+        let asking = async { caller.post(&[alice], INITIALIZE).await };
+        let answering = async {
+            let mut link = accept(&mut *listener).await;
+            heard(&mut *link.rx).await;
+            say(&mut *link.tx, INITIALIZED).await.unwrap();
+            link
+        };
+        let (reply, mut link) = tokio::join!(asking, answering);
+        assert_eq!(
+            link.peer.principal.as_ref().unwrap().to_string(),
+            "token alice"
+        );
+        let id = reply.fields["acp-connection-id"].to_str().unwrap();
+        let name = ("acp-connection-id", id);
+        let note = r#"{"jsonrpc":"2.0","method":"n"}"#;
+        // The relay's own user is another one, too.
+        for who in [&[name][..], &[name, ("authorization", "Bearer x")]] {
+            let expected = if who.len() == 1 { 404 } else { 401 };
+            assert_eq!(caller.post(who, note).await.status.as_u16(), expected);
+            assert_eq!(caller.no_events(who).await.status.as_u16(), expected);
+            let deleted = caller.ask("DELETE", "/acp", who, "").await;
+            assert_eq!(deleted.status.as_u16(), expected);
+        }
+        assert_eq!(caller.post(&[name, alice], note).await.status.as_u16(), 202);
+        assert_eq!(heard(&mut *link.rx).await, Frame::from(note));
+    });
+}
+
+#[test]
+fn a_clients_own_name_may_be_anothers_as_well() {
+    run(async {
+        let setup = Setup {
+            gate: gate(Admission::User, rustix::process::geteuid().as_raw(), 1000),
+            ..setup()
+        };
+        let mut listener = listen(&"http://127.0.0.1:0".parse().unwrap(), &setup).await;
+        let caller = Caller::to(&listener.address().to_string());
+        let alice = format!("Bearer {}", token(1).reveal());
+        let json = ("content-type", "application/json");
+        let note = |who| format!(r#"{{"jsonrpc":"2.0","method":"{who}"}}"#);
+        let path = "/acp/rpc?client_id=1";
+        for (who, fields) in [
+            ("me", &[json][..]),
+            ("alice", &[json, ("authorization", &alice)]),
+        ] {
+            let body = note(who);
+            let (reply, mut link) = tokio::join!(
+                caller.ask("POST", path, fields, &body),
+                accept(&mut *listener)
+            );
+            assert_eq!(reply.status.as_u16(), 202);
+            assert_eq!(heard(&mut *link.rx).await, Frame::from(body));
+            assert!(link.peer.principal.unwrap().to_string().ends_with(who) || who == "me");
+        }
+    });
+}
+
+/// The relay's link to a client of that name, and the client's.
+fn pair(name: &str, means: Means) -> (Link, Link) {
+    let (mut relay, client) = memory::pair(&Limits::default());
+    relay.peer.principal = Some(Arc::new(Principal {
+        name: name.into(),
+        means,
+        grant: Grant::everything(false),
+        key: None,
+        expires: None,
+    }));
+    (relay, client)
+}
+
+#[test]
+fn only_who_began_a_conversation_may_come_back_to_it() {
+    run(async {
+        let harbour = Harbour::new(Arc::new(Limits::default()));
+        let new = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}"#;
+        let made = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
+        let (relay, mut client) = pair("alice", Means::Token);
+        let mut conversation = harbour.moor(relay);
+        for (asked, answered) in [(INITIALIZE, INITIALIZED), (new, made)] {
+            say(&mut *client.tx, asked).await.unwrap();
+            heard(&mut *conversation.rx).await;
+            say(&mut *conversation.tx, answered).await.unwrap();
+            heard(&mut *client.rx).await;
+        }
+        let load = r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"s"}}"#;
+        let cases = [
+            ("bob", Means::Token, false),
+            ("alice", Means::Certificate, false),
+            ("alice", Means::Token, true),
+        ];
+        for (name, means, back) in cases {
+            let (relay, mut client) = pair(name, means);
+            say(&mut *client.tx, INITIALIZE).await.unwrap();
+            say(&mut *client.tx, load).await.unwrap();
+            let received = harbour.receive(relay).await;
+            assert_eq!(matches!(received, Received::Back), back, "{name} {means:?}");
+        }
+    });
+}

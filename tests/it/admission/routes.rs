@@ -1,0 +1,175 @@
+//! Every route × verb × Host × page × credential: nothing is answered that the door has not let in,
+//! and nobody gets an agent that is not for him.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_relay::auth::{Admission, Agents, Gate, Grant, Key, Keyring, Keys, Rules};
+use acp_relay::jsonrpc::Limits;
+use acp_relay::transport::{Endpoint, Front, Setup, Web};
+use hyper::Request;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+
+use super::gate::{key, token};
+use super::matrix::{ask, taken_at};
+use crate::support::link::{listen, run, setup_with};
+
+/// Paths below which an agent is, and which; none where there is nothing.
+const OFFICIAL: [(&str, Option<&str>); 12] = [
+    ("/acp", Some("one")),
+    ("/agents/one/acp", Some("one")),
+    ("/agents/two/acp", Some("two")),
+    ("/acp/rpc?client_id=c", Some("one")),
+    ("/acp/sse?client_id=c", Some("one")),
+    ("/acp/rpc", Some("one")),
+    ("/agents/three/acp", None),
+    ("/agents/two/acp/rpc?client_id=c", None),
+    ("/agents/%74wo/acp", None),
+    ("/agents/two%2Facp", None),
+    ("//agents/two/acp", None),
+    ("/", None),
+];
+
+/// Agent Connect has one agent.
+const AGENT_CONNECT: [(&str, Option<&str>); 10] = [
+    ("/agents/search", Some("one")),
+    ("/agents/x/descriptor", Some("one")),
+    ("/runs", Some("one")),
+    ("/runs/search", Some("one")),
+    ("/runs/x/wait", Some("one")),
+    ("/runs/x/stream", Some("one")),
+    ("/threads", Some("one")),
+    ("/threads/x/history", Some("one")),
+    ("/openapi.json", Some("one")),
+    ("/nothing", Some("one")),
+];
+
+const VERBS: [&str; 7] = ["GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"];
+const HOSTS: [(&str, bool); 3] = [
+    ("127.0.0.1:PORT", true),
+    ("evil.example:PORT", false),
+    ("127.0.0.1:PORT@evil.example", false),
+];
+const PAGES: [(&str, bool); 4] = [
+    ("", true),
+    ("Origin: https://evil.example\r\n", false),
+    ("Origin: null\r\n", false),
+    ("Sec-Fetch-Site: cross-site\r\n", false),
+];
+/// The token that is shown: everybody's agents, the second agent alone, nobody's, none.
+const SHOWN: [Option<u8>; 4] = [Some(1), Some(3), Some(7), None];
+
+fn doors() -> Gate {
+    let gate = Gate::new(Rules {
+        loopback: Admission::Credential,
+        network: Admission::Credential,
+        user: (0, Arc::from("me")),
+        failures: usize::MAX,
+    });
+    let mut ring = Keyring::default();
+    ring.add(key(1, "alice", None)).unwrap();
+    ring.add(Key {
+        grant: Grant {
+            agents: Agents::These(["two".to_owned()].into()),
+            admin: false,
+        },
+        ..key(3, "carol", None)
+    })
+    .unwrap();
+    gate.set_keys(Keys::new(None, ring, None));
+    gate
+}
+
+async fn every_case(at: &str, routes: &[(&str, Option<&str>)]) -> usize {
+    let setup = Setup {
+        front: Front {
+            agents: ["one".to_owned(), "two".to_owned()].into(),
+            default_agent: Some("one".to_owned()),
+            ..Front::default()
+        },
+        gate: doors(),
+        ..setup_with(Limits {
+            strangers: 1 << 20,
+            ..Limits::default()
+        })
+    };
+    let (port, taken) = taken_at(at, &setup).await;
+    let mut count = 0;
+    for (path, agent) in routes {
+        for verb in VERBS {
+            for (host, ours) in HOSTS {
+                for (page, may) in PAGES {
+                    for shown in SHOWN {
+                        let bearer = shown.map(|number| {
+                            format!("Authorization: Bearer {}\r\n", token(number).reveal())
+                        });
+                        let bearer = bearer.unwrap_or_default();
+                        let head = format!(
+                            "{verb} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\
+                             {page}{bearer}\r\n"
+                        );
+                        let head = head.replace("PORT", &port.to_string());
+                        let answer = ask(port, &head).await;
+                        let status: u16 = answer[9..12].parse().unwrap();
+                        let allowed = shown == Some(1) || *agent == Some("two");
+                        let right = match () {
+                            () if !may => status == 403,
+                            () if !ours => status == 421,
+                            () if !matches!(shown, Some(1 | 3)) => status == 401,
+                            () if agent.is_none() => status == 404,
+                            () if !allowed => status == 403,
+                            () => ![401, 403, 421, 500].contains(&status),
+                        };
+                        assert!(right, "{head}{answer}");
+                        count += 1;
+                    }
+                }
+            }
+        }
+    }
+    taken.abort();
+    count
+}
+
+#[test]
+fn every_route_is_behind_the_door_and_every_agent_for_its_principals() {
+    run(async {
+        let official = every_case("http://127.0.0.1:0", &OFFICIAL).await;
+        assert_eq!(official, 12 * 7 * 3 * 4 * 4);
+        let agent_connect = every_case("agent-connect+http://127.0.0.1:0", &AGENT_CONNECT).await;
+        assert_eq!(agent_connect, 10 * 7 * 3 * 4 * 4);
+    });
+}
+
+#[test]
+fn who_was_refused_over_http_2_may_not_keep_the_socket() {
+    run(async {
+        for at in ["http://127.0.0.1:0", "agent-connect+http://127.0.0.1:0"] {
+            let setup = Setup {
+                gate: doors(),
+                ..setup_with(Limits {
+                    handshake: Duration::from_secs(4),
+                    ..Limits::default()
+                })
+            };
+            let mut listener = listen(&at.parse().unwrap(), &setup).await;
+            let Endpoint::Web(Web { port, .. }) = listener.address() else {
+                panic!("{}", listener.address());
+            };
+            let taken = tokio::spawn(async move { while listener.accept().await.is_some() {} });
+            let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let shaken = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+            let (mut sender, connection) = shaken.unwrap();
+            let ended = tokio::spawn(connection);
+            let ask = Request::get(format!("http://127.0.0.1:{port}/acp"));
+            let answer = sender.send_request(ask.body(String::new()).unwrap()).await;
+            assert_eq!(answer.unwrap().status().as_u16(), 401);
+            // It answers pings, and would stay for as long as it likes.
+            let _ = ended.await.unwrap();
+            drop(sender);
+            taken.abort();
+        }
+    });
+}

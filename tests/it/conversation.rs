@@ -1,0 +1,352 @@
+//! Playbooks: what a conversation hears, what it must say, in virtual time.
+//!
+//! Each file of `tests/vectors/playbooks` is one; `tests/README.md` tells the format. A playbook
+//! states everything: an output that it does not expect fails it, notes included.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use acp_relay::conversation::{Choice, Core, Manners, Note, Order, Outbox, Speech};
+use acp_relay::dialect::Library;
+use acp_relay::jsonrpc::framing::{Cut, Cutter, Framing};
+use acp_relay::jsonrpc::{Exit, Farewell, Frame, Limits, Side};
+use acp_relay::policy::{Border, Disk, Map, Pair, Rules};
+use bytes::BytesMut;
+use serde_json::Value;
+
+struct Stage {
+    core: Core,
+    out: Outbox,
+    now: Instant,
+    closed: [bool; 2],
+    /// Sides whose links take nothing at the moment.
+    stuck: [bool; 2],
+    limits: Limits,
+}
+
+#[test]
+fn playbooks() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/playbooks");
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 20, "only {} playbooks found", files.len());
+    let faults: Vec<String> = files.iter().filter_map(|file| play(file).err()).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+fn play(file: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(file).unwrap();
+    let lines: Vec<(usize, &str)> = text
+        .lines()
+        .enumerate()
+        .map(|(at, line)| (at + 1, line.trim()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    let mut stage = Stage::new(&lines);
+    let mut said: Vec<String> = Vec::new();
+    let mut last = 0;
+    for (at, line) in lines
+        .into_iter()
+        .filter(|(_, line)| !line.starts_with("with "))
+    {
+        let fault = |what: String| format!("{}:{at}: {what}\n  {line}", file.display());
+        if let Some(event) = line.strip_prefix("> ") {
+            if let Some(extra) = said.first() {
+                return Err(format!("{}:{last}: not expected: {extra}", file.display()));
+            }
+            stage.hear(event).map_err(fault)?;
+            said = stage.said();
+        } else {
+            let expected = line
+                .strip_prefix("< ")
+                .ok_or_else(|| fault("expected `>`, `<`, `with` or `#`".into()))?;
+            if said.is_empty() {
+                return Err(fault("expected, but nothing was said".into()));
+            }
+            let got = said.remove(0);
+            if !matches(expected, &got) {
+                return Err(fault(format!("expected this, but got\n  {got}")));
+            }
+        }
+        last = at;
+    }
+    match said.first() {
+        Some(extra) => Err(format!("{}:{last}: not expected: {extra}", file.display())),
+        None => Ok(()),
+    }
+}
+
+impl Stage {
+    fn new(lines: &[(usize, &str)]) -> Self {
+        let given = |name: &str| {
+            lines
+                .iter()
+                .any(|(_, line)| line.strip_prefix("with ") == Some(name))
+        };
+        let number = |name: &str| {
+            lines.iter().find_map(|(_, line)| {
+                line.strip_prefix("with ")?
+                    .strip_prefix(name)?
+                    .trim()
+                    .parse::<usize>()
+                    .ok()
+            })
+        };
+        let mut limits = Limits {
+            stop_grace: Duration::from_secs(5),
+            ..Limits::default()
+        };
+        limits.frame_from_network = number("frame").unwrap_or(limits.frame_from_network);
+        limits.nesting = number("nesting").unwrap_or(limits.nesting);
+        limits.in_flight = number("in-flight").unwrap_or(limits.in_flight);
+        limits.strays = number("strays").unwrap_or(limits.strays);
+        limits.queue_frames = number("queue-frames").unwrap_or(limits.queue_frames);
+        let manners = Manners {
+            client_half_close: !given("no client half-close"),
+            agent_half_close: !given("no agent half-close"),
+            agent_is_child: !given("remote agent") && !given("played agent"),
+            agent_is_played: given("played agent"),
+            announce_exit: given("remote client"),
+        };
+        let choice = |side: &str| {
+            let name = lines.iter().find_map(|(_, line)| {
+                line.strip_prefix("with ")?
+                    .strip_prefix(side)?
+                    .strip_prefix(" dialect ")
+            });
+            match name {
+                None => Choice::Canonical,
+                Some("auto") => Choice::Auto,
+                Some(name) => Choice::Named(name.to_owned()),
+            }
+        };
+        let library = Arc::new(Library::builtin().unwrap());
+        let speech = Speech::new(&library, &choice("client"), &choice("agent")).unwrap();
+        Self {
+            core: Core::new(Arc::new(limits.clone()), manners, speech).with_border(border(lines)),
+            out: Outbox::new(&limits),
+            now: Instant::now(),
+            closed: [false; 2],
+            stuck: [false; 2],
+            limits,
+        }
+    }
+
+    fn hear(&mut self, event: &str) -> Result<(), String> {
+        let (word, rest) = event.split_once(' ').unwrap_or((event, ""));
+        let side = match word {
+            "client" => Side::Client,
+            "agent" => Side::Agent,
+            "wait" => {
+                self.now += rest
+                    .strip_suffix('s')
+                    .and_then(|n| n.parse().ok())
+                    .map(Duration::from_secs)
+                    .ok_or("wait Ns")?;
+                if self.core.poll_timeout().is_some_and(|at| at <= self.now) {
+                    self.core.handle_timeout(self.now, &mut self.out);
+                }
+                return Ok(());
+            }
+            "stop" => {
+                self.core.handle_stop(self.now, &mut self.out);
+                return Ok(());
+            }
+            "unrecorded" => {
+                self.core.handle_unrecorded(self.now, &mut self.out);
+                return Ok(());
+            }
+            _ => return Err(format!("unknown event `{word}`")),
+        };
+        match rest.split_whitespace().collect::<Vec<_>>()[..] {
+            ["ends"] => {
+                self.core
+                    .handle_eof(side, "ended its stream".into(), self.now, &mut self.out)
+            }
+            ["stuck"] => self.stuck[side as usize] = true,
+            ["breaks", "off"] => {
+                let how = "broke off".to_owned();
+                self.core
+                    .handle_broken(side, how, None, self.now, &mut self.out);
+            }
+            ["is", "lost"] => {
+                self.core
+                    .handle_lost(side, "was reset".into(), self.now, &mut self.out)
+            }
+            ["deaf"] => {
+                self.core
+                    .handle_deaf(side, "cannot be reached".into(), self.now, &mut self.out)
+            }
+            ["exits", "code", code] => self.exit(Exit::Code(code.parse().unwrap())),
+            ["exits", "signal", signal] => self.exit(Exit::Signal(signal.parse().unwrap())),
+            _ => self.hear_text(side, rest),
+        }
+        Ok(())
+    }
+
+    /// Hears a line as a transport would: a long one is cut off by the framing already.
+    fn hear_text(&mut self, side: Side, text: &str) {
+        let mut buffer = BytesMut::from(format!("{text}\n").as_str());
+        let mut cutter = Cutter::new(
+            Some(Framing::Ndjson),
+            self.limits.frame_from_network,
+            &self.limits,
+        );
+        match cutter.cut(&mut buffer).unwrap() {
+            Some(Cut::Frame(frame)) => self.core.handle_frame(side, frame, self.now, &mut self.out),
+            Some(Cut::Flaw(flaw)) => self.core.handle_flaw(side, *flaw, self.now, &mut self.out),
+            None => {}
+        }
+    }
+
+    fn exit(&mut self, exit: Exit) {
+        self.core
+            .handle_exit(exit, "last words".into(), self.now, &mut self.out);
+    }
+
+    /// What was said since the last time: notes, frames to the client, frames to the agent, orders,
+    /// closings, the end.
+    fn said(&mut self) -> Vec<String> {
+        let mut said = Vec::new();
+        while let Some(note) = self.out.pop_note() {
+            said.push(format!("note {}", noted(&note)));
+        }
+        for side in [Side::Client, Side::Agent] {
+            while !self.stuck[side as usize]
+                && let Some(frame) = self.out.pop(side)
+            {
+                said.push(format!("{side} {}", text(&frame)));
+            }
+        }
+        while let Some(order) = self.out.pop_order() {
+            said.push(if order == Order::Kill {
+                "SIGKILL".into()
+            } else {
+                "SIGTERM".into()
+            });
+        }
+        for side in [Side::Client, Side::Agent] {
+            if let Some(why) = self.out.farewell(side)
+                && !self.closed[side as usize]
+            {
+                self.closed[side as usize] = true;
+                said.push(format!("close {side} {}", farewell(why)));
+            }
+        }
+        said
+    }
+}
+
+/// The border that a playbook asks for.
+fn border(lines: &[(usize, &str)]) -> Option<Box<Border>> {
+    let all = |name: &str| -> Vec<&str> {
+        let words = lines
+            .iter()
+            .filter_map(|(_, line)| line.strip_prefix("with "));
+        let words = words.filter_map(|word| word.strip_prefix(name));
+        words.map(str::trim).collect()
+    };
+    let patterns = |name| all(name).iter().map(|word| word.parse().unwrap()).collect();
+    let rules = Rules {
+        guarded: !all("guard").is_empty(),
+        allow: patterns("allow "),
+        deny: patterns("deny "),
+        roots: all("root ").iter().map(PathBuf::from).collect(),
+    };
+    let pairs: Vec<Pair> = all("map ")
+        .iter()
+        .map(|pair| pair.parse().unwrap())
+        .collect();
+    let files: Vec<(PathBuf, PathBuf)> = all("file ")
+        .iter()
+        .map(|file| match file.split_once(" -> ") {
+            Some((link, to)) => (link.into(), to.into()),
+            None => (file.into(), file.into()),
+        })
+        .collect();
+    let asked = rules.guarded || !rules.deny.is_empty() || !pairs.is_empty();
+    asked.then(|| Box::new(Border::new(rules, Map::new(pairs), Box::new(Files(files)))))
+}
+
+/// A disk of a playbook: files, and links with where they lead.
+#[derive(Debug)]
+struct Files(Vec<(PathBuf, PathBuf)>);
+
+impl Disk for Files {
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        let (_, to) = self.0.iter().find(|(name, _)| name == path)?;
+        let there = self.0.iter().any(|(name, _)| name == to);
+        there.then(|| to.clone())
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.0.iter().any(|(name, _)| name == path)
+    }
+}
+
+/// A note's name; of what rules did also the side, the method and the rules.
+fn noted(note: &Note) -> String {
+    match note {
+        Note::Translated {
+            side,
+            method,
+            rules,
+        } => {
+            let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+            format!("translated {side} {method} {}", rules.join(", "))
+        }
+        Note::Dialect {
+            side,
+            what,
+            dialect,
+            rule,
+            ..
+        } => {
+            format!("{what} {side} {}", rule.as_ref().unwrap_or(dialect))
+        }
+        Note::Recognised { side, dialect, .. } => format!("recognised {side} {dialect}"),
+        note => note.name().to_owned(),
+    }
+}
+
+fn farewell(why: Farewell) -> &'static str {
+    match why {
+        Farewell::Done => "done",
+        Farewell::PeerFailed => "peer-failed",
+        Farewell::Shutdown => "shutdown",
+        Farewell::Unrecorded => "unrecorded",
+        Farewell::Replaced => "replaced",
+        Farewell::Unauthorized => "unauthorized",
+        Farewell::Violation => "violation",
+    }
+}
+
+fn text(frame: &Frame) -> String {
+    String::from_utf8_lossy(frame.as_bytes()).into_owned()
+}
+
+/// `client ~{…}` matches a message that has at least those members; anything else is exact.
+fn matches(expected: &str, got: &str) -> bool {
+    let Some((side, part)) = expected.split_once(" ~") else {
+        return expected == got;
+    };
+    let Some(whole) = got.strip_prefix(side) else {
+        return false;
+    };
+    let part: Value = serde_json::from_str(part).unwrap();
+    serde_json::from_str(whole).is_ok_and(|whole: Value| has(&whole, &part))
+}
+
+fn has(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => part
+            .iter()
+            .all(|(name, value)| whole.get(name).is_some_and(|inner| has(inner, value))),
+        _ => whole == part,
+    }
+}

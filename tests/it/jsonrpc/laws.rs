@@ -1,0 +1,119 @@
+//! Laws over generated and damaged JSON; serde_json is the oracle.
+
+use acp_relay::jsonrpc::{Fault, Flaw, Frame, Id, Kind, Shape, is_json, scan_head};
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+
+use super::{limits, one, shape};
+
+/// JSON text with every liberty the grammar has: spacing, escapes, odd numbers.
+fn json() -> impl Strategy<Value = String> {
+    let space = "[ \n\r\t]{0,2}";
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        Just("true".to_owned()),
+        Just("false".to_owned()),
+        "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,4})?([eE][+-]?[0-9]{1,4})?",
+        string(),
+    ];
+    leaf.prop_recursive(6, 64, 5, move |inner| {
+        let item = (space, inner.clone(), space).prop_map(|(a, v, b)| format!("{a}{v}{b}"));
+        let member = (space, string(), space, item.clone())
+            .prop_map(|(a, k, b, v)| format!("{a}{k}{b}:{v}"));
+        prop_oneof![
+            proptest::collection::vec(item, 0..5)
+                .prop_map(|items| format!("[{}]", items.join(","))),
+            proptest::collection::vec(member, 0..5)
+                .prop_map(|items| format!("{{{}}}", items.join(","))),
+        ]
+    })
+}
+
+fn string() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        4 => "[a-z ]{0,12}",
+        1 => "[a-z]{60,140}",
+        1 => "\\\\[\"\\\\/bfnrt]",
+        1 => "\\\\u[0-9a-fA-F]{4}",
+        1 => "[^\"\\\\\\x00-\\x1f]{0,6}",
+    ];
+    proptest::collection::vec(piece, 0..4).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
+}
+
+/// Damage to a text: at a place, bytes replaced, removed, or put in.
+fn damage() -> impl Strategy<Value = (prop::sample::Index, usize, Vec<u8>)> {
+    let byte = prop_oneof![
+        4 => prop::sample::select(b"{}[]\",:\\u0-+.eE1 \n\x00\x1f\x7f\x80\xff\xc3\xedtrfn".to_vec()),
+        1 => any::<u8>(),
+    ];
+    (
+        any::<prop::sample::Index>(),
+        0_usize..3,
+        proptest::collection::vec(byte, 0..3),
+    )
+}
+
+fn serde_accepts(text: &[u8]) -> bool {
+    serde_json::from_slice::<&RawValue>(text).is_ok()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn json_is_accepted_exactly_when_serde_json_accepts_it(
+        text in json(),
+        damages in proptest::collection::vec(damage(), 0..4),
+    ) {
+        let text = text.into_bytes();
+        prop_assert!(is_json(&text, &limits()));
+        let mut text = text;
+        for (place, gone, put) in damages {
+            let start = place.index(text.len() + 1);
+            let end = (start + gone).min(text.len());
+            text.splice(start..end, put);
+        }
+        let accepted = serde_accepts(&text);
+        prop_assert_eq!(is_json(&text, &limits()), accepted, "{:?}", String::from_utf8_lossy(&text));
+        // The scanner judges the same text the same way, alone and inside of a message.
+        let malformed = matches!(shape(&text), Shape::Bad(Flaw { fault: Fault::Malformed { .. }, .. }));
+        prop_assert_eq!(!malformed, accepted);
+        let inside = [b"{\"method\":\"m\",\"params\":[", &text[..], b"]}"].concat();
+        let malformed = matches!(shape(&inside), Shape::Bad(Flaw { fault: Fault::Malformed { .. }, .. }));
+        prop_assert_eq!(!malformed, serde_accepts(&inside));
+    }
+
+    #[test]
+    fn any_bytes_are_survived(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert_eq!(is_json(&text, &limits()), serde_accepts(&text));
+        let _ = (shape(&text), scan_head(&text, &limits()));
+    }
+
+    #[test]
+    fn spans_point_at_the_very_bytes(
+        members in Just(vec![0, 1, 2, 3]).prop_shuffle(),
+        id in prop_oneof![Just("null".to_owned()), "-?[1-9][0-9]{0,30}(\\.0|e5)?", "\"[a-f\u{e9}\\-]{0,40}\""],
+        method in "([a-z/_\u{e9}]|\\\\/|\\\\u0061){0,30}",
+        params in json(),
+        space in "[ \n\r\t]{0,3}",
+    ) {
+        let all = [
+            "\"jsonrpc\":\"2.0\"".to_owned(),
+            format!("\"id\"{space}:{space}{id}{space}"),
+            format!("\"method\":{space}\"{method}\""),
+            format!("\"params\"{space}:{space}{params}{space}"),
+        ];
+        let members: Vec<_> = members.into_iter().map(|i| all[i].as_str()).collect();
+        let frame = Frame::from(format!("{space}{{{space}{}}}{space}", members.join(&format!(",{space}"))));
+        let envelope = one(&frame);
+        prop_assert_eq!(envelope.kind, Kind::Request);
+        let seen = envelope.id(&frame);
+        prop_assert_eq!(seen.json(), id.as_bytes());
+        prop_assert_eq!(seen == Id::Null, id == "null");
+        prop_assert_eq!(matches!(seen, Id::String(_)), id.starts_with('"'));
+        prop_assert_eq!(envelope.method.unwrap().of(frame.as_bytes()), method.as_bytes());
+        let plain: String = serde_json::from_str(&format!("\"{method}\"")).unwrap();
+        prop_assert_eq!(&*envelope.method(&frame), plain.as_str());
+        prop_assert_eq!(envelope.body(&frame).unwrap(), params.as_bytes());
+    }
+}

@@ -1,0 +1,37 @@
+//! The scanner and the replies: what is accepted, what is found, what is refused, what is said.
+
+mod envelope;
+mod laws;
+mod replies;
+mod scanner;
+mod syntax;
+
+use acp_relay::jsonrpc::{Envelope, Flaw, Frame, Id, IdBuf, Limits, Shape, scan};
+
+pub(super) fn limits() -> Limits {
+    Limits::default()
+}
+
+pub(super) fn shape(text: impl AsRef<[u8]>) -> Shape {
+    scan(&Frame::new(text.as_ref().to_vec()), &limits())
+}
+
+#[track_caller]
+pub(super) fn one(frame: &Frame) -> Envelope {
+    match scan(frame, &limits()) {
+        Shape::One(envelope) => envelope,
+        other => panic!("{frame:?}: {other:?}"),
+    }
+}
+
+#[track_caller]
+pub(super) fn flaw(text: impl AsRef<[u8]>) -> Flaw {
+    match shape(&text) {
+        Shape::Bad(flaw) => flaw,
+        other => panic!("{:?}: {other:?}", String::from_utf8_lossy(text.as_ref())),
+    }
+}
+
+pub(super) fn number(text: &str) -> IdBuf {
+    Id::Number(text.as_bytes()).to_owned()
+}

@@ -1,0 +1,343 @@
+//! How conversations end: everybody who waits is answered once, nothing that can be delivered is
+//! lost, and nobody can hold the relay up for ever.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::Duration;
+
+use acp_relay::conversation::Cause;
+use acp_relay::jsonrpc::{Exit, Side};
+use acp_relay::proxy::End;
+use acp_relay::transport::StopStep;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::support::bridge::{Bridge, Mouth, Plan};
+
+/// The longest an ending may take: a stalled client's 30 seconds, each step of stopping an agent.
+const BOUND: Duration = Duration::from_secs(60);
+
+fn ask(id: usize) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ask"}}"#)
+}
+
+fn answer(id: usize) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+}
+
+fn update(number: usize) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"n":{number}}}}}"#)
+}
+
+/// The agent says updates until nobody takes them, and says how many were taken.
+async fn fill(agent: &mut Mouth) -> usize {
+    let mut taken = 0;
+    while agent.try_say(&update(taken)).await {
+        taken += 1;
+    }
+    taken
+}
+
+/// How it ended, and in what virtual time.
+async fn timed(bridge: &mut Bridge) -> (End, Duration) {
+    let begun = Instant::now();
+    (bridge.end().await, begun.elapsed())
+}
+
+fn codes(messages: &[String]) -> Vec<(Value, i64)> {
+    (messages.iter())
+        .map(|text| serde_json::from_str::<Value>(text).unwrap())
+        .map(|it| (it["id"].clone(), it["error"]["code"].as_i64().unwrap_or(0)))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_agents_link_ends_each_open_request_is_answered_once() {
+    for (plan, code) in [
+        (Plan::default(), -32050),
+        (Plan::default().with_child(), -32051),
+    ] {
+        let mut bridge = Bridge::over(&plan);
+        for id in 0..5 {
+            bridge.client.say(&ask(id)).await;
+            assert_eq!(bridge.agent.hear().await.unwrap(), ask(id));
+        }
+        bridge.agent.say(&answer(3)).await;
+        bridge.agent.say(&update(1)).await;
+        bridge.agent.end().await;
+        bridge.process.exit(Exit::Code(0));
+        let heard = bridge.client.hear_all().await;
+        assert_eq!(heard[..2], [answer(3), update(1)]);
+        let open = [0, 1, 2, 4].map(|id| (json!(id), code));
+        assert_eq!(codes(&heard[2..]), open);
+        let end = bridge.end().await;
+        assert_eq!(end.counts.note("answered_for_peer"), 4);
+        assert_eq!(end.exit, plan.child.then_some(Exit::Code(0)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_client_vanishes_the_agents_open_requests_are_answered() {
+    let mut bridge = Bridge::over(&Plan::default().with_child());
+    for id in 0..3 {
+        bridge.agent.say(&ask(id)).await;
+        assert_eq!(bridge.client.hear().await.unwrap(), ask(id));
+    }
+    bridge.client.say(&answer(1)).await;
+    assert_eq!(bridge.agent.hear().await.unwrap(), answer(1));
+    drop(bridge.client);
+    bridge.client = Bridge::over(&Plan::default()).client;
+    let heard = bridge.agent.hear_all().await;
+    assert_eq!(codes(&heard), [0, 2].map(|id| (json!(id), -32050)));
+    bridge.agent.end().await;
+    bridge.process.exit(Exit::Code(0));
+    let end = bridge.end().await;
+    assert_eq!(end.cause, Cause::ClientLeft);
+    assert_eq!(bridge.process.signals(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_has_ended_its_stream_hears_what_it_asked_for() {
+    for half_close in [true, false] {
+        let mut bridge = Bridge::over(&Plan {
+            agent_half_close: half_close,
+            ..Plan::default()
+        });
+        bridge.client.say(&ask(1)).await;
+        bridge.client.end().await;
+        assert_eq!(bridge.agent.hear().await.unwrap(), ask(1));
+        if half_close {
+            assert_eq!(bridge.agent.hear().await, None);
+        }
+        bridge.agent.say(&update(1)).await;
+        bridge.agent.say(&answer(1)).await;
+        if !half_close {
+            assert_eq!(bridge.agent.hear().await, None);
+        }
+        bridge.agent.end().await;
+        assert_eq!(bridge.client.hear_all().await, [update(1), answer(1)]);
+        assert_eq!(bridge.end().await.cause, Cause::ClientLeft);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_client_loses_nothing_when_the_agent_exits() {
+    // With its pipe closed behind it, and with a grandchild that holds it open.
+    for held in [false, true] {
+        let mut bridge = Bridge::over(&Plan::narrow(4).with_child());
+        bridge.client.say(&ask(7)).await;
+        assert_eq!(bridge.agent.hear().await.unwrap(), ask(7));
+        let said = fill(&mut bridge.agent).await;
+        assert!(said > 256, "{said}");
+        bridge.process.exit(Exit::Code(3));
+        if !held {
+            bridge.agent.end().await;
+        }
+        for number in 0..said {
+            sleep(Duration::from_secs(20)).await;
+            assert_eq!(bridge.client.hear().await.unwrap(), update(number));
+        }
+        let rest = bridge.client.hear_all().await;
+        assert_eq!(codes(&rest[..1]), [(json!(7), -32051)]);
+        // And the client, which cannot see the exit, is told of it.
+        assert!(rest[1].contains(r#""exit":{"code":3}"#), "{rest:?}");
+        assert_eq!(rest.len(), 2);
+        let end = bridge.end().await;
+        assert_eq!(end.exit, Some(Exit::Code(3)));
+        assert_eq!(end.cause, Cause::AgentExited);
+        assert_eq!(bridge.process.signals(), []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
+    let mut bridge = Bridge::over(&Plan::default().with_child());
+    bridge.client.say(&ask(1)).await;
+    bridge.client.say(&ask(2)).await;
+    bridge.agent.say(&ask(1)).await;
+    assert_eq!(bridge.agent.hear().await.unwrap(), ask(1));
+    assert_eq!(bridge.agent.hear().await.unwrap(), ask(2));
+    assert_eq!(bridge.client.hear().await.unwrap(), ask(1));
+    bridge.stop.asked.cancel();
+    // The agent's own request is answered before it hears the end.
+    assert_eq!(codes(&bridge.agent.hear_all().await), [(json!(1), -32054)]);
+    bridge.client.say(&ask(3)).await;
+    assert_eq!(bridge.client.hear_json().await["error"]["code"], -32054);
+    bridge.agent.say(&answer(2)).await;
+    assert_eq!(bridge.client.hear().await.unwrap(), answer(2));
+    // It does not end by itself.
+    sleep(Duration::from_millis(1500)).await;
+    assert_eq!(bridge.process.signals(), [StopStep::Terminate]);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(
+        bridge.process.signals(),
+        [StopStep::Terminate, StopStep::Kill]
+    );
+    bridge.process.exit(Exit::Signal(9));
+    bridge.agent.end().await;
+    let rest = bridge.client.hear_all().await;
+    assert_eq!(codes(&rest), [(json!(1), -32054)]);
+    assert_eq!(bridge.end().await.cause, Cause::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_nothing_is_given_up() {
+    // However the conversation ends, with a little or with all that fits waiting for the client.
+    for full in [false, true] {
+        for way in ["exits", "exits, pipe held", "link ends", "stop"] {
+            if full && way == "link ends" {
+                // The end stands behind messages that nobody can read yet: a pause, not an end.
+                continue;
+            }
+            let mut plan = Plan::narrow(16);
+            plan.child = way != "link ends";
+            let mut bridge = Bridge::over(&plan);
+            let said = if full {
+                fill(&mut bridge.agent).await
+            } else {
+                for number in 0..260 {
+                    bridge.agent.say(&update(number)).await;
+                }
+                260
+            };
+            match way {
+                "exits" => {
+                    bridge.process.exit(Exit::Code(0));
+                    bridge.agent.end().await;
+                }
+                "exits, pipe held" => bridge.process.exit(Exit::Code(0)),
+                "link ends" => bridge.agent.end().await,
+                _ => {
+                    bridge.stop.asked.cancel();
+                    sleep(Duration::from_secs(1)).await;
+                    bridge.process.exit(Exit::Code(0));
+                }
+            }
+            let (end, time) = timed(&mut bridge).await;
+            assert!(time <= BOUND, "{way}, full: {full}: it took {time:?}");
+            // What did not reach the client is accounted for.
+            let counts = &end.counts;
+            assert_eq!(
+                counts.heard(Side::Agent).frames,
+                counts.said(Side::Client).frames + counts.note("undeliverable"),
+                "{way}, full: {full}"
+            );
+            assert!(counts.heard(Side::Agent).frames <= said as u64);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_vanishes_while_it_is_behind_ends_the_conversation() {
+    let mut bridge = Bridge::over(&Plan::narrow(16).with_child());
+    let said = fill(&mut bridge.agent).await;
+    assert!(said > 256, "{said}");
+    drop(std::mem::replace(
+        &mut bridge.client,
+        Bridge::over(&Plan::default()).client,
+    ));
+    assert_eq!(bridge.agent.hear().await, None);
+    // It exits, and something of it holds its pipe open.
+    bridge.process.exit(Exit::Code(0));
+    let (end, time) = timed(&mut bridge).await;
+    assert!(time <= BOUND, "it took {time:?}");
+    assert_eq!(end.cause, Cause::ClientLeft);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_is_forced_to_stop_waits_for_nobody() {
+    for full in [false, true] {
+        let mut bridge = Bridge::over(&Plan::narrow(16).with_child());
+        if full {
+            fill(&mut bridge.agent).await;
+        }
+        bridge.client.say(&ask(1)).await;
+        assert_eq!(bridge.agent.hear().await.unwrap(), ask(1));
+        bridge.stop.asked.cancel();
+        sleep(Duration::from_millis(1)).await;
+        bridge.stop.forced.cancel();
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(bridge.process.signals(), [StopStep::Kill]);
+        bridge.process.exit(Exit::Signal(9));
+        let (end, time) = timed(&mut bridge).await;
+        assert!(time <= Duration::from_secs(2), "it took {time:?}");
+        assert_eq!(end.cause, Cause::Stopped);
+        assert_eq!(end.exit, Some(Exit::Signal(9)));
+        if !full {
+            let heard = bridge.client.hear_all().await;
+            assert_eq!(codes(&heard), [(json!(1), -32054)]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn force_while_the_last_words_are_delivered_repeats_nothing() {
+    let mut bridge = Bridge::over(&Plan::narrow(1024).with_child());
+    for number in 0..300 {
+        bridge.agent.say(&update(number)).await;
+    }
+    bridge.stop.asked.cancel();
+    bridge.process.exit(Exit::Code(3));
+    bridge.agent.end().await;
+    sleep(Duration::from_secs(1)).await;
+    assert!(!bridge.is_over(), "the client has not read yet");
+    bridge.stop.forced.cancel();
+    let heard = bridge.client.hear_all().await;
+    let notices = heard.iter().filter(|text| text.contains("agent_exited"));
+    assert_eq!((notices.count(), heard.len()), (1, 301));
+    assert_eq!(bridge.end().await.exit, Some(Exit::Code(3)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_left_for_the_agent_is_accounted_for() {
+    let mut bridge = Bridge::over(&Plan::narrow(1024));
+    for number in 0..300 {
+        bridge.client.say(&update(number)).await;
+    }
+    bridge.client.say(&ask(1)).await;
+    sleep(Duration::from_millis(1)).await;
+    bridge.agent.end().await;
+    let answer = bridge.client.hear_json().await;
+    assert_eq!(answer["error"]["data"]["relay"]["delivered"], "no");
+    assert_eq!(bridge.client.hear().await, None);
+    let counts = bridge.end().await.counts;
+    assert_eq!(counts.heard(Side::Client).frames, 301);
+    let unsent = 300 - counts.said(Side::Agent).frames;
+    assert!(unsent > 0);
+    assert_eq!(counts.note("undeliverable"), unsent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_talks_to_nobody_costs_no_memory() {
+    let mut bridge = Bridge::over(&Plan::default().with_child());
+    bridge.client.end().await;
+    drop(std::mem::replace(
+        &mut bridge.client,
+        Bridge::over(&Plan::default()).client,
+    ));
+    // The first word after the client has gone finds out.
+    for number in 0..2000 {
+        bridge.agent.say(&update(number)).await;
+    }
+    bridge.agent.end().await;
+    bridge.process.exit(Exit::Code(0));
+    let counts = bridge.end().await.counts;
+    assert_eq!(counts.heard(Side::Agent).frames, 2000);
+    assert_eq!(
+        counts.said(Side::Client).frames + counts.note("undeliverable"),
+        2000
+    );
+    // Each is accounted for when it is heard and not when the last one has been.
+    let seen = bridge.notebook.seen();
+    let mut unsettled = 0_usize;
+    for seen in &seen {
+        use crate::support::bridge::Seen;
+        match seen {
+            Seen::Heard(..) => unsettled += 1,
+            Seen::Said(..) => unsettled -= 1,
+            Seen::Note(note) if note.name() == "undeliverable" => unsettled -= 1,
+            Seen::Note(_) => {}
+        }
+        assert!(unsettled <= 256 + 1, "{unsettled} wait");
+    }
+}

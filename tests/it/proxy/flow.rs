@@ -1,0 +1,219 @@
+//! What passes while both sides are well: every byte, in order, and never too much at once.
+
+use acp_relay::conversation::Cause;
+use acp_relay::jsonrpc::Side;
+
+use crate::support::bridge::{Bridge, Mouth, Plan, within};
+
+/// Messages that a parser and a printer would not give back as they were.
+const ODD: [&str; 9] = [
+    r#"{"jsonrpc":"2.0","method":"plain"}"#,
+    r#"  {  "method" : "spaced" ,  "jsonrpc" : "2.0"  }  "#,
+    r#"{"jsonrpc":"2.0","method":"numbers","params":[1.0,1e400,-0,9007199254740993,1E5]}"#,
+    r#"{"jsonrpc":"2.0","method":"escapes","params":"\u00e9\/\ud83d\ude00\u0000"}"#,
+    r#"{"jsonrpc":"2.0","method":"lone","params":"\ud800"}"#,
+    "{\"jsonrpc\":\"2.0\",\"method\":\"raw\",\"params\":\"ünï \u{2028}\u{1F600}\"}",
+    r#"{"params":{"b":1,"a":2,"b":3},"method":"order","jsonrpc":"2.0"}"#,
+    r#"{"jsonrpc":"2.0","method":"_vendor/unknown","params":{},"extra":[[],{}]}"#,
+    r#"{"method":"no version"}"#,
+];
+
+fn update(number: usize) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"n":{number}}}}}"#)
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_cross_byte_for_byte_and_in_order() {
+    let mut bridge = Bridge::over(&Plan::default());
+    for text in ODD {
+        bridge.client.say(text).await;
+        bridge.agent.say(text).await;
+    }
+    for text in ODD {
+        assert_eq!(bridge.agent.hear().await.unwrap(), text);
+        assert_eq!(bridge.client.hear().await.unwrap(), text);
+    }
+    // Requests of both sides under one id, answered crosswise.
+    let ask = r#"{"jsonrpc":"2.0","id":0,"method":"ask","params":[1.0]}"#;
+    let answer = r#"{"id":0,"jsonrpc":"2.0","result":{"z":1,"a":1.10}}"#;
+    bridge.client.say(ask).await;
+    bridge.agent.say(ask).await;
+    assert_eq!(bridge.agent.hear().await.unwrap(), ask);
+    assert_eq!(bridge.client.hear().await.unwrap(), ask);
+    bridge.agent.say(answer).await;
+    bridge.client.say(answer).await;
+    assert_eq!(bridge.client.hear().await.unwrap(), answer);
+    assert_eq!(bridge.agent.hear().await.unwrap(), answer);
+
+    bridge.client.end().await;
+    assert_eq!(bridge.agent.hear().await, None);
+    bridge.agent.end().await;
+    assert_eq!(bridge.client.hear().await, None);
+    let end = bridge.end().await;
+    assert_eq!(end.cause, Cause::ClientLeft);
+    let bytes: usize = ODD.iter().map(|text| text.len()).sum::<usize>() + ask.len() + answer.len();
+    for side in [Side::Client, Side::Agent] {
+        for flow in [end.counts.heard(side), end.counts.said(side)] {
+            assert_eq!((flow.frames, flow.bytes), (11, bytes as u64));
+        }
+    }
+    assert_eq!(end.counts.notes().collect::<Vec<_>>(), [("ended", 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_stalls_pauses_the_writer_across() {
+    for writer in [Side::Client, Side::Agent] {
+        let mut bridge = Bridge::over(&Plan::narrow(64));
+        let (from, to) = match writer {
+            Side::Client => (&mut bridge.client, &mut bridge.agent),
+            Side::Agent => (&mut bridge.agent, &mut bridge.client),
+        };
+        let mut taken = 0;
+        while from.try_say(&update(taken)).await {
+            taken += 1;
+            assert!(taken < 10_000, "the {writer} is never held up");
+        }
+        // 256 in each link, 64 between them.
+        assert!((64..=2 * 256 + 64 + 1).contains(&taken), "{taken}");
+        for number in 0..taken {
+            assert_eq!(to.hear().await.unwrap(), update(number));
+        }
+        // And it goes on.
+        from.say(&update(taken)).await;
+        assert_eq!(to.hear().await.unwrap(), update(taken));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bound_counts_bytes_too_and_one_message_of_any_size_fits() {
+    let mut plan = Plan::default();
+    plan.limits.queue_bytes = 4096;
+    let mut bridge = Bridge::over(&plan);
+    let pad = "x".repeat(100_000);
+    let large = format!(r#"{{"method":"large","params":"{pad}"}}"#);
+    let mut taken = 0;
+    while bridge.agent.try_say(&large).await {
+        taken += 1;
+        assert!(taken < 100, "the agent is never held up");
+    }
+    assert!((1..=3).contains(&taken), "{taken}");
+    for _ in 0..taken {
+        assert_eq!(bridge.client.hear().await.unwrap(), large);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_peers_that_both_write_before_they_read_do_not_lock() {
+    for room in [1, 2, 64, 1024] {
+        let mut bridge = Bridge::over(&Plan::narrow(room));
+        // As much as fits without a reader: a link each side of the room between them.
+        let much = 2 * 256 + room - 1;
+        let (client, agent) = (&mut bridge.client, &mut bridge.agent);
+        let write = async |mouth: &mut Mouth| {
+            for number in 0..much {
+                mouth.say(&update(number)).await;
+            }
+        };
+        tokio::join!(write(client), write(agent));
+        let read = async |mouth: &mut Mouth| {
+            for number in 0..much {
+                assert_eq!(mouth.hear().await.unwrap(), update(number));
+            }
+        };
+        tokio::join!(read(client), read(agent));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_ten_thousand_updates_arrives_whole() {
+    let mut bridge = Bridge::over(&Plan::default());
+    let (client, agent) = (&mut bridge.client, &mut bridge.agent);
+    let burst = async {
+        for number in 0..10_000 {
+            agent.say(&update(number)).await;
+        }
+        agent.end().await;
+    };
+    let (heard, ()) = tokio::join!(client.hear_all(), burst);
+    assert_eq!(heard.len(), 10_000);
+    for (number, text) in heard.iter().enumerate() {
+        assert_eq!(*text, update(number));
+    }
+    let end = bridge.end().await;
+    assert_eq!(end.counts.heard(Side::Agent).frames, 10_000);
+    assert_eq!(end.counts.said(Side::Client), end.counts.heard(Side::Agent));
+}
+
+#[tokio::test(start_paused = true)]
+async fn broken_messages_are_answered_and_the_conversation_goes_on() {
+    let mut bridge = Bridge::over(&Plan::default());
+    for (broken, code) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"#, -32700),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a",}"#, -32700),
+        ("not json at all", -32700),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#, -32600),
+        ("[]", -32600),
+    ] {
+        bridge.client.say(broken).await;
+        let answer = bridge.client.hear_json().await;
+        assert_eq!(answer["error"]["code"], code, "{broken}");
+        assert!(answer["id"].is_null(), "{broken}");
+        assert_eq!(answer["error"]["data"]["relay"]["source"], "relay");
+    }
+    // The agent's batches are refused to the agent, and its stray lines are dropped.
+    bridge.agent.say("[{}]").await;
+    assert_eq!(bridge.agent.hear_json().await["error"]["code"], -32600);
+    bridge.agent.say("Starting agent v1.2 ...").await;
+    bridge.agent.say(ODD[0]).await;
+    bridge.client.say(ODD[1]).await;
+    assert_eq!(bridge.client.hear().await.unwrap(), ODD[0]);
+    assert_eq!(bridge.agent.hear().await.unwrap(), ODD[1]);
+    drop(bridge.client);
+    assert_eq!(bridge.agent.hear().await, None);
+    bridge.agent.end().await;
+    let counts = within(bridge.run).await.unwrap().counts;
+    let notes: Vec<_> = counts.notes().collect();
+    let expected = [
+        ("stray_line", 1),
+        ("refused", 3),
+        ("batch", 3),
+        ("ended", 2),
+    ];
+    assert_eq!(notes, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_third_over_long_message_ends_the_conversation() {
+    for sender in [Side::Client, Side::Agent] {
+        let mut plan = Plan::default();
+        plan.limits.frame_from_network = 200;
+        let mut bridge = Bridge::over(&plan);
+        let (from, to) = match sender {
+            Side::Client => (&mut bridge.client, &mut bridge.agent),
+            Side::Agent => (&mut bridge.agent, &mut bridge.client),
+        };
+        let pad = "x".repeat(200);
+        let long = format!(r#"{{"jsonrpc":"2.0","method":"a","params":"{pad}"}}"#);
+        for number in 0..3 {
+            from.say(&long).await;
+            // What stands between them passes.
+            if number < 2 {
+                from.say(ODD[0]).await;
+                assert_eq!(to.hear().await.unwrap(), ODD[0]);
+            }
+            if (sender, number) != (Side::Agent, 2) {
+                assert_eq!(from.hear_json().await["error"]["code"], -32056);
+            }
+        }
+        if sender == Side::Client {
+            assert_eq!(from.hear().await, None);
+            assert_eq!(to.hear().await, None);
+            to.end().await;
+        } else {
+            assert_eq!(to.hear().await, None);
+        }
+        let end = bridge.end().await;
+        assert_eq!(end.cause, Cause::Expelled(sender));
+        assert_eq!(end.counts.note("refused"), 3);
+    }
+}

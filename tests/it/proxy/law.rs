@@ -1,0 +1,398 @@
+//! The laws of the loop, over random schedules.
+//!
+//! Both peers say requests, notifications, answers and nonsense, stall, end, vanish and exit in
+//! any order. Whatever they do: the conversation ends; what one side heard is what the other said,
+//! in order and once; every request of a side that listens to the end has one answer; and every
+//! message that did not cross is accounted for by a note.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use acp_relay::jsonrpc::{Exit, Limits, Side};
+use acp_relay::proxy::End;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::support::bridge::{Bridge, Mouth, Plan, Seen};
+
+/// The longest message a side takes, in bytes. The relay's own may quote 2 KiB of what the agent
+/// printed.
+const LONGEST: usize = 8 << 10;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A side says something, if it is taken.
+    Say(Side, Words),
+    /// Many of them at once.
+    Burst(Side, Words, u8),
+    /// A side reads so many messages, if they are there. It stalls otherwise.
+    Hear(Side, u8),
+    End(Side),
+    Vanish(Side),
+    Exit(i32),
+    Stop,
+    Wait(u8),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Words {
+    /// A request under a new id.
+    Request,
+    /// A request under an id from a few, so that it may be in use.
+    Again(u8),
+    Notification,
+    /// An answer to the oldest request heard and not answered.
+    Answer,
+    /// An answer to nobody.
+    Unasked,
+    Complaint,
+    Garbage,
+    Stray,
+    Batch,
+    Large,
+}
+
+/// One peer and what it knows.
+struct Player {
+    mouth: Option<Mouth>,
+    ended: bool,
+    heard: Vec<String>,
+    /// How many of the heard it has looked through for requests to answer.
+    looked: usize,
+}
+
+/// What is left when all is over.
+struct Outcome {
+    plan: Plan,
+    /// The agent ended or was ended, and not because the client had left.
+    agent_was_ended: bool,
+    end: End,
+    seen: Vec<Seen>,
+    players: [Player; 2],
+}
+
+fn side() -> impl Strategy<Value = Side> {
+    prop_oneof![Just(Side::Client), Just(Side::Agent)]
+}
+
+fn words() -> impl Strategy<Value = Words> {
+    prop_oneof![
+        6 => Just(Words::Request),
+        2 => (0..3_u8).prop_map(Words::Again),
+        6 => Just(Words::Notification),
+        6 => Just(Words::Answer),
+        1 => Just(Words::Unasked),
+        1 => Just(Words::Complaint),
+        1 => Just(Words::Garbage),
+        1 => Just(Words::Stray),
+        1 => Just(Words::Batch),
+        1 => Just(Words::Large),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        20 => (side(), words()).prop_map(|(side, words)| Step::Say(side, words)),
+        3 => (side(), words(), 1..=255_u8).prop_map(|(side, words, n)| Step::Burst(side, words, n)),
+        12 => (side(), 1..60_u8).prop_map(|(side, n)| Step::Hear(side, n)),
+        1 => side().prop_map(Step::End),
+        1 => side().prop_map(Step::Vanish),
+        1 => (0..4).prop_map(Step::Exit),
+        1 => Just(Step::Stop),
+        3 => (0..9_u8).prop_map(Step::Wait),
+    ];
+    vec(step, 0..60)
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    (
+        any::<[bool; 4]>(),
+        1..40_usize,
+        200..4000_usize,
+        2..50_usize,
+    )
+        .prop_map(
+            |([child, client_half_close, agent_half_close, parent], frames, bytes, in_flight)| {
+                Plan {
+                    limits: Limits {
+                        queue_frames: frames,
+                        queue_bytes: bytes,
+                        in_flight,
+                        frame_from_network: LONGEST,
+                        // Nobody is expelled here: who is, hears nothing more.
+                        offences: usize::MAX,
+                        strays: usize::MAX,
+                        ..Limits::default()
+                    },
+                    child,
+                    client_half_close,
+                    agent_half_close: agent_half_close || child,
+                    parent,
+                }
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_the_peers_do_the_books_balance(
+        plan in plan(),
+        steps in steps(),
+        leaver in side(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let outcome = runtime.block_on(play(&plan, steps, leaver));
+        for side in [Side::Client, Side::Agent] {
+            outcome.check_crossing(side);
+            outcome.check_answers(side);
+            outcome.check_books(side);
+        }
+    }
+}
+
+async fn play(plan: &Plan, steps: Vec<Step>, leaver: Side) -> Outcome {
+    let mut bridge = Bridge::over(plan);
+    let spare = Bridge::over(plan);
+    let player = |mouth| Player {
+        mouth: Some(mouth),
+        ended: false,
+        heard: Vec::new(),
+        looked: 0,
+    };
+    let client = std::mem::replace(&mut bridge.client, spare.client);
+    let agent = std::mem::replace(&mut bridge.agent, spare.agent);
+    let mut players = [player(client), player(agent)];
+    let mut serial = 0;
+    let agent_was_ended = leaver == Side::Agent
+        || (steps.iter()).any(|step| {
+            matches!(
+                step,
+                Step::Stop | Step::Exit(_) | Step::End(Side::Agent) | Step::Vanish(Side::Agent)
+            )
+        });
+    for step in steps {
+        match step {
+            Step::Say(side, words) => players[side as usize].say(words, &mut serial).await,
+            Step::Burst(side, words, many) => {
+                for _ in 0..many {
+                    players[side as usize].say(words, &mut serial).await;
+                }
+            }
+            Step::Hear(side, many) => players[side as usize].hear(many).await,
+            Step::End(side) => players[side as usize].end().await,
+            Step::Vanish(side) => players[side as usize].mouth = None,
+            Step::Exit(code) => bridge.process.exit(Exit::Code(code)),
+            Step::Stop => bridge.stop.asked.cancel(),
+            Step::Wait(seconds) => sleep(Duration::from_secs(seconds.into())).await,
+        }
+    }
+    // One of them leaves, the other one follows, and both listen to the end.
+    let [client, agent] = &mut players;
+    let client_leaves = async {
+        if leaver == Side::Client {
+            client.end().await;
+        }
+        client.hear_all().await;
+    };
+    let agent_leaves = async {
+        if leaver == Side::Client {
+            agent.hear_all().await;
+        }
+        agent.end().await;
+        bridge.process.exit(Exit::Code(0));
+        agent.hear_all().await;
+    };
+    tokio::join!(client_leaves, agent_leaves);
+    Outcome {
+        plan: plan.clone(),
+        agent_was_ended,
+        end: bridge.end().await,
+        seen: bridge.notebook.seen(),
+        players,
+    }
+}
+
+impl Player {
+    async fn say(&mut self, words: Words, serial: &mut u64) {
+        if self.ended {
+            return;
+        }
+        *serial += 1;
+        let n = *serial;
+        let text = match words {
+            Words::Request => format!(r#"{{"id":"new {n}","method":"ask","params":{n}}}"#),
+            Words::Again(id) => format!(r#"{{"id":{id},"method":"ask","params":{n}}}"#),
+            Words::Notification => format!(r#"{{"method":"tell","params":{n}}}"#),
+            Words::Answer => match self.next_open() {
+                Some(id) => format!(r#"{{"id":{id},"result":{n}}}"#),
+                None => return,
+            },
+            Words::Unasked => format!(r#"{{"id":"nobody {n}","result":{n}}}"#),
+            Words::Complaint => format!(r#"{{"error":{{"code":1,"message":"{n}"}}}}"#),
+            Words::Garbage => format!(r#"{{"id":"broken {n}","method":"ask""#),
+            Words::Stray => format!("Loading {n} ..."),
+            Words::Batch => format!(r#"[{{"method":"tell","params":{n}}}]"#),
+            Words::Large => format!(r#"{{"method":"{n}","params":"{}"}}"#, "x".repeat(LONGEST)),
+        };
+        if let Some(mouth) = &mut self.mouth {
+            mouth.try_say(&text).await;
+        }
+    }
+
+    /// The id of the oldest request heard that was not looked at before.
+    fn next_open(&mut self) -> Option<Value> {
+        while let Some(text) = self.heard.get(self.looked) {
+            self.looked += 1;
+            let message: Value = serde_json::from_str(text).unwrap();
+            if message.get("method").is_some() && message.get("id").is_some() {
+                return Some(message["id"].clone());
+            }
+        }
+        None
+    }
+
+    async fn hear(&mut self, many: u8) {
+        let Some(mouth) = &mut self.mouth else { return };
+        for _ in 0..many {
+            match mouth.try_hear().await {
+                Some(text) => self.heard.push(text),
+                None => return,
+            }
+        }
+    }
+
+    async fn hear_all(&mut self) {
+        if let Some(mouth) = &mut self.mouth {
+            self.heard.extend(mouth.hear_all().await);
+        }
+    }
+
+    async fn end(&mut self) {
+        if let Some(mouth) = &mut self.mouth {
+            mouth.end().await;
+        }
+        self.ended = true;
+    }
+}
+
+impl Outcome {
+    /// What `side` heard is what the relay said to it, and what was passed on is what the other
+    /// side said, in order and once.
+    fn check_crossing(&self, side: Side) {
+        let said: Vec<&[u8]> = self.said(side).collect();
+        let heard = &self.players[side as usize].heard;
+        // A link that vanishes takes with it what was on the way.
+        assert!(heard.len() <= said.len());
+        for (heard, said) in heard.iter().zip(&said) {
+            assert_eq!(heard.as_bytes(), *said);
+        }
+        if self.players[side as usize].mouth.is_some() {
+            assert_eq!(heard.len(), said.len(), "the {side} misses something");
+        }
+        let mut source = self.heard(side.other()).peekable();
+        for text in said.iter().filter(|text| !ours(text)) {
+            assert!(
+                source.any(|heard| heard == *text),
+                "out of order, twice, or made up: {}",
+                String::from_utf8_lossy(text)
+            );
+        }
+    }
+
+    /// No request has two answers, and every request that the relay has heard has one if its side
+    /// listens to the end. An agent hears nothing more once it, the client or the relay has ended
+    /// the conversation; each answer it misses is noted.
+    fn check_answers(&self, side: Side) {
+        let mut owed: HashMap<Value, i64> = HashMap::new();
+        let player = &self.players[side as usize];
+        for text in self.heard(side) {
+            let Ok(text) = serde_json::from_slice::<Value>(text) else {
+                continue;
+            };
+            if text.get("method").is_some() && text.get("id").is_some() {
+                *owed.entry(text["id"].clone()).or_default() += 1;
+            }
+        }
+        for text in &player.heard {
+            let text: Value = serde_json::from_str(text).unwrap();
+            if text.get("method").is_none() && text.get("id").is_some_and(|id| !id.is_null()) {
+                *owed.entry(text["id"].clone()).or_default() -= 1;
+            }
+        }
+        owed.retain(|_, count| *count != 0);
+        assert!(
+            owed.values().all(|count| *count > 0),
+            "too many answers: {owed:?}"
+        );
+        let missing = owed.values().sum::<i64>();
+        let left = match side {
+            Side::Client => player.ended && !self.plan.client_half_close,
+            Side::Agent => self.agent_was_ended,
+        };
+        if left || player.mouth.is_none() {
+            return;
+        }
+        let excused = match side {
+            Side::Client => 0,
+            Side::Agent => self.end.counts.note("undeliverable"),
+        };
+        assert!(missing as u64 <= excused, "answers are missing: {owed:?}");
+    }
+
+    /// Every message of `from` that did not cross is accounted for.
+    fn check_books(&self, from: Side) {
+        let counts = &self.end.counts;
+        let heard = self.heard(from).count();
+        let crossed = self.said(from.other()).filter(|text| !ours(text)).count();
+        assert_eq!(counts.heard(from).frames as usize, heard);
+        assert_eq!(counts.said(from).frames as usize, self.said(from).count());
+        let accounted: u64 = [
+            "stray_line",
+            "refused",
+            "batch",
+            "unknown_answer",
+            "reused_id",
+            "overloaded",
+            "answered_for_peer",
+            "undeliverable",
+        ]
+        .map(|name| counts.note(name))
+        .into_iter()
+        .sum();
+        assert!(
+            (heard - crossed) as u64 <= accounted,
+            "{} messages of the {from} are gone, {accounted} are accounted for",
+            heard - crossed
+        );
+    }
+
+    fn heard(&self, from: Side) -> impl Iterator<Item = &[u8]> {
+        self.seen.iter().filter_map(move |seen| match seen {
+            Seen::Heard(side, frame) if *side == from => Some(frame.as_bytes()),
+            _ => None,
+        })
+    }
+
+    fn said(&self, to: Side) -> impl Iterator<Item = &[u8]> {
+        self.seen.iter().filter_map(move |seen| match seen {
+            Seen::Said(side, frame) if *side == to => Some(frame.as_bytes()),
+            _ => None,
+        })
+    }
+}
+
+/// Whether the relay has made this message up.
+fn ours(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    text.contains(r#""data":{"relay":"#) || text.contains("_acp-relay/")
+}
