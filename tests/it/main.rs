@@ -2,29 +2,29 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod acp;
+mod admission;
 mod agent_connect;
 mod allocation;
 mod app;
 mod black_box;
-mod acp;
 mod cli;
 mod config;
 mod conversation;
 mod deep;
 mod dialect;
 mod dialect_cli;
-mod admission;
 mod endpoint;
 mod framing;
-mod house;
 mod inspect;
+mod jsonrpc;
 mod metrics;
 mod process;
-mod recording;
 mod proxy;
+mod recording;
 mod replay;
 mod shell;
+mod structure;
 mod support;
 mod transport;
 mod viewer;
-mod jsonrpc;

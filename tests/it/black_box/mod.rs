@@ -1,6 +1,6 @@
 //! Black-box tests: the built program, its command line, its sockets and its files.
 //!
-//! They import nothing of the crate (`house.rs` checks it), so they hold for any rebuild of what
+//! They import nothing of the crate (`structure.rs` checks it), so they hold for any rebuild of what
 //! lies beneath.
 
 mod diagnostics;
