@@ -1,12 +1,10 @@
-//! One way in which a message departs from the schema.
-//!
-//! Not here: how it is found (see `walk` and `hear`).
+//! One way in which a message violates the schema.
 
 use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-/// The kinds of deviation. Their ids are stable: programs read them.
+/// The kinds of violations. Their ids are stable: programs read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -14,19 +12,19 @@ pub enum Kind {
     NotJson,
     /// JSON, but no JSON-RPC message.
     NotJsonRpc,
-    /// A JSON-RPC batch. ACP has none.
+    /// A JSON-RPC batch, which ACP does not have.
     Batch,
-    /// JSON that no tree can hold: a lone surrogate, a number beyond all range.
+    /// JSON that cannot be parsed into a tree: a lone surrogate, a number out of range.
     Unreadable,
-    /// An answer to a request that nobody made, or that has its answer.
+    /// An answer that matches no open request.
     UnmatchedAnswer,
-    /// A request with the id of another one of the same side that is still open.
+    /// A request with the id of another open request of the same side.
     ReusedId,
     /// A method that is neither in the schema nor begins with `_`.
     UnknownMethod,
-    /// A method that the other side is to call.
+    /// A method that the other side handles.
     WrongSide,
-    /// A member that has to be there is not.
+    /// A required member is missing.
     MissingMember,
     /// A value of the wrong JSON type.
     WrongType,
@@ -40,7 +38,7 @@ pub enum Kind {
     UnknownMember,
 }
 
-/// What a reader that is built on the official types makes of a deviation.
+/// How a reader built on the official types treats a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Weight {
     /// It refuses the message.
@@ -50,24 +48,24 @@ pub enum Weight {
     Ignored,
 }
 
-/// One deviation.
+/// One violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deviation {
-    /// What kind of deviation it is.
+    /// What kind of violation it is.
     pub kind: Kind,
-    /// What an official reader makes of it.
+    /// How an official reader treats it.
     pub weight: Weight,
     /// Where in the message, as a JSON Pointer (RFC 6901); empty for the message as a whole.
     pub pointer: String,
-    /// What stands there, shortened; `None` when nothing does.
+    /// The value there, shortened; `None` when there is none.
     pub found: Option<String>,
-    /// What the schema wants there, as a phrase.
+    /// What the schema expects there, as a phrase.
     pub wants: String,
 }
 
 impl Deviation {
-    /// Whether it is among those that are left in a translated message. One of its kind in a new
-    /// place may be the old one, moved, if the value is the same.
+    /// Whether it is among those left in a translated message. One of the same kind in a new place
+    /// counts as the old one, moved, if the value is the same.
     #[must_use]
     pub fn stays_in(&self, left: &[Self]) -> bool {
         left.iter().any(|left| {
@@ -120,7 +118,7 @@ impl Kind {
 }
 
 impl Weight {
-    /// The word for it: `refused` or `ignored`.
+    /// The id in reports: `refused` or `ignored`.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -142,7 +140,7 @@ impl fmt::Display for Weight {
     }
 }
 
-/// A value in a few words: scalars as JSON, cut short; containers by what is in them.
+/// A short text for a value: scalars as JSON, truncated; containers by their contents.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("an array of {}", items.len()),
@@ -173,8 +171,8 @@ pub(super) fn cut(text: &str) -> String {
     }
 }
 
-/// A text from outside as one that a terminal can show: control characters and those that turn
-/// the direction of writing are spelled out.
+/// Escapes control characters and those that change the direction of writing, so that a terminal
+/// can show the text.
 #[must_use]
 pub fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

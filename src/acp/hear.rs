@@ -1,6 +1,4 @@
-//! A conversation, message by message, held against the schema by method and side.
-//!
-//! Not here: where the messages come from (see `recording::capture`).
+//! Checks a conversation against the schema, message by message, by method and side.
 
 use serde_json::Value;
 
@@ -11,12 +9,12 @@ use super::walk::Walk;
 use super::{Deviation, Kind, Weight};
 use crate::jsonrpc::{self, Envelope, Fault, Frame, Limits, Shape, Side};
 
-/// What a message is in its conversation.
+/// The role of a message in its conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It asks for an answer.
+    /// It needs an answer.
     Request,
-    /// It asks for none.
+    /// It needs none.
     Notification,
     /// It answers with a result.
     Result,
@@ -24,33 +22,33 @@ pub enum Role {
     Error,
 }
 
-/// What is to be said of one message.
+/// The result of checking one message.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// Who sent it, as far as that is known or can be told.
+    /// Who sent it, if that is known or can be derived.
     pub from: Option<Side>,
-    /// What it is; `None` when it is no message.
+    /// Its role; `None` when it is not a message.
     pub role: Option<Role>,
     /// Its method, or that of the request it answers.
     pub method: Option<String>,
-    /// Everything that is wrong with it.
+    /// All its violations.
     pub deviations: Vec<Deviation>,
-    /// Whether its params or its result were held against a type. They are not for methods that
-    /// begin with `_`, nor for answers to requests that were not seen.
+    /// Whether its params or its result were checked against a type. They are not for methods that
+    /// begin with `_`, nor for answers to unseen requests.
     pub checked: bool,
 }
 
-/// A conversation so far.
+/// Checks one conversation.
 #[derive(Debug)]
 pub struct Conversation {
     pairs: Pairs,
     limits: Limits,
-    /// Whether only one side's messages are to be seen.
+    /// Whether only one side's messages are seen.
     one_sided: bool,
 }
 
 impl Role {
-    /// The word for it: `request`, `notification`, `result` or `error`.
+    /// The id in reports: `request`, `notification`, `result` or `error`.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -63,8 +61,8 @@ impl Role {
 }
 
 impl Conversation {
-    /// A conversation that has not begun. Where it is `one_sided`, an answer to a request that
-    /// was not seen is no deviation.
+    /// A checker for a new conversation. With `one_sided`, an answer to an unseen request is not a
+    /// violation.
     #[must_use]
     pub fn new(one_sided: bool) -> Self {
         Self {
@@ -74,14 +72,14 @@ impl Conversation {
         }
     }
 
-    /// Hears the next message. `from` is who sent it, where that is known.
+    /// Checks the next message. `from` is its sender, if that is known.
     #[must_use]
     pub fn hear(&mut self, from: Option<Side>, message: &Frame) -> Verdict {
         self.hear_as(from, message, None)
     }
 
-    /// The same, where the method of the request that an answer is for is known. Of a translated
-    /// request, that is the method its receiver was asked, and not the one of this conversation.
+    /// [`Checker::check`] with the method of the request that an answer is for. For a translated
+    /// request, that is the method its receiver got, and not the one of this conversation.
     #[must_use]
     pub fn hear_as(&mut self, from: Option<Side>, message: &Frame, asked: Option<&str>) -> Verdict {
         let mut verdict = Verdict {
@@ -111,7 +109,8 @@ impl Conversation {
         let value = match serde_json::from_slice(message.as_bytes()) {
             Ok(value) => value,
             Err(error) => {
-                // The envelope is known all the same, so that the other half still finds it.
+                // The envelope is known all the same, so that the answer or the request still
+                // matches.
                 verdict.whole(
                     Kind::Unreadable,
                     message,
@@ -184,7 +183,7 @@ impl Conversation {
         };
         to.role = Some(role);
         let Some(key) = Key::of(envelope.id(message)) else {
-            // An error without an id is a complaint about something unreadable (JSON-RPC 2.0, §5).
+            // An error without an id reports an unreadable message (JSON-RPC 2.0, §5).
             if role == Role::Error {
                 to.checked = true;
                 to.deviations = body(role, None, value);
@@ -194,7 +193,7 @@ impl Conversation {
             }
             return;
         };
-        // Without sides two requests can share the id; the one whose type fits is meant.
+        // Without known sides two requests can share the id; the one whose type fits best is taken.
         let mut candidates = self.pairs.candidates(to.from, &key);
         if let Some(method) = asked {
             if candidates.is_empty() {
@@ -233,10 +232,10 @@ impl Conversation {
     }
 }
 
-/// What is wrong with the result or the error of an answer.
+/// The violations in the result or the error of an answer.
 fn body(role: Role, method: Option<&Method>, value: &Value) -> Vec<Deviation> {
     match (role, method.and_then(|method| method.result)) {
-        // It was JSON that no tree can hold, and that has been said.
+        // It could not be parsed, which was reported.
         _ if value.is_null() => Vec::new(),
         (Role::Error, _) => Walk::at("/error").definition(&value["error"], "Error"),
         (_, Some(definition)) => Walk::at("/result").definition(&value["result"], definition),
@@ -255,7 +254,7 @@ impl Verdict {
         });
     }
 
-    /// Something is wrong with the message as a whole.
+    /// Adds a violation by the message as a whole.
     fn whole(&mut self, kind: Kind, message: &Frame, wants: &str) {
         let head = &message.as_bytes()[..message.len().min(400)];
         self.deviations.push(Deviation {
@@ -267,7 +266,7 @@ impl Verdict {
         });
     }
 
-    /// Who may call, with or without an id, and with what.
+    /// Checks who calls, whether with an id, and the params.
     fn params(&mut self, method: &Method, request: bool, value: &Value) {
         if method.handler.is_some() && method.handler == self.from {
             let wants = format!(
@@ -307,7 +306,7 @@ impl Verdict {
         }
     }
 
-    /// The members around the body.
+    /// Checks the members around the body.
     fn envelope(&mut self, value: &Value) {
         let Some(members) = value.as_object() else {
             return;

@@ -1,4 +1,4 @@
-//! The methods of ACP v1: who handles each, and the types of its params and result.
+//! The methods of ACP v1: the side that handles each, and the types of its params and result.
 //!
 //! Read from the schema's own annotations (`x-method`, `x-side`); nothing is listed by hand.
 
@@ -15,7 +15,7 @@ pub(super) struct Method {
     pub(super) handler: Option<Side>,
     /// The name of the definition of its params.
     pub(super) params: Option<&'static str>,
-    /// The same for its result; `None` for a notification.
+    /// The name of the definition of its result; `None` for a notification.
     pub(super) result: Option<&'static str>,
 }
 

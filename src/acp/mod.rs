@@ -1,14 +1,13 @@
-//! What is canonical: ACP v1 as its schema publishes it, and where a message departs from it.
+//! Canonical ACP: v1 as its schema publishes it, and the check of messages against it.
 //!
-//! `acp-v1.schema.json` is the stable v1 schema as the npm package `@agentclientprotocol/sdk`
-//! 2.4.0 publishes it (Apache-2.0), every byte; a test holds it against the types of the crate
-//! `agent-client-protocol-schema`. Its top level accepts any object through the extension
-//! variants, so a message is held against the types of its own method and side, and a union
-//! against the one variant that its discriminator names.
+//! `acp-v1.schema.json` is the stable v1 schema as the npm package `@agentclientprotocol/sdk` 2.4.0
+//! publishes it (Apache-2.0), every byte; a test compares it with the types of the crate
+//! `agent-client-protocol-schema`. Its top level accepts any object through the extension variants,
+//! so a message is checked against the types of its own method and side, and a union against the
+//! one variant that its discriminator names.
 //!
-//! The room is for looking at conversations afterwards. It builds a tree of every message and is
-//! never on a message's path. Not here: where the messages come from and how the findings are
-//! printed (see `cli::check`), and what repairs them.
+//! The check builds a tree of every message. It is for offline use, and no message of a running
+//! relay passes through it.
 
 mod deviation;
 mod hear;

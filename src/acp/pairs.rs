@@ -1,21 +1,20 @@
-//! Which request an answer belongs to.
+//! Matches answers to requests.
 //!
-//! The ids of the two sides are unrelated, so each side's open requests have a table of their
-//! own. Where a conversation does not say who speaks, a request of an unknown side goes to a
-//! third. Not here: what a message says.
+//! The ids of the two sides are unrelated, so each side's open requests have a table of their own.
+//! Requests of an unknown side go to a third table.
 
 use std::collections::HashMap;
 
 use crate::jsonrpc::{Id, Side};
 
-/// An id as two programs compare it: `1` and `1.0` are one id, `1` and `"1"` are two.
+/// An id as programs compare it: `1` and `1.0` are one id, `1` and `"1"` are two.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Number(u64),
     Text(String),
 }
 
-/// A request without its answer yet.
+/// A request that was not answered yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Asked {
     pub(super) method: String,
@@ -31,7 +30,7 @@ pub(super) struct Pairs {
 }
 
 impl Key {
-    /// The key of an id; none for an absent id and for `null`.
+    /// The key of an id; `None` for an absent id and for `null`.
     pub(super) fn of(id: Id<'_>) -> Option<Self> {
         match id {
             Id::Absent | Id::Null => None,
@@ -55,7 +54,7 @@ impl Pairs {
         }]
     }
 
-    /// Remembers a request. False when its side has an open one with the same id.
+    /// Adds a request. False when its side has an open one with the same id.
     pub(super) fn ask(&mut self, asker: Option<Side>, id: Key, method: String) -> bool {
         self.turns += 1;
         let turn = self.turns;
@@ -64,7 +63,7 @@ impl Pairs {
             .is_none()
     }
 
-    /// The requests that an answer of `from` with this id can belong to, the latest first.
+    /// The requests that an answer of `from` with this id can match, the latest first.
     pub(super) fn candidates(&self, from: Option<Side>, id: &Key) -> Vec<(Option<Side>, Asked)> {
         let mut found: Vec<_> = Self::ASKERS
             .iter()
@@ -76,7 +75,7 @@ impl Pairs {
         found
     }
 
-    /// A request has its answer.
+    /// Removes a request that was answered.
     pub(super) fn close(&mut self, asker: Option<Side>, id: &Key) {
         self.table(asker).remove(id);
     }

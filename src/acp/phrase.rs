@@ -1,13 +1,11 @@
-//! What the schema wants, in words.
-//!
-//! Not here: whether it gets it.
+//! Describes in words what the schema expects.
 
 use super::schema::{Node, Schema, Types};
 
-/// Names of an enumeration that are said in full.
+/// Most names of an enumeration that are listed.
 const MOST: usize = 16;
 
-/// What `node` wants: `an array of PlanEntry`, `a string (SessionId)`, `"end_turn" or "refusal"`.
+/// What `node` expects: `an array of PlanEntry`, `a string (SessionId)`, `"end_turn" or "refusal"`.
 pub(super) fn wanted(schema: &Schema, node: Node<'_>) -> String {
     let inner = schema.resolve(node);
     let consts = constants(schema, inner);
@@ -36,7 +34,7 @@ pub(super) fn wanted(schema: &Schema, node: Node<'_>) -> String {
     }
 }
 
-/// Values one of which is wanted: `"a", "b" or "c"`.
+/// A list of alternatives: `"a", "b" or "c"`.
 pub(super) fn choice<S: AsRef<str>>(values: &[S]) -> String {
     let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
     match values.as_slice() {
@@ -47,7 +45,7 @@ pub(super) fn choice<S: AsRef<str>>(values: &[S]) -> String {
     }
 }
 
-/// The constants a node consists of, as JSON; none when it admits anything else, too.
+/// The constants a node consists of, as JSON; none when it allows anything else, too.
 pub(super) fn constants(schema: &Schema, node: Node<'_>) -> Vec<String> {
     let node = schema.resolve(node);
     if let Some(constant) = node.at.get("const") {
@@ -64,7 +62,7 @@ pub(super) fn constants(schema: &Schema, node: Node<'_>) -> Vec<String> {
     all
 }
 
-/// `X or null`, the schema's way to say that a member may be null.
+/// `X or null`, which is how the schema allows null for a member.
 fn optional(schema: &Schema, node: Node<'_>) -> Option<String> {
     let [one, two] = node.variants() else {
         return None;
@@ -72,7 +70,7 @@ fn optional(schema: &Schema, node: Node<'_>) -> Option<String> {
     (two["type"] == "null").then(|| format!("{} or null", wanted(schema, node.within(one))))
 }
 
-/// The name of a node that is a definition as a whole, and not a part of one.
+/// The name of a node that is a whole definition, and not a part of one.
 fn name<'s>(schema: &Schema, node: Node<'s>) -> Option<&'s str> {
     node.name
         .filter(|name| std::ptr::eq(schema.named(name).at, node.at))
@@ -102,8 +100,7 @@ fn with_article(word: &str) -> String {
     format!("{article} {word}")
 }
 
-/// The name among `known` that `name` was probably meant to be: the same but for case and
-/// separators.
+/// The name among `known` that `name` probably stands for: the same but for case and separators.
 pub(super) fn meant<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let bare = |name: &str| {
         name.chars()

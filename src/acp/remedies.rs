@@ -1,26 +1,27 @@
-//! The seam to whatever can repair a deviation.
+//! The interface to rules that repair a violation.
 //!
-//! `check` names, beside each deviation, the rules that repair it. Whoever knows such rules
-//! listens to the same conversation and is asked. Not here: any rule.
+//! `check` names, beside each violation, the rules that repair it. An implementation receives the
+//! same conversation and is asked for them.
 
 use super::Deviation;
 use crate::jsonrpc::{Frame, Side};
 
-/// One who knows rules that repair deviations.
+/// A source of rules that repair violations.
 pub trait Remedies {
-    /// Hears every message of the conversation, in order, before it is asked about it.
+    /// Receives every message of the conversation, in order, before [`Remedies::rules`] is called
+    /// for it.
     fn hear(&mut self, from: Option<Side>, message: &Frame);
 
-    /// The rules that repair `deviation` in the message heard last, in the order in which they
-    /// work; none when it stays.
+    /// The rules that repair `violation` in the last message, in the order in which they apply;
+    /// none when it remains.
     fn rules(&self, deviation: &Deviation) -> Vec<Remedy>;
 }
 
-/// A rule that repairs a deviation.
+/// A rule that repairs a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
     /// Its id, as `table/rule`.
     pub rule: String,
-    /// The reason why there is such a rule.
+    /// Why the rule exists.
     pub why: String,
 }

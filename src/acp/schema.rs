@@ -1,7 +1,7 @@
-//! The schema file, and the few questions that are asked of its nodes.
+//! The schema file, and access to its nodes.
 //!
-//! The published file uses a small part of JSON Schema 2020-12; a test fails when it uses more
-//! than is read here. Not here: which method has which types (see `methods`).
+//! The published file uses a small part of JSON Schema 2020-12; a test fails when it uses more than
+//! is read here.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema {
     root: serde_json::from_str(TEXT).expect("the embedded schema is JSON"),
 });
 
-/// The JSON types, a bit each.
+/// The JSON types, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Types(u8);
 
@@ -24,7 +24,7 @@ pub(super) struct Schema {
     root: Value,
 }
 
-/// One schema inside of it, and the name of the definition it stands in.
+/// A schema node, and the name of the definition it is in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node<'s> {
     pub(super) at: &'s Value,
@@ -53,7 +53,7 @@ impl Types {
             .map_or(Self::ANY, |(_, types)| *types)
     }
 
-    /// The type of a value. `1.0` is no integer: the official types refuse it as one.
+    /// The type of a value. `1.0` is not an integer: the official types refuse it as one.
     pub(super) fn of(value: &Value) -> Self {
         Self(match value {
             Value::Null => 1,
@@ -114,7 +114,7 @@ impl Schema {
         }
     }
 
-    /// Follows `$ref`, and `allOf` around a single `$ref`, to the node that says something.
+    /// Follows `$ref`, and `allOf` around a single `$ref`, to the node with the content.
     pub(super) fn resolve<'s>(&'s self, mut node: Node<'s>) -> Node<'s> {
         loop {
             let target = match node.at.get("$ref") {
@@ -135,7 +135,7 @@ impl Schema {
         }
     }
 
-    /// The JSON types that a node can admit, as far as its types tell.
+    /// The JSON types that a node allows, as far as its types tell.
     pub(super) fn types(&self, node: Node<'_>) -> Types {
         let node = self.resolve(node);
         let mut types = match &node.at["type"] {
@@ -160,7 +160,7 @@ impl Schema {
 }
 
 impl<'s> Node<'s> {
-    /// A part of this node, under the same name.
+    /// A part of this node, with the same name.
     pub(super) const fn within(self, at: &'s Value) -> Self {
         Self {
             at,
@@ -172,7 +172,7 @@ impl<'s> Node<'s> {
         list(&self.at["allOf"])
     }
 
-    /// The variants of a union; `anyOf` and `oneOf` never stand side by side.
+    /// The variants of a union; `anyOf` and `oneOf` are never used together.
     pub(super) fn variants(self) -> &'s [Value] {
         match list(&self.at["anyOf"]) {
             [] => list(&self.at["oneOf"]),
@@ -189,12 +189,12 @@ impl<'s> Node<'s> {
             .map(|(name, at)| (name.as_str(), at))
     }
 
-    /// The names of the members that have to be there.
+    /// The names of the required members.
     pub(super) fn required(self) -> impl Iterator<Item = &'s str> {
         list(&self.at["required"]).iter().filter_map(Value::as_str)
     }
 
-    /// Whether a mark such as `x-deserialize-default-on-error` is set.
+    /// Whether an annotation such as `x-deserialize-default-on-error` is set.
     pub(super) fn marked(self, mark: &str) -> bool {
         self.at[mark] == Value::Bool(true)
     }

@@ -1,8 +1,7 @@
-//! Which variant of a union a value means to be.
+//! Finds the variant of a union that a value is meant to be.
 //!
-//! A finding has to be about that variant: "/update/entries is missing (Plan)", and not "matches
-//! none of fourteen". The discriminator decides, then the members that are there, then trial.
-//! Not here: whether the value is a good specimen of its variant (see `walk`).
+//! A report has to be about that variant: "/update/entries is missing (Plan)", and not "matches
+//! none of fourteen". The discriminator decides, then the members that are present, then a trial.
 
 use serde_json::{Map, Value};
 
@@ -10,28 +9,28 @@ use super::phrase;
 use super::schema::{Node, Schema, Types};
 use super::{Kind, Weight};
 
-/// What a union says to a value.
+/// The variant chosen for a value.
 #[derive(Debug)]
 pub(super) enum Choice<'s> {
     /// It is this variant.
     One(Node<'s>),
-    /// It is the first variant by its discriminator; but where that one refuses it, an official
+    /// It is the first variant by its discriminator; but when the first refuses it, an official
     /// reader tries the second, which has no discriminator.
     Rather(Node<'s>, Node<'s>),
     /// It is this variant, which has no discriminator, although the value has one.
     Despite(Node<'s>, Complaint<'s>),
-    /// One of these; only a trial can tell.
+    /// It may be any of these; only a trial can tell.
     Try(Vec<Node<'s>>),
     /// It is none of them.
     None(Complaint<'s>),
 }
 
-/// Why no variant was found.
+/// Why no variant matches.
 #[derive(Debug)]
 pub(super) struct Complaint<'s> {
     pub(super) kind: Kind,
     pub(super) weight: Weight,
-    /// The member it is about; the value as a whole without one.
+    /// The member it is about; `None` for the value as a whole.
     pub(super) member: Option<&'s str>,
     pub(super) wants: String,
 }
@@ -65,7 +64,7 @@ fn none(kind: Kind, member: Option<&str>, wants: String) -> Choice<'_> {
     })
 }
 
-/// The member by which the variants are told apart: the one that is a constant in some of them.
+/// The discriminator: the member that is a constant in some of the variants.
 fn tag<'s>(schema: &'s Schema, variants: &[Node<'s>]) -> Option<&'s str> {
     variants.iter().find_map(|variant| {
         schema
@@ -88,8 +87,8 @@ fn by_tag<'s>(
         .filter_map(constant)
         .map(Value::to_string)
         .collect();
-    // A variant without the tag is what is meant when the tag is left out, as in an MCP server on
-    // stdio; one that has the tag as any string is for variants of the future.
+    // A variant without the tag is meant when the tag is left out, as in an MCP server on stdio;
+    // one that has the tag as any string is for variants of the future.
     let untagged = variants.iter().find(|node| {
         let at = schema.resolve(**node).at;
         at["properties"].get(tag).is_none()
@@ -127,7 +126,7 @@ fn by_tag<'s>(
     }
 }
 
-/// Without a discriminator the members that have to be there tell.
+/// Without a discriminator the required members decide.
 fn by_members<'s>(
     schema: &'s Schema,
     variants: &[Node<'s>],

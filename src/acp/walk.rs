@@ -1,8 +1,8 @@
-//! Holds a value against a node of the schema, and notes every way in which it departs from it.
+//! Checks a value against a node of the schema, and records every violation.
 //!
-//! A general validator says "matches none of the variants" and has no word for a member that
-//! nobody named; this one knows the part of JSON Schema that the published file uses and says
-//! what a person needs. Not here: which variant of a union counts (see `union`).
+//! A general validator reports "matches none of the variants" and has no term for an unnamed
+//! member. This one supports the part of JSON Schema that the published file uses, and its reports
+//! say what to correct.
 
 use serde_json::{Map, Value};
 
@@ -12,13 +12,13 @@ use super::schema::{Node, Schema, Types};
 use super::union::{self, Choice, Complaint};
 use super::{Deviation, Kind, Weight};
 
-/// One value's way through the schema.
+/// The validation of one value.
 #[derive(Debug)]
 pub(super) struct Walk {
     schema: &'static Schema,
-    /// Where we are, as a JSON Pointer.
+    /// The current position, as a JSON Pointer.
     pointer: String,
-    /// How many of the schemas around us say that a reader passes over what is wrong here.
+    /// How many of the enclosing schemas tell a reader to ignore what is wrong here.
     lenient: usize,
     pub(super) found: Vec<Deviation>,
 }
@@ -27,15 +27,15 @@ pub(super) struct Walk {
 #[derive(Debug, Default)]
 struct Members<'s> {
     named: Vec<Member<'s>>,
-    /// The names of those that have to be there, and whether a reader can do without.
+    /// The names of the required members, and whether a reader can do without.
     required: Vec<(&'s str, bool)>,
-    /// Whether what is read now is of a variant that a reader can do without.
+    /// Whether the schema part being read belongs to a variant that a reader can do without.
     lenient: bool,
-    /// What members without a name may be: nothing, or this.
+    /// The schema of members without a name of their own, if any are allowed.
     rest: Option<Node<'s>>,
-    /// A variant could not be told, so any member may be one of its own.
+    /// No variant was found, so any member may belong to it.
     unsure: bool,
-    /// The definition that was read last, which is the most particular one.
+    /// The definition that was read last, which is the most specific one.
     name: Option<&'s str>,
 }
 
@@ -47,7 +47,7 @@ struct Member<'s> {
 }
 
 impl Walk {
-    /// A walk that begins at `pointer` of a message.
+    /// A validator that starts at `pointer` of a message.
     pub(super) fn at(pointer: &str) -> Self {
         Self {
             schema: Schema::published(),
@@ -57,13 +57,13 @@ impl Walk {
         }
     }
 
-    /// Holds `value` against the definition of that name.
+    /// Checks `value` against the definition of that name.
     pub(super) fn definition(mut self, value: &Value, name: &str) -> Vec<Deviation> {
         self.value(value, self.schema.named(name));
         self.found
     }
 
-    /// Whether that definition needs no member at all.
+    /// Whether that definition requires no member.
     pub(super) fn optional(&self, name: &str) -> bool {
         let node = self.schema.named(name);
         node.required().next().is_none() && node.variants().is_empty()
@@ -119,7 +119,7 @@ impl Walk {
         }
     }
 
-    /// A union of values that are no objects.
+    /// Checks a union of values that are not objects.
     fn union(&mut self, value: &Value, node: Node<'static>) {
         match union::choose(self.schema, node, value) {
             Choice::One(variant) | Choice::Rather(variant, _) => self.value(value, variant),
@@ -132,7 +132,7 @@ impl Walk {
         }
     }
 
-    /// Takes the variant that has the least against `value`.
+    /// Takes the variant with the fewest violations.
     fn trial(&mut self, value: &Value, node: Node<'static>, variants: &[Node<'static>]) {
         let constants = super::phrase::constants(self.schema, node);
         let mut best: Option<Vec<Deviation>> = None;
@@ -205,7 +205,7 @@ impl Walk {
     }
 
     /// Reads all parts of an object's schema: its own members, those of `allOf`, and those of the
-    /// variant that `members` mean.
+    /// variant that `members` match.
     fn gather(
         &mut self,
         members: &Map<String, Value>,
@@ -227,7 +227,7 @@ impl Walk {
         if let Some(rest) = rest.or_else(|| node.at.get("unevaluatedProperties")) {
             known.rest = Some(node.within(rest));
         } else if node.at.get("type").is_none() && node.members().next().is_none() {
-            // A schema that says nothing admits everything.
+            // A schema without content allows everything.
             let silent = node.all_of().is_empty() && node.variants().is_empty();
             known.unsure |= silent;
         }
@@ -299,7 +299,7 @@ impl Walk {
         walk.found.iter().any(|one| one.weight == Weight::Refused)
     }
 
-    /// Does something where a reader passes over what is wrong, or where it does not.
+    /// Runs `work` where a reader ignores what is wrong, or where it does not.
     fn leniently(&mut self, lenient: bool, work: impl FnOnce(&mut Self)) {
         let outer = self.lenient;
         self.lenient += usize::from(lenient);
@@ -307,7 +307,7 @@ impl Walk {
         self.lenient = outer;
     }
 
-    /// Goes to a member or an item, and back.
+    /// Enters a member or an item, and leaves it afterwards.
     fn inside(&mut self, step: &str, work: impl FnOnce(&mut Self)) {
         let outer = self.pointer.len();
         self.pointer.push('/');
@@ -332,13 +332,13 @@ impl Walk {
     }
 }
 
-/// The schema that admits everything.
+/// The schema that allows everything.
 const ANYTHING: Node<'static> = Node {
     at: &Value::Bool(true),
     name: None,
 };
 
-/// What is said to a member that the schema does not name.
+/// The expectation for a member that the schema does not name.
 fn stranger(name: &str, known: &Members<'_>) -> String {
     let owner = known.name.unwrap_or("this object");
     match meant(name, known.named.iter().map(|member| member.name)) {
@@ -347,7 +347,7 @@ fn stranger(name: &str, known: &Members<'_>) -> String {
     }
 }
 
-/// The bounds that a scalar exceeds, in words.
+/// The bounds that a scalar exceeds, as a phrase.
 fn bounds(value: &Value, node: Node<'_>) -> Option<String> {
     match value {
         Value::Number(number) => {
