@@ -1,7 +1,6 @@
-//! An agent as Agent Connect shows it: its entry in searches, and its descriptor.
+//! An agent as Agent Connect shows it: its search entry and its descriptor.
 //!
-//! Both are made of what the agent says of itself in its answer to `initialize`. Not here: when it
-//! is asked (see `transport::agent_connect`).
+//! Both are built from the agent's answer to `initialize`.
 
 use serde_json::{Value, json};
 
@@ -9,18 +8,18 @@ use super::interrupt::{ELICITATION, PERMISSION};
 use super::run_request::Permissions;
 use super::uuid::Uuid;
 
-/// What is said of an agent that does not introduce itself.
+/// Description of an agent that gives none.
 const ABOUT: &str = "Coding agent reached through the Agent Client Protocol";
 
 /// JSON-RPC's code for an internal error.
 const INTERNAL: i64 = -32603;
-/// The codes of the relay's own errors.
+/// The range of the relay's own error codes.
 const OURS: std::ops::RangeInclusive<i64> = -32059..=-32050;
 
 /// An agent that has answered `initialize`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
-    /// Made of its name, so that it outlives us.
+    /// Derived from its name, so that it stays the same across restarts.
     pub id: Uuid,
     /// Its name.
     pub name: String,
@@ -28,13 +27,13 @@ pub struct Agent {
     url: String,
     about: String,
     capabilities: Value,
-    /// The ids of the ways to log in.
+    /// The ids of its authentication methods.
     logins: Vec<String>,
 }
 
 impl Agent {
-    /// The agent that answers so; `null` is one that has not answered. `named` and `about` are its
-    /// name and its description by configuration; `base` is where we are reached, without a slash at
+    /// The agent with this answer to `initialize`; `null` if it has not answered. `configured_name`
+    /// and `description` are from the configuration; `base` is the server's URL without a slash at
     /// the end.
     #[must_use]
     pub fn introduced(
@@ -78,20 +77,20 @@ impl Agent {
         }
     }
 
-    /// Its entry in searches.
+    /// Its search entry.
     #[must_use]
     pub fn entry(&self) -> Value {
         json!({ "agent_id": self.id.to_string(), "metadata": self.metadata() })
     }
 
-    /// Whether a search for this name and version means it.
+    /// Whether it matches a search for this name and version.
     #[must_use]
     pub fn matches(&self, name: Option<&str>, version: Option<&str>) -> bool {
         name.is_none_or(|name| name == self.name)
             && version.is_none_or(|version| version == self.version)
     }
 
-    /// Whether a session of it can be taken up again, and by which method.
+    /// The method that reopens a session of it, if it supports one.
     #[must_use]
     pub fn revives_with(&self) -> Option<&'static str> {
         if self.has("/loadSession") {
@@ -103,7 +102,7 @@ impl Agent {
         }
     }
 
-    /// Whether it knows `session/NAME`, one of those that are optional.
+    /// Whether it supports `session/NAME`, one of the optional methods.
     #[must_use]
     pub fn offers(&self, name: &str) -> bool {
         self.has(&format!("/sessionCapabilities/{name}"))
@@ -117,15 +116,15 @@ impl Agent {
         }
     }
 
-    /// An error of the agent, as a run shows it: its code, and what it says. Who has to log in is
-    /// told how.
+    /// The code and the message of a run that failed with this error of the agent. If a login is
+    /// required, the message lists the methods.
     #[must_use]
     pub fn complaint(&self, error: &Value) -> (i64, String) {
         let code = error
             .get("code")
             .and_then(Value::as_i64)
             .unwrap_or(INTERNAL);
-        // Our own: the agent is gone, or was never there.
+        // The relay's own code: the agent has exited or could not be reached.
         let code = if OURS.contains(&code) { INTERNAL } else { code };
         let message = error.get("message").and_then(Value::as_str);
         let mut message = message.unwrap_or("the agent gave no reason").to_owned();
@@ -135,8 +134,8 @@ impl Agent {
         (code, message)
     }
 
-    /// Its descriptor; `asks_forms` when it is known to ask for forms to be filled in. The
-    /// generation before calls the same document the manifest.
+    /// Its descriptor, which the older generation calls the manifest; `uses_forms` if the agent is
+    /// known to request forms.
     #[must_use]
     pub fn descriptor(&self, asks_forms: bool) -> Value {
         let mut interrupts = vec![json!({
@@ -198,7 +197,7 @@ impl Agent {
         })
     }
 
-    /// The schema of its input: messages or a prompt, made of the blocks it says it takes.
+    /// The schema of its input: messages or a prompt, made of the content blocks it supports.
     fn input(&self) -> Value {
         let blocks = json!({ "type": "array", "items": { "anyOf": self.blocks() } });
         let content = json!({ "anyOf": [{ "type": "string" }, blocks] });
@@ -213,7 +212,7 @@ impl Agent {
         } })
     }
 
-    /// The content blocks of ACP that it takes. Texts and links are for all agents.
+    /// The content blocks of ACP that it supports. All agents support texts and links.
     fn blocks(&self) -> Vec<Value> {
         let block = |kind: &str, members: &[&str]| {
             let mut properties = json!({ "type": { "const": kind } });

@@ -1,11 +1,11 @@
-//! Why a request of Agent Connect is refused.
+//! Errors of the Agent Connect API.
 //!
-//! The body of a refusal is one JSON string (`ErrorResponse` of the OpenAPI document), so a fault
-//! is a status and a sentence. Not here: how it is sent.
+//! The body of an error is one JSON string (`ErrorResponse` of the OpenAPI document), so an error
+//! is a status and a sentence.
 
 use std::borrow::Cow;
 
-/// A refusal: an HTTP status, and what is said.
+/// An error response: an HTTP status and a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The HTTP status.
@@ -15,33 +15,33 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// No such thing: 404.
+    /// Not found: 404.
     #[must_use]
     pub const fn unknown(what: &'static str) -> Self {
         Self::fixed(404, what)
     }
 
-    /// It does not fit what is going on: 409.
+    /// The request conflicts with the current state: 409.
     #[must_use]
     pub fn conflict(what: impl Into<Cow<'static, str>>) -> Self {
         let what = what.into();
         Self { status: 409, what }
     }
 
-    /// The request makes no sense, or asks for what cannot be done here: 422.
+    /// The request is invalid or not supported: 422.
     #[must_use]
     pub fn invalid(what: impl Into<Cow<'static, str>>) -> Self {
         let what = what.into();
         Self { status: 422, what }
     }
 
-    /// A member or a parameter is not what it must be: 422.
+    /// A member or a parameter has the wrong type or value: 422.
     #[must_use]
     pub fn mistyped(name: &str, wanted: &str) -> Self {
         Self::invalid(format!("\"{name}\" must be {wanted}"))
     }
 
-    /// The same request may do later: 503.
+    /// Temporarily unavailable; the client may retry: 503.
     #[must_use]
     pub fn later(what: impl Into<Cow<'static, str>>) -> Self {
         let what = what.into();

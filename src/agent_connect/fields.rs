@@ -1,22 +1,21 @@
-//! The members of a request's body, each with the type it has to have.
+//! The members of a request's body, each read with a required type.
 //!
-//! Every refusal names the member. A member that is `null` is one that is left out. Not here:
-//! which members there are (see `run_request`, `search`).
+//! Every error names the member. A member that is `null` counts as absent.
 
 use serde_json::{Map, Value};
 
 use super::fault::Fault;
 use super::uuid::Uuid;
 
-/// An object of a request.
+/// A JSON object of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
-    /// The body of a request.
+    /// The fields of a request's body.
     ///
     /// # Errors
-    /// When it is no object.
+    /// When it is not an object.
     pub fn of(body: &'a Value) -> Result<Self, Fault> {
         match body {
             Value::Object(map) => Ok(Self(map)),
@@ -24,7 +23,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A member, whatever it is.
+    /// A member of any type.
     #[must_use]
     pub fn any(self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())
@@ -33,7 +32,7 @@ impl<'a> Fields<'a> {
     /// A string.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When it is of another type.
     pub fn text(self, name: &str) -> Result<Option<&'a str>, Fault> {
         self.typed(name, "a string", Value::as_str)
     }
@@ -41,7 +40,7 @@ impl<'a> Fields<'a> {
     /// `true` or `false`.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When it is of another type.
     pub fn flag(self, name: &str) -> Result<Option<bool>, Fault> {
         self.typed(name, "true or false", Value::as_bool)
     }
@@ -49,7 +48,7 @@ impl<'a> Fields<'a> {
     /// A number without a sign or a fraction.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When it is of another type.
     pub fn number(self, name: &str) -> Result<Option<u64>, Fault> {
         // JSON does not tell 1.0 from 1, and JSON Schema calls both integers.
         let whole = |value: &Value| {
@@ -70,7 +69,7 @@ impl<'a> Fields<'a> {
     /// An array.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When it is of another type.
     pub fn list(self, name: &str) -> Result<Option<&'a [Value]>, Fault> {
         self.typed(name, "an array", |value| {
             value.as_array().map(Vec::as_slice)
@@ -80,15 +79,15 @@ impl<'a> Fields<'a> {
     /// An object.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When it is of another type.
     pub fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, Fault> {
         self.typed(name, "an object", Value::as_object)
     }
 
-    /// An object, to be looked into.
+    /// An object, as fields.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When it is of another type.
     pub fn inner(self, name: &str) -> Result<Option<Self>, Fault> {
         Ok(self.object(name)?.map(Self))
     }
@@ -96,15 +95,15 @@ impl<'a> Fields<'a> {
     /// A UUID.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When it is not a UUID.
     pub fn uuid(self, name: &str) -> Result<Option<Uuid>, Fault> {
         self.typed(name, "a UUID", |value| Uuid::read(value.as_str()?))
     }
 
-    /// One of these words; the number of the one it is.
+    /// One of these words, as its index.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When it is another value.
     pub fn word(self, name: &str, words: &[&str]) -> Result<Option<usize>, Fault> {
         let number = |value: &Value| {
             let text = value.as_str()?;

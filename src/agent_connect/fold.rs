@@ -1,21 +1,19 @@
-//! A turn's updates, folded into what a run has to show for them.
-//!
-//! Not here: when the turn is over, and who is shown it.
+//! Accumulates the updates of a turn into the output of a run.
 
 use serde_json::{Map, Value, json};
 
-/// What a turn has come to so far.
+/// The output of a turn so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fold {
-    /// The agent's words since the last block that is no text.
+    /// The content of the agent's message; neighbouring texts are merged.
     blocks: Vec<Value>,
-    /// Tool calls, in the order in which they were first heard of.
+    /// Tool calls, in the order in which they first appeared.
     tools: Vec<Map<String, Value>>,
     plan: Option<Value>,
 }
 
 impl Fold {
-    /// Takes one `update` of a `session/update`.
+    /// Applies one `update` of a `session/update`.
     pub fn hear(&mut self, update: &Value) {
         match update.get("sessionUpdate").and_then(Value::as_str) {
             Some("agent_message_chunk") => {
@@ -29,7 +27,7 @@ impl Fold {
         }
     }
 
-    /// The agent's message: none while it has said nothing.
+    /// The agent's message; empty while the agent has sent none.
     #[must_use]
     pub fn messages(&self) -> Vec<Value> {
         let content = match self.blocks.as_slice() {
@@ -40,13 +38,13 @@ impl Fold {
         vec![json!({ "role": "ai", "content": content })]
     }
 
-    /// The agent's words alone.
+    /// The text of the agent's message.
     #[must_use]
     pub fn text(&self) -> String {
         super::run_request::text_of(&self.blocks)
     }
 
-    /// What else is known when the turn is over: tool calls and the plan.
+    /// The tool calls and the plan, for the turn's record.
     #[must_use]
     pub fn work(&self) -> Map<String, Value> {
         let mut work = Map::new();
@@ -74,7 +72,7 @@ impl Fold {
         }
     }
 
-    /// A call, or what is new about one: each member that is given replaces the one before it.
+    /// A tool call or an update of one: each member that is given replaces the previous one.
     fn call(&mut self, update: &Value) {
         let Some(members) = update.as_object() else {
             return;

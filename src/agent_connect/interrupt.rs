@@ -1,7 +1,7 @@
-//! Interrupts: what an agent asks of its user, and what the user answers.
+//! Interrupts: questions of an agent to its user, and the answers.
 //!
 //! `session/request_permission` is the interrupt `acp_permission`, `elicitation/create` is
-//! `acp_elicitation`. Not here: which of several is open (see `transport::agent_connect`).
+//! `acp_elicitation`.
 
 use serde_json::{Value, json};
 
@@ -9,15 +9,15 @@ use super::fault::Fault;
 use super::fields::Fields;
 use super::run_request::Permissions;
 
-/// The interrupt that is a permission.
+/// The interrupt for a permission request.
 pub const PERMISSION: &str = "acp_permission";
-/// The interrupt that is a question with a form.
+/// The interrupt for a form.
 pub const ELICITATION: &str = "acp_elicitation";
 
-/// Something an agent asks.
+/// A question of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// The id of its request, as spelled.
+    /// The id of its request, unchanged.
     pub id: Value,
     kind: Kind,
     params: Value,
@@ -30,7 +30,7 @@ enum Kind {
 }
 
 impl Question {
-    /// The question that a request is; `None` when it is something else.
+    /// The question in a request; `None` when the request is not a question.
     #[must_use]
     pub fn of(id: Value, method: &str, params: Value) -> Option<Self> {
         let kind = match method {
@@ -41,13 +41,13 @@ impl Question {
         Some(Self { id, kind, params })
     }
 
-    /// The session it is asked in.
+    /// The session it belongs to.
     #[must_use]
     pub fn session(&self) -> Option<&str> {
         self.params.get("sessionId")?.as_str()
     }
 
-    /// The name of the interrupt it becomes.
+    /// The name of its interrupt.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self.kind {
@@ -56,7 +56,7 @@ impl Question {
         }
     }
 
-    /// What a client is told, while `more` others wait behind it.
+    /// The payload shown to a client; `more` is the number of questions queued behind it.
     #[must_use]
     pub fn payload(&self, more: usize) -> Value {
         let params = &self.params;
@@ -84,7 +84,7 @@ impl Question {
     /// The result for the agent that a resume payload means.
     ///
     /// # Errors
-    /// 422, when it answers nothing that was asked; the question stays open.
+    /// 422, when the payload does not answer the question; the question stays open.
     pub fn answer(&self, resume: &Value) -> Result<Value, Fault> {
         let fields = Fields::of(resume)
             .map_err(|_| Fault::invalid("the resume payload must be a JSON object"))?;
@@ -97,7 +97,7 @@ impl Question {
         }
     }
 
-    /// The result when nobody answers it any more.
+    /// The result when no answer will come.
     #[must_use]
     pub fn cancelled(&self) -> Value {
         match self.kind {
@@ -106,7 +106,7 @@ impl Question {
         }
     }
 
-    /// The result when it is answered without asking anybody. Nobody can fill a form in for others.
+    /// The result when it is answered by rule, without the client. A form is always declined.
     #[must_use]
     pub fn by_rule(&self, rule: Permissions) -> Value {
         let chosen = match (self.kind, rule) {
@@ -151,7 +151,7 @@ impl Question {
         options.into_iter().flatten()
     }
 
-    /// The first option of the first of these kinds that there is.
+    /// The first option of the first of these kinds that exists.
     fn option_of(&self, kinds: &[&str]) -> Option<String> {
         let of_kind = |kind: &&str| {
             let found = self
@@ -167,7 +167,7 @@ fn selected(option: &str) -> Value {
     json!({ "outcome": { "outcome": "selected", "optionId": option } })
 }
 
-/// A form is filled in with `{"action", "content"}` as in ACP, or with its members alone.
+/// A form is answered with `{"action", "content"}` as in ACP, or with its members alone.
 fn fill(fields: Fields<'_>, resume: &Value) -> Result<Value, Fault> {
     let actions = ["accept", "decline", "cancel"];
     let action = match fields.word("action", &actions)? {
@@ -195,11 +195,11 @@ fn fill(fields: Fields<'_>, resume: &Value) -> Result<Value, Fault> {
     Ok(answer)
 }
 
-/// A resume payload: itself, or inside `resume_payload` beside its `interrupt_type`, as in the
-/// prose. The id it names, if any, says which question it answers.
+/// The resume payload of a body: the body itself, or its `resume_payload` beside `interrupt_type`,
+/// as in the prose specification. If it has an id, the id names the question that it answers.
 ///
 /// # Errors
-/// 422, when it is no object, or for an interrupt of another type.
+/// 422, when the body is not an object or names another interrupt type.
 pub fn resume<'a>(body: &'a Value, open: &Question) -> Result<&'a Value, Fault> {
     let fields = Fields::of(body)?;
     let Some(named) = fields.text("interrupt_type")? else {

@@ -1,23 +1,23 @@
-//! AGNTCY's Agent Connect Protocol, and what it means in ACP.
+//! AGNTCY's Agent Connect Protocol, mapped to ACP.
 //!
 //! Agent Connect is REST: agents, threads, and runs that are polled, waited for or streamed. A
-//! `thread` is an ACP session, a `run` is a turn. [`route`] and [`run_request`] read what a client
-//! wants, in both generations of the protocol; [`say`] is what the agent is told for it, [`fold`]
-//! what its updates come to and [`past`] which of them are older than the turn, [`interrupt`] what
-//! becomes of its questions; [`record`] is what is kept of a run and a thread, and how it is shown;
-//! [`agent`] is the descriptor, [`openapi`] the document that describes all of it. No I/O and no
-//! clock. Not here: HTTP, the database, and when anything happens (see `transport::agent_connect`).
+//! `thread` is an ACP session, a `run` is a turn. [`route`] and [`run_request`] parse the requests
+//! of both generations of the protocol; [`messages`] builds the ACP messages for the agent,
+//! [`turn_output`] accumulates its updates, [`history_filter`] separates replayed updates from
+//! those of the turn, [`interrupt`] maps its questions; [`record`] holds runs and threads as stored
+//! and as shown; [`agent`] is the descriptor, [`openapi`] the OpenAPI document. No I/O and no
+//! clock: HTTP, the database and the timing are in `transport::agent_connect`.
 //!
-//! # Why
+//! # Decisions
 //!
-//! **Where the generations differ in shape a superset is written**, and where they differ in meaning
+//! **Where the generations differ in shape, a superset is written**; where they differ in meaning,
 //! the path decides: `/output` answers as the older one, `/wait` as the newer.
 //!
-//! **A run that needs a login fails**, rather than being interrupted: nothing that a client could
-//! send in a resume payload would log the agent in.
+//! **A run that needs a login fails** instead of being interrupted: nothing in a resume payload
+//! could log the agent in.
 //!
-//! **Values hold no tool calls.** They are sent again and again while a run is streamed; the
-//! thread's state has them, once, and the updates themselves are streamed in the mode `custom`.
+//! **Values hold no tool calls.** Values are sent repeatedly while a run is streamed; the thread's
+//! state holds the tool calls once, and the updates themselves are streamed in the mode `custom`.
 
 pub mod fault;
 pub mod uuid;

@@ -1,19 +1,17 @@
-//! Points in time, as they are kept and as they are shown.
-//!
-//! Not here: what time it is.
+//! Points in time, as stored and as shown.
 
 use std::fmt;
 
 use time::OffsetDateTime;
 
-/// Microseconds since 1970 in UTC; shown as RFC 3339 has it.
+/// Microseconds since 1970 in UTC; displayed as RFC 3339.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub i64);
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = i128::from(self.0) * 1000;
-        // Only a damaged store has years that are not shown so.
+        // Only a damaged store holds years beyond the range of RFC 3339.
         let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(nanos) else {
             return write!(f, "@{}", self.0.div_euclid(1_000_000));
         };

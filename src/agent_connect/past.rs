@@ -1,25 +1,25 @@
-//! What an agent tells of the past when it takes up a session again.
+//! Separates replayed history from the updates of the turn after a session was loaded.
 //!
 //! The messages of a session that is loaded belong before the answer to `session/load`; some agents
-//! (Gemini CLI) send them behind it, when the next turn has begun already. What was said is known
-//! from the record, so the past is told from the turn by what it says. Not here: who records it.
+//! (Gemini CLI) send them after it, when the next turn has already begun. The thread's record holds
+//! the earlier messages, so an update is recognised as history by its text.
 
 use serde_json::Value;
 
 use super::run_request::text_of;
 
-/// What a session that was taken up again may still tell of its past.
+/// Recognises updates that replay the history of a reloaded session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
     /// The first message of the user.
     first: String,
-    /// The agent's last message, as far as it is text.
+    /// The text of the agent's last message.
     last: String,
-    /// Messages of the user that it holds.
+    /// Number of messages of the user in the history.
     users: usize,
-    /// Of those, how many were told again.
+    /// How many of those were replayed.
     told: usize,
-    /// The message that is being told.
+    /// The message that is being replayed.
     now: Option<(Speaker, String)>,
     over: bool,
 }
@@ -31,7 +31,7 @@ enum Speaker {
 }
 
 impl Past {
-    /// The past of a thread in which these messages were said, by both.
+    /// A filter for a thread with these messages of the user and the agent.
     #[must_use]
     pub fn of(messages: &[&Value]) -> Self {
         let is_human = |message: &&&Value| matches!(role(message), "human" | "user");
@@ -54,7 +54,7 @@ impl Past {
         }
     }
 
-    /// Whether an update of the session is of its past.
+    /// Whether an update of the session replays its history.
     pub fn covers(&mut self, update: &Value) -> bool {
         if self.over {
             return false;
@@ -63,19 +63,19 @@ impl Past {
         let text = update.pointer("/content/text").and_then(Value::as_str);
         match (kind, text) {
             (Some("user_message_chunk"), text) => self.user(text.unwrap_or_default()),
-            // The turn has begun without any of it.
+            // The turn has begun without a replay.
             (Some("agent_message_chunk" | "agent_thought_chunk" | "tool_call"), _)
                 if self.told == 0 =>
             {
                 self.end();
             }
-            // Commands and modes may be told at any time.
+            // Updates of commands and modes may come at any time.
             _ if self.told == 0 => return false,
-            // Its last turn is the only one behind which there is something else.
+            // The updates of this turn can only follow the last turn of the history.
             (Some("agent_message_chunk"), Some(text)) if self.told == self.users => {
                 return self.agent(text);
             }
-            // What the user says next is another message.
+            // The next chunk of the user belongs to another message.
             _ if matches!(self.now, Some((Speaker::User, _))) => self.now = None,
             _ => {}
         }
@@ -85,7 +85,7 @@ impl Past {
     fn user(&mut self, text: &str) {
         match &mut self.now {
             Some((Speaker::User, said)) => said.push_str(text),
-            // An agent that repeats what it was asked just now.
+            // The agent echoes the prompt of this turn.
             _ if self.told == self.users => return self.end(),
             _ => {
                 self.told += 1;
@@ -98,12 +98,12 @@ impl Past {
         {
             self.end();
         } else if self.told == self.users && self.last.is_empty() {
-            // Nothing follows that could be known by what it says.
+            // The agent's last message had no text to compare with.
             self.end();
         }
     }
 
-    /// More of the agent's last message; whether that is what it is.
+    /// Adds a chunk of the agent's last message; tells whether the chunk is part of it.
     fn agent(&mut self, text: &str) -> bool {
         let mut said = match self.now.take() {
             Some((Speaker::Agent, said)) => said,
@@ -171,7 +171,7 @@ mod tests {
         ] {
             assert!(past.covers(&chunk(who, text)), "{who} {text}");
         }
-        // The same words again are news.
+        // The same text again belongs to the turn.
         assert!(!past.covers(&chunk("agent", "second")));
         assert!(!past.covers(&chunk("user", "one")));
     }

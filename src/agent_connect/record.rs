@@ -1,47 +1,45 @@
-//! Runs and threads, as they are kept and as they are shown.
-//!
-//! Not here: where they are kept (see `transport::agent_connect`).
+//! Runs and threads, as stored and as shown.
 
 use serde_json::{Map, Value, json};
 
 use super::moment::Moment;
 use super::uuid::Uuid;
 
-/// Where a run stands.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It has not ended.
+    /// The run has not ended.
     Pending,
-    /// It has failed.
+    /// The run failed.
     Error,
-    /// The agent's turn has ended, for whatever reason.
+    /// The agent's turn has ended, for any stop reason.
     Success,
-    /// It took longer than it may.
+    /// The run exceeded its time limit.
     Timeout,
-    /// It waits for an answer.
+    /// The run waits for the answer to an interrupt.
     Interrupted,
 }
 
-/// What a run has come to.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Its turn is over.
+    /// The turn has ended.
     Result {
-        /// Why the turn ended, and what else the run shows.
+        /// The stop reason, and what else the run shows.
         values: Map<String, Value>,
-        /// What the agent has said.
+        /// The agent's messages.
         messages: Vec<Value>,
-        /// The words alone, for those who sent words alone.
+        /// The text alone, for clients that sent plain text.
         text: Option<String>,
     },
-    /// It waits for the answer to a question.
+    /// The run waits for the answer to a question.
     Interrupt {
-        /// The question's type.
+        /// The interrupt's type.
         name: String,
-        /// What is asked.
+        /// The question.
         payload: Value,
     },
-    /// It has failed.
+    /// The run failed.
     Error {
         /// A JSON-RPC error code.
         code: i64,
@@ -53,58 +51,58 @@ pub enum Outcome {
 /// A run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Its name.
+    /// Its id.
     pub id: Uuid,
     /// The agent it runs on.
     pub agent: Uuid,
-    /// Its thread, unless it was made for this run alone.
+    /// Its thread, unless the thread was created for this run alone.
     pub thread: Option<Uuid>,
-    /// Where it stands.
+    /// Its status.
     pub status: Status,
-    /// When it was wished for.
+    /// When it was requested.
     pub created: Moment,
     /// When its status changed last.
     pub updated: Moment,
-    /// The request that wished for it.
+    /// The body of the request that created it.
     pub creation: Value,
-    /// What it has come to; none while it is pending.
+    /// Its outcome; `None` while it is pending.
     pub outcome: Option<Outcome>,
 }
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thread {
-    /// Its name.
+    /// Its id.
     pub id: Uuid,
-    /// The agent whose session it is, once it has one.
+    /// The agent that owns the session, once there is one.
     pub agent: Option<Uuid>,
-    /// The session.
+    /// The ACP session.
     pub session: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created: Moment,
-    /// When it was touched last.
+    /// When it was last changed.
     pub updated: Moment,
-    /// What its maker wrote on it.
+    /// The metadata that the client gave.
     pub metadata: Map<String, Value>,
-    /// How its session was made: `cwd` and `mcp_servers`.
+    /// How its session was created: `cwd` and `mcp_servers`.
     pub setup: Value,
 }
 
-/// One finished run of a thread: what it added.
+/// One finished run of a thread: what it added to the thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     /// The run.
     pub run: Uuid,
     /// When it ended.
     pub at: Moment,
-    /// Why it ended, and what the agent did in it.
+    /// The stop reason, and what the agent did.
     pub values: Map<String, Value>,
-    /// What was said, by both.
+    /// The messages of the client and the agent.
     pub messages: Vec<Value>,
 }
 
 impl Status {
-    /// All of them, with their words.
+    /// All statuses, with their names.
     pub const ALL: [(Self, &str); 5] = [
         (Self::Pending, "pending"),
         (Self::Error, "error"),
@@ -113,20 +111,20 @@ impl Status {
         (Self::Interrupted, "interrupted"),
     ];
 
-    /// Its word.
+    /// Its name.
     #[must_use]
     pub const fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// The one of that word.
+    /// The status of that name.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(_, known)| *known == word);
         found.map(|(status, _)| *status)
     }
 
-    /// Whether it will never change.
+    /// Whether the status is final.
     #[must_use]
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Pending | Self::Interrupted)
@@ -134,7 +132,7 @@ impl Status {
 }
 
 impl Outcome {
-    /// As it is kept.
+    /// The form in which it is stored.
     #[must_use]
     pub fn kept(&self) -> Value {
         match self {
@@ -150,7 +148,7 @@ impl Outcome {
         }
     }
 
-    /// Reads what was kept.
+    /// Reads the stored form.
     #[must_use]
     pub fn read(kept: &Value) -> Option<Self> {
         if let Some(values) = kept.get("values") {
@@ -174,7 +172,7 @@ impl Outcome {
 }
 
 impl Run {
-    /// As both generations show it.
+    /// The run as both generations show it.
     #[must_use]
     pub fn shown(&self) -> Value {
         let mut shown = json!({
@@ -191,7 +189,7 @@ impl Run {
         shown
     }
 
-    /// Its output as 0.2.3 has it; `null` while it is pending.
+    /// Its output in the form of 0.2.3; `null` while it is pending.
     #[must_use]
     pub fn output(&self) -> Value {
         match &self.outcome {
@@ -217,7 +215,7 @@ impl Run {
         }
     }
 
-    /// Its output as the generation before has it, and the prose before that.
+    /// Its output in the form of the older generations.
     #[must_use]
     pub fn output_of_old(&self) -> Value {
         match &self.outcome {
@@ -252,7 +250,7 @@ impl Run {
 }
 
 impl Thread {
-    /// As it is shown, with where it stands and what was said in it.
+    /// The thread as shown, with its status and the messages of these turns.
     #[must_use]
     pub fn shown(&self, status: &str, turns: &[Turn]) -> Value {
         let mut metadata = self.metadata.clone();
@@ -274,7 +272,7 @@ impl Thread {
     }
 }
 
-/// The state of a thread after these turns, as the generation before has it.
+/// The state of a thread after these turns, in the form of the older generation.
 #[must_use]
 pub fn state(turns: &[Turn]) -> Value {
     let values = turns.last().map(|turn| turn.values.clone());
@@ -283,8 +281,8 @@ pub fn state(turns: &[Turn]) -> Value {
     Value::Object(state)
 }
 
-/// The states a thread has been in: the latest first, at most `limit`, only those before the
-/// checkpoint `before`. A checkpoint is the run that led to it.
+/// The states of a thread: the latest first, at most `limit`, only those before the checkpoint
+/// `before`. The id of a checkpoint is the id of the run that led to it.
 #[must_use]
 pub fn history(turns: &[Turn], limit: usize, before: Option<&str>) -> Vec<Value> {
     let named = |turn: &Turn| before.is_some_and(|before| turn.run.to_string() == before);

@@ -1,42 +1,40 @@
-//! Method and path: what a request wants, in both generations of Agent Connect.
-//!
-//! Not here: how it is answered (see `transport::agent_connect`).
+//! Routing: what a method and a path request, in both generations of Agent Connect.
 
 use super::fault::Fault;
 use super::uuid::Uuid;
 
-/// What is wanted.
+/// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// Agents, looked for.
+    /// Search agents.
     SearchAgents,
     /// One agent.
     Agent(Named),
-    /// What one agent can do; its manifest, in the generation before.
+    /// The descriptor of an agent; its manifest, in the older generation.
     Descriptor(Named),
-    /// A new thread.
+    /// Create a thread.
     MakeThread,
-    /// Threads, looked for.
+    /// Search threads.
     SearchThreads,
-    /// One thread, read.
+    /// Get a thread.
     Thread(Uuid),
-    /// Its metadata, changed.
+    /// Change a thread's metadata.
     PatchThread(Uuid),
-    /// It is forgotten.
+    /// Delete a thread.
     DeleteThread(Uuid),
-    /// Its state, as the generation before has it.
+    /// A thread's state, in the form of the older generation.
     State(Uuid),
-    /// Its states so far.
+    /// A thread's past states.
     History(Uuid),
-    /// A second one that begins as it is.
+    /// Copy a thread.
     Copy(Uuid),
     /// The runs of a thread.
     ThreadRuns(Uuid),
-    /// Runs, looked for.
+    /// Search runs.
     SearchRuns,
-    /// A new run, on this thread if there is one.
+    /// Start a run, on this thread if there is one.
     Start(Option<Uuid>, Then),
-    /// Something with a run, on this thread if one is named.
+    /// An action on a run, on this thread if one is named.
     Run(Option<Uuid>, Uuid, Deed),
     /// The OpenAPI document.
     Document,
@@ -47,53 +45,53 @@ pub enum Route {
 pub enum Named {
     /// By its id.
     Id(Uuid),
-    /// By what the configuration calls it.
+    /// By its configured name.
     Name(String),
 }
 
 /// What is answered when a run is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// The run.
+    /// The run itself.
     Show,
-    /// What it comes to.
+    /// The run's output, once it has ended.
     Wait,
-    /// Its events.
+    /// The run's events.
     Stream,
 }
 
-/// What is done with a run.
+/// An action on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// It is shown.
+    /// Get it.
     Show,
-    /// Its open interrupt is answered.
+    /// Answer its open interrupt.
     Resume,
-    /// It is forgotten, and cancelled if it is not over.
+    /// Delete it, and cancel it if it has not ended.
     Delete,
-    /// Its end is waited for.
+    /// Wait for its end.
     Wait,
-    /// The same, as the generation before has it.
+    /// Wait for its end; answered in the form of the older generation.
     Output,
-    /// Its events are told.
+    /// Stream its events.
     Stream,
-    /// It is cancelled.
+    /// Cancel it.
     Cancel,
-    /// The state of its thread, as the generation before has it.
+    /// Get the state of its thread, in the form of the older generation.
     State,
 }
 
-/// Why there is no route.
+/// Why no route was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// The path is not ours, or names something that cannot exist.
+    /// The path is not served, or names something that cannot exist.
     Unknown(Fault),
-    /// The path takes other methods: these.
+    /// The path takes only these methods.
     Method(&'static str),
 }
 
 impl Lost {
-    /// Nothing is at this path.
+    /// Nothing is served at this path.
     #[must_use]
     pub const fn nowhere() -> Self {
         Self::Unknown(Fault::unknown("nothing is served at this path"))
@@ -106,10 +104,10 @@ impl Named {
     }
 }
 
-/// Finds what a request wants. `path` is what follows the path that is listened at.
+/// Finds the route of a request. `path` is the part after the path of the listener.
 ///
 /// # Errors
-/// When it is nothing that is served.
+/// When nothing is served there.
 pub fn find(method: &str, path: &str) -> Result<Route, Lost> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let uuid = |text: &str, what: &'static str| {
@@ -169,7 +167,7 @@ pub fn find(method: &str, path: &str) -> Result<Route, Lost> {
     }
 }
 
-/// What is done with a run whose path goes on so.
+/// The action on a run for the rest of a path.
 fn deed(method: &str, rest: &[&str]) -> Result<Deed, Lost> {
     let reads = matches!(method, "GET" | "HEAD");
     let read = |deed| {

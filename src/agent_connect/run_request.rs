@@ -1,8 +1,8 @@
-//! The body of all requests that start a run.
+//! The body of requests that start a run.
 //!
 //! Three generations of bodies are read. The published OpenAPI document (0.2.3) has `input`,
-//! `config.configurable`, `webhook`; the one before it has `thread_id` in the body; the prose
-//! before that has `message` at the top and `callback`. Not here: how it is run.
+//! `config.configurable` and `webhook`; the one before it has `thread_id` in the body; the prose
+//! specification before that has `message` at the top and `callback`.
 
 use serde_json::{Map, Value, json};
 
@@ -11,94 +11,94 @@ use super::fields::Fields;
 use super::session::Setup;
 use super::uuid::Uuid;
 
-/// Longest delay that can be asked for, in seconds: a week.
+/// Longest delay of a run, in seconds: a week.
 const LONGEST_DELAY: u64 = 7 * 86_400;
 
-/// Highest recursion limit of a run. ACP has none, so it is checked and nothing more.
+/// Highest recursion limit of a run. ACP has none, so the value is only checked.
 pub(super) const MOST_RECURSION: u64 = 2_147_483_647;
 
-/// Longest address of a webhook, in bytes.
+/// Longest URL of a webhook, in bytes.
 const LONGEST_WEBHOOK: usize = 2048;
 
-/// What a client wants run.
+/// A request to start a run.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
-    /// The agent that is asked; ours when there is only one.
+    /// The agent; optional when there is only one.
     pub agent: Option<Uuid>,
-    /// The thread it is to run on, when the body says so.
+    /// The thread to run on, when the body names it.
     pub thread: Option<Uuid>,
-    /// What is asked of the agent.
+    /// The input for the agent.
     pub input: Input,
-    /// How a session for it is made, if one has to be.
+    /// How its session is created, if one is needed.
     pub setup: Setup,
-    /// What becomes of permissions the agent asks for.
+    /// How permission requests of the agent are answered.
     pub permissions: Option<Permissions>,
-    /// Handed to the agent with the prompt.
+    /// `_meta` that is sent to the agent with the prompt.
     pub meta: Option<Value>,
-    /// Who is told when its status changes.
+    /// The URL that is called when its status changes.
     pub webhook: Option<String>,
     /// What is streamed.
     pub modes: Modes,
-    /// It is cancelled when the stream it was started with breaks.
+    /// Cancel the run when the stream that started it disconnects.
     pub tied: bool,
     /// What happens when the thread is busy.
     pub strategy: Strategy,
-    /// Seconds before it starts.
+    /// Delay before it starts, in seconds.
     pub after: u64,
-    /// Its thread, made for it alone, stays.
+    /// Keep the thread that was created for this run alone.
     pub keep: bool,
-    /// A thread that does not exist is made.
+    /// Create the thread if it does not exist.
     pub make_thread: bool,
-    /// The body, as it came.
+    /// The body, unchanged.
     pub creation: Value,
 }
 
-/// What is asked of the agent.
+/// The input of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     /// The prompt, in ACP's content blocks.
     pub prompt: Vec<Value>,
-    /// What was said before, as far as the client tells it; for an agent that has not heard it.
+    /// Earlier messages that the client sent along, for an agent that has not received them.
     pub before: Option<String>,
-    /// What the client said, as a message of the thread.
+    /// The client's message, as stored in the thread.
     pub said: Value,
-    /// It was `message`, as in the prose, and wants its answer so.
+    /// The input was `message`, as in the prose specification; the answer uses the same form.
     pub is_message: bool,
 }
 
 /// What is streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
-    /// The whole of what there is, again and again.
+    /// The whole values, repeatedly.
     pub values: bool,
-    /// Each of the agent's updates.
+    /// Each update of the agent.
     pub custom: bool,
 }
 
 /// What happens when the thread is busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// 409.
+    /// The request is rejected with 409.
     Reject,
-    /// What runs is cancelled.
+    /// The current run is cancelled.
     Interrupt,
-    /// It waits for its turn.
+    /// The run is queued.
     Enqueue,
 }
 
-/// Who answers when an agent asks for permission.
+/// How permission requests of an agent are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permissions {
-    /// The client: the run is interrupted.
+    /// By the client: the run is interrupted.
     Interrupt,
-    /// It is granted, once.
+    /// Allowed, once.
     Allow,
-    /// It is refused.
+    /// Rejected.
     Reject,
 }
 
 impl Permissions {
-    /// The words for them, in the order of the variants.
+    /// Their names, in the order of the variants.
     pub const WORDS: [&str; 3] = ["interrupt", "allow", "reject"];
 
     pub(super) const fn of(word: usize) -> Self {
@@ -114,7 +114,7 @@ impl RunRequest {
     /// Reads a body.
     ///
     /// # Errors
-    /// 422, when it makes no sense.
+    /// 422, when a member is invalid.
     pub fn read(body: Value) -> Result<Self, Fault> {
         let fields = Fields::of(&body)?;
         let input = Input::read(fields)?;
@@ -298,8 +298,8 @@ pub fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Content blocks of a message. A text's `metadata` is Agent Connect's own; all else is the agent's
-/// to judge.
+/// The content blocks of a message. `metadata` of a text block belongs to Agent Connect and is
+/// dropped; all other blocks are passed to the agent unchanged.
 fn blocks(list: &[Value]) -> Result<Vec<Value>, Fault> {
     let mut blocks = Vec::new();
     for block in list {
@@ -324,7 +324,7 @@ fn blocks(list: &[Value]) -> Result<Vec<Value>, Fault> {
     Ok(blocks)
 }
 
-/// `webhook`, or the prose's `callback`: an address, or `{"POST": address}`.
+/// `webhook`, or `callback` of the prose specification: a URL, or `{"POST": URL}`.
 fn webhook(fields: Fields<'_>) -> Result<Option<String>, Fault> {
     let given = match fields.text("webhook")? {
         Some(given) => given,

@@ -1,13 +1,11 @@
-//! What we say as somebody's client, and as somebody's agent: canonical ACP v1.
-//!
-//! Not here: when, and under which id.
+//! ACP v1 messages sent to an agent on behalf of an Agent Connect client.
 
 use serde_json::{Value, json};
 
 use crate::jsonrpc::Frame;
 
-/// The `params` of `initialize`. Nothing here has files or terminals to offer; questions are passed
-/// on as interrupts.
+/// The `params` of `initialize`. An Agent Connect client offers no files and no terminals;
+/// questions become interrupts.
 #[must_use]
 pub fn initialize() -> Value {
     json!({
@@ -53,13 +51,13 @@ pub fn notification(method: &str, params: &Value) -> Frame {
     frame(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
 }
 
-/// The answer to a request of the agent.
+/// The result of a request of the agent.
 #[must_use]
 pub fn result(id: &Value, result: &Value) -> Frame {
     frame(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
 }
 
-/// The answer to a request of the agent that is not for us.
+/// The error for a request of the agent that is not supported.
 #[must_use]
 pub fn unknown_method(id: &Value, method: &str) -> Frame {
     let message = format!("a client of Agent Connect has no {method}");

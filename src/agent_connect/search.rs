@@ -1,6 +1,4 @@
-//! What is looked for: agents, runs and threads.
-//!
-//! Not here: where (see `transport::agent_connect`).
+//! Search requests for agents, runs and threads.
 
 use serde_json::{Map, Value};
 
@@ -9,18 +7,18 @@ use super::fields::Fields;
 use super::record::Status;
 use super::uuid::Uuid;
 
-/// The states of a thread, as they are shown.
+/// The states of a thread, as shown to clients.
 pub const THREAD_STATES: [&str; 4] = ["idle", "busy", "interrupted", "error"];
 
-/// The greatest `offset`. Beyond it doubles leave numbers out, which is how JSON is read by many.
+/// The greatest `offset`. Many JSON readers use doubles, which skip integers beyond it.
 pub const MOST_PASSED_OVER: u64 = 8_999_999_999_999_999;
 
-/// Which part of what is found is wanted.
+/// Which part of the results is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// How many, 1 to 1000.
+    /// Number of results, 1 to 1000.
     pub limit: usize,
-    /// How many are passed over.
+    /// Number of results that are skipped.
     pub offset: usize,
 }
 
@@ -31,7 +29,7 @@ pub struct Agents {
     pub name: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// Which of them.
+    /// The part of the results.
     pub page: Page,
 }
 
@@ -40,24 +38,24 @@ pub struct Agents {
 pub struct Runs {
     /// The agent they run on.
     pub agent: Option<Uuid>,
-    /// Where they stand.
+    /// Their status.
     pub status: Option<Status>,
-    /// What their wishes' metadata holds.
+    /// Members that the metadata of the run's request must have.
     pub metadata: Map<String, Value>,
-    /// Which of them.
+    /// The part of the results.
     pub page: Page,
 }
 
 /// A search for threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threads {
-    /// Where they stand, in a word of [`THREAD_STATES`].
+    /// Their status, one of [`THREAD_STATES`].
     pub status: Option<&'static str>,
-    /// What their metadata holds.
+    /// Members that their metadata must have.
     pub metadata: Map<String, Value>,
-    /// What their values hold.
+    /// Members that their values must have.
     pub values: Map<String, Value>,
-    /// Which of them.
+    /// The part of the results.
     pub page: Page,
 }
 
@@ -65,15 +63,15 @@ impl Page {
     /// Reads it from a body.
     ///
     /// # Errors
-    /// 422, when it makes no sense.
+    /// 422, when a member is invalid.
     pub fn read(fields: Fields<'_>) -> Result<Self, Fault> {
         Self::of(fields.number("limit")?, fields.number("offset")?)
     }
 
-    /// Reads it from the parameters of an address.
+    /// Builds it from query parameters.
     ///
     /// # Errors
-    /// 422, when it makes no sense.
+    /// 422, when a parameter is invalid.
     pub fn of(limit: Option<u64>, offset: Option<u64>) -> Result<Self, Fault> {
         let limit = limit.unwrap_or(10);
         if !(1..=1000).contains(&limit) {
@@ -91,7 +89,7 @@ impl Page {
         })
     }
 
-    /// The part of them all.
+    /// Cuts this part out of all results.
     pub fn of_all<T>(self, all: impl IntoIterator<Item = T>) -> Vec<T> {
         all.into_iter().skip(self.offset).take(self.limit).collect()
     }
@@ -101,7 +99,7 @@ impl Agents {
     /// Reads a body.
     ///
     /// # Errors
-    /// 422, when it makes no sense.
+    /// 422, when a member is invalid.
     pub fn read(body: &Value) -> Result<Self, Fault> {
         let fields = Fields::of(body)?;
         Ok(Self {
@@ -116,7 +114,7 @@ impl Runs {
     /// Reads a body.
     ///
     /// # Errors
-    /// 422, when it makes no sense.
+    /// 422, when a member is invalid.
     pub fn read(body: &Value) -> Result<Self, Fault> {
         let fields = Fields::of(body)?;
         let words = Status::ALL.map(|(_, word)| word);
@@ -134,7 +132,7 @@ impl Threads {
     /// Reads a body.
     ///
     /// # Errors
-    /// 422, when it makes no sense.
+    /// 422, when a member is invalid.
     pub fn read(body: &Value) -> Result<Self, Fault> {
         let fields = Fields::of(body)?;
         let status = fields.word("status", &THREAD_STATES)?;

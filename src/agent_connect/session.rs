@@ -1,6 +1,4 @@
-//! How a session is made for a thread, and what it is set to: `config.configurable`.
-//!
-//! Not here: the messages that do it (see `say`).
+//! How the session of a thread is created and configured: `config.configurable`.
 
 use serde_json::{Map, Value, json};
 
@@ -16,18 +14,18 @@ const COMMON: [&str; 5] = [
     "config_options",
 ];
 
-/// What a session is to be like.
+/// The configuration of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setup {
-    /// The folder it works in, absolute.
+    /// The working directory, absolute.
     pub cwd: Option<String>,
-    /// MCP servers, as ACP has them.
+    /// MCP servers, in ACP's form.
     pub mcp_servers: Vec<Value>,
-    /// The mode it is set to.
+    /// The mode to set.
     pub mode: Option<String>,
-    /// Options it is set to, by their ids.
+    /// Options to set, by their ids.
     pub options: Map<String, Value>,
-    /// What else was given; an agent's option may be among it.
+    /// Other members; an agent's option may be among them.
     pub others: Map<String, Value>,
 }
 
@@ -35,7 +33,7 @@ impl Setup {
     /// Reads `config.configurable`.
     ///
     /// # Errors
-    /// 422, when it makes no sense.
+    /// 422, when a member is invalid.
     pub fn read(fields: Fields<'_>) -> Result<Self, Fault> {
         let others = fields.names().filter(|name| !COMMON.contains(name));
         let others = others.filter_map(|name| Some((name.to_owned(), fields.any(name)?.clone())));
@@ -57,10 +55,10 @@ impl Setup {
         })
     }
 
-    /// The same out of a thread's metadata, of which only the folder and the servers count.
+    /// Reads a thread's metadata, of which only the working directory and the servers count.
     ///
     /// # Errors
-    /// 422, when they make no sense.
+    /// 422, when a member is invalid.
     pub fn of_metadata(metadata: &Map<String, Value>) -> Result<Self, Fault> {
         let metadata = Value::Object(metadata.clone());
         let fields = Fields::of(&metadata)?;
@@ -71,8 +69,8 @@ impl Setup {
         })
     }
 
-    /// The options to be set in a session whose answer to `session/new` was `opened`: those that
-    /// were named as options, and of the rest those that the agent calls so.
+    /// The options to set in a session whose answer to `session/new` was `opened`: those given as
+    /// options, and those of the other members that the agent lists as options.
     #[must_use]
     pub fn options_for(&self, opened: &Value) -> Vec<(String, Value)> {
         let known = opened.get("configOptions").and_then(Value::as_array);

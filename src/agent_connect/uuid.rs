@@ -1,12 +1,10 @@
-//! UUIDs (RFC 9562): the names of agents, threads and runs.
-//!
-//! Not here: the random ones' bytes, which need a system (see `transport::agent_connect`).
+//! UUIDs (RFC 9562): the ids of agents, threads and runs.
 
 use std::fmt;
 
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
-/// The namespace of agents' names: RFC 9562's for URLs, of which `acp-relay:agent:NAME` is one.
+/// The namespace for agents: RFC 9562's for URLs, of which `acp-relay:agent:NAME` is one.
 const URLS: [u8; 16] = [
     0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8,
 ];
@@ -16,19 +14,19 @@ const URLS: [u8; 16] = [
 pub struct Uuid([u8; 16]);
 
 impl Uuid {
-    /// The one that these random bytes make (version 4).
+    /// The UUID of these random bytes (version 4).
     #[must_use]
     pub const fn random(bytes: [u8; 16]) -> Self {
         Self::marked(bytes, 0x40)
     }
 
-    /// The one of an agent's name (version 5): the same wherever and whenever it is asked for.
+    /// The UUID of an agent's name (version 5): always the same for the same name.
     #[must_use]
     pub fn of_agent(name: &str) -> Self {
         Self::of_url(&format!("acp-relay:agent:{name}"))
     }
 
-    /// The one of an agent's session that was not begun as a thread.
+    /// The UUID of an agent's session that was not created as a thread.
     #[must_use]
     pub fn of_session(agent: Self, session: &str) -> Self {
         Self::of_url(&format!("acp-relay:session:{agent}:{session}"))
@@ -44,7 +42,7 @@ impl Uuid {
         Self::marked(bytes, 0x50)
     }
 
-    /// Reads 32 hexadecimal digits with hyphens where they belong.
+    /// Parses 32 hexadecimal digits with hyphens in the standard places.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let text = text.as_bytes();

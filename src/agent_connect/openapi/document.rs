@@ -1,6 +1,4 @@
 //! The paths of the OpenAPI document.
-//!
-//! Not here: what is inside the bodies (see `schemas`).
 
 use serde_json::{Map, Value, json};
 
@@ -11,24 +9,24 @@ use crate::agent_connect::search::MOST_PASSED_OVER;
 struct Operation {
     method: &'static str,
     path: &'static str,
-    /// Its name, as in the published document where it is there.
+    /// Its `operationId`, the same as in the published document where that has one.
     id: &'static str,
     about: &'static str,
     query: &'static [&'static str],
-    /// The schema of its body.
+    /// The name of its body's schema.
     takes: Option<&'static str>,
     gives: Gives,
-    /// Refusals besides those that all share.
+    /// Error statuses besides those that all operations share.
     refuses: &'static [u16],
 }
 
-/// What is answered when all is well.
+/// The response on success.
 #[derive(Clone, Copy)]
 enum Gives {
     Nothing,
     One(&'static str),
     Many(&'static str),
-    /// Nothing when it takes too long.
+    /// 204 when the wait times out.
     Soon(&'static str),
     Events,
 }
@@ -98,7 +96,7 @@ const fn op(
     }
 }
 
-/// The document, for a server that is reached at `base`.
+/// The document of a server at the URL `base`.
 #[must_use]
 pub fn document(base: &str) -> Value {
     let mut paths: Map<String, Value> = Map::new();
@@ -128,7 +126,7 @@ impl Operation {
             .filter_map(|part| part.strip_prefix('{'));
         let named = named.map(|part| {
             let name = part.trim_end_matches('}');
-            // An agent is found by its name as well.
+            // An agent can be named by its name as well.
             let schema = match name {
                 "agent_id" => json!({ "type": "string", "minLength": 1 }),
                 _ => json!({ "type": "string", "format": "uuid" }),
@@ -146,7 +144,7 @@ impl Operation {
             "responses": self.responses(),
         });
         if let Some(schema) = self.takes {
-            // An empty body is an empty object; a run needs something to run on.
+            // An empty body counts as an empty object; a run needs an input.
             shown["requestBody"] = json!({
                 "required": schema.starts_with("RunCreate"),
                 "content": content(&reference(schema)),
@@ -157,7 +155,7 @@ impl Operation {
 
     fn responses(&self) -> Value {
         let told = |schema: Value| json!({ "description": "Success", "content": content(&schema) });
-        let nothing = json!({ "description": "Nothing to tell" });
+        let nothing = json!({ "description": "No content" });
         let mut responses = Map::new();
         let well: &[(&str, Value)] = &match self.gives {
             Nothing => vec![("204", nothing)],
@@ -180,14 +178,14 @@ impl Operation {
         let shared = [401, 403, 413, 415, 422, 503];
         for status in self.refuses.iter().chain(&shared) {
             let about = match status {
-                401 => "Who asks is not known, or no longer let in",
-                403 => "Not from there",
-                404 => "No such thing",
-                409 => "Not now",
-                413 => "Too long",
-                415 => "Not JSON",
-                422 => "It makes no sense, or cannot be done",
-                _ => "Later",
+                401 => "The credentials are missing, unknown or revoked",
+                403 => "Requests from this origin are not allowed",
+                404 => "Not found",
+                409 => "The request conflicts with the current state",
+                413 => "The body is too long",
+                415 => "The body is not JSON",
+                422 => "The request is invalid or not supported",
+                _ => "Temporarily unavailable",
             };
             let schema = reference("ErrorResponse");
             let response = json!({ "description": about, "content": content(&schema) });

@@ -1,7 +1,7 @@
-//! The OpenAPI document of what is served.
+//! The OpenAPI document of the Agent Connect API.
 //!
-//! `document` is the paths, `schemas` what they take and give. It says what is true of this server:
-//! where Agent Connect leaves something to the agent, what we take is there. Not here: the serving.
+//! `document` holds the paths, `schemas` the bodies. It describes this server: where Agent Connect
+//! leaves a choice to the agent, the document states what is accepted here.
 
 mod document;
 mod schemas;

@@ -1,13 +1,13 @@
-//! What the paths of the OpenAPI document take and give.
+//! The schemas of the OpenAPI document.
 //!
-//! A member that may be left out may be `null` as well. Not here: the paths (see `document`).
+//! An optional member may also be `null`.
 
 use serde_json::{Map, Value, json};
 
 use crate::agent_connect::run_request::MOST_RECURSION;
 use crate::agent_connect::search::MOST_PASSED_OVER;
 
-/// All of them, by their names.
+/// All schemas, by name.
 pub(super) fn schemas() -> Value {
     let mut all = Map::new();
     for part in [agents(), messages(), wishes(), threads(), runs(), outputs()] {
@@ -106,7 +106,7 @@ fn wishes() -> Value {
             "type": ["string", "null"],
             "maxLength": 2048,
             "pattern": "^https://[a-z][a-z0-9-]*(\\.[a-z][a-z0-9]+)+(/[A-Za-z0-9._~-]*)*$",
-            "description": "Called with the run when its status changes. Addresses of inner \
+            "description": "Called with the run when its status changes. Addresses of private \
                             networks are refused unless the operator allows them.",
         },
         "stream_mode": { "anyOf": [
@@ -122,7 +122,7 @@ fn wishes() -> Value {
         for (name, schema) in more.as_object().into_iter().flatten() {
             members[name.as_str()] = schema.clone();
         }
-        // `message` at the top is the prose's, which had no document.
+        // `message` at the top is from the prose specification, which had no document.
         members["input"] = reference("Input");
         object(&members, &["input"])
     };
@@ -136,8 +136,8 @@ fn wishes() -> Value {
             "thread_id": uuid_or_null(),
         })),
         "ResumePayload": { "type": "object", "description":
-            "The answer to the open interrupt, as the descriptor has it; or that in \
-             `resume_payload`, beside its `interrupt_type`" },
+            "The answer to the open interrupt, as the descriptor defines it; or an object with \
+             that in `resume_payload` and with its `interrupt_type`" },
     })
 }
 

@@ -1,8 +1,9 @@
-//! What a client is asked when a run is interrupted, and what its answer resumes the run with.
+//! Maps an interrupt of a run to a request to the client, and the client's answer to a resume
+//! payload.
 //!
-//! Interrupts that are ACP's own questions, as a relay serves them, are asked as they were. Of
-//! others, one that is answered by yes or no is a permission, and one that wants values is a form.
-//! Not here: what a payload wants (see `payload`), and the run.
+//! Interrupts that are ACP's own questions, sent by a relay, become the original requests. Of the
+//! others, one that needs yes or no becomes a permission request, and one that needs values becomes
+//! a form.
 
 use serde_json::{Value, json};
 
@@ -11,38 +12,38 @@ use super::payload::{approval, flat, message, typed};
 use crate::agent_connect::interrupt::{ELICITATION, PERMISSION};
 use crate::agent_connect::run_request::Permissions;
 
-/// A form's field for an answer that no form can hold: JSON.
+/// A form's field for an answer that no form can show: JSON.
 const JSON: &str = "json";
-/// What is done about an interrupt.
+/// How an interrupt is handled.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Move {
     /// The client is asked.
     Ask(Box<Question>),
-    /// It cannot be asked: it is told this, and its next prompt is the answer.
+    /// The client cannot be asked: this text is sent, and the next prompt is the answer.
     Tell(String),
-    /// It cannot be asked, and this resumes the run.
+    /// The client cannot be asked: this payload resumes the run.
     Resume(Value),
 }
 
-/// What a client is asked.
+/// A question to the client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// The method of the request.
     pub method: &'static str,
     /// Its parameters.
     pub params: Value,
-    /// The tool call that stands for the interrupt, if the client has to be told of one.
+    /// The tool call that represents the interrupt, if the client must receive one.
     pub call: Option<Value>,
     kind: Kind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
-    /// A relay's permission, with the id it asks for.
+    /// A relay's permission request, with its `request_id`.
     Permission(Value),
-    /// A relay's form, with the id it asks for.
+    /// A relay's form, with its `request_id`.
     Elicitation(Value),
-    /// These resume the run for yes and for no.
+    /// The resume payloads for yes and for no.
     Approval(Value, Value),
     /// The members of the payload, as the form has them.
     Form,
@@ -50,17 +51,17 @@ enum Kind {
     Text,
 }
 
-/// What a client's answer means.
+/// The meaning of a client's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// The run goes on with this.
+    /// The run is resumed with this payload.
     Resume(Value),
-    /// It has no answer, so the run cannot go on.
+    /// There is no answer, so the run is cancelled.
     Stop,
 }
 
-/// What is done about an interrupt of a run in a session. `schema` is that of the resume payload;
-/// `forms` tells whether the client can be asked to fill them in.
+/// How an interrupt of a run in a session is handled. `schema` is that of the resume payload;
+/// `forms` tells whether the client supports forms.
 #[must_use]
 pub fn ask(
     session: &str,
@@ -112,8 +113,8 @@ pub fn ask(
 }
 
 impl Question {
-    /// What the client's result means; `None` when it answered with an error, or is gone: then
-    /// `rule` decides.
+    /// The meaning of the client's result. `None` is an error or a lost client: then `rule`
+    /// decides.
     #[must_use]
     pub fn answer(&self, result: Option<&Value>, rule: Permissions) -> Answer {
         let told = |pointer: &str| result.and_then(|result| result.pointer(pointer)?.as_str());
@@ -150,7 +151,7 @@ impl Question {
         }
     }
 
-    /// Whether an answer granted what the tool call stands for.
+    /// Whether an answer approves the tool call.
     #[must_use]
     pub fn granted(&self, answer: &Answer) -> bool {
         matches!((&self.kind, answer), (Kind::Approval(yes, _), Answer::Resume(with)) if yes == with)

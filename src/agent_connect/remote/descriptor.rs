@@ -1,19 +1,16 @@
-//! What an agent of a server can do, by its descriptor or manifest, and what it says of itself in
-//! ACP.
-//!
-//! Not here: how the document is come by.
+//! An agent's descriptor or manifest, and the ACP capabilities that follow from it.
 
 use serde_json::{Map, Value, json};
 
-/// Which paths a server has.
+/// The API generation of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// Those of the OpenAPI document 0.2.3.
+    /// The paths of the OpenAPI document 0.2.3.
     New,
-    /// Those before it, and of the prose.
+    /// The paths of the documents before it, and of the prose specification.
     Old,
-    /// LangGraph's, from which they come: agents are `assistants`, a run is resumed by another one,
-    /// and its thread's state tells what came of it.
+    /// LangGraph's paths, from which the others derive: agents are `assistants`, a run is resumed
+    /// by a new run, and the thread's state holds the outcome.
     Graph,
 }
 
@@ -22,9 +19,9 @@ pub enum Generation {
 pub struct Descriptor {
     /// Its `agent_id`.
     pub id: String,
-    /// Which paths its server has.
+    /// The API generation of its server.
     pub generation: Generation,
-    /// The server would not say: it asks for a key.
+    /// The server did not describe the agent: it requires a key.
     pub locked: bool,
     document: Value,
 }
@@ -41,7 +38,7 @@ impl Descriptor {
         }
     }
 
-    /// An agent that nobody describes.
+    /// An agent without a description.
     #[must_use]
     pub const fn unknown(id: String, locked: bool) -> Self {
         Self {
@@ -87,7 +84,7 @@ impl Descriptor {
         })
     }
 
-    /// Whether its runs can follow each other on a thread. One that is not described is taken to.
+    /// Whether its runs can share a thread. Assumed for an agent without a description.
     #[must_use]
     pub fn threads(&self) -> bool {
         match self.capability("/threads") {
@@ -97,10 +94,9 @@ impl Descriptor {
         }
     }
 
-    /// The `stream_mode` that tells most, without telling anything twice; `None` when it does not
-    /// stream.
+    /// The `stream_mode` with the most content and no duplicates; `None` when it does not stream.
     ///
-    /// An agent whose custom updates are ACP's own needs no values beside them.
+    /// An agent whose custom updates are ACP's own needs no values in addition.
     #[must_use]
     pub fn stream_mode(&self) -> Option<Value> {
         if self.generation == Generation::Old {
@@ -135,7 +131,7 @@ impl Descriptor {
             .get("resume_payload")
     }
 
-    /// The body of a run of it.
+    /// The body of a run on this agent, with one more member.
     #[must_use]
     pub fn body(&self, name: &str, value: &Value) -> Value {
         let ours = match self.generation {
@@ -151,9 +147,9 @@ impl Descriptor {
         self.spec("/input")
     }
 
-    /// What a thread is to carry of the session it is made for. An agent whose configuration has a
-    /// place for a folder and for MCP servers can do with them what ACP means; to all others the
-    /// folder is a note.
+    /// The metadata of the thread for a session. If the agent's configuration has members for a
+    /// working directory and MCP servers, they are set as in ACP; for other agents the working
+    /// directory is only recorded.
     #[must_use]
     pub fn thread_metadata(&self, params: &Value) -> Map<String, Value> {
         let mut metadata = Map::new();
@@ -172,13 +168,13 @@ impl Descriptor {
         metadata
     }
 
-    /// Whether its configuration has such a member.
+    /// Whether its configuration has this member.
     #[must_use]
     pub fn configures(&self, name: &str) -> bool {
         self.spec(&format!("/config/properties/{name}")).is_some()
     }
 
-    /// Whether its input has a place for content blocks of that type.
+    /// Whether its input accepts content blocks of that type.
     #[must_use]
     pub fn takes(&self, block: &str) -> bool {
         self.input_schema()
@@ -194,7 +190,7 @@ impl Descriptor {
     }
 }
 
-/// Whether a schema says of a member that it is `word`, or one of several words with it.
+/// Whether a schema allows the value `word` anywhere.
 fn names(schema: &Value, word: &str) -> bool {
     match schema {
         Value::Object(members) => members.iter().any(|(name, value)| match &**name {

@@ -1,10 +1,8 @@
-//! What goes wrong at a server of Agent Connect, as an error in JSON-RPC.
-//!
-//! Not here: what goes wrong on the way there.
+//! Errors of an Agent Connect server, as JSON-RPC errors.
 
 use serde_json::{Value, json};
 
-/// Longest text of a server that is passed on, in characters.
+/// Longest text of a server that is shown, in characters.
 const SHOWN: usize = 1000;
 
 /// An error for the client.
@@ -19,19 +17,19 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The client's request makes no sense: -32602.
+    /// The client's request is invalid: -32602.
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(-32602, message)
     }
 
-    /// Something that nobody could foresee: -32603.
+    /// An unexpected error: -32603.
     #[must_use]
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(-32603, message)
     }
 
-    /// An error of this code.
+    /// An error with this code.
     #[must_use]
     pub fn new(code: i32, message: impl Into<String>) -> Self {
         Self {
@@ -41,8 +39,8 @@ impl Failure {
         }
     }
 
-    /// A refusal by HTTP. The body is a JSON string in the OpenAPI document, and an object with
-    /// `detail` in the reference server.
+    /// An HTTP error response. The body is a JSON string in the OpenAPI document, and an object
+    /// with `detail` in the reference server.
     #[must_use]
     pub fn refused(status: u16, body: &[u8]) -> Self {
         let code = match status {
@@ -74,24 +72,24 @@ impl Failure {
         }
     }
 
-    /// A run that has failed.
+    /// A failed run.
     #[must_use]
     pub fn of_run(errcode: Option<i64>, description: Option<&str>) -> Self {
-        // A code of another protocol means nothing in JSON-RPC.
+        // Codes of other protocols mean nothing in JSON-RPC.
         let code = errcode
             .and_then(|code| i32::try_from(code).ok())
             .filter(|code| (-32768..=-32000).contains(code));
         Self::new(
             code.unwrap_or(-32603),
-            printable(description.unwrap_or("the run has failed, and its server does not say why")),
+            printable(description.unwrap_or("the run failed; its server gives no reason")),
         )
     }
 
-    /// The `error` of an answer.
+    /// The `error` member of a response.
     #[must_use]
     pub fn shown(&self) -> Value {
         let mut error = json!({ "code": self.code, "message": self.message });
-        // -32002 is said of nothing else.
+        // -32002 is used for 404 alone.
         if let Some(status) = self.status.filter(|status| *status != 404) {
             error["data"] = json!({ "acp-relay": { "httpStatus": status } });
         }
@@ -99,7 +97,7 @@ impl Failure {
     }
 }
 
-/// Another machine's words, short and without control characters.
+/// Text of a remote server, shortened and without control characters.
 fn printable(text: &str) -> String {
     let shown = text.chars().take(SHOWN);
     shown

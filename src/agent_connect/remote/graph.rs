@@ -1,21 +1,19 @@
-//! What a server of LangGraph's says of a run: its stream has an event of another name for each
-//! mode, and the state of the thread tells what has come of it.
-//!
-//! Not here: the events of Agent Connect, which say in their data what they are (see `heard`).
+//! Reads the events of a LangGraph server: its stream names each event after its mode, and the
+//! state of the thread holds the outcome of the run.
 
 use serde_json::Value;
 
 use super::failure::Failure;
 use super::heard::{Came, Event, Interrupt, messages, text};
 
-/// The modes that are asked for: the words as they come, the state behind each step, and what the
-/// graph's own code writes.
+/// The requested stream modes: text chunks, the state after each step, and output of the graph's
+/// own code.
 pub const MODES: [&str; 3] = ["messages-tuple", "values", "custom"];
 
 /// Reads an event by its name, which begins with its mode, and its data.
 #[must_use]
 pub fn event(name: &str, data: &Value) -> Event {
-    // Of a graph within the graph it is `messages|SUBGRAPH`.
+    // A subgraph sends `messages|SUBGRAPH`.
     let name = name.split('|').next().unwrap_or_default();
     match name {
         "metadata" | "messages/metadata" | "end" => Event::Nothing,
@@ -33,7 +31,7 @@ pub fn event(name: &str, data: &Value) -> Event {
         }
         "custom" => Event::Custom(data.clone()),
         "error" => Event::Came(Came::Failed(failed(data))),
-        // Servers that name no events stream values.
+        // Servers that do not name events stream values.
         _ if text(data, "error").is_some() && text(data, "message").is_some() => {
             Event::Came(Came::Failed(failed(data)))
         }
@@ -42,7 +40,7 @@ pub fn event(name: &str, data: &Value) -> Event {
     }
 }
 
-/// What a run has come to by the state of its thread.
+/// The outcome of a run by the state of its thread.
 #[must_use]
 pub fn came(state: &Value) -> Came {
     let tasks = state.get("tasks").and_then(Value::as_array);
@@ -65,8 +63,7 @@ pub fn came(state: &Value) -> Came {
     }
 }
 
-/// One piece of a message beside what it is a piece of; or a whole message that no model has
-/// streamed.
+/// A chunk of a message with its metadata; or a whole message that was not streamed by a model.
 fn piece(data: &Value) -> Event {
     let Some(message) = data.get(0) else {
         return Event::Nothing;

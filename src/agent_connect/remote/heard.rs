@@ -1,19 +1,17 @@
-//! What a server says of a run: its events, and what it has come to, in every generation.
-//!
-//! Not here: who is told.
+//! Reads a server's run events and outputs, in every generation.
 
 use serde_json::{Map, Value};
 
 use super::failure::Failure;
 
-/// What a run has come to.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Came {
-    /// It is over.
+    /// It has ended.
     Result {
         /// Its values.
         values: Map<String, Value>,
-        /// What was said, as far as it is said so.
+        /// Its messages, where the server sends them as such.
         messages: Vec<Value>,
     },
     /// It waits for an answer.
@@ -22,33 +20,34 @@ pub enum Came {
     Failed(Failure),
 }
 
-/// A run waits for an answer.
+/// An interrupt of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interrupt {
     /// Its type.
     pub name: String,
-    /// What is asked.
+    /// The payload.
     pub payload: Value,
-    /// The server calls them `interrupt_type` and `interrupt_payload`, and wants its answer so.
+    /// The server uses `interrupt_type` and `interrupt_payload`, and expects the answer in that
+    /// form.
     pub wrapped: bool,
 }
 
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// All that was said so far.
+    /// All messages so far.
     Messages(Vec<Value>),
-    /// Messages, and nothing of what stands before them.
+    /// Messages, without those before them.
     More(Vec<Value>),
-    /// A piece of a message, which follows the one before.
+    /// A chunk that continues a message.
     Piece(Value),
-    /// An update of ACP's own.
+    /// An ACP update.
     Update(Value),
-    /// An update of the agent's own.
+    /// A custom update of the agent.
     Custom(Value),
-    /// The run has come to something.
+    /// The outcome of the run.
     Came(Came),
-    /// Nothing that a client is told.
+    /// Nothing for the client.
     Nothing,
 }
 
@@ -71,8 +70,8 @@ pub fn event(data: &Value) -> Event {
     }
 }
 
-/// What a run has come to by the answer of `/wait`, which is `{run, output}`, or of `/output`, which
-/// is the output alone; `None` when it has not come to anything yet.
+/// The outcome of a run by the response of `/wait`, which is `{run, output}`, or of `/output`,
+/// which is the output alone; `None` when the run has no outcome yet.
 #[must_use]
 pub fn came(answer: &Value) -> Option<Came> {
     let output = answer.get("output").filter(|output| output.is_object());
@@ -116,7 +115,7 @@ pub fn messages(of: &Value) -> Vec<Value> {
     if let Some(found) = found {
         return found.clone();
     }
-    // The prose has one message, a text.
+    // The prose specification has one message, a text.
     let message = ["/result/message", "/values/message", "/result"];
     let text = message.iter().find_map(|place| of.pointer(place)?.as_str());
     text.map(|text| super::input::message("ai", text))
@@ -124,7 +123,7 @@ pub fn messages(of: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// ACP's stop reason of a run that is over: what its values say, or that the turn has ended.
+/// ACP's stop reason of a run that has ended: the one in its values, or `end_turn`.
 #[must_use]
 pub fn stop_reason(values: &Map<String, Value>) -> &str {
     let known = [
@@ -139,7 +138,7 @@ pub fn stop_reason(values: &Map<String, Value>) -> &str {
         .unwrap_or("end_turn")
 }
 
-/// Values that say something without saying it in messages, as JSON.
+/// Values that are not represented by messages, as JSON.
 #[must_use]
 pub fn structured(values: &Map<String, Value>) -> Option<String> {
     let mut rest = values.clone();

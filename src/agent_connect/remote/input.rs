@@ -1,16 +1,14 @@
-//! A prompt as an agent's input, by the schema of it.
-//!
-//! Not here: the request that carries it.
+//! Maps a prompt to an agent's input, by the input's schema.
 
 use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
 
-/// The `input` of a run for a prompt. `before` is what was said before, for an agent that keeps no
+/// The `input` of a run for a prompt. `history` holds the earlier messages, for an agent without
 /// threads.
 ///
 /// # Errors
-/// When the agent wants an object of its own and the prompt's text is none.
+/// When the agent requires an object of its own and the prompt's text is not a JSON object.
 pub fn input(schema: Option<&Value>, prompt: &[Value], before: &[Value]) -> Result<Value, Failure> {
     let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
     let has = |name: &str| properties.is_some_and(|all| all.contains_key(name));
@@ -21,7 +19,7 @@ pub fn input(schema: Option<&Value>, prompt: &[Value], before: &[Value]) -> Resu
     let Some(properties) = properties.filter(|all| !all.is_empty() && !has("messages")) else {
         let mut messages = before.to_vec();
         let is_plain = |block: &Value| !matches!(block["type"].as_str(), Some("image" | "audio"));
-        // What is offered only where the input has a place for it.
+        // Images and audio are only offered if the input has a place for them.
         messages.push(match prompt.iter().all(is_plain) {
             true => message("human", &text),
             false => json!({ "role": "human", "content": prompt }),
@@ -46,7 +44,7 @@ pub fn input(schema: Option<&Value>, prompt: &[Value], before: &[Value]) -> Resu
     let Some(name) = name else {
         let names: Vec<&str> = properties.keys().map(String::as_str).collect();
         return Err(Failure::invalid(format!(
-            "this agent takes a JSON object with {}, and the prompt is none",
+            "this agent takes a JSON object with {}; the prompt is not a JSON object",
             names.join(", ")
         )));
     };
@@ -61,7 +59,7 @@ pub fn message(role: &str, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 
-/// What a prompt says. Links and embedded texts are written out; nothing else was offered.
+/// The text of a prompt. Links and embedded texts are written out; other blocks are not offered.
 #[must_use]
 pub fn text(prompt: &[Value]) -> String {
     let told = |block: &Value| {

@@ -1,20 +1,21 @@
-//! Somebody else's Agent Connect server, as an ACP agent.
+//! A remote Agent Connect server, mapped to an ACP agent.
 //!
-//! [`descriptor`] is what its agent can do, [`input`] what a prompt is for it; [`heard`] reads what
-//! it says ([`graph`] when it is LangGraph's), [`options`] is what a client can choose, [`told`]
-//! finds what of that is new to the client, [`ask`] what a client is asked for an interrupt, by its
-//! [`payload`], and [`failure`] what it is told when something goes wrong. Not here: HTTP, and when
-//! any of it happens (see `transport::agent_connect::remote`).
+//! [`descriptor`] is what its agent can do, [`input`] maps a prompt to its input; [`run_event`]
+//! reads its events and outputs ([`graph`] those of LangGraph), [`options`] are the session options
+//! that a client can set, [`sent_content`] finds what of a snapshot the client has not received
+//! yet, [`question`] maps an interrupt to a request to the client, by its [`payload`], and
+//! [`error`] holds the errors. No I/O: HTTP and the timing are in
+//! `transport::agent_connect::remote`.
 //!
-//! # Why
+//! # Decisions
 //!
-//! **The generation is told by the document that describes the agent**: a server that has a
-//! `descriptor` has the paths of 0.2.3; one that has a `manifest` instead has the older ones. One
-//! that has neither is taken for a new one that does not describe its agents.
+//! **The document that describes the agent decides the generation**: a server that has a
+//! `descriptor` has the paths of 0.2.3; one that has a `manifest` instead has the older ones. A
+//! server that has neither is treated as a new one that does not describe its agents.
 //!
-//! **Messages are told apart by their ids, or by their place.** A snapshot may hold the whole
-//! thread or this run alone; what follows the last human message in it is this run's, and an id
-//! that was known before the run is not.
+//! **Messages are identified by their ids, or by their position.** A snapshot may hold the whole
+//! thread or this run alone; the messages after the last human message belong to this run, and a
+//! message with an id that was known before the run does not.
 
 pub mod descriptor;
 pub mod input;

@@ -1,7 +1,7 @@
-//! What of an agent's configuration a client can choose: each of its members that is one of several
-//! words is an option of the session, and is sent with each run once it was chosen.
+//! Session options: each member of an agent's configuration that has an enumeration of values is an
+//! option, and is sent with each run once the client has set it.
 //!
-//! Not here: the configuration that is free, which is the client's `_meta` (see
+//! Configuration of other types is given in the client's `_meta` (see
 //! `transport::agent_connect::remote`).
 
 use serde_json::{Map, Value, json};
@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::descriptor::Descriptor;
 
 impl Descriptor {
-    /// The options of a session in which these were chosen. One that was not is shown as its
-    /// schema's default, or as its first value.
+    /// The options of a session in which these values were set. An option that was not set shows
+    /// its schema's default, or its first value.
     #[must_use]
     pub fn options(&self, chosen: &Map<String, Value>) -> Vec<Value> {
         let option = |(id, schema): (&String, &Value)| {
@@ -43,8 +43,8 @@ impl Descriptor {
             .collect()
     }
 
-    /// What the agent is sent for an option that a client sets to `value`; `None` when there is no
-    /// such option, or it cannot be that.
+    /// The value sent to the agent for an option that a client sets to `value`; `None` when there
+    /// is no such option or value.
     #[must_use]
     pub fn choice(&self, id: &str, value: &Value) -> Option<Value> {
         let wanted = value.as_str()?;
@@ -57,7 +57,7 @@ impl Descriptor {
     }
 }
 
-/// The values that a member can have, if they are a few words or numbers.
+/// The values of a member, if it has an enumeration of strings or numbers.
 fn values(schema: &Value) -> Option<Vec<Value>> {
     let all = schema.get("enum")?.as_array()?;
     let simple = |value: &&Value| value.is_string() || value.is_number();

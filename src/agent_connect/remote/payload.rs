@@ -1,18 +1,16 @@
-//! What the payload of an interrupt is, and what resumes the run: by its schema, or by its looks.
-//!
-//! Not here: what a client is asked for it (see `ask`).
+//! The payload of an interrupt and the values that resume the run: by its schema, or by its form.
 
 use serde_json::{Map, Value, json};
 
 use super::heard::Interrupt;
 
-/// Words for yes and for no in a schema's enumerations.
+/// Words for yes in a schema's enumerations.
 const YES: [&str; 7] = ["yes", "y", "approve", "approved", "accept", "allow", "true"];
 const NO: [&str; 8] = [
     "no", "n", "reject", "rejected", "deny", "decline", "false", "cancel",
 ];
 
-/// What was typed in answer to an interrupt: JSON, or a text where the payload has one place for it.
+/// The resume payload for a typed answer: JSON, or a text where the payload has one place for it.
 #[must_use]
 pub fn typed(text: &str, schema: Option<&Value>) -> Value {
     if let Ok(read @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
@@ -29,8 +27,8 @@ pub fn typed(text: &str, schema: Option<&Value>) -> Value {
     }
 }
 
-/// What resumes the run for yes and for no, if its payload needs no more than that: one boolean, or
-/// a word for either. A payload without a schema is judged by what the interrupt is called.
+/// The resume payloads for yes and for no, if one boolean or one word suffices. A payload without a
+/// schema is judged by the interrupt's name.
 pub(super) fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<(Value, Value)> {
     let Some(schema) = schema else {
         if let Some(sides) = decisions(&interrupt.payload) {
@@ -61,8 +59,8 @@ pub(super) fn approval(interrupt: &Interrupt, schema: Option<&Value>) -> Option<
     Some((with(yes), with(no)))
 }
 
-/// A schema that a form can hold: every property is a primitive one. Optional ones that are not are
-/// left out.
+/// A schema that a form can show: every property is primitive. Optional properties that are not are
+/// left out; a required one gives `None`.
 pub(super) fn flat(schema: &Value) -> Option<Value> {
     let properties = schema.get("properties")?.as_object()?;
     let required = schema.get("required").and_then(Value::as_array);
@@ -86,7 +84,7 @@ pub(super) fn flat(schema: &Value) -> Option<Value> {
     Some(flat)
 }
 
-/// A payload for a person.
+/// A payload as text for a person.
 pub(super) fn message(payload: &Value) -> String {
     let Some(members) = payload.as_object() else {
         return payload
@@ -106,7 +104,7 @@ pub(super) fn message(payload: &Value) -> String {
     members.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// LangChain's requests to review what an agent is about to do: each of them is decided on.
+/// The decisions for LangChain's requests to review the actions of an agent.
 fn decisions(payload: &Value) -> Option<(Value, Value)> {
     if let Some(requests) = payload.get("action_requests").and_then(Value::as_array) {
         let all = |kind: &str| vec![json!({ "type": kind }); requests.len()];
@@ -121,7 +119,7 @@ fn decisions(payload: &Value) -> Option<(Value, Value)> {
     (asks && !requests.is_empty()).then(|| (all("accept"), all("ignore")))
 }
 
-/// Yes and no in a schema of one value.
+/// The values for yes and no in a schema of one value.
 fn sides(schema: &Value) -> Option<(Value, Value)> {
     if schema.get("type").is_some_and(|kind| kind == "boolean") {
         return Some((json!(true), json!(false)));

@@ -1,8 +1,7 @@
-//! What a client has been told in a run, and what of a snapshot is new to it.
+//! Tracks the content sent to a client in a run, to find what is new in a snapshot.
 //!
-//! Values replace the whole state each time; ACP's chunks only add. So of a text that grew
-//! the client is told what is new at its end, and one that was rewritten it is told again. Not here:
-//! where snapshots come from.
+//! Values replace the whole state each time; ACP's chunks only add. So if a text grew, only its new
+//! end is sent; if it was rewritten, it is sent again.
 
 use std::collections::HashSet;
 
@@ -10,19 +9,19 @@ use serde_json::{Value, json};
 
 use crate::agent_connect::run_request::text_block;
 
-/// What a client has been told in a run.
+/// The content that a client has received in a run.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     /// Ids of messages that are older than the run.
     old: HashSet<String>,
-    /// What each message has said, by its id or its place.
+    /// The content sent of each message, by its id or its position.
     said: Vec<(String, Vec<Value>)>,
-    /// What updates of ACP's own have said.
+    /// The content of forwarded ACP updates.
     passed: Vec<Value>,
 }
 
 impl Told {
-    /// A run begins, on a thread that holds these messages.
+    /// The state at the start of a run, on a thread that holds messages with these ids.
     #[must_use]
     pub const fn since(old: HashSet<String>) -> Self {
         Self {
@@ -32,7 +31,7 @@ impl Told {
         }
     }
 
-    /// Takes note of an update that the client was told as it is.
+    /// Records an update that was forwarded unchanged.
     pub fn pass(&mut self, update: &Value) {
         if update
             .get("sessionUpdate")
@@ -43,7 +42,7 @@ impl Told {
         }
     }
 
-    /// Content blocks that say what is new in these messages.
+    /// Content blocks for what is new in these messages; they count as sent.
     pub fn news(&mut self, messages: &[Value]) -> Vec<Value> {
         let ours = self.ours(messages);
         if !self.passed.is_empty() {
@@ -66,8 +65,7 @@ impl Told {
         new
     }
 
-    /// The block that a piece of a message adds to what was said of it; none when nothing is added,
-    /// or the piece does not say of which message it is.
+    /// The block that a chunk adds to its message; `None` if it adds nothing or names no message.
     pub fn piece(&mut self, message: &Value) -> Option<Value> {
         let id = id(message).filter(|id| is_agent(message) && !self.old.contains(*id))?;
         let block = content(message).into_iter().next()?;
@@ -78,14 +76,14 @@ impl Told {
         Some(block)
     }
 
-    /// Content blocks that say what is new in messages of this run, whatever stands before them.
+    /// Content blocks for what is new in messages of this run, without the messages before them.
     pub fn more(&mut self, messages: &[Value]) -> Vec<Value> {
         let named = messages.iter().filter(|message| id(message).is_some());
         let named: Vec<Value> = named.cloned().collect();
         self.news(&named)
     }
 
-    /// Whether the client was told anything.
+    /// Whether nothing was sent.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.said.iter().all(|(_, blocks)| blocks.is_empty()) && self.passed.is_empty()
@@ -105,7 +103,7 @@ impl Told {
     }
 }
 
-/// Messages of a thread, as the updates that tell them.
+/// The updates that replay the messages of a thread.
 pub fn replayed(messages: &[Value]) -> impl Iterator<Item = Value> {
     messages.iter().flat_map(|message| {
         let kind = if is_human(message) {
@@ -119,13 +117,13 @@ pub fn replayed(messages: &[Value]) -> impl Iterator<Item = Value> {
     })
 }
 
-/// The ids of messages, as far as they have any.
+/// The ids of messages, where they have one.
 pub fn ids(messages: &[Value]) -> HashSet<String> {
     let ids = messages.iter().filter_map(|message| id(message));
     ids.map(str::to_owned).collect()
 }
 
-/// What the agent says in messages, as one text.
+/// The agent's messages, as one text.
 #[must_use]
 pub fn answer(messages: &[Value]) -> String {
     let asked = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
@@ -137,7 +135,7 @@ pub fn answer(messages: &[Value]) -> String {
     crate::agent_connect::run_request::text_of(&blocks)
 }
 
-/// What `now` says beyond `said`, which it becomes.
+/// What `now` adds to `sent`; `sent` becomes `now`.
 fn news(said: &mut Vec<Value>, now: Vec<Value>) -> Vec<Value> {
     let mut new = Vec::new();
     for (at, block) in now.iter().enumerate() {
@@ -159,8 +157,8 @@ fn news(said: &mut Vec<Value>, now: Vec<Value>) -> Vec<Value> {
     new
 }
 
-/// A message's content in ACP's blocks, neighbouring texts in one. What ACP has no block for is told
-/// as JSON.
+/// A message's content in ACP's blocks, with neighbouring texts merged. Content that has no ACP
+/// block becomes JSON text.
 fn content(message: &Value) -> Vec<Value> {
     let mut blocks = Vec::new();
     match message.get("content") {
@@ -274,7 +272,7 @@ mod tests {
         let whole = json!({ "type": "ai", "id": "m", "content": "Hello." });
         assert_eq!(texts(&told.more(std::slice::from_ref(&whole))), ["."]);
         assert!(told.news(&[whole]).is_empty());
-        // One that has no name is told with the whole.
+        // A chunk without an id is sent with the whole message.
         let nameless = json!({ "type": "AIMessageChunk", "content": "x" });
         assert_eq!(told.piece(&nameless), None);
         assert!(told.more(&[nameless]).is_empty());
