@@ -1,8 +1,7 @@
-//! How often an address has lately shown a wrong token.
+//! Limits the wrong tokens of an address.
 //!
-//! A bucket for each address: it may fail so many times at once, and as many times again over a
-//! minute. An IPv6 address counts with its /64, which one customer has to himself. Not here: what a
-//! failure is (see `gate`).
+//! Each address has a token bucket: it may fail a number of times at once, and as many times again
+//! over a minute. An IPv6 address counts with its /64, which usually belongs to one customer.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,19 +10,19 @@ use std::time::{Duration, Instant};
 /// Time after which all failures of an address are forgotten.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Most of them. Beyond it: those that are nearest to being forgotten go.
+/// Most addresses that are remembered. Beyond it: those that expire first are dropped.
 const ADDRESSES: usize = 4096;
 
-/// Failures of late, by address.
+/// Recent failures, by address.
 #[derive(Debug)]
 pub struct Attempts {
     most: u32,
-    /// When the last of the failures of an address is forgotten.
+    /// When the last of an address's failures is forgotten.
     until: HashMap<IpAddr, Instant>,
 }
 
 impl Attempts {
-    /// Bears `most` failures of one address a minute.
+    /// Allows `most` failures of one address a minute.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -35,7 +34,7 @@ impl Attempts {
     /// Counts a failure.
     ///
     /// # Errors
-    /// When there were too many already: the time after which another one is borne.
+    /// When there were too many already: the time until another one is allowed.
     pub fn fail(&mut self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         let each = MINUTE / self.most;
         let address = neighbourhood(address);
@@ -52,7 +51,7 @@ impl Attempts {
         Ok(())
     }
 
-    /// Addresses that are remembered.
+    /// The number of addresses that are remembered.
     #[must_use]
     pub fn remembered(&self) -> usize {
         self.until.len()
@@ -69,7 +68,7 @@ impl Attempts {
     }
 }
 
-/// What counts as one address: of IPv6 the /64, which one customer has to himself.
+/// What counts as one address: for IPv6 the /64, which usually belongs to one customer.
 #[must_use]
 pub fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -1,7 +1,7 @@
-//! Who is there: a client's claim is judged, and it becomes a principal or is refused.
+//! Authenticates clients: a client's credentials become a principal, or it is refused.
 //!
-//! A [`Gate`] is one for all listeners of a process and cheap to clone; its keys can be exchanged
-//! while it stands. Not here: where a claim is taken from (see `transport`).
+//! All listeners of a process share one [`Gate`], which is cheap to clone; its keys can be
+//! exchanged while it is in use. `transport` reads the credentials from a connection.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,14 +16,14 @@ use super::{
     Witness,
 };
 
-/// Judges who may come in.
+/// Decides which clients are admitted.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     rules: Rules,
-    /// Shared by all gates that came of one another.
+    /// Shared by all gates derived from one another.
     keys: Arc<RwLock<Arc<Keys>>>,
     source: OnceLock<Arc<dyn Source>>,
     attempts: Mutex<Attempts>,
@@ -32,7 +32,7 @@ struct Inner {
     user: Arc<Principal>,
 }
 
-/// What opens a gate.
+/// The keys that a gate accepts.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     own: Option<Digest>,
@@ -40,7 +40,7 @@ pub struct Keys {
     names: Option<Arc<BTreeMap<String, Agents>>>,
 }
 
-/// What has to be shown where.
+/// What has to be proved on which listeners.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// On a listener that only this machine can reach.
@@ -49,25 +49,25 @@ pub struct Rules {
     pub network: Admission,
     /// The user that the relay runs as: the system's number and name.
     pub user: (u32, Arc<str>),
-    /// Failures of one address a minute before it is told to wait.
+    /// Failures of one address a minute before it has to wait.
     pub failures: usize,
 }
 
-/// What a listener wants to be shown.
+/// What a listener requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Nothing.
     Anybody,
-    /// That the client is a program of the relay's own user; or a credential.
+    /// That the client runs as the relay's own user; or a credential.
     User,
     /// A credential: a token or a certificate.
     Credential,
 }
 
-/// Where a client came in.
+/// What can reach the listener that a client connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A Unix socket: the system says whose the client is.
+    /// A Unix socket: the system reports the client's user.
     Socket,
     /// A listener that only this machine can reach.
     Loopback,
@@ -78,44 +78,44 @@ pub enum Place {
 /// What is known of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a> {
-    /// Where it came in.
+    /// What can reach its listener.
     pub place: Place,
     /// Its address; none on a Unix socket.
     pub address: Option<IpAddr>,
-    /// The user whose program it is, where the system can say that.
+    /// The user it runs as, if the system can report that.
     pub user: Option<u32>,
-    /// Its certificate, which has been verified.
+    /// Its certificate, already verified.
     pub certificate: Option<&'a Certificate>,
-    /// The token that it shows.
+    /// The token that it sent.
     pub token: Option<&'a [u8]>,
 }
 
-/// What a certificate says.
+/// The content of a client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// Whose it is.
+    /// Its subject's name.
     pub name: Arc<str>,
-    /// When it ceases to be good, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     pub expires: u64,
 }
 
-/// What time it is.
+/// The current time.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// For how long ago something was.
+    /// For durations.
     pub instant: Instant,
-    /// Seconds since 1970, for when something expires.
+    /// Seconds since 1970, for expiry dates.
     pub unix: u64,
 }
 
-/// Why a client may not come in.
+/// Why a client is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
-    /// It shows nothing.
+    /// It sent no credentials.
     Missing,
-    /// What it shows is not good. Whether it ever was is not said.
+    /// Its credentials are not valid. Whether they ever were is not disclosed.
     Wrong,
-    /// The same, and it was wrong too often: it is to wait for so long.
+    /// They are not valid, and were wrong too often: it has to wait for this long.
     TooOften(Duration),
 }
 
@@ -126,8 +126,8 @@ impl Gate {
         Self::with_keys(rules, Arc::default())
     }
 
-    /// A gate with other rules, to take the place of this one. The two share their keys from then
-    /// on, so that who came in through this one leaves when its key is taken away in the other.
+    /// A gate with other rules, to replace this one. The two share their keys from then on, so that
+    /// clients admitted by this one are closed when their key is removed in the other.
     #[must_use]
     pub fn with_rules(&self, rules: Rules) -> Self {
         Self::with_keys(rules, Arc::clone(&self.0.keys))
@@ -145,37 +145,38 @@ impl Gate {
         }))
     }
 
-    /// Exchanges the keys. What was shown before is judged by the new ones from now on.
+    /// Exchanges the keys. Credentials accepted before are checked against the new ones from now
+    /// on.
     pub fn set_keys(&self, keys: Keys) {
         *self.0.keys.write() = Arc::new(keys);
     }
 
-    /// Has `source` asked before a token is called wrong. The first one stays.
+    /// Asks `source` for new keys before a token is refused. The first source stays.
     pub fn ask(&self, source: Arc<dyn Source>) {
-        // A gate is made for one store of keys.
+        // A gate is made for one key store.
         let _ = self.0.source.set(source);
     }
 
-    /// Takes the keys of its source, if there are new ones; whether there were.
+    /// Loads the keys of its source, if they have changed; returns whether they had.
     pub fn refresh(&self) -> bool {
         let keys = self.0.source.get().and_then(|source| source.changed());
         keys.map(|keys| self.set_keys(keys)).is_some()
     }
 
-    /// Has everybody who comes counted by `witness` from now on. The first one stays.
+    /// Reports every client to `events` from now on. The first one stays.
     pub fn be_watched(&self, witness: Arc<dyn Witness>) {
-        // There is one ledger in a process.
+        // There is one set of metrics in a process.
         let _ = self.0.witness.set(witness);
     }
 
-    /// Tells the witness that somebody who came to a listener of that scheme was turned away.
+    /// Reports that a client of a listener of that scheme was rejected.
     pub fn turned_away(&self, scheme: &str, why: Turned) {
         if let Some(witness) = self.0.witness.get() {
             witness.turned_away(scheme, why);
         }
     }
 
-    /// What is wanted at a place.
+    /// What a listener of that kind requires.
     #[must_use]
     pub fn admission(&self, place: Place) -> Admission {
         match place {
@@ -186,7 +187,7 @@ impl Gate {
         }
     }
 
-    /// Whether a client is asked there whose program it is.
+    /// Whether the client's user is needed there.
     #[must_use]
     pub fn asks_for_user(&self, place: Place) -> bool {
         self.admission(place) == Admission::User
@@ -198,16 +199,16 @@ impl Gate {
         user == Some(self.0.rules.user.0)
     }
 
-    /// What that user is called.
+    /// The name of that user.
     #[must_use]
     pub fn user_name(&self) -> Arc<str> {
         Arc::clone(&self.0.rules.user.1)
     }
 
-    /// Judges a claim.
+    /// Authenticates a client.
     ///
     /// # Errors
-    /// When the client may not come in.
+    /// When the client is not admitted.
     pub fn judge(&self, claim: &Claim<'_>, now: Moment) -> Result<Arc<Principal>, Denial> {
         let (proof, judged) = self.weigh(claim, now);
         if let Some(witness) = self.0.witness.get() {
@@ -252,7 +253,7 @@ impl Gate {
         (Proof::Nothing, Err(Denial::Missing))
     }
 
-    /// Whether a client that was let in would still be let in.
+    /// Whether a client that was admitted would still be admitted.
     #[must_use]
     pub fn still_admits(&self, principal: &Principal, now: Moment) -> bool {
         if principal.expires.is_some_and(|at| at <= now.unix) {
@@ -273,7 +274,7 @@ impl Gate {
         }
     }
 
-    /// Whose token that is. The same work is done whether there is a key of that id or not.
+    /// The principal of that token. The work is the same whether there is a key of that id or not.
     fn bearer(&self, shown: &[u8], now: u64) -> Option<Arc<Principal>> {
         let digest = Digest::of(shown);
         let keys = self.keys();
@@ -316,9 +317,9 @@ impl Gate {
 }
 
 impl Keys {
-    /// The user's own token, which has no place in the ring because it may be any text, all other
-    /// tokens, and the names that are good in certificates, with the agents of each. Without names
-    /// every certificate is good that an authority of ours has signed, and for every agent.
+    /// The user's own token, which is not in the ring because it may be any text, all other tokens,
+    /// and the names that are valid in certificates, with the agents of each. Without names every
+    /// certificate signed by one of our authorities is valid, for every agent.
     #[must_use]
     pub fn new(
         own: Option<&Token>,
@@ -329,7 +330,7 @@ impl Keys {
         Self { own, ring, names }
     }
 
-    /// What a certificate of that name is good for; `None` when it is not.
+    /// The agents that a certificate of that name may use; `None` when it is not valid.
     fn agents_of(&self, name: &str) -> Option<Agents> {
         match &self.names {
             None => Some(Agents::All),
@@ -338,7 +339,7 @@ impl Keys {
     }
 }
 
-/// A gate that stands open.
+/// A gate that admits every client.
 impl Default for Gate {
     fn default() -> Self {
         Self::new(Rules {

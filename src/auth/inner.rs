@@ -1,13 +1,13 @@
-//! Which addresses a client may have us call, in a webhook.
+//! Decides which addresses a client may have us call in a webhook.
 //!
-//! Whoever can name an address that we then call could look behind our firewall: at this machine,
-//! at its neighbours, at the service that hands out a cloud machine's credentials. Not here: names;
-//! they are resolved first, and what is called is the address that was judged.
+//! A client that names an address for us to call could reach behind our firewall: this machine, its
+//! neighbours, a cloud machine's credential service. Names are resolved first, and the call goes to
+//! the address that was checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is one that everybody on the Internet can reach as well (the registries of
-/// special-purpose addresses, RFC 6890 and what came after).
+/// Whether an address is reachable for everyone on the Internet (by the registries of
+/// special-purpose addresses, RFC 6890 and its successors).
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {

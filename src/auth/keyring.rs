@@ -1,8 +1,8 @@
-//! The tokens that open the door, and the file they are kept in.
+//! The tokens that are accepted, and the file they are kept in.
 //!
 //! One key a line, as in ssh's `authorized_keys`: its id, the SHA-256 of the token, its name, and
-//! options. A line that is not understood is a fault and not passed over: it may be the one that
-//! says that a token has expired. Not here: the file itself (see `cli::state`).
+//! options. An invalid line is an error and not skipped: it may be the one that sets a token's
+//! expiry.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use super::token::Digest;
 use super::{Agents, Grant, KeyId};
 
-/// What the file begins with.
+/// The first line of the file.
 const HEADING: &str = "# Tokens of acp-relay: id, SHA-256, name, and what each may. \
                        `acp-relay token` writes this file.\n";
 
@@ -24,11 +24,11 @@ pub struct Key {
     pub id: KeyId,
     /// The SHA-256 of its text.
     pub digest: Digest,
-    /// What its bearer is called.
+    /// The name of the principal.
     pub name: String,
-    /// When it ceases to be good, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     pub expires: Option<u64>,
-    /// What it is good for.
+    /// What it allows.
     pub grant: Grant,
 }
 
@@ -39,7 +39,7 @@ pub struct Keyring {
     places: HashMap<KeyId, usize>,
 }
 
-/// Why a text is no keyring.
+/// Why a text is not a keyring.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct Unreadable {
@@ -53,7 +53,7 @@ impl Keyring {
     /// Reads the file.
     ///
     /// # Errors
-    /// At the first line that is not understood.
+    /// At the first invalid line.
     pub fn read(text: &str) -> Result<Self, Unreadable> {
         let mut ring = Self::default();
         for (index, line) in text.lines().enumerate() {
@@ -107,7 +107,7 @@ impl Keyring {
         Ok(())
     }
 
-    /// Takes the key of that name out.
+    /// Removes the key of that name.
     pub fn remove(&mut self, name: &str) -> Option<Key> {
         let at = self.keys.iter().position(|key| key.name == name)?;
         let key = self.keys.remove(at);
@@ -130,17 +130,17 @@ impl Keyring {
 }
 
 impl Key {
-    /// Whether it is no longer good, `now` being in seconds since 1970.
+    /// Whether it has expired; `now` is in seconds since 1970.
     #[must_use]
     pub fn has_expired(&self, now: u64) -> bool {
         self.expires.is_some_and(|at| at <= now)
     }
 }
 
-/// Refuses what cannot be the name of a token or of an agent.
+/// Checks that a text can be the name of a token or of an agent.
 ///
 /// # Errors
-/// Says what it may hold.
+/// Says what is allowed.
 pub fn check_name(name: &str) -> Result<(), &'static str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
     let begins = name
@@ -187,7 +187,7 @@ fn read_key(line: &str) -> Result<Key, String> {
 /// Reads names of agents with commas between them.
 ///
 /// # Errors
-/// When one cannot be a name.
+/// When one is not a valid name.
 pub fn read_agents(text: &str) -> Result<Agents, &'static str> {
     let names: Vec<String> = text.split(',').map(str::to_owned).collect();
     names.iter().try_for_each(|name| check_name(name))?;

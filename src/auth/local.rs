@@ -1,11 +1,11 @@
 //! How a listener proves to a program of the same user that it runs on the same machine.
 //!
-//! A loopback address does not show it: a tunnel (`ssh -L`) listens there, too, as the same user.
-//! The client sends a nonce; the listener answers with an HMAC-SHA-256 over it, keyed with a secret
-//! in a file that only this user can read. The secret itself is never sent. Two more things go into
-//! the HMAC: the machine, for a home directory may be shared by several, and the address that the
-//! client has dialed, for a server at the other end of a tunnel could pass the nonce on to a genuine
-//! listener, which has another address. Not here: files, and where the nonce is sent.
+//! A loopback address is no proof: a tunnel (`ssh -L`) listens there, too, as the same user. The
+//! client sends a nonce; the listener answers with an HMAC-SHA-256 over it, keyed with a secret in
+//! a file that only this user can read. The secret itself is never sent. Two more things go into
+//! the HMAC: the machine, because a home directory may be shared by several, and the address that
+//! the client has dialed, because a server at the other end of a tunnel could pass the nonce on to
+//! a genuine listener, which has another address.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ pub const CHALLENGE: &str = "acp-relay-challenge";
 /// The header of its answer that carries the proof.
 pub const PROOF: &str = "acp-relay-proof";
 
-/// Most bytes of a nonce that are answered.
+/// Longest nonce that is answered, in bytes.
 const LONGEST: usize = 128;
 
 /// The key of a relay's listeners on one machine.
@@ -28,7 +28,7 @@ pub struct LocalKey {
 }
 
 impl LocalKey {
-    /// The key made of this secret, on this machine.
+    /// The key for this secret, on this machine.
     #[must_use]
     pub fn new(secret: &str, machine: &str) -> Self {
         Self {
@@ -44,8 +44,7 @@ impl LocalKey {
         (nonce.len() <= LONGEST).then(|| HEXLOWER.encode(tag().as_ref()))
     }
 
-    /// Whether `proof` is that of the listener at `address`. The time it takes does not tell where
-    /// it differs.
+    /// Whether `proof` is that of the listener at `address`, in constant time.
     #[must_use]
     pub fn verify(&self, nonce: &[u8], address: SocketAddr, proof: &[u8]) -> bool {
         let message = self.message(nonce, address);

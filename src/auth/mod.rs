@@ -1,28 +1,28 @@
-//! Who may come in.
+//! Authentication and admission of clients.
 //!
-//! Pure judgements about what a peer says of itself. `origin` judges where a request comes from and
-//! whom it wants. The `gate` judges who is there, by a `token` of the `keyring`, a certificate, or
-//! what the operating system says; it asks the `source` of its keys for new ones, counts the failed
-//! `attempts` of an address, and calls whom it lets in a `principal`. A `witness` hears of all of them.
-//! `inner` judges where a peer would have us call. `local` is how a listener proves to its own user's
-//! programs that it runs on their machine. Time is an argument. Not here: sockets and files,
-//! and what is answered to those who may not (see `transport`).
+//! Pure decisions about what a peer sends. `origin` checks where a request comes from and which
+//! host it names. The `gate` authenticates a client by a `token` of the `keyring`, a certificate,
+//! or its user as reported by the operating system; it gets new keys from its `key_source`, counts
+//! the failed `attempts` of an address, and makes an admitted client a `principal`. `events`
+//! reports all of this to observers. `address` checks the addresses that a peer would have us call.
+//! `local` is how a listener proves to its own user's programs that it runs on their machine. Time
+//! is an argument.
 //!
 //! # Why
 //!
-//! **On loopback, a program of the same user needs no token.** A token in a file that this user
-//! can read shows nothing else than that, and the operating system can say it without one: it knows
-//! whose socket is at the other end. So the first five minutes need no copying, other users of the
-//! machine are kept out all the same, and so are web pages, by `origin`. Where the system cannot
-//! say it (another network namespace, other systems than Linux) a token is needed, and so it is for
-//! what somebody else's request may be behind: one that says that it was forwarded.
+//! **On loopback, a program of the same user needs no token.** A token in a file that this user can
+//! read proves nothing more, and the operating system can report the user of a socket without one.
+//! So the first steps need no copying, other users of the machine are kept out, and so are web
+//! pages, by `origin`. Where the system cannot report it (another network namespace, systems other
+//! than Linux) a token is needed, and also for requests that say that they were forwarded, because
+//! another client may be behind them.
 //!
-//! **The right token is good however often others were wrong.** Only what is wrong is answered
-//! with 429. To lock an address out would let anybody behind it, and on loopback any user of the
-//! machine, lock out all others; and 256 random bits are not found by guessing.
+//! **The right token is accepted however many wrong ones came before.** Only wrong ones are
+//! answered with 429. A locked address would lock out every client behind it, and on loopback any
+//! user of the machine could lock out all others; and 256 random bits cannot be guessed.
 //!
-//! **A request that shows nothing is no failed attempt.** Clients ask first and bring a token when
-//! they are told to.
+//! **A request without credentials is not a failed attempt.** Clients first ask without and send a
+//! token when they are told to.
 
 mod attempts;
 mod gate;

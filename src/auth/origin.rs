@@ -1,53 +1,52 @@
-//! What an HTTP client says of where it comes from and whom it wants.
+//! Checks the origin of an HTTP request and the host it names.
 //!
-//! A web page may open a WebSocket to any address, this machine's loopback included, and send what
-//! it likes there; no same-origin rule stops it. Three headers give it away that a page cannot
-//! forge: `Origin` says which page it is, `Sec-Fetch-Site` that it is another site's, and `Host`
-//! which name was resolved to us (a page whose name was re-bound to 127.0.0.1 sends its own). Not
-//! here: tokens.
+//! A web page may open a WebSocket to any address, this machine's loopback included, and send
+//! anything there; no same-origin rule prevents it. Three headers identify it, which a page cannot
+//! forge: `Origin` names the page, `Sec-Fetch-Site` marks another site's page, and `Host` is the
+//! name that was resolved to us (a page whose name was re-bound to 127.0.0.1 sends its own).
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// Whom a listener lets in.
+/// Which origins and hosts a listener accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
-    /// Origins that may come in, exactly as browsers spell them: `https://example.org`. Programs
-    /// that are no browsers send none.
+    /// Accepted origins, exactly as browsers spell them: `https://example.org`. Programs other than
+    /// browsers send none.
     pub origins: Vec<String>,
-    /// Names that are good besides, with a port (`agents.example:8080`) or at any.
+    /// Names that are accepted besides, with a port (`agents.example:8080`) or for any port.
     pub hosts: Vec<String>,
-    /// The names under which the listener is to be asked for.
+    /// The host names that requests may use.
     pub names: Names,
 }
 
-/// The names under which a listener is to be asked for.
+/// The host names that requests to a listener may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// Any; the listener is on the network, and so is whoever knows its name.
+    /// Any; the listener is on the network, and so are the clients that know its name.
     Any,
-    /// A loopback address or `localhost`, at this port.
+    /// A loopback address or `localhost`, with this port.
     Loopback {
         /// The port it is bound to.
         port: u16,
-        /// The port that is meant when none is said.
+        /// The port of a host without one.
         default_port: u16,
     },
 }
 
-/// Why somebody may not come in.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A web page that is not in the list.
     Origin,
-    /// A web page of another site that does not say which.
+    /// A web page of another site without an `Origin`.
     Site,
-    /// The `Host` header is missing, stands twice, or names somebody else.
+    /// The `Host` header is missing, occurs twice, or names another host.
     Host,
 }
 
 impl Door {
-    /// Judges the values of all `Origin`, `Host` and `Sec-Fetch-Site` headers of a request.
+    /// Checks the values of all `Origin`, `Host` and `Sec-Fetch-Site` headers of a request.
     ///
     /// # Errors
     /// When the request is to be answered with 403.
@@ -92,8 +91,8 @@ impl Door {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Origin => "web pages of this origin may not come in",
-            Self::Site => "web pages of other sites may not come in",
+            Self::Origin => "web pages of this origin are not admitted",
+            Self::Site => "web pages of other sites are not admitted",
             Self::Host => {
                 "the Host header does not name this listener; \
                  `serve --allow-host NAME[:PORT]` allows another name, such as that of a tunnel's port"
@@ -112,7 +111,7 @@ pub fn is_loopback_host(host: &str) -> bool {
             .is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
-/// Whether the value of a `Host` header is a loopback address or `localhost`, at any port.
+/// Whether the value of a `Host` header is a loopback address or `localhost`, with any port.
 #[must_use]
 pub fn names_loopback(host: &[u8]) -> bool {
     let host = std::str::from_utf8(host).ok();
@@ -120,7 +119,7 @@ pub fn names_loopback(host: &[u8]) -> bool {
         .is_some_and(|(name, _)| is_loopback_host(name))
 }
 
-/// Whether `host` is `name`, or `name` at a port.
+/// Whether `host` is `name`, or `name` with a port.
 fn is_named(host: &[u8], name: &[u8]) -> bool {
     let Some((start, rest)) = host.split_at_checked(name.len()) else {
         return false;
@@ -143,7 +142,7 @@ fn is_loopback_at(host: &[u8], port: u16, default_port: u16) -> bool {
     said == Some(port) && is_loopback_host(name)
 }
 
-/// The name, without brackets, and the port, if one is said.
+/// The name, without brackets, and the port, if there is one.
 fn split(host: &str) -> Option<(&str, Option<&str>)> {
     let Some(inner) = host.strip_prefix('[') else {
         return Some(match host.split_once(':') {

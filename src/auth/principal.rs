@@ -1,45 +1,43 @@
-//! Who a client is, and what it may do.
-//!
-//! Not here: how that is found out (see `gate`).
+//! The identity of a client, and what it may do.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::token::Digest;
 
-/// The name of the agent of a relay that has one alone and gives it none.
+/// The name of the agent of a relay that has only one and gives it no name.
 pub const ONLY_AGENT: &str = "default";
 
-/// A client that was let in.
+/// An admitted client.
 ///
-/// Two are the same if their `name` and `means` are: a certificate for "alice" is not the token
-/// of that name. What a client leaves behind (a connection, an agent that waits for it) is found by
-/// the same principal only.
+/// Two are the same if their `name` and `auth_method` are: a certificate for "alice" is not the
+/// token of that name. What a client leaves behind (a connection, an agent that waits for it) is
+/// only found by the same principal.
 #[derive(Clone, Debug)]
 pub struct Principal {
-    /// What it is called: a token's name, a certificate's, a user's.
+    /// Its name: that of a token, a certificate or a user.
     pub name: Arc<str>,
-    /// How it has shown that.
+    /// How it was authenticated.
     pub means: Means,
     /// What it may do.
     pub grant: Grant,
-    /// The key it came with; none when it came without.
+    /// The key of its token; none without a token.
     pub key: Option<Shown>,
-    /// When what it has shown ceases to be good, in seconds since 1970.
+    /// When its credential expires, in seconds since 1970.
     pub expires: Option<u64>,
 }
 
-/// How a client has shown who it is.
+/// How a client was authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Means {
-    /// Not at all: whoever reaches the listener may come in.
+    /// Not at all: every client that reaches the listener is admitted.
     Nobody,
-    /// It runs as the user that the relay runs as. The operating system says so, or it knows the
+    /// It runs as the user that the relay runs as. The operating system says so, or it has the
     /// token that only this user can read.
     User,
     /// It has a token that was made for it.
     Token,
-    /// It has a certificate that an authority of ours has signed.
+    /// It has a certificate signed by one of our authorities.
     Certificate,
 }
 
@@ -48,7 +46,7 @@ pub enum Means {
 pub struct Grant {
     /// The agents it may use.
     pub agents: Agents,
-    /// Whether it may see and change what is not its own.
+    /// Whether it may see and change what belongs to others.
     pub admin: bool,
 }
 
@@ -57,29 +55,29 @@ pub struct Grant {
 pub enum Agents {
     /// All there are.
     All,
-    /// These alone.
+    /// Only these.
     These(Arc<[String]>),
 }
 
-/// The token that a client came with, so that it leaves when that is no longer good.
+/// The token of a client, so that its connection is closed when the token is revoked.
 #[derive(Clone, Copy, Debug)]
 pub enum Shown {
-    /// The user's own, which was this one then.
+    /// The user's own token, with its digest at that time.
     Own(Digest),
-    /// One of the ring.
+    /// A token of the keyring.
     Key(KeyId),
 }
 
-/// The part of a token by which its key is found. It is no secret.
+/// The part of a token by which its key is found. It is not secret.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(pub(super) [u8; 6]);
 
 impl Principal {
-    /// Whoever comes to an open door.
+    /// A client that was not authenticated.
     #[must_use]
     pub fn nobody() -> Self {
         Self {
-            name: Arc::from("anybody"),
+            name: Arc::from("anonymous"),
             means: Means::Nobody,
             grant: Grant::everything(false),
             key: None,
@@ -110,7 +108,7 @@ impl Principal {
 }
 
 impl Agents {
-    /// Whether whoever may use these may use all of `others` as well.
+    /// Whether all of `others` are among these.
     #[must_use]
     pub fn cover(&self, others: &Self) -> bool {
         match (self, others) {

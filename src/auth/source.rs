@@ -1,14 +1,14 @@
-//! Where keys come from: whoever can tell whether there are new ones.
+//! The interface to the store of the keys.
 //!
-//! A token that was made a moment ago is good at once, so somebody whose token is not known has the
-//! source asked before it is called wrong. Not here: the files (see `cli::door`).
+//! A new token is valid at once, so the source is asked for changes before an unknown token is
+//! refused.
 
 use std::fmt;
 
 use super::Keys;
 
-/// Gives the keys that a gate opens with. Asked during a judgement, so it must return quickly.
+/// Provides the keys that a gate accepts. Called during authentication, so it must return quickly.
 pub trait Source: Send + Sync + fmt::Debug {
-    /// The keys, if they have changed since they were given last.
+    /// The keys, if they have changed since the last call.
     fn changed(&self) -> Option<Keys>;
 }

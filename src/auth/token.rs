@@ -1,9 +1,8 @@
-//! What a token looks like, and what is kept of it.
+//! The format of tokens, and their digests.
 //!
 //! `acpr_ID_SECRET`: the id is 12 hexadecimal digits by which the key is found, the secret 32
 //! random bytes in base64url. Only a SHA-256 of the whole text is kept. The secret has as many bits
-//! as the digest, so nothing slower is needed. Not here: which tokens there are (see `keyring`), and
-//! where random bytes come from.
+//! as the digest, so no slower hash is needed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,15 +13,15 @@ use subtle::ConstantTimeEq as _;
 
 use super::KeyId;
 
-/// What every token begins with, so that whoever scans a text for secrets finds it.
+/// The prefix of every token, so that secret scanners find it.
 const PREFIX: &str = "acpr_";
 
-/// Shortest text that is taken for a token, in bytes; people may bring their own.
+/// Shortest text that is accepted as a token, in bytes; users may bring their own.
 const LEAST: usize = 32;
-/// Longest.
+/// Longest text that is accepted.
 const MOST: usize = 4096;
 
-/// A token. It is never logged: neither `Debug` nor anything else shows it but [`Token::reveal`].
+/// A token. It is never logged: neither `Debug` nor anything else shows it, only [`Token::reveal`].
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -31,14 +30,14 @@ pub struct Token(String);
 pub struct Digest([u8; 32]);
 
 impl Token {
-    /// A new one, of random bytes.
+    /// A new one, from random bytes.
     #[must_use]
     pub fn new(id: [u8; 6], secret: [u8; 32]) -> Self {
         let (id, secret) = (KeyId(id), BASE64URL_NOPAD.encode(&secret));
         Self(format!("{PREFIX}{id}_{secret}"))
     }
 
-    /// Reads one, of ours or of somebody's own.
+    /// Reads a token, of our format or any other.
     ///
     /// # Errors
     /// When the text cannot be one; the error does not repeat it.
@@ -59,7 +58,7 @@ impl Token {
         &self.0
     }
 
-    /// What is kept of it.
+    /// Its digest, which is all that is kept.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::of(self.0.as_bytes())
@@ -67,7 +66,7 @@ impl Token {
 }
 
 impl Digest {
-    /// That of what a client has shown.
+    /// The digest of what a client has sent.
     #[must_use]
     pub fn of(shown: &[u8]) -> Self {
         let hash = digest(&SHA256, shown);
@@ -75,7 +74,7 @@ impl Digest {
         Self(hash.expect("SHA-256 has 32 bytes"))
     }
 
-    /// Whether both are the same, in a time that does not tell where they differ.
+    /// Whether both are equal, in constant time.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
@@ -83,7 +82,7 @@ impl Digest {
 }
 
 impl KeyId {
-    /// The id in a token's text, if it has the form of ours.
+    /// The id in a token's text, if it has our format.
     #[must_use]
     pub fn of(shown: &[u8]) -> Option<Self> {
         let rest = shown.strip_prefix(PREFIX.as_bytes())?;

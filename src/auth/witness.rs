@@ -1,51 +1,51 @@
-//! Who hears of everybody that is judged or turned away: those who count.
+//! Reports authenticated and rejected clients to an observer.
 //!
-//! Nothing that a peer has chosen is told. Not here: the counting (see `observe::metrics`).
+//! Nothing that a peer has chosen is reported.
 
 use std::fmt;
 
-/// Hears how people fare at the door. Must return quickly.
+/// Receives the results of authentication and admission. Must return quickly.
 pub trait Witness: Send + Sync + fmt::Debug {
-    /// A claim was judged: each client on a byte stream, each request over HTTP.
+    /// A client was authenticated or refused: each client on a byte stream, each request over HTTP.
     fn judged(&self, proof: Proof, admitted: bool);
 
-    /// Somebody who came to a listener of this scheme was turned away before a conversation.
+    /// A client of a listener of this scheme was rejected before a conversation began.
     fn turned_away(&self, scheme: &str, why: Turned);
 }
 
-/// What a claim stands on.
+/// What a client was authenticated by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// On nothing.
+    /// No credential.
     Nothing,
-    /// On what the operating system says of the socket.
+    /// Its user, as the operating system reports it.
     User,
-    /// On a token.
+    /// A token.
     Token,
-    /// On a certificate.
+    /// A certificate.
     Certificate,
 }
 
-/// Why somebody is turned away.
+/// Why a client is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turned {
-    /// It has not shown who it is.
+    /// It is not authenticated.
     Auth,
     /// It is a web page of another site.
     Origin,
-    /// It asks for a name that is not the listener's.
+    /// It names a host that is not the listener's.
     Host,
     /// There are too many of its kind, or it sends too much.
     Limit,
-    /// It did not open TLS as it has to.
+    /// It did not open TLS as required.
     Tls,
     /// It took too long.
     Timeout,
-    /// What it asks for is not for it.
+    /// What it asks for is not allowed for it.
     Policy,
-    /// What it names is not there, or is not its.
+    /// What it names does not exist, or is not its own.
     Unknown,
-    /// The relay ends.
+    /// The relay is shutting down.
     Draining,
     /// It does not speak the protocol.
     Handshake,
