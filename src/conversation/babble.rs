@@ -1,26 +1,25 @@
-//! What an agent prints on its stdout before its first message.
+//! Keeps what an agent prints on its stdout before its first message.
 //!
-//! A program that is not the agent it was taken for, or no longer is, says so there: "kimi-cli is
-//! no longer maintained". If it ends then, this is all that tells why. Not here: what is said to
-//! whom (see `last_word`).
+//! A program that is not the expected agent, or no longer is, prints the reason there: "kimi-cli is
+//! no longer maintained". If it then ends, the text is quoted in the error for the client.
 
 use std::fmt;
 
 use crate::jsonrpc::printable;
 
-/// How much is kept, in bytes: the last.
+/// How many of the last bytes are kept.
 const MOST: usize = 2 << 10;
 
 /// How much of a line the log shows, in characters.
 const SHOWN: usize = 80;
 
-/// Takes the secrets out of a text.
+/// Redacts the secrets in a text.
 pub type Discretion = fn(&str) -> String;
 
-/// The end of it.
+/// The end of the output.
 pub(super) struct Babble {
     text: String,
-    /// The agent has said a message: it speaks ACP.
+    /// The agent has sent a message: it speaks ACP.
     over: bool,
     pub(super) discretion: Discretion,
 }
@@ -36,7 +35,7 @@ impl Default for Babble {
 }
 
 impl Babble {
-    /// A line that is no message.
+    /// Adds a line that is not a message.
     pub(super) fn add(&mut self, line: &[u8]) {
         let line = line[..line.len().min(MOST)].trim_ascii();
         if self.over || line.is_empty() {
@@ -55,8 +54,8 @@ impl Babble {
         }
     }
 
-    /// The beginning of a line, for the log. Secrets are removed first: one that is cut in two may
-    /// not look like one any more. The space before the ellipsis keeps words whole for the log's
+    /// The beginning of a line, for the log. Secrets are redacted first: one that is cut in two may
+    /// not be recognised any more. The space before the ellipsis keeps words whole for the log's
     /// own redaction.
     pub(super) fn excerpt(&self, line: &[u8]) -> Box<str> {
         let text = (self.discretion)(&printable(line[..line.len().min(MOST)].trim_ascii()));
@@ -66,7 +65,7 @@ impl Babble {
         }
     }
 
-    /// A message has come: what was printed until then explains nothing any more.
+    /// A message was received: earlier output explains nothing any more.
     pub(super) fn end(&mut self) {
         if !self.over {
             self.over = true;
@@ -82,7 +81,7 @@ impl Babble {
 
 impl fmt::Debug for Babble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Babble").finish_non_exhaustive()
+        f.debug_struct("NonJsonOutput").finish_non_exhaustive()
     }
 }
 

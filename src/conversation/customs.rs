@@ -1,6 +1,4 @@
-//! Messages on their way over the border, when there is one.
-//!
-//! Not here: what may pass (see `border`).
+//! Applies the policy to a message before it is passed on.
 
 use super::mind::Core;
 use super::{Note, Outbox};
@@ -9,8 +7,8 @@ use crate::jsonrpc::{Envelope, Frame, Kind, Side, unescaped};
 use crate::policy::Crossing;
 
 impl Core {
-    /// Passes a canonical message on to a side that still listens, as far as it may. `asked` is
-    /// the method that an answer is for, as spelled.
+    /// Passes a canonical message on to a side that still receives, if the policy allows it.
+    /// `asked` is the method that an answer is for, as spelled.
     pub(super) fn carry(
         &mut self,
         to: Side,
@@ -27,7 +25,7 @@ impl Core {
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
         if from == Side::Agent && calls && border.judges() {
             let method = at.method(&frame);
-            // The client would understand as a known call what passes here as an unknown one.
+            // The client would understand an unknown call as a known one.
             if let Some(why) = self.speech.mistakes(&method) {
                 let why = format!("{method} is denied: {why}");
                 self.deny(from, &frame, at, why, out);
@@ -46,7 +44,7 @@ impl Core {
         }
     }
 
-    /// Answers a call that may not pass, or drops it when nobody waits for an answer.
+    /// Answers a call that the policy denies, or drops it when it needs no answer.
     fn deny(&mut self, from: Side, frame: &Frame, at: &Envelope, why: String, out: &mut Outbox) {
         let method = at.method(frame).into_owned();
         let reason = Reason::new(reply::POLICY_DENIED, why.clone());

@@ -1,8 +1,7 @@
-//! How a conversation ends: who left first, and how the agent is stopped.
+//! How a conversation ends, and how the agent is stopped.
 //!
-//! The steps only go forward: the agent may finish what it owes, then its stdin is closed, then
-//! come SIGTERM and SIGKILL, each after its time. Not here: what is done with messages while both
-//! sides are well (see `mind`), and what is said at the end (see `last_word`).
+//! The steps only go forward: the agent may finish its answers, then its stdin is closed, then come
+//! SIGTERM and SIGKILL, each after its time. `final_error` answers what is still open at the end.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -12,15 +11,15 @@ use super::{Note, Order, Outbox, excuse};
 use crate::jsonrpc::reply::{self, Delivered};
 use crate::jsonrpc::{Exit, Farewell, Flaw, IdBuf, Side};
 
-/// Longest time for each step of stopping an agent once [`Limits::drain`](crate::jsonrpc::Limits::drain)
-/// is over.
+/// Longest time for each step of stopping an agent once
+/// [`Limits::drain`](crate::jsonrpc::Limits::drain) is over.
 const HASTE: Duration = Duration::from_secs(1);
 
 /// Why a conversation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The client ended its stream or vanished.
+    /// The client ended its stream or was lost.
     ClientLeft,
     /// The agent's process ended by itself.
     AgentExited,
@@ -28,57 +27,57 @@ pub enum Cause {
     AgentLeft,
     /// The relay was told to stop.
     Stopped,
-    /// It has to be recorded and could not be any more.
+    /// The conversation has to be recorded and could not be any more.
     Unrecorded,
-    /// A side broke the rules once too often, or in a way that cannot be followed any more.
+    /// A side broke the rules too often, or in a way that cannot be followed any more.
     Expelled(Side),
 }
 
-/// Where a conversation stands on its way out.
+/// The state of a conversation's shutdown.
 #[derive(Debug)]
 pub(super) struct Ending {
-    /// Which sides may still say something.
+    /// Which sides may still send.
     pub(super) speaks: [bool; 2],
-    /// Which sides can still be told something.
+    /// Which sides can still receive.
     pub(super) hears: [bool; 2],
     pub(super) step: Step,
     pub(super) deadline: Option<Instant>,
-    /// When the time for turns is over, once the relay is told to stop.
+    /// When the time for turns is over, once the relay was told to stop.
     pub(super) drained: Option<Instant>,
     pub(super) cause: Option<Cause>,
-    /// Why the agent was expelled, stopped or lost, for those who wait for its answers.
+    /// Why the agent was rejected, stopped or lost, for the errors that answer its open requests.
     pub(super) blame: Option<String>,
-    /// Whether it was lost before anybody asked for its end.
+    /// Whether the agent was lost before a shutdown began.
     pub(super) lost: bool,
-    /// It was told to stop, and our stream to the agent is ended for that.
+    /// The relay was told to stop, and ended its stream to the agent for that.
     pub(super) dismissed: bool,
-    /// It has also signalled the agent, so that its exit may be our doing.
+    /// It has also signalled the agent, so that the agent's exit may be the relay's doing.
     pub(super) signalled: bool,
     pub(super) exit: Option<Exit>,
     pub(super) stderr_tail: String,
-    /// Requests that never left for the agent.
+    /// Requests that were never sent to the agent.
     pub(super) unsent: HashSet<IdBuf>,
 }
 
-/// How far the ending has come.
+/// How far the shutdown has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     /// Not begun.
     None,
-    /// Told to stop: turns may end, nothing new begins.
+    /// The relay was told to stop: turns may end, nothing new begins.
     Draining,
     /// The client has ended its stream; the agent may finish its answers first, because its link
     /// cannot be half-closed.
     Finishing,
-    /// Our stream to the agent is ended.
+    /// The relay's stream to the agent is ended.
     Closed,
-    /// SIGTERM is sent.
+    /// SIGTERM was sent.
     Terminated,
-    /// SIGKILL is sent.
+    /// SIGKILL was sent.
     Killed,
     /// The agent has exited; its pipes may still deliver.
     Exited,
-    /// All is said.
+    /// Everything was sent.
     Over,
 }
 
@@ -107,12 +106,12 @@ impl Ending {
         self.hears[side as usize]
     }
 
-    /// Whether it was told to stop, for whatever reason.
+    /// Whether it was told to stop, for any reason.
     pub(super) fn is_stopped(&self) -> bool {
         matches!(self.cause, Some(Cause::Stopped | Cause::Unrecorded))
     }
 
-    /// How a side is taken leave of when we were told to stop.
+    /// The reason a side is closed with when the relay was told to stop.
     pub(super) fn dismissal(&self) -> Farewell {
         if self.cause == Some(Cause::Unrecorded) {
             Farewell::Unrecorded
@@ -121,7 +120,7 @@ impl Ending {
         }
     }
 
-    /// Goes on to `step`, unless that or a later one is reached.
+    /// Advances to `step`, unless that or a later one is reached.
     fn advance(&mut self, step: Step, deadline: Option<Instant>) {
         if self.step < step {
             self.step = step;
@@ -132,21 +131,21 @@ impl Ending {
 
 impl Core {
     /// Whether `side` is still to be read. A client is read until its link is closed, because what
-    /// it has asked by then deserves an answer.
+    /// it has asked by then needs an answer.
     #[must_use]
     pub fn listens_to(&self, side: Side) -> bool {
         let over = side == Side::Agent && self.ending.step == Step::Over;
         self.ending.speaks[side as usize] && !over
     }
 
-    /// Why the conversation is over, if it is. What still waits is then only to be delivered.
+    /// Why the conversation is over, if it is. What is left then only has to be delivered.
     #[must_use]
     pub fn over(&self) -> Option<&Cause> {
         let over = self.ending.step == Step::Over;
         self.ending.cause.as_ref().filter(|_| over)
     }
 
-    /// Whether the conversation is on its way out: there is a reason for it to end.
+    /// Whether the conversation is ending: there is a reason for it to end.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.ending.cause.is_some()
@@ -164,19 +163,19 @@ impl Core {
         self.agent_answered
     }
 
-    /// When [`Core::handle_timeout`] wants to be called.
+    /// When [`Conversation::handle_timeout`] has to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.ending.deadline
     }
 
-    /// Whether the agent's link broke off, or was broken off, before anybody asked for its end.
+    /// Whether the agent's link was lost or closed before a shutdown began.
     #[must_use]
     pub fn has_lost_agent(&self) -> bool {
         self.ending.lost
     }
 
-    /// `side` has ended its stream; `how` says it for a person.
+    /// `side` has ended its stream; `how` describes it for users.
     pub fn handle_eof(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
         let lost = side == Side::Agent && self.ending.lost;
         out.note(Note::Ended { side, how, lost });
@@ -189,7 +188,7 @@ impl Core {
         }
     }
 
-    /// What `side` sends cannot be understood any more; `flaw` is what it is told about that.
+    /// What `side` sends cannot be understood any more; `error` is reported to it.
     pub fn handle_broken(
         &mut self,
         side: Side,
@@ -204,8 +203,8 @@ impl Core {
         self.expel(side, how, now, out);
     }
 
-    /// Reading from `side` failed: its connection was reset, its machine has vanished. Nobody broke
-    /// a rule, so this counts as leaving.
+    /// Reading from `side` failed: its connection was reset, its machine is gone. It broke no rule,
+    /// so this counts as leaving.
     pub fn handle_lost(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
         match side {
             Side::Client => {
@@ -222,7 +221,7 @@ impl Core {
         }
     }
 
-    /// Nothing can be said to `side` any more: its link failed, or it takes nothing.
+    /// `side` can receive nothing any more: its link failed, or it takes nothing.
     pub fn handle_deaf(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
         self.take_back(side, out);
         if !self.ending.hears(side) {
@@ -237,7 +236,7 @@ impl Core {
                 self.ending.speaks[Side::Client as usize] = false;
                 self.client_left(false, Cause::ClientLeft, now, out);
             }
-            // Its last words and its exit are still to come.
+            // Its last messages and its exit are still to come.
             Side::Agent => {
                 let cause = self.agent_cause();
                 self.ending.cause.get_or_insert(cause);
@@ -265,13 +264,14 @@ impl Core {
         }
     }
 
-    /// The relay is told to stop: nothing new begins, and turns that run may end within
+    /// The relay is told to stop: nothing new begins, and running turns may end within
     /// [`Limits::drain`](crate::jsonrpc::Limits::drain). The second call does not wait.
     pub fn handle_stop(&mut self, now: Instant, out: &mut Outbox) {
         self.stop(Cause::Stopped, now, out);
     }
 
-    /// The same, because the conversation has to be recorded and cannot be any more.
+    /// [`Conversation::handle_stop`] because the conversation has to be recorded and cannot be any
+    /// more.
     pub fn handle_unrecorded(&mut self, now: Instant, out: &mut Outbox) {
         self.stop(Cause::Unrecorded, now, out);
     }
@@ -282,7 +282,7 @@ impl Core {
         let ending = &mut self.ending;
         let client_is_slow = ending.hears(Side::Client) && !out.has_room(Side::Client);
         if ending.step == Step::Exited && client_is_slow && !ending.is_stopped() {
-            // The client is too slow for the agent's last words, which is not the agent's fault.
+            // The client is too slow for the agent's last messages, which is not the agent's fault.
             // The relay gives up a client that takes nothing at all.
             ending.deadline = Some(now + self.limits.last_words);
             return;
@@ -339,8 +339,8 @@ impl Core {
         }
     }
 
-    /// An agent that still owes an answer to somebody who listens gets more time with each message.
-    /// Not when the relay was told to stop: an agent that talks on would hold it up for ever.
+    /// An agent that still owes an answer to a receiving client gets more time with each message.
+    /// Not when the relay was told to stop: an agent that keeps sending would delay it for ever.
     pub(super) fn heard_agent(&mut self, now: Instant) {
         let may_go_on =
             matches!(self.ending.step, Step::Finishing | Step::Closed) && !self.ending.is_stopped();
@@ -349,14 +349,14 @@ impl Core {
         }
     }
 
-    /// Goes on with the ending when the last answer that was waited for has come.
+    /// Continues the shutdown when the last open request was answered.
     pub(super) fn settle(&mut self, now: Instant, out: &mut Outbox) {
         match self.ending.step {
             Step::Draining if !self.owes_answers() => {
                 self.close_agent(self.ending.dismissal(), now, out)
             }
             Step::Finishing if !self.owes_answers() => self.close_agent(Farewell::Done, now, out),
-            // The time for turns is not for an agent that owes no answer any more.
+            // An agent that owes no answer any more does not get the time for turns.
             Step::Closed if self.ending.is_stopped() && !self.owes_answers() => {
                 let soon = self.next_step(now);
                 self.ending.deadline = self.ending.deadline.map(|at| at.min(soon));
@@ -403,7 +403,7 @@ impl Core {
         }
     }
 
-    /// The agent says nothing more. A process is then waited for, and stopped if need be.
+    /// The agent sends nothing more. A process is then waited for, and stopped if necessary.
     fn agent_left(&mut self, why: Farewell, now: Instant, out: &mut Outbox) {
         let cause = self.agent_cause();
         if self.manners.agent_is_child && self.ending.exit.is_none() {
@@ -414,8 +414,8 @@ impl Core {
         }
     }
 
-    /// Ends our stream to the agent and gives it time to end too. What it still waits for is
-    /// answered before.
+    /// Ends the relay's stream to the agent and gives the agent time to end too. Its open requests
+    /// are answered first.
     fn close_agent(&mut self, why: Farewell, now: Instant, out: &mut Outbox) {
         self.answer_agent(&self.stopping(Delivered::Unknown), out);
         out.close(Side::Agent, why);
@@ -425,7 +425,7 @@ impl Core {
         self.ending.advance(Step::Closed, Some(next));
     }
 
-    /// When the next step of stopping an agent is due that does not end by itself.
+    /// When the next step of stopping an agent is due if it does not end by itself.
     fn next_step(&self, now: Instant) -> Instant {
         let due = now + self.limits.stop_grace;
         let hasty = |drained: Instant| due.min(drained.max(now) + HASTE);
@@ -446,7 +446,7 @@ impl Core {
         self.ending.hears(Side::Client) && !self.pending[Side::Client as usize].is_empty()
     }
 
-    /// The cause of an end that came from the agent.
+    /// The cause of a shutdown that the agent began.
     fn agent_cause(&self) -> Cause {
         if self.manners.agent_is_child {
             Cause::AgentExited

@@ -1,22 +1,20 @@
-//! Why we answer a request ourselves: the errors of a conversation, in words.
-//!
-//! Not here: how an error is laid out (see `jsonrpc::reply`), and when one is due.
+//! The errors with which the relay answers a request itself.
 
 use crate::jsonrpc::reply::{self, Delivered, Reason, Source};
 use crate::jsonrpc::{Exit, Flaw, Side};
 
-/// How much of a line that an agent has printed stands in a message, in characters.
+/// How much of a line printed by an agent is quoted in a message, in characters.
 const SHOWN: usize = 200;
 
-/// The client is gone and cannot answer.
+/// The client has disconnected and cannot answer.
 pub(super) fn client_left(delivered: Delivered) -> Reason {
     Reason::new(reply::PEER_LOST, "the client has left and cannot answer")
         .at(Source::Client)
         .delivered(delivered)
 }
 
-/// The link to an agent we did not start has ended.
-/// `why` follows the sentence, such as `: it …`.
+/// The link to an agent that we did not start has ended. `why` is appended to the message, such as
+/// `: it …`.
 pub(super) fn agent_lost(why: &str, delivered: Delivered) -> Reason {
     let message = format!("the connection to the agent has ended{why}");
     Reason::new(reply::PEER_LOST, message)
@@ -24,7 +22,7 @@ pub(super) fn agent_lost(why: &str, delivered: Delivered) -> Reason {
         .delivered(delivered)
 }
 
-/// The agent's process is gone.
+/// The agent's process has ended.
 pub(super) fn agent_exited(exit: Option<Exit>, stderr_tail: &str, delivered: Delivered) -> Reason {
     let how = exit.map_or_else(
         || "has closed its output".to_owned(),
@@ -33,7 +31,7 @@ pub(super) fn agent_exited(exit: Option<Exit>, stderr_tail: &str, delivered: Del
     agent_gone(format!("the agent {how}"), exit, stderr_tail, delivered)
 }
 
-/// We stopped the agent because of what it did.
+/// The relay stopped the agent because of what it did.
 pub(super) fn agent_stopped(
     blame: &str,
     exit: Option<Exit>,
@@ -72,7 +70,7 @@ pub(super) fn dismissed(delivered: Delivered) -> Reason {
     }
 }
 
-/// What is said would not be recorded any more, and has to be.
+/// The conversation has to be recorded and could not be any more.
 pub(super) fn unrecorded(delivered: Delivered) -> Reason {
     Reason::unrecorded().delivered(delivered)
 }

@@ -1,9 +1,8 @@
-//! What a message comes to, in a few words of ours.
+//! Summarises a message for metrics and traces, in fixed terms.
 //!
-//! Made only for those who count (`Outbox::want_gists`), of canonical messages, along the outline
-//! that `scan` has drawn anyway: nothing is parsed twice and nothing is allocated. No text of a
-//! peer is in it, but what a `Trail` has for those who make traces. Not here: what is counted (see
-//! `observe::metrics`).
+//! Only made for observers (`Outbox::want_summaries`), of canonical messages, from the member index
+//! that `scan` has made anyway: nothing is parsed twice and nothing is allocated. It contains no
+//! text of a peer, except what a `TraceContext` has for traces.
 
 use std::time::{Duration, Instant};
 
@@ -12,24 +11,24 @@ use super::trail::Trail;
 use super::words::{Method, StopReason, ToolKind, ToolStatus, Verdict};
 use crate::jsonrpc::{self, Envelope, Frame, Kind, Outlined, Side};
 
-/// What a message comes to.
+/// The summary of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gist {
-    /// Who said it.
+    /// Who sent it.
     pub from: Side,
-    /// What it is.
+    /// The kind of message.
     pub kind: Kind,
     /// What it, or the request it answers, is about.
     pub topic: Topic,
     /// Its length in bytes.
     pub bytes: usize,
-    /// When it was heard.
+    /// When it was received.
     pub at: Instant,
-    /// How long its asker has waited for it, when it is an answer.
+    /// How long its request has waited for it, when it is an answer.
     pub waited: Option<Duration>,
-    /// What it says.
+    /// Its content, as far as it is counted.
     pub said: Said,
-    /// What only traces want, when somebody makes them.
+    /// What only traces need, when they are made.
     pub trail: Option<Box<Trail>>,
 }
 
@@ -44,37 +43,37 @@ pub struct Topic {
     pub ask: u64,
 }
 
-/// A session, as a number made from its id: enough to tell those of one conversation apart.
+/// A session, as a hash of its id: enough to tell the sessions of one conversation apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Session(u64);
 
-/// What a message says that is worth counting.
+/// The content of a message that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Said {
-    /// Nothing of the kind.
+    /// Nothing that is counted.
     Nothing,
     /// An error with this code; 0 when it has none.
     Failed(i64),
-    /// A turn is over, and this was spent, if the agent has said so.
+    /// A turn is over, with the tokens it used, if the agent has reported them.
     TurnEnded(StopReason, Option<Tokens>),
-    /// The tokens in the context, and how many it can hold.
+    /// The tokens in the context, and its capacity.
     ContextUsed(u64, u64),
     /// A tool is called.
     ToolCalled(ToolKind, Option<ToolStatus>),
-    /// A tool call now stands so.
+    /// A tool call has this status now.
     ToolBecame(ToolStatus),
-    /// A person has answered.
+    /// The user has answered a permission request.
     Decided(Verdict),
 }
 
 impl Session {
-    /// The session that a body names among its own members.
+    /// The session among the members of a body.
     fn named(frame: &Frame, at: &Envelope) -> Self {
         member(frame, at, "sessionId").map_or_else(Self::default, |id| Self::of(text_of(frame, id)))
     }
 
-    /// Eight bytes at a time; two sessions that come to the same number share a stopwatch.
+    /// Hashes eight bytes at a time; two sessions with the same hash share a timer.
     fn of(id: &[u8]) -> Self {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut number = ODD ^ id.len() as u64;
@@ -99,7 +98,7 @@ impl Default for Topic {
 }
 
 impl Gist {
-    /// Of a request or a notification.
+    /// The summary of a request or a notification.
     pub(super) fn of_call(from: Side, frame: &Frame, at: &Envelope, now: Instant) -> Self {
         let raw = at.raw_method(frame);
         let method = match memchr::memchr(b'\\', raw) {
@@ -127,7 +126,7 @@ impl Gist {
         }
     }
 
-    /// Of the answer to a request about `topic`.
+    /// The summary of the answer to a request about `topic`.
     pub(super) fn of_answer(
         from: Side,
         frame: &Frame,
@@ -159,7 +158,7 @@ impl Gist {
         }
     }
 
-    /// With its trail, if that is wanted.
+    /// Adds its trace context, if that is wanted.
     pub(super) fn traced(mut self, frame: &Frame, at: &Envelope, wanted: bool) -> Self {
         if wanted {
             self.trail = Trail::of(frame, at, &self);
@@ -172,7 +171,7 @@ fn update(frame: &Frame, at: &Envelope) -> Said {
     let inner = |name| inner(frame, at, "update", name).map(|found| text_of(frame, found));
     match inner("sessionUpdate") {
         Some(b"tool_call") => {
-            // A call without a kind is of the kind `other`, says the schema.
+            // By the schema, a call without a kind is of the kind `other`.
             let kind = inner("kind").map_or(ToolKind::Other, ToolKind::of);
             Said::ToolCalled(kind, inner("status").map(ToolStatus::of))
         }
@@ -198,7 +197,7 @@ fn verdict(frame: &Frame, at: &Envelope) -> Said {
     })
 }
 
-/// Errors are not outlined, and rare.
+/// Errors have no member index, and are rare.
 fn code(frame: &Frame, at: &Envelope) -> i64 {
     let code = at
         .body(frame)
@@ -226,7 +225,7 @@ fn inner(frame: &Frame, at: &Envelope, outer: &str, name: &str) -> Option<Outlin
         .find(|member| member.is_called(name, text))
 }
 
-/// What a turn has cost, as ACP spells it.
+/// The tokens a turn has used, as ACP reports them.
 fn spent(frame: &Frame, at: &Envelope) -> Option<Tokens> {
     let usage = member(frame, at, "usage")?;
     let mut tokens = Tokens::default();

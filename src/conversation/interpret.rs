@@ -1,7 +1,6 @@
-//! Messages of a side that speaks a dialect, on their way into the core and out of it.
+//! Translates the messages of a side that uses a dialect, in both directions.
 //!
-//! What goes in and out here is canonical on the core's side. Not here: which dialect it is (see
-//! `speech`), and how it is translated (see `dialect`).
+//! Inside the conversation messages are canonical. `dialect_options` holds each side's translator.
 
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use crate::dialect::{self, Happened, Outcome, Pass};
 use crate::jsonrpc::{Envelope, Fault, Frame, Kind, Limits, Shape, Side, scan};
 
 impl Core {
-    /// Takes a message of a side that does not speak canonical.
+    /// Takes a message of a side that does not use canonical ACP.
     pub(super) fn interpret(
         &mut self,
         from: Side,
@@ -43,7 +42,7 @@ impl Core {
         }
     }
 
-    /// Looks whether a message shows what its sender speaks.
+    /// Checks whether a message shows the dialect of its sender.
     fn recognise(&mut self, from: Side, frame: &Frame, at: &Envelope, out: &mut Outbox) {
         let asked = match at.kind {
             Kind::Result | Kind::Error => self.pending[from.other() as usize].method(at.id(frame)),
@@ -58,7 +57,7 @@ impl Core {
         }
     }
 
-    /// Says a canonical message to a side that does not speak canonical.
+    /// Sends a canonical message to a side that does not use canonical ACP.
     pub(super) fn say_translated(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
         match scan(&frame, &self.limits) {
             Shape::One(at) => self.translate(to, frame, &at, out),
@@ -66,7 +65,7 @@ impl Core {
         }
     }
 
-    /// The same, of a message whose envelope is known.
+    /// [`Conversation::send_translated`] for a message whose envelope is known.
     pub(super) fn translate(&mut self, to: Side, frame: Frame, at: &Envelope, out: &mut Outbox) {
         if self.speech.says_as_is(to, &frame, at) {
             self.hand_over(to, frame, out);
@@ -82,19 +81,19 @@ impl Core {
                 }
             }
         }
-        // An answer in the place of `to`, which could not be asked in its dialect.
+        // An answer in place of `to`, which could not be asked in its dialect.
         self.returned
             .extend(outcome.back.into_iter().map(|frame| (to, frame)));
     }
 
-    /// Takes the answers that translators have given in the place of a side.
+    /// Takes the answers that translators have given in place of a side.
     pub(super) fn hear_returned(&mut self, now: Instant, out: &mut Outbox) {
         while let Some((from, frame)) = self.returned.pop_front() {
             self.hear_all(from, vec![frame], None, now, out);
         }
     }
 
-    /// Takes what a translator has made. `known` is the envelope, when there is one message and the
+    /// Takes the output of a translator. `known` is the envelope, when there is one message and the
     /// translator knows it.
     fn hear_all(
         &mut self,
@@ -113,7 +112,7 @@ impl Core {
                 }
                 None => match scan(&frame, &self.limits) {
                     Shape::One(at) => at,
-                    // What a rule adds may be a level too much.
+                    // What a rule adds may be one level too deep.
                     Shape::Bad(flaw) => {
                         self.handle_flaw(from, flaw, now, out);
                         continue;
@@ -128,7 +127,7 @@ impl Core {
         }
     }
 
-    /// Notes what a translator did, with its words.
+    /// Records what a translator did.
     fn report(&self, side: Side, outcome: &mut Outcome, out: &mut Outbox) {
         if !outcome.fired.is_empty() {
             out.note(Note::Translated {
@@ -148,7 +147,7 @@ impl Core {
         }
     }
 
-    /// Notes a method that the protocol does not know, of a message that no rule has changed.
+    /// Records an unknown method, of a message that no rule has changed.
     fn report_stranger(&self, from: Side, frame: &Frame, at: &Envelope, out: &mut Outbox) {
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
         if !calls || is_known(frame, at) {
@@ -166,7 +165,7 @@ impl Core {
 
 /// Whether the protocol or an extension has its method.
 fn is_known(frame: &Frame, at: &Envelope) -> bool {
-    // Hardly anybody spells a method with escapes.
+    // Methods are hardly ever spelled with escapes.
     dialect::is_known_raw(at.raw_method(frame)) || dialect::is_known(&at.method(frame))
 }
 

@@ -1,7 +1,7 @@
-//! The last word: what each side is told when the other one is gone.
+//! Answers open requests when the other side is gone.
 //!
-//! Whatever ended a conversation, each request still open is answered once before its asker's link
-//! is closed, and what could not be delivered is noted. Not here: when it ends (see `ending`).
+//! Whatever ended a conversation, each open request is answered once before its sender's link is
+//! closed, and undeliverable messages are noted. `shutdown` decides when it ends.
 
 use super::ending::{Cause, Step};
 use super::mind::Core;
@@ -10,7 +10,7 @@ use crate::jsonrpc::reply::{self, Delivered, Reason};
 use crate::jsonrpc::{Envelope, Exit, Farewell, Frame, Kind, Shape, Side, scan};
 
 /// Answers that carry the end of what the agent has printed. Others of the same moment only say
-/// that it has ended, so that thousands of open requests do not become megabytes.
+/// that it has ended, so that thousands of open requests do not add up to megabytes.
 const WITH_WORDS: usize = 8;
 
 impl Core {
@@ -31,15 +31,15 @@ impl Core {
         }
     }
 
-    /// Whether the agent's output has ended and its process has not: what is asked until then is
-    /// answered with how the process ends.
+    /// Whether the agent's output has ended and its process has not: later requests are answered
+    /// with how the process ends.
     pub(super) fn awaits_exit(&self) -> bool {
         let ending = &self.ending;
         let ends = !ending.speaks[Side::Agent as usize] && ending.step < Step::Exited;
         ends && ending.exit.is_none() && self.manners.agent_is_child
     }
 
-    /// Takes the notice of another relay that its agent has exited; `false` if it is none.
+    /// Takes another relay's notice that its agent has exited; `false` if the message is not one.
     pub(super) fn take_exit_notice(
         &mut self,
         frame: &Frame,
@@ -58,14 +58,14 @@ impl Core {
         true
     }
 
-    /// Answers what the agent still waits for.
+    /// Answers the agent's open requests.
     pub(super) fn answer_agent(&mut self, reason: &Reason, out: &mut Outbox) {
         for (id, method) in self.pending[Side::Agent as usize].take_all() {
             self.answer_for_peer(Side::Agent, &id, &method, reason, out);
         }
     }
 
-    /// Answers what is still open and closes both sides.
+    /// Answers all open requests and closes both sides.
     pub(super) fn finish(&mut self, cause: Cause, out: &mut Outbox) {
         if self.ending.step == Step::Over {
             return;
@@ -100,8 +100,8 @@ impl Core {
         out.close(Side::Client, self.farewell());
     }
 
-    /// Clears the lane to a side that is gone. Nobody else does, and the other side is not read
-    /// while the lane is full. Requests for the agent will be answered; the rest is noted.
+    /// Clears the lane to a side that is gone. It is not written any more, and the other side is
+    /// not read while the lane is full. Requests for the agent will be answered; the rest is noted.
     pub(super) fn take_back(&mut self, to: Side, out: &mut Outbox) {
         for frame in out.take_back(to) {
             match scan(&frame, &self.limits) {
@@ -113,7 +113,7 @@ impl Core {
         }
     }
 
-    /// The error for what is asked while it ends.
+    /// The error for requests that arrive while it ends.
     pub(super) fn stopping(&self, delivered: Delivered) -> Reason {
         match self.ending.cause {
             Some(Cause::Unrecorded) => excuse::unrecorded(delivered),
@@ -121,7 +121,7 @@ impl Core {
         }
     }
 
-    /// How the client's link is closed.
+    /// The reason the client's link is closed with.
     fn farewell(&self) -> Farewell {
         match (&self.ending.cause, self.ending.exit) {
             (Some(Cause::Stopped | Cause::Unrecorded), _) => self.ending.dismissal(),
@@ -131,7 +131,7 @@ impl Core {
         }
     }
 
-    /// The error for what the agent cannot answer any more, with its last words or without.
+    /// The error for what the agent cannot answer any more, with its output or without.
     fn agent_gone(&self, delivered: Delivered, with_words: bool) -> Reason {
         let ending = &self.ending;
         let tail = ending.stderr_tail.as_str();
@@ -144,7 +144,7 @@ impl Core {
             Some(blame) if self.manners.agent_is_child => {
                 excuse::agent_stopped(blame, ending.exit, stderr_tail, delivered)
             }
-            // Another relay has told us of its exit.
+            // Another relay has reported the exit.
             _ if self.manners.agent_is_child || ending.exit.is_some() => {
                 excuse::agent_exited(ending.exit, stderr_tail, delivered)
             }

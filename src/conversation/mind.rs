@@ -1,7 +1,7 @@
-//! Takes in each message that is heard, and decides what becomes of it.
+//! The state of a conversation, and the handling of each message.
 //!
-//! Not here: how a conversation ends (see `ending`), what is remembered of a request
-//! (`pending`), and what is heard that is none (`unfit`).
+//! `shutdown` decides how a conversation ends, `pending` remembers requests, and `rejected` handles
+//! what is not a message.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,56 +19,56 @@ use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Scanner, Shape, Side, scan};
 use crate::policy::Border;
 
-/// One conversation: what each side may still do, and who owes whom an answer.
+/// One conversation: what each side may still do, and which requests are open.
 #[derive(Debug)]
 pub struct Core {
     pub(super) limits: Arc<Limits>,
     pub(super) manners: Manners,
-    /// What reads each side's messages.
+    /// The scanner of each side's messages.
     scanners: [Scanner; 2],
-    /// Open requests, by the side that asked.
+    /// Open requests, by the side that sent them.
     pub(super) pending: [Pending; 2],
     pub(super) ending: Ending,
     pub(super) speech: Speech,
-    /// Judges and changes what passes between the two; `None` when all passes as it is.
+    /// Checks and changes the messages between the two; `None` when all pass unchanged.
     pub(super) border: Option<Box<Border>>,
-    /// Says what trace a request is to be part of, when it does not say so itself.
+    /// Chooses the trace of a request that belongs to none.
     marker: Option<Box<dyn Marker>>,
     /// Requests so far, of both sides.
     asked: u64,
-    /// Answers that a translator gave in the place of a side; the core has still to hear them.
+    /// Answers that a translator gave in place of a side, and that are still to be handled.
     pub(super) returned: VecDeque<(Side, Frame)>,
-    /// Stray lines since the agent last spoke JSON.
+    /// Stray lines since the agent's last JSON message.
     pub(super) strays: usize,
     /// What the agent printed before its first message.
     pub(super) babble: Babble,
     /// Over-long messages, by side.
     pub(super) offences: [usize; 2],
-    /// Answers that nobody waits for, since that side last made sense.
+    /// Answers that matched no request, since that side's last answer that did.
     unknown: [usize; 2],
     /// The agent has answered a request.
     pub(super) agent_answered: bool,
 }
 
-/// What the core has to be told of the two links. By default they are connections to elsewhere, both
-/// of whose directions end together.
+/// The properties of the two links. By default they are network connections, both of whose
+/// directions end together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manners {
-    /// The client can still listen after it has ended its stream.
+    /// The client can still receive after it has ended its stream.
     pub client_half_close: bool,
-    /// We can end our stream to the agent and still listen to it.
+    /// We can end our stream to the agent and still receive from it.
     pub agent_half_close: bool,
     /// The agent is a process we started, whose exit we will see.
     pub agent_is_child: bool,
-    /// The agent is a recording. Texts that are no messages are part of what it plays and pass in
-    /// both directions, and so do answers that nobody waits for.
+    /// The agent is a recording. Texts that are not messages are part of the replay and pass in
+    /// both directions, and so do answers that match no request.
     pub agent_is_played: bool,
-    /// The client cannot see the agent's exit in another way, so it is told with a notification.
+    /// The client cannot see the agent's exit in another way, so it is sent a notification.
     pub announce_exit: bool,
 }
 
 impl Core {
-    /// A conversation that has just begun.
+    /// A new conversation.
     #[must_use]
     pub fn new(limits: Arc<Limits>, manners: Manners, speech: Speech) -> Self {
         Self {
@@ -96,33 +96,33 @@ impl Core {
         }
     }
 
-    /// Puts a border between the two sides.
+    /// Sets the policy between the two sides.
     #[must_use]
     pub fn with_border(mut self, border: Option<Box<Border>>) -> Self {
         self.border = border;
         self
     }
 
-    /// Has `discretion` take the secrets out of what the agent printed, before it is quoted.
+    /// Sets the function that redacts secrets in what the agent printed, before it is quoted.
     #[must_use]
     pub fn with_discretion(mut self, discretion: Discretion) -> Self {
         self.babble.discretion = discretion;
         self
     }
 
-    /// Has requests that belong to no trace marked.
+    /// Sets what adds a trace context to requests without one.
     #[must_use]
     pub fn with_marker(mut self, marker: Option<Box<dyn Marker>>) -> Self {
         self.marker = marker;
         self
     }
 
-    /// Takes a frame that `from` has said.
+    /// Handles a frame that `from` has sent.
     pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
         let shape = self.scanners[from as usize].scan(&mut frame);
         out.heard(&shape);
         match shape {
-            // By reference: it is larger than many a message.
+            // By reference: it is larger than many messages.
             Shape::One(ref envelope) if self.speech.is_canonical(from) => {
                 self.message(from, frame, envelope, now, out);
             }
@@ -142,7 +142,7 @@ impl Core {
         self.hear_returned(now, out);
     }
 
-    /// Says a canonical message to `to`, translated if `to` speaks a dialect.
+    /// Sends a canonical message to `to`, translated if `to` uses a dialect.
     pub(super) fn pass_on(
         &mut self,
         to: Side,
@@ -157,7 +157,7 @@ impl Core {
         }
     }
 
-    /// The same, of a message whose envelope is not known.
+    /// [`Conversation::pass_on`] for a message whose envelope is not known.
     pub(super) fn say(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
         if self.speech.is_canonical(to) {
             self.hand_over(to, frame, out);
@@ -175,7 +175,7 @@ impl Core {
         }
     }
 
-    /// Answers a request of `asker` in the place of the side it was for.
+    /// Answers a request of `asker` in place of the side it was for.
     pub(super) fn answer_for_peer(
         &mut self,
         asker: Side,
@@ -291,7 +291,7 @@ impl Core {
         }
     }
 
-    /// The request with the trace context that it is to carry; `None` when it stays as it is.
+    /// The request with an added trace context; `None` when it stays unchanged.
     fn marked(
         &mut self,
         gist: Option<&Gist>,
@@ -301,7 +301,7 @@ impl Core {
         let marker = self.marker.as_mut()?;
         let mark = marker.mark(gist?)?;
         let marked = trail::with_parent(frame, at, &mark)?;
-        // If the mark made it too long, it goes without.
+        // If the addition made it too long, it is sent without.
         match scan(&marked, &self.limits) {
             Shape::One(at) => Some((marked, at)),
             Shape::Batch | Shape::Bad(_) => None,
@@ -350,7 +350,7 @@ impl Core {
             });
             self.unknown[from as usize] += 1;
             if self.unknown[from as usize] >= self.limits.strays {
-                let blame = "sent too many answers that nobody waits for".to_owned();
+                let blame = "sent too many answers that match no open request".to_owned();
                 self.expel(from, blame, now, out);
             }
         }

@@ -1,47 +1,46 @@
-//! One conversation's mind.
+//! The sans-IO core of one conversation.
 //!
-//! A state machine between two mouths: it hears frames, decides what is said to whom, and knows
-//! who still owes whom an answer. It does no I/O and reads no clock; time is an argument, and what
-//! is to be done waits in the [`Outbox`]. It does not know that transports exist.
+//! A state machine between two links: it receives frames, decides what is sent to which side, and
+//! tracks the open requests. It does no I/O and reads no clock; time is an argument, and the
+//! resulting actions wait in the [`Outbox`]. It does not depend on transports.
 //!
-//! # A message's way
-//! `mind` takes it in: [`Core::handle_frame`] scans it, and one of a side that speaks a dialect is
-//! made canonical by `interpret`, with what `speech` knows of that side. Then `mind` remembers a
-//! request, or finds with `pending` what an answer is for; `customs` takes the message over the
-//! border; and it goes into the `outbox`, through `interpret` again when the other side speaks a
-//! dialect.
+//! # The path of a message
+//! [`Conversation::handle_frame`] scans it, and `translation` makes it canonical if its sender uses
+//! a dialect, with the translator in `dialect_options`. Then `state` stores a request, or finds the
+//! request of an answer in `pending`; `policy` checks it; and it goes into the `outbox`, through
+//! `translation` again when the other side uses a dialect.
 //!
-//! `ending` sees to how a conversation ends, and `last_word` to what each side is told then, in the
-//! words of `excuse`. `note` is what happened besides. `gist`, with `words`, `tokens` and `trail`,
-//! is what a message comes to for those who count. `unfit` sees to what is heard and is no
-//! message that can be passed on, and `babble` keeps what an agent prints.
+//! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then,
+//! with the errors of `error_detail`. `note` is what happened besides. `summary`, with
+//! `known_values`, `tokens` and `trace_context`, describes messages for observers. `rejected`
+//! handles what cannot be passed on, and `non_json` keeps what an agent prints.
 //!
 //! # Why
 //! *Answers are matched by side.* The two sides number their requests independently (all
 //! JavaScript and Python agents start at 0), so there is one table of open requests for each side
 //! that asks.
 //!
-//! *A second request with an id still in flight is refused* rather than forwarded: two answers
-//! with one id cannot be told apart by anybody.
+//! *A second request with an id still in flight is refused* rather than forwarded: two answers with
+//! one id cannot be told apart.
 //!
-//! *An answer whose id differs only by how doubles are spelled is taken*, and leaves with the id
-//! the asker used: half of the agents are JavaScript and cannot keep 9007199254740993.
+//! *An answer whose id differs only by the precision of doubles is accepted*, and passed on with
+//! the id of the request: half of the agents are JavaScript and cannot keep 9007199254740993.
 //!
-//! *Complaints without an id are passed on.* Programs built on the Rust SDK answer notifications
-//! and broken lines with an error that has no id. It answers nothing, but it is for the peer.
+//! *Errors without an id are passed on.* Programs built on the Rust SDK answer notifications and
+//! broken lines with an error that has no id. It answers no request, but it is for the peer.
 //!
-//! *A half-closed client may wait for what it asked.* When a client has ended its stream but still
-//! listens, the time an agent has before SIGTERM is counted from its last word as long as it owes
+//! *A half-closed client may wait for its answers.* When a client has ended its stream but still
+//! receives, the time an agent has before SIGTERM counts from its last message as long as it owes
 //! an answer, so `printf … | acp-relay connect …` gets one. That time is the same few seconds as
-//! ever, because a client that was killed looks no different from one that waits, and an agent
-//! that neither speaks nor ends must not stay for it.
+//! always, because a killed client looks no different from one that waits, and an agent that
+//! neither sends nor ends must not stay for it.
 //!
-//! *Who is asked to stop lets turns end.* Answers and permissions still pass while the relay
-//! drains; only new requests are refused. A prompt that is cut off cannot be sent again by us.
+//! *A relay that is told to stop lets turns end.* Answers and permissions still pass while it
+//! drains; only new requests are refused. It cannot send an interrupted prompt again.
 //!
 //! *The client's last requests are read before its link is closed.* What it had asked by the time
-//! the agent died is answered; and a socket closed with unread bytes is reset, which could take
-//! the answers with it.
+//! the agent died is answered; and a socket closed with unread bytes is reset, which could lose the
+//! answers.
 
 mod babble;
 mod customs;
@@ -60,7 +59,7 @@ mod trail;
 mod unfit;
 mod words;
 
-/// What a note about a dialect consists of.
+/// The parts of a note about a dialect.
 pub use crate::dialect::{Fired, Happened};
 pub use babble::Discretion;
 pub use ending::Cause;

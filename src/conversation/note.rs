@@ -1,7 +1,7 @@
-//! What happened that is not simply a frame passed on.
+//! Events other than a frame being passed on.
 //!
-//! Nothing the core drops, refuses or makes up goes unnoted: each note is counted under its name
-//! and logged. Not here: how they are logged (see `tap`).
+//! Everything that the conversation drops, refuses or creates is noted: each note is counted under
+//! its name and logged.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::dialect::{Fired, Happened, Name};
 use crate::jsonrpc::{Exit, Flaw, IdBuf, Side};
 
-/// Something worth counting.
+/// An event that is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
@@ -18,22 +18,23 @@ pub enum Note {
     Stray {
         /// Its length in bytes.
         bytes: usize,
-        /// The beginning of it, printable and without secrets, for the log alone.
+        /// The beginning of it, printable and redacted, for the log only.
         excerpt: Box<str>,
     },
-    /// A message could not be passed on; its sender, or who waited for it, was told.
+    /// A message could not be passed on; its sender, or the side that waited for it, was sent an
+    /// error.
     Refused {
         /// Who sent it.
         from: Side,
         /// What is wrong with it.
         flaw: Flaw,
     },
-    /// A JSON-RPC batch was refused: many agents die of one.
+    /// A JSON-RPC batch was refused: many agents crash on one.
     Batch {
         /// Who sent it.
         from: Side,
     },
-    /// An answer that nobody waits for was dropped.
+    /// An answer that matches no open request was dropped.
     UnknownAnswer {
         /// Who sent it.
         from: Side,
@@ -57,12 +58,12 @@ pub enum Note {
         /// Who sent it.
         from: Side,
     },
-    /// An answer's id had been changed as doubles are, and was put right.
+    /// An answer's id had lost precision as a double, and was restored.
     RestoredId {
         /// Who sent it.
         from: Side,
     },
-    /// A request could not be answered by the side it was for; we answered it.
+    /// A request could not be answered by the side it was for; the relay answered it.
     Answered {
         /// Who asked.
         to: Side,
@@ -70,7 +71,7 @@ pub enum Note {
         id: IdBuf,
         /// The method, as spelled.
         method: String,
-        /// The error code said.
+        /// The error code sent.
         code: i32,
     },
     /// A message could not be delivered to a side that is gone, and was dropped.
@@ -82,9 +83,9 @@ pub enum Note {
     Ended {
         /// Which one.
         side: Side,
-        /// What happened, for a person.
+        /// What happened, for users.
         how: String,
-        /// Whether that was the end of an agent which nobody has asked for.
+        /// Whether the agent ended without being asked to.
         lost: bool,
     },
     /// The agent's process has ended.
@@ -92,13 +93,13 @@ pub enum Note {
         /// How.
         exit: Exit,
     },
-    /// What a side speaks was recognised.
+    /// The dialect of a side was recognised.
     Recognised {
         /// Which side.
         side: Side,
         /// The dialect.
         dialect: String,
-        /// By what, for a person.
+        /// By what, for users.
         by: String,
     },
     /// Rules changed a message.
@@ -107,39 +108,39 @@ pub enum Note {
         side: Side,
         /// The message's method, or that of the request it answers.
         method: Name,
-        /// The rules, in the order in which they worked.
+        /// The rules, in the order in which they were applied.
         rules: SmallVec<[Fired; 1]>,
     },
-    /// A translator left something out, answered, held, repaired or could not place something, or
-    /// met what no table names.
+    /// A translator removed something, answered, held, repaired or could not map something, or
+    /// found something that no table names.
     Dialect {
         /// The side whose dialect it is about.
         side: Side,
         /// What happened.
         what: Happened,
-        /// The dialect that the side is taken to speak.
+        /// The dialect that the side is assumed to use.
         dialect: String,
-        /// The rule that was at work, as `table/rule`.
+        /// The rule that was applied, as `table/rule`.
         rule: Option<String>,
-        /// What it met, for a person.
+        /// What it found, for users.
         detail: String,
     },
-    /// A call was not passed on because it is not allowed; who asked was told.
+    /// A call was not passed on because it is not allowed; its sender was sent an error.
     Denied {
         /// Who called.
         from: Side,
         /// The method.
         method: String,
-        /// Why not, for a person.
+        /// Why not, for users.
         why: String,
     },
-    /// A message was changed where it crosses from one machine to the other.
+    /// A message was changed on its way between the two machines.
     Adjusted {
         /// Who sent it.
         from: Side,
         /// The method, or that of the request it answers.
         method: String,
-        /// What was changed, for a person.
+        /// What was changed, for users.
         what: String,
     },
     /// The agent is being stopped, by this signal.
@@ -147,9 +148,9 @@ pub enum Note {
         /// `SIGTERM` or `SIGKILL`.
         signal: &'static str,
     },
-    /// The conversation should have been recorded and was not, or not to its end.
+    /// The conversation had to be recorded and was not, or not to its end.
     Unrecorded {
-        /// Why, for a person.
+        /// Why, for users.
         why: String,
     },
 }
@@ -184,7 +185,7 @@ impl Note {
         "adjusted",
     ];
 
-    /// The place of its name in [`Note::NAMES`].
+    /// The index of its name in [`Note::NAMES`].
     #[must_use]
     pub const fn index(&self) -> usize {
         match self {
@@ -225,7 +226,7 @@ impl fmt::Display for Note {
             Self::UnknownAnswer { from, id } => {
                 write!(
                     f,
-                    "dropped an answer from the {from} that nobody waits for (id {})",
+                    "dropped an answer from the {from} that matches no open request (id {})",
                     id.as_id()
                 )
             }
@@ -242,7 +243,7 @@ impl fmt::Display for Note {
             Self::Complaint { from } => {
                 write!(f, "passed on an error without an id from the {from}")
             }
-            Self::RestoredId { from } => write!(f, "put right the id of an answer from the {from}"),
+            Self::RestoredId { from } => write!(f, "restored the id of an answer from the {from}"),
             Self::Answered {
                 to,
                 id,

@@ -1,14 +1,15 @@
-//! What the core wants done: frames for each side, orders for the relay, notes for the taps.
+//! What the conversation wants done: frames for each side, commands for the relay, notes for
+//! observers.
 //!
 //! The relay empties it. A lane counts frames and bytes, and the relay stops reading a side while
-//! the lane towards the other one is full. Not here: any deciding.
+//! the lane to the other one is full.
 
 use std::collections::VecDeque;
 
 use super::{Gist, Note};
 use crate::jsonrpc::{Envelope, Farewell, Frame, Limits, Shape, Side};
 
-/// What waits to be done.
+/// The actions that wait to be done.
 #[derive(Debug)]
 pub struct Outbox {
     lanes: [Lane; 2],
@@ -16,7 +17,7 @@ pub struct Outbox {
     notes: VecDeque<Note>,
     gists: VecDeque<Gist>,
     wants_gists: bool,
-    /// The envelope of the message heard last, when those are wanted.
+    /// The envelope of the last message received, when envelopes are wanted.
     envelope: Option<Envelope>,
     wants_envelopes: bool,
     wants_trails: bool,
@@ -24,7 +25,7 @@ pub struct Outbox {
     bytes: usize,
 }
 
-/// Something to do to the agent's process.
+/// An action on the agent's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Ask the agent's process tree to end (SIGTERM).
@@ -38,7 +39,7 @@ pub enum Order {
 struct Lane {
     frames: VecDeque<Frame>,
     bytes: usize,
-    /// The most frames that have lately waited at once, slowly forgotten.
+    /// The most frames that have recently waited at once, decaying slowly.
     recent: usize,
     farewell: Option<Farewell>,
 }
@@ -61,12 +62,12 @@ impl Outbox {
         }
     }
 
-    /// Whether `from` may be read: there is room for what it says to the other side, and our own
-    /// error replies to it have not piled up.
+    /// Whether `from` may be read: there is room for its messages to the other side, and our own
+    /// error replies to it do not accumulate.
     ///
-    /// A side is never held up by what the other side says to it, or two peers that both write
-    /// before they read would wait for each other. Its own lane can only pass twice the bound
-    /// when it sends what has to be refused and does not read the refusals.
+    /// A side is never blocked by what the other side sends to it, or two peers that both write
+    /// before they read would wait for each other. Its own lane can only pass twice the bound when
+    /// it sends what has to be refused and does not read the errors.
     #[must_use]
     pub fn may_read(&self, from: Side) -> bool {
         self.has_room(from.other()) && self.lane(from).frames.len() < 2 * self.frames
@@ -84,7 +85,7 @@ impl Outbox {
         let frame = lane.frames.pop_front()?;
         lane.bytes -= frame.len();
         if lane.frames.is_empty() {
-            // A burst must not cost a quiet connection its memory for ever, nor a steady stream an
+            // A burst must not cost an idle connection its memory for ever, nor a steady stream an
             // allocation for each batch.
             lane.recent -= lane.recent.div_ceil(8);
             let kept = (4 * lane.recent).max(64);
@@ -113,13 +114,13 @@ impl Outbox {
         !self.lane(to).frames.is_empty()
     }
 
-    /// How `to` is to be closed once its frames are out; `None` while it stays open.
+    /// The reason with which `to` is closed once its frames are sent; `None` while it stays open.
     #[must_use]
     pub fn farewell(&self, to: Side) -> Option<Farewell> {
         self.lane(to).farewell
     }
 
-    /// The next order.
+    /// The next command.
     pub fn pop_order(&mut self) -> Option<Order> {
         self.orders.pop_front()
     }
@@ -129,35 +130,35 @@ impl Outbox {
         self.notes.pop_front()
     }
 
-    /// Has the gist of every message taken down from now on. Whoever asks for gists has to take
-    /// them.
+    /// Has every message summarised from now on. The caller has to take the summaries.
     pub const fn want_gists(&mut self) {
         self.wants_gists = true;
     }
 
-    /// Has gists taken down, each with its trail.
+    /// Has summaries made, each with its trace context.
     pub const fn want_trails(&mut self) {
         self.wants_gists = true;
         self.wants_trails = true;
     }
 
-    /// The gist of the next message that was passed on.
+    /// The summary of the next message that was passed on.
     pub fn pop_gist(&mut self) -> Option<Gist> {
         self.gists.pop_front()
     }
 
-    /// Keeps the envelope of each message heard from now on, until the next one is heard.
+    /// Keeps the envelope of each message received from now on, until the next one.
     pub const fn want_envelopes(&mut self) {
         self.wants_envelopes = true;
     }
 
-    /// The envelope of what was heard last; `None` when that was no message, or nobody wants it.
+    /// The envelope of the last message; `None` when that was not valid, or envelopes are not
+    /// wanted.
     #[must_use]
     pub const fn envelope(&self) -> Option<&Envelope> {
         self.envelope.as_ref()
     }
 
-    /// Keeps the envelope of what was heard, if anybody wants it.
+    /// Keeps the envelope of a received message, if envelopes are wanted.
     pub(super) fn heard(&mut self, shape: &Shape) {
         if self.wants_envelopes {
             self.envelope = match shape {
@@ -175,7 +176,7 @@ impl Outbox {
         self.wants_trails
     }
 
-    /// Takes down a gist, if anybody wants it.
+    /// Adds a summary, if they are wanted.
     pub(super) fn gist(&mut self, gist: impl FnOnce() -> Gist) {
         if self.wants_gists {
             self.gists.push_back(gist());
@@ -201,7 +202,7 @@ impl Outbox {
         self.notes.push_back(note);
     }
 
-    /// Takes back what never left for `to`.
+    /// Removes and returns what was not sent to `to` yet.
     pub(super) fn take_back(&mut self, to: Side) -> VecDeque<Frame> {
         let lane = self.lane_mut(to);
         lane.bytes = 0;

@@ -1,8 +1,7 @@
-//! The requests of one side that still await their answer.
+//! The open requests of one side.
 //!
-//! A JSON-RPC answer carries no method, so what was asked is remembered here. Bounded; up to the
-//! largest number of requests ever open at once it needs no allocation. Not here: what an answer
-//! means, or what to do when none comes.
+//! A JSON-RPC answer carries no method, so that of the request is stored here. Bounded; up to the
+//! largest number of requests ever open at once it needs no allocation.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,7 +16,7 @@ use crate::jsonrpc::{Id, IdBuf};
 #[derive(Debug)]
 pub(super) struct Pending {
     open: HashMap<IdBuf, Ask>,
-    /// How many open ids would be spelled otherwise by a program that keeps numbers as doubles.
+    /// How many open ids a program that converts numbers to doubles would spell differently.
     fragile: usize,
     next: u64,
     limit: usize,
@@ -35,7 +34,7 @@ struct Ask {
 /// A method, as spelled between its quotes.
 pub(super) type Method = SmallVec<[u8; 32]>;
 
-/// Why a request cannot be taken.
+/// Why a request is not accepted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Reused,
@@ -46,11 +45,11 @@ pub(super) enum Refusal {
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) method: Method,
-    /// What it was about, where that matters to those who count.
+    /// What it was about, for observers.
     pub(super) topic: Topic,
-    /// When it was asked.
+    /// When it was sent.
     pub(super) asked: Instant,
-    /// The id as the asker spelled it, when the answer spells it otherwise.
+    /// The id as the request spelled it, when the answer spells it differently.
     pub(super) spelled: Option<IdBuf>,
 }
 
@@ -68,7 +67,7 @@ impl Pending {
         self.open.is_empty()
     }
 
-    /// Remembers a request.
+    /// Stores a request.
     pub(super) fn ask(
         &mut self,
         id: Id<'_>,
@@ -105,7 +104,7 @@ impl Pending {
         self.open.get(&id.to_owned()).map(|ask| &ask.method[..])
     }
 
-    /// Takes the request that `id` answers.
+    /// Removes the request that `id` answers.
     pub(super) fn answer(&mut self, id: Id<'_>) -> Option<Answered> {
         let id = id.to_owned();
         if let Some((asked, ask)) = self.open.remove_entry(&id) {
@@ -121,7 +120,7 @@ impl Pending {
         if self.fragile == 0 && !is_fragile(id.as_id()) {
             return None;
         }
-        // Between two candidates nobody can choose, and a wrong answer is worse than none.
+        // With two candidates there is no way to choose, and a wrong answer is worse than none.
         let mut twins = self
             .open
             .keys()
@@ -140,7 +139,7 @@ impl Pending {
         })
     }
 
-    /// Forgets all requests and tells them, oldest first.
+    /// Removes all requests and returns them, oldest first.
     pub(super) fn take_all(&mut self) -> Vec<(IdBuf, Method)> {
         self.fragile = 0;
         let mut all: Vec<_> = self.open.drain().collect();
@@ -149,7 +148,7 @@ impl Pending {
     }
 }
 
-/// Whether a program that keeps numbers as doubles would spell this id otherwise: it is not a
+/// Whether a program that converts numbers to doubles would spell this id differently: it is not a
 /// plain integer of at most 15 digits.
 fn is_fragile(id: Id<'_>) -> bool {
     match id {

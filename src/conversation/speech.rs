@@ -1,54 +1,53 @@
-//! What each side speaks, and the translation of it.
+//! The dialect of each side, and its translator.
 //!
-//! The core itself thinks in canonical ACP. A side that speaks canonical costs nothing here; one
-//! that was given a dialect, or whose dialect is recognised by its first messages, has a
-//! translator of its own between its mouth and the core. Not here: how a message is translated
-//! (see `dialect`), and what the core makes of it.
+//! The conversation itself is in canonical ACP. A canonical side costs nothing here; one with a
+//! given dialect, or whose dialect is detected from its first messages, has a translator between
+//! its link and the conversation.
 
 use std::sync::Arc;
 
 use crate::dialect::{self, Handshake, Library, Outcome, Program, Translator, Unknown};
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Side};
 
-/// The table of tolerant reading, which every peer gets that is not known better.
+/// The table of tolerant reading, used for every peer that is not known better.
 const LOOSE: &str = "loose-v1";
 
-/// The method whose exchange shows what a peer speaks.
+/// The method whose exchange shows a peer's dialect.
 const INITIALIZE: &str = "initialize";
 
-/// Among how many of its first messages a side may show what it speaks.
+/// Among how many of its first messages a side's dialect may be detected.
 const FIRST: u8 = 32;
 
-/// What a side is told to speak.
+/// The dialect that is configured for a side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// Canonical ACP: its messages pass as they are.
+    /// Canonical ACP: its messages pass unchanged.
     #[default]
     Canonical,
-    /// Whatever it shows in `initialize`; tolerant reading until then and otherwise.
+    /// Detected from `initialize`; tolerant reading until then and otherwise.
     Auto,
     /// This dialect.
     Named(String),
 }
 
-/// The speech of both sides of one conversation.
+/// The dialects of both sides of one conversation.
 #[derive(Debug)]
 pub struct Speech {
     library: Arc<Library>,
     voices: [Voice; 2],
-    /// Where the relay runs, for sessions that it opens itself.
+    /// The relay's working directory, for sessions that it opens itself.
     folder: String,
 }
 
 #[derive(Debug)]
 struct Voice {
     translator: Option<Box<Translator>>,
-    /// Among how many more of its messages it may still be recognised.
+    /// Among how many more of its messages its dialect may still be detected.
     open: u8,
     handshake: Handshake,
 }
 
-/// A dialect that a side has been found to speak.
+/// A dialect that was detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recognised {
     /// Its name.
@@ -58,7 +57,7 @@ pub struct Recognised {
 }
 
 impl Speech {
-    /// Both sides speak canonical ACP.
+    /// Both sides use canonical ACP.
     #[must_use]
     pub fn canonical() -> Self {
         let silent = || Voice {
@@ -73,7 +72,7 @@ impl Speech {
         }
     }
 
-    /// What the two sides are told to speak, out of `library`.
+    /// The dialects that are configured for the two sides, from `library`.
     ///
     /// # Errors
     /// When a dialect is not known.
@@ -98,7 +97,7 @@ impl Speech {
         })
     }
 
-    /// Says where the relay runs: a client that knows no sessions gets one there.
+    /// Sets the relay's working directory: a client without sessions gets one there.
     #[must_use]
     pub fn in_folder(mut self, folder: &str) -> Self {
         folder.clone_into(&mut self.folder);
@@ -110,18 +109,18 @@ impl Speech {
         self
     }
 
-    /// Whether the messages of `side` pass as they are.
+    /// Whether the messages of `side` pass unchanged.
     pub(super) fn is_canonical(&self, side: Side) -> bool {
         self.voice(side).translator.is_none()
     }
 
-    /// Whether `side` may still be recognised.
+    /// Whether the dialect of `side` may still be detected.
     pub(super) fn is_open(&self, side: Side) -> bool {
         self.voice(side).open > 0
     }
 
-    /// Looks at a message of `side` for what it shows, while it may still be recognised: never where
-    /// its dialect was named. `asked` is the method that it answers.
+    /// Tries to detect the dialect of `side` from a message, as long as that is allowed: never
+    /// where its dialect was configured. `asked` is the method that the message answers.
     pub fn recognise(
         &mut self,
         side: Side,
@@ -135,8 +134,8 @@ impl Speech {
         let asked = asked.and_then(|method| std::str::from_utf8(method).ok());
         let handshake = &mut self.voices[side as usize].handshake;
         let found = handshake.recognise(self.library.covers(), side, frame, at, asked);
-        // A client shows itself in `initialize`; what an agent answers there may be any agent's, and
-        // its first messages tell more.
+        // A client's `initialize` shows its dialect; an agent's answer to it may be any agent's,
+        // and its first messages show more.
         let tells = matches!(at.kind, Kind::Request | Kind::Notification);
         let shown = side == Side::Client && tells && at.method(frame) == INITIALIZE;
         let voice = &mut self.voices[side as usize];
@@ -157,20 +156,20 @@ impl Speech {
         })
     }
 
-    /// Whether what `side` has said is a notification that its translation does nothing with: most
+    /// Whether a message of `side` is a notification that its translation does not change: most
     /// messages are, and they are spared an [`Outcome`].
     pub(super) fn hears_as_is(&mut self, side: Side, frame: &Frame, at: &Envelope) -> bool {
         let translator = self.voices[side as usize].translator.as_mut();
         translator.is_some_and(|translator| translator.reads_as_is(frame, at))
     }
 
-    /// The same of what is said to `side`.
+    /// Whether the same is true of a message to `side`.
     pub(super) fn says_as_is(&mut self, side: Side, frame: &Frame, at: &Envelope) -> bool {
         let translator = self.voices[side as usize].translator.as_mut();
         translator.is_some_and(|translator| translator.writes_as_is(frame, at))
     }
 
-    /// Turns what `side` has said into canonical.
+    /// Translates a message of `side` into canonical ACP.
     pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
         match &mut self.voices[side as usize].translator {
             Some(translator) => translator.read(frame, at),
@@ -178,7 +177,7 @@ impl Speech {
         }
     }
 
-    /// Turns a canonical message into what `side` speaks.
+    /// Translates a canonical message into the dialect of `side`.
     pub fn write(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Outcome {
         match &mut self.voices[side as usize].translator {
             Some(translator) => translator.write(frame, at),
@@ -186,20 +185,20 @@ impl Speech {
         }
     }
 
-    /// What `side` is taken to speak at present.
+    /// The dialect that `side` is assumed to use at present.
     #[must_use]
     pub fn dialect(&self, side: Side) -> &str {
         let translator = self.voice(side).translator.as_ref();
         translator.map_or("canonical", |translator| translator.dialect())
     }
 
-    /// What the client would understand by a call of that name, where that is not what the name
-    /// says in canonical, or cannot be told yet: a clause.
+    /// What the client would understand by a call of that name, as a clause, where that is not its
+    /// canonical meaning, or not known yet.
     pub(super) fn mistakes(&self, method: &str) -> Option<String> {
         let voice = self.voice(Side::Client);
         let translator = voice.translator.as_ref()?;
         if voice.open > 0 && !dialect::is_canonical(method) {
-            return Some("the client has not shown yet what it would take it for".to_owned());
+            return Some("the client's dialect is not known yet".to_owned());
         }
         let meant = translator.takes_for(method)?;
         Some(format!("the client would take it for {meant}"))
@@ -211,7 +210,7 @@ impl Speech {
 }
 
 impl Voice {
-    /// Goes over to another dialect in the middle of the exchange that showed it.
+    /// Switches to another dialect in the middle of the exchange that showed it.
     fn speak(&mut self, side: Side, program: Arc<Program>, id: &IdBuf, asked: Option<&str>) {
         let translator = match &mut self.translator {
             Some(known) => {

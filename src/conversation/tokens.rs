@@ -1,27 +1,24 @@
-//! What a turn has cost, as agents report it with their answer to a prompt.
-//!
-//! Numbers by kind, and nothing of a peer's text. Not here: where they stand in a message (see
-//! `gist`), and what they add up to (see `observe::metrics`).
+//! The tokens a turn has used, as agents report them with their answer to a prompt.
 
-/// A number beyond this counts no tokens: it is left out, so that no sum is spoilt by it.
+/// A larger number cannot be a token count: it is ignored, so that it spoils no sum.
 const MOST: u64 = 1 << 48;
 
 /// What tokens were spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
-    /// What was said to the model.
+    /// What was sent to the model.
     Input,
-    /// What it said.
+    /// What it generated.
     Output,
-    /// What it thought.
+    /// What it generated as thoughts.
     Thought,
-    /// What it had been said before and did not have to read again.
+    /// What was read from the cache.
     CachedRead,
-    /// What was kept for that.
+    /// What was written to the cache.
     CachedWrite,
 }
 
-/// Tokens by kind; 0 for those of which nothing is said.
+/// Tokens by kind; 0 for those that are not reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens([u64; TokenKind::ALL.len()]);
 
@@ -35,7 +32,7 @@ impl TokenKind {
         Self::CachedWrite,
     ];
 
-    /// The word for it.
+    /// Its name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +44,7 @@ impl TokenKind {
         }
     }
 
-    /// The member of a report that says it.
+    /// The member of a report that contains it.
     const fn member(self) -> &'static [u8] {
         match self {
             Self::Input => b"inputTokens",
@@ -66,14 +63,14 @@ impl Tokens {
         self.0[kind as usize]
     }
 
-    /// Whether there are fewer than `before` of a kind that no report leaves out.
+    /// Whether there are fewer than `before` of a kind that every report has.
     #[must_use]
     pub fn is_less_than(&self, before: &Self) -> bool {
         let kinds = [TokenKind::Input, TokenKind::Output];
         kinds.iter().any(|kind| self.of(*kind) < before.of(*kind))
     }
 
-    /// These and others.
+    /// The sum.
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         for (own, other) in self.0.iter_mut().zip(other.0) {
@@ -82,7 +79,7 @@ impl Tokens {
         self
     }
 
-    /// These without others, and never fewer than none.
+    /// The difference, at least 0.
     #[must_use]
     pub fn minus(mut self, other: &Self) -> Self {
         for (own, other) in self.0.iter_mut().zip(other.0) {
@@ -91,7 +88,7 @@ impl Tokens {
         self
     }
 
-    /// A member of a report says so many; `false` when it says nothing of the kind.
+    /// Reads a member of a report; `false` when it is not a token count.
     pub(super) fn report(&mut self, member: &[u8], text: &[u8]) -> bool {
         let mut kinds = TokenKind::ALL.into_iter();
         let kind = kinds.find(|kind| kind.member() == member);

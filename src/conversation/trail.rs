@@ -1,8 +1,8 @@
-//! What only traces want of a message: texts that peers have chosen, such as the id of a request and
-//! the trace it belongs to.
+//! What only traces need of a message: texts that peers have chosen, such as the id of a request
+//! and the trace it belongs to.
 //!
-//! Taken down only for those who ask for it (`Outbox::want_trails`), and never of the messages that
-//! make up most of a conversation. Not here: what a trace is made of (see `observe::traces`).
+//! Only made on request (`Outbox::want_traces`), and never for the messages that make up most of a
+//! conversation.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ use super::gist::Said;
 use super::words::Method;
 use crate::jsonrpc::{self, Envelope, Frame, IdBuf, Kind};
 
-/// Where the context of a trace stands, as the W3C spells its parts.
+/// Where the W3C trace context is in a message.
 const META: &str = "_meta";
 const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 
-/// Longest text of a peer that is kept, in bytes; what is longer is cut.
+/// Longest text of a peer that is kept, in bytes; longer ones are truncated.
 const MOST: usize = 256;
 
-/// Longest `tracestate` that is kept; what is longer is left out, as its specification allows.
+/// Longest `tracestate` that is kept; longer ones are dropped, as the specification allows.
 const MOST_STATE: usize = 512;
 
-/// What only traces want of a message.
+/// What only traces need of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trail {
     /// The id of a request.
@@ -39,14 +39,14 @@ pub struct Trail {
     pub state: Option<String>,
 }
 
-/// Says what trace a request is to be part of.
+/// Chooses the trace of a request.
 pub trait Marker: Send + fmt::Debug {
-    /// The `traceparent` for a request that has none; `None` leaves it as it is.
+    /// The `traceparent` for a request that has none; `None` leaves it unchanged.
     fn mark(&mut self, gist: &Gist) -> Option<String>;
 }
 
 impl Trail {
-    /// That of a message, if there is anything in it for traces.
+    /// The trace context of a message, if it has one.
     pub(super) fn of(frame: &Frame, at: &Envelope, gist: &Gist) -> Option<Box<Self>> {
         let body = at.body(frame).unwrap_or_default();
         match (gist.kind, gist.topic.method, gist.said) {
@@ -82,7 +82,7 @@ impl Trail {
     }
 }
 
-/// The request with `mark` for its `traceparent`; `None` when it has no params that could hold it.
+/// The request with `parent` as its `traceparent`; `None` when it has no params that could hold it.
 pub(super) fn with_parent(frame: &Frame, at: &Envelope, mark: &str) -> Option<Frame> {
     let text = frame.as_bytes();
     let body = at.body?;
@@ -92,7 +92,7 @@ pub(super) fn with_parent(frame: &Frame, at: &Envelope, mark: &str) -> Option<Fr
         Some(meta) if own[meta.clone()].first() == Some(&b'{') => {
             (start + meta.start, format!("\"{PARENT}\":\"{mark}\""))
         }
-        // It means something else than it should.
+        // It has another meaning than it should.
         Some(_) => return None,
         None => {
             let space = own.iter().take_while(|byte| byte.is_ascii_whitespace());

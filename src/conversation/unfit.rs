@@ -1,8 +1,5 @@
-//! What is heard and is no message, or none that can be passed on: broken lines, and what an agent
-//! prints.
-//!
-//! Not here: what is found wrong with it (see `wire`), and what an agent printed before its first
-//! message (see `babble`).
+//! Handles what is received and is not a message that can be passed on: broken lines, and what an
+//! agent prints.
 
 use std::time::Instant;
 
@@ -12,7 +9,8 @@ use crate::jsonrpc::reply;
 use crate::jsonrpc::{Fault, Flaw, Frame, IdBuf, Role, Side};
 
 impl Core {
-    /// Notes that a message of `from` cannot be passed on, and tells whoever it concerns.
+    /// Notes that a message of `from` cannot be passed on, and sends an error to the side it
+    /// concerns.
     pub fn handle_flaw(&mut self, from: Side, flaw: Flaw, now: Instant, out: &mut Outbox) {
         let asker = from.other();
         let awaited = match flaw.role {
@@ -20,7 +18,7 @@ impl Core {
             _ => None,
         };
         match awaited {
-            // The asker would wait for ever; the sender of an answer is not answered.
+            // The requester would wait for ever; the sender of an answer gets no error.
             Some(answered) => {
                 let id = answered.spelled.unwrap_or_else(|| flaw.id.clone());
                 self.answer_for_peer(
@@ -56,10 +54,10 @@ impl Core {
         }
     }
 
-    /// Whether a text that is no message is passed on all the same, because the agent is a
-    /// recording. A player takes any bytes, and so does the pipe of the program that started us; a
-    /// WebSocket takes only UTF-8. Where calls are judged, a client gets no such text: it may hold
-    /// a call that nobody can judge.
+    /// Whether a text that is not a message is passed on all the same, because the agent is a
+    /// recording. A replayed agent takes any bytes, and so does the pipe of the program that
+    /// started us; a WebSocket takes only UTF-8. Where a policy applies, a client gets no such
+    /// text: it may hold a call that cannot be checked.
     pub(super) fn may_say_anything(&self, to: Side, frame: &Frame) -> bool {
         let takes_bytes = to == Side::Agent || !self.manners.announce_exit;
         let judged = to == Side::Client && self.border.as_ref().is_some_and(|one| one.judges());

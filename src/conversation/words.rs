@@ -1,9 +1,8 @@
-//! Closed lists of words: what a peer may say at one place, and one word for all else.
+//! Enums of the values that peers send in some places, with one variant for all others.
 //!
-//! Whatever a peer sends, what comes out here is one of a few words of ours. Not here: what they
-//! are counted under (see `observe::metrics`).
+//! What a peer sends becomes one of a few fixed values.
 
-/// Makes an enum of words that peers say, and one that stands for all others.
+/// Makes an enum of known values, with one variant for all others.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* }) => {
         $(#[$doc])*
@@ -18,7 +17,7 @@ macro_rules! words {
             /// All of them, in the order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$variant,)* Self::Other];
 
-            /// The word, as peers spell it; `other` for those that are not in the list.
+            /// The value, as peers spell it; `other` for those that are not in the list.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -27,7 +26,7 @@ macro_rules! words {
                 }
             }
 
-            /// The word that `text` is.
+            /// The variant for `text`.
             #[must_use]
             pub fn of(text: &[u8]) -> Self {
                 $(if text == $text.as_bytes() {
@@ -40,7 +39,7 @@ macro_rules! words {
 }
 
 words! {
-    /// A method of ACP v1. What is said most often stands first, because the list is searched.
+    /// A method of ACP v1. The most frequent ones come first, because the list is searched.
     Method {
         SessionUpdate = "session/update",
         SessionPrompt = "session/prompt",
@@ -67,7 +66,7 @@ words! {
         SessionSetConfigOption = "session/set_config_option",
         ElicitationCreate = "elicitation/create",
         ElicitationComplete = "elicitation/complete",
-        // Peers that really send this method are counted with the other extensions.
+        // A peer that really sends this method is counted with the other extensions.
         Extension = "_ext",
     }
 }
@@ -99,7 +98,7 @@ words! {
 }
 
 words! {
-    /// How a tool call stands.
+    /// The status of a tool call.
     ToolStatus {
         Pending = "pending",
         InProgress = "in_progress",
@@ -109,7 +108,7 @@ words! {
 }
 
 words! {
-    /// What a person answered to a request for permission.
+    /// A user's answer to a permission request.
     Verdict {
         Selected = "selected",
         Cancelled = "cancelled",
@@ -117,7 +116,7 @@ words! {
 }
 
 impl Method {
-    /// The method of that name, as it stands between its quotes.
+    /// The method of that name, as it is spelled between its quotes.
     #[must_use]
     pub fn called(name: &[u8]) -> Self {
         match name.first() {
