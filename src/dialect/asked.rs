@@ -1,8 +1,7 @@
-//! The requests that pass through a translation and await their answer.
+//! The requests that pass through a translation and are not answered yet.
 //!
-//! An answer names no method, so what was asked is remembered, in both columns. Bounded. A peer
-//! that was given another id for a request hears of it by that id alone. Not here: that every
-//! request is answered, which is `core`'s to see to.
+//! An answer names no method, so the request is remembered, with its method in both columns.
+//! Bounded. The peer knows a request whose id was replaced only by the new id.
 
 use std::collections::HashMap;
 
@@ -15,10 +14,10 @@ use super::translate::Translator;
 use super::tree::Node;
 use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Limits, Shape, scan};
 
-/// Takes a request back; it names the request in its params.
+/// Cancels a request, which it names in its params.
 const CANCEL_REQUEST: &str = "$/cancel_request";
 
-/// Most requests in flight that one side's translation follows.
+/// Maximum number of requests in flight that one side's translation follows.
 const OPEN: usize = 1 << 16;
 
 /// A request in flight.
@@ -30,11 +29,11 @@ pub(super) struct Asked {
     pub(super) canonical: Name,
     /// The session it was for.
     pub(super) session: Option<String>,
-    /// Slots that hold until it is answered.
+    /// Slots that are valid until it is answered.
     pub(super) slots: Vec<(usize, Box<[u8]>)>,
-    /// The options a permission request offered, in canonical.
+    /// The options of a permission request, in canonical.
     pub(super) offered: Option<Offered>,
-    /// The id its asker knows it by, when that differs.
+    /// The id the sender uses for it, when that differs.
     pub(super) asker_id: Option<IdBuf>,
     /// What is done with its answer.
     pub(super) purpose: Purpose,
@@ -45,10 +44,10 @@ pub(super) struct Asked {
 /// What is done with an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// It goes to the one who asked.
+    /// It is forwarded to the sender of the request.
     #[default]
     Forward,
-    /// The bridge asked; nobody waits for the answer.
+    /// The bridge sent the request; the answer is dropped.
     Swallow,
     /// The bridge asked for the number of this tool call.
     ToolNumber(String),
@@ -72,7 +71,7 @@ impl Asked {
         }
     }
 
-    /// Whether nothing has to be done with its answer but what rules say.
+    /// Whether its answer is only subject to the rules.
     pub(super) fn is_plain(&self) -> bool {
         self.purpose == Purpose::Forward && self.asker_id.is_none()
     }
@@ -89,7 +88,7 @@ impl Requests {
         if let Some(asked) = self.open.remove(id) {
             return Some(asked);
         }
-        // A number may come back in another spelling; only one candidate may be meant.
+        // A number may come back in another spelling; it is accepted only if it is unambiguous.
         if !matches!(id, IdBuf::Number(_)) {
             return None;
         }
@@ -114,7 +113,7 @@ impl Requests {
         }
     }
 
-    /// The id that was put in the place of `id`, while the request is open.
+    /// The id that replaced `id`, while the request is open.
     pub(super) fn replaced(&self, id: Id<'_>) -> Option<&IdBuf> {
         let known = |asked: &Asked| {
             let own = asked.asker_id.as_ref();
@@ -126,8 +125,8 @@ impl Requests {
 }
 
 impl Translator {
-    /// Puts the id that the peer knows into a notification that names a request. Without one
-    /// the peer could not read it, so it is left out.
+    /// Replaces the id in a notification that names a request by the one the peer knows. If there
+    /// is none and the peer could not read the id, the notification is dropped.
     pub(super) fn renumber_cancel(&mut self, frame: &Frame, at: &Envelope, out: &mut Outcome) {
         if at.method(frame) != CANCEL_REQUEST {
             return;
@@ -152,7 +151,7 @@ impl Translator {
                     out.note(
                         Happened::Dropped,
                         None,
-                        "it takes back a request that is not open",
+                        "it cancels a request that is not open",
                     );
                     continue;
                 }

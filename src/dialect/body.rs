@@ -1,8 +1,8 @@
-//! A message's body for those who change single places of it and translate nothing.
+//! A message's body, for code that changes single values without a translation.
 //!
-//! A way is names from the outside in; `*` is every element. Where an object has two members of
-//! one name both are meant, because readers differ in which of them counts. What is not on the way
-//! keeps its bytes. Not here: what is changed, and why (see `border`).
+//! A path is a list of names from the outside in; `*` is every element. Where an object has two
+//! members of one name both are addressed, because readers differ in which of them counts.
+//! Everything else keeps its bytes.
 
 use super::message::{self, Message};
 use super::name::Name;
@@ -21,8 +21,8 @@ impl<'a> Body<'a> {
         Self(message::body(frame, at))
     }
 
-    /// The strings at a place. What is none, or no text (a lone surrogate), is passed over: whoever
-    /// judges by them holds their number against [`Body::count`].
+    /// The strings at a path. Other values, and strings that are not valid text (a lone surrogate),
+    /// are skipped: compare with [`MessageBody::count`] to detect them.
     #[must_use]
     pub fn strings(&mut self, way: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
@@ -35,7 +35,7 @@ impl<'a> Body<'a> {
         found
     }
 
-    /// How many values there are at a place, whatever they are.
+    /// The number of values at a path, of any type.
     #[must_use]
     pub fn count(&mut self, way: &[&str]) -> usize {
         let mut count = 0;
@@ -46,7 +46,7 @@ impl<'a> Body<'a> {
         count
     }
 
-    /// Gives strings at a place other texts, and says how many.
+    /// Replaces strings at a path, and returns how many.
     pub fn replace(&mut self, way: &[&str], mut by: impl FnMut(&str) -> Option<String>) -> usize {
         let mut count = 0;
         each(&mut self.0, way, &mut |node| {
@@ -59,7 +59,8 @@ impl<'a> Body<'a> {
         count
     }
 
-    /// Takes out what is at a place, members and elements, where `unwanted` says so. Says how many.
+    /// Removes the values at a path, members and elements, for which `unwanted` is true. Returns
+    /// how many.
     pub fn remove(
         &mut self,
         way: &[&str],
@@ -75,7 +76,7 @@ impl<'a> Body<'a> {
         count
     }
 
-    /// The message with this body. Answers are given the method they answer.
+    /// The message with this body. For an answer, the method of its request is used.
     #[must_use]
     pub fn into_frame(self, frame: &Frame, at: &Envelope) -> Frame {
         let mut message = Message::take(frame, at, Name::of(frame, at));
@@ -88,7 +89,7 @@ fn string(node: &Node<'_>) -> Option<String> {
     text::string(&node.json()).map(std::borrow::Cow::into_owned)
 }
 
-/// Shows `visit` all that is at a place. Where it returns `true` the value is taken out.
+/// Calls `visit` for every value at a path. Where it returns `true` the value is removed.
 fn each(node: &mut Node<'_>, way: &[&str], visit: &mut dyn FnMut(&mut Node<'_>) -> bool) -> bool {
     let Some((name, rest)) = way.split_first() else {
         return visit(node);

@@ -1,15 +1,15 @@
-//! What there is for each method, found by the method's bytes.
+//! A map from methods to values, looked up by the method's bytes.
 //!
-//! There are few for each way, side and kind of message, and most differ in length, so a search
-//! among sorted names is quicker than a hash of the name. Not here: what is found.
+//! There are few entries for each way, side and kind of message, and most differ in length, so a
+//! binary search in sorted names is faster than hashing the name.
 
 use std::collections::HashMap;
 
-/// Something for each of some methods.
+/// A value for each of some methods.
 #[derive(Debug)]
 pub(super) struct ByMethod<T>(Box<[(Box<str>, T)]>);
 
-/// The order they are kept in.
+/// The order of the entries.
 fn order(name: &[u8]) -> (usize, &[u8]) {
     (name.len(), name)
 }

@@ -1,7 +1,6 @@
-//! Which rule of a table is for a message, and which of its cases.
+//! Finds the rule of a table that applies to a message, and its case: the first whose guards hold.
 //!
-//! The first whose guards hold. Not here: carrying it out (see `step`), and how messages are told
-//! for which there is none (see `gate`).
+//! `step` applies it; `prefilter` skips most messages without a rule before.
 
 use super::asked::Asked;
 use super::guard::Glance;
@@ -11,11 +10,11 @@ use super::program::Layer;
 use super::table::{Case, Rule, Way};
 use crate::jsonrpc::Side;
 
-/// What a table has for a message.
+/// The result of the search in a table.
 pub(super) enum Choice<'a> {
     /// This rule, with its case.
     Rule(&'a Rule, Option<&'a Case>),
-    /// This rule, but none of its cases.
+    /// This rule, but none of its cases applies.
     Unmatched(&'a Rule),
     Nothing,
 }
@@ -52,8 +51,8 @@ pub(super) fn choose<'a>(
     choice
 }
 
-/// The case of a rule that is for a message: `Some(None)` where the rule has none, `None` where
-/// none of its cases fits.
+/// The case of a rule that applies to a message: `Some(None)` where the rule has no cases, `None`
+/// where none of its cases applies.
 pub(super) fn fitting<'t, 'a: 't>(
     rule: &'a Rule,
     way: Way,
@@ -66,7 +65,7 @@ pub(super) fn fitting<'t, 'a: 't>(
     }
 }
 
-/// Whether a rule for answers is for the answer to this pair of methods.
+/// Whether a rule for answers applies to the answer to this pair of methods.
 fn fits_pair(rule: &Rule, [dialect, canonical]: [&Name; 2]) -> bool {
     let names = rule.on.what.names();
     let fits = |name: &Option<String>, own: &str| {

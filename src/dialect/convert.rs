@@ -1,9 +1,8 @@
 //! The closed list of conversions that a row may name with `as`, each with its inverse.
 //!
-//! A conversion is given a value and makes another one, or finds that it does not fit and leaves
-//! it alone. `mappings/README.md` documents each for the writer of a table; the examples of the
-//! tables and the golden vectors run them both ways. Not here: where the values come from and go
-//! to (see `rewrite`).
+//! A conversion takes a value and makes another one, or leaves it unchanged when it does not apply.
+//! `mappings/README.md` documents each for authors of tables; the examples of the tables and the
+//! golden vectors run them both ways.
 
 use std::borrow::Cow;
 
@@ -33,7 +32,7 @@ pub enum As {
     /// `{"k": v}` ↔ `[{"name": "k", …}]`, for objects and, with `value`, for other values. `null`
     /// is not read.
     NamedList,
-    /// A list of names ↔ an object of trues.
+    /// A list of names ↔ an object whose members are all `true`.
     Flags,
     /// A list of content types ↔ the booleans of canonical prompt capabilities.
     PromptTypes,
@@ -51,13 +50,13 @@ pub enum As {
     List,
     /// A URI → the name taken from its path.
     Basename,
-    /// Base64 data → the media type its first bytes tell.
+    /// Base64 data → the media type recognised by its first bytes.
     MediaType,
     /// The name of a tool → the canonical kind of tool.
     ToolKind,
 }
 
-/// The members of a terminal capability, where a dialect names them one by one.
+/// The members of a terminal capability, in dialects that list them separately.
 const TERMINAL: [&str; 5] = ["create", "output", "waitForExit", "kill", "release"];
 
 /// The content types that canonical prompt capabilities have a boolean for.
@@ -94,7 +93,7 @@ impl As {
         found.map_or("", |(name, _)| name)
     }
 
-    /// Whether the way back gives the same value again, for every value the conversion fits.
+    /// Whether the conversion back gives the same value again, for every value that it applies to.
     #[must_use]
     pub const fn has_inverse(self) -> bool {
         !matches!(
@@ -117,7 +116,7 @@ impl As {
         )
     }
 
-    /// Converts a value; one that does not fit comes back as it was.
+    /// Converts a value; `Err` returns one to which the conversion does not apply, unchanged.
     pub(super) fn convert(self, way: Way, mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
         let made = match (self, way) {
             (Self::JsonText, Way::Read) => parse_text(&value),
@@ -218,8 +217,8 @@ fn number_text(value: &Node<'_>) -> Option<String> {
     text::whole(&json)
 }
 
-/// Whether it is the one spelling of a number that has no exponent; only that comes back from text.
-/// Fractions are those of times: JavaScript tells a file's milliseconds with one.
+/// Whether it is the canonical spelling of a number without an exponent; only that is restored from
+/// text. Fractions are those of times: JavaScript reports a file's milliseconds with one.
 fn is_plain_number(text: &str) -> bool {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "1"));
     let number: Option<i64> = whole.parse().ok();
@@ -268,7 +267,7 @@ fn tool_text(text: &str) -> Node<'static> {
     Node::Array(vec![item])
 }
 
-/// All texts of tool content, a line each.
+/// All texts of tool content, one per line.
 fn joined(value: &Node<'_>) -> Option<String> {
     if value.kind() != Some(Type::Array) {
         return None;

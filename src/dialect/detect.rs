@@ -1,8 +1,8 @@
-//! Telling which dialect a peer speaks, from what it says.
+//! Detects the dialect of a peer from its messages.
 //!
 //! Each side is judged by its own messages: the `initialize` request or its result, and, where
-//! those say nothing, its first updates: what they show does not overrule what a result has stated.
-//! Not here: what `auto` does with the verdict (see `core`).
+//! those are inconclusive, its first updates: an update does not overrule what a result has stated.
+//! `conversation` decides what `auto` does with the result.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::table::{Clue, Selector, Table};
 use super::tree::Node;
 use crate::jsonrpc::{Envelope, Frame, Kind, Side};
 
-/// A dialect that was recognised, and by what.
+/// A detected dialect, and the clue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recognised {
     /// The table's name.
@@ -25,14 +25,14 @@ pub struct Recognised {
 /// What a peer has stated in `initialize`, as far as clues in later messages depend on it.
 #[derive(Clone, Debug, Default)]
 pub struct Handshake {
-    /// Clues that it has ruled out: a table's name, and which of its clues.
+    /// Clues that are ruled out: a table's name, and the index of the clue.
     ruled_out: Vec<(String, usize)>,
 }
 
 impl Handshake {
-    /// The dialect whose clue a message meets best. What a message looks like says more than the
-    /// name its sender gives itself, for dialects are spoken under borrowed names; then the clue
-    /// with the most expectations wins. The covers of tables are enough.
+    /// The dialect whose clue matches a message best. The form of a message counts more than the
+    /// name in it, for peers may use another peer's name; then the clue with the most expectations
+    /// wins. The headers of tables are sufficient.
     pub fn recognise<'t>(
         &mut self,
         tables: impl IntoIterator<Item = &'t Arc<Table>>,
@@ -87,13 +87,13 @@ impl Handshake {
     }
 }
 
-/// The side whose messages a program's tables describe, if only one speaks it.
+/// The side whose messages a program's tables describe, if it is only one.
 #[must_use]
 pub fn speaker(program: &Program) -> Option<Side> {
     program.layers.first().and_then(|layer| layer.table.speaker)
 }
 
-/// How much a clue says: its parts without those that are a name, and all of them.
+/// The weight of a clue: the number of its parts that are not a name, and of all.
 fn weight(clue: &Clue) -> (usize, usize) {
     let parts = || clue.when.iter().chain(&clue.stated);
     let looks = parts().filter(|(place, _)| !names_itself(place));
@@ -112,7 +112,7 @@ fn told(clue: &Clue) -> String {
     format!("{} of {method}", places.join(", "))
 }
 
-/// Whether a place is in what a peer says of itself.
+/// Whether a place is in the peer's own name and version.
 fn names_itself(place: &Place) -> bool {
     let first = place.names().first();
     first.is_some_and(|name| matches!(&**name, "agentInfo" | "clientInfo"))

@@ -1,6 +1,4 @@
-//! Further messages, made of the parts of one that passes by.
-//!
-//! Not here: when they are made (see `step`).
+//! Further messages, made from the parts of a message that passes. `step` decides when.
 
 use super::asked::Asked;
 use super::message::Message;
@@ -13,7 +11,7 @@ use super::tree::Node;
 use crate::jsonrpc::{IdBuf, Kind};
 
 impl Translator {
-    /// A further message, made of the parts of the one at hand.
+    /// Makes further messages from the parts of the current one.
     pub(super) fn emit<'a>(
         &mut self,
         layer: &'a Layer,
@@ -60,7 +58,7 @@ impl Translator {
 }
 
 impl<'a> Rewriter<'a, '_> {
-    /// A new value made of another one by rows.
+    /// Makes a new value from another one by rows.
     fn build(&mut self, source: &Node<'a>, rows: &'a [Row]) -> Result<Node<'a>, Trouble> {
         let mut made = Node::Absent;
         for row in rows {
@@ -80,7 +78,8 @@ impl<'a> Rewriter<'a, '_> {
             .after(self.way)
             .cloned()
             .unwrap_or_else(|| whole.clone());
-        // The row's own column is moved aside so that its value cannot meet what is built.
+        // The row's source column is moved to a separate object so that it cannot collide with the
+        // result.
         let mut scope = Node::object(Vec::new());
         if let Some(before) = row.before(self.way) {
             let mut source = source.clone();

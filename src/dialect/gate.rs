@@ -1,10 +1,11 @@
-//! What a message has to show before a rule may be for it.
+//! What a message must contain before a rule may apply to it: a cheap test that skips most
+//! messages.
 //!
-//! ACP tells the variants of `session/update` apart by one member, and so do most rules: when all
-//! rules for a method want a string of some few at the same place, one look at that place tells
-//! that none of them is for a message. Where they want something at several places, there is one
-//! look for each. What passes that is asked for all that a rule wants. Made once, when a program is
-//! compiled. Not here: what a rule wants (see `wants`), and the guards themselves (see `guard`).
+//! ACP distinguishes the variants of `session/update` by one member, and so do most rules: when all
+//! rules for a method require a string from a small set at the same place, one lookup of that place
+//! excludes all of them. Where they require values at several places, there is one lookup for each.
+//! A message that passes is tested for everything that a rule requires. Built once, when a program
+//! is compiled, from what `required_fields` finds in the rules.
 
 use smallvec::SmallVec;
 
@@ -17,72 +18,72 @@ use super::tree::Node;
 use super::wants;
 use crate::jsonrpc::{Envelope, Frame};
 
-/// What is asked of the messages of one kind and method, or of the values at one place.
+/// The test for the messages of one kind and method, or for the values at one place.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
-    /// The places that are looked at first, and what lets a message in there; all come in when
+    /// The places that are tested first, and what is required there; every message passes when
     /// `None`.
     first: Option<Vec<Key>>,
-    /// What is wanted in all, by one or another.
+    /// The fields that are required, one list for each alternative.
     demands: Vec<Vec<Want>>,
 }
 
-/// Something that is wanted, and which of the places it is at that are looked at first.
+/// A required field, and the index in `first` of its place, if it is one of those.
 #[derive(Clone, Debug)]
 struct Want {
     key: Key,
     first: Option<usize>,
 }
 
-/// Something that is wanted at a place.
+/// What is required at a place.
 pub(super) type Key = (Place, Wanted);
 
-/// All that one wants; what tells most is first.
+/// All fields that one rule requires; the most selective is first.
 pub(super) type Demand = Vec<Key>;
 
-/// What lets a message in.
+/// What is required of a value.
 #[derive(Clone, Debug)]
 pub(super) enum Wanted {
     /// One of these strings.
     Strings(Vec<Box<[u8]>>),
-    /// A value that meets this guard, or nothing where that meets it.
+    /// A value that meets this guard, or no value where that meets it.
     Meets(Guard),
-    /// A value that is let in here.
+    /// A value that passes this prefilter.
     Value(Gate),
-    /// An array with an element that is let in here.
+    /// An array with an element that passes this prefilter.
     Elements(Gate),
-    /// Anything.
+    /// Any value.
     Something,
 }
 
-/// Most places that are looked at first; a method that takes more is let in.
+/// Maximum number of places that are tested first; a method that needs more always passes.
 const PLACES: usize = 4;
 
-/// What is asked, while it is gathered.
+/// Collects what is required.
 #[derive(Debug, Default)]
 pub(super) struct Demands {
     demands: Vec<Demand>,
-    /// Whether something is asked of all messages.
+    /// Whether every message is needed.
     all: bool,
 }
 
 impl Demands {
-    /// A rule does something to messages.
+    /// Adds what a rule requires.
     pub(super) fn add_rule(&mut self, rule: &Rule, shapes: &[Shape], way: Way) {
         self.demands.extend(wants::of_rule(rule, shapes, way));
     }
 
-    /// Something is for messages that meet this guard.
+    /// Adds messages that meet this guard.
     pub(super) fn add(&mut self, guard: &Guard) {
         self.demands.push(wants::of_guard(guard));
     }
 
-    /// Something is for all messages.
+    /// Adds all messages.
     pub(super) fn add_all(&mut self) {
         self.all = true;
     }
 
-    /// What has to be there for any of it.
+    /// The prefilter that passes whatever one of the alternatives needs.
     pub(super) fn gate(self) -> Gate {
         let first = if self.all {
             None
@@ -105,7 +106,7 @@ impl Demands {
         }
     }
 
-    /// One place at which all want a string.
+    /// One place at which all alternatives require a string.
     fn one_place(&self) -> Option<Vec<Key>> {
         let first = self.demands.first().into_iter().flatten();
         first.into_iter().find_map(|(place, _)| {
@@ -121,7 +122,7 @@ impl Demands {
         })
     }
 
-    /// For each the place that tells most.
+    /// The most selective place of each alternative.
     fn several_places(&self) -> Option<Vec<Key>> {
         let mut all: Vec<Key> = Vec::new();
         for demand in &self.demands {
@@ -142,8 +143,8 @@ impl Demands {
 }
 
 impl Gate {
-    /// Whether no rule is for a message, and all that have its stem and no further members, because
-    /// of what stands in the stem.
+    /// Whether no rule applies to a message, nor to any other with its prefix and no further
+    /// members, because of a value in the prefix.
     pub(super) fn is_shut_by(&self, frame: &Frame, at: &Envelope) -> bool {
         let (Some([(place, wanted)]), Some(outline)) = (self.first.as_deref(), &at.outline) else {
             return false;
@@ -160,13 +161,13 @@ impl Gate {
         is_whole && matches!(wanted, Wanted::Strings(_)) && !wanted.is_met(found)
     }
 
-    /// Whether a rule may be for a message with this body.
+    /// Whether a rule may apply to a message with this body.
     pub(super) fn lets_in(&self, body: Look<'_, '_>) -> bool {
         let Some(first) = &self.first else {
             return true;
         };
         let look = |place: &Place| body.at(place).map(Look::json);
-        // Mostly one place tells.
+        // In most cases one place decides.
         if let [(place, wanted)] = &first[..]
             && !wanted.is_met(look(place).as_deref())
         {
@@ -189,7 +190,7 @@ impl Gate {
 }
 
 impl Wanted {
-    /// Either of both.
+    /// Combines two requirements: either suffices.
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Strings(mut one), Self::Strings(two)) => {
@@ -202,7 +203,7 @@ impl Wanted {
         }
     }
 
-    /// Whether this is what is wanted; `None` when nothing is there.
+    /// Whether a value meets the requirement; `None` when there is no value.
     pub(super) fn is_met(&self, found: Option<&[u8]>) -> bool {
         let Some(found) = found else {
             return matches!(self, Self::Meets(guard) if guard.iter().all(is_met_by_nothing));

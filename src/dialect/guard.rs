@@ -1,8 +1,8 @@
-//! Whether what a guard expects is there.
+//! Tests whether the expectations of a guard hold.
 //!
-//! The rules for one method, and the cases of one rule, ask for the same few places again and
-//! again, so what was found at a place is kept for the guards that follow. Not here: what guards
-//! build (see `rewrite`), and how most messages are told apart sooner (see `gate`).
+//! The rules for one method, and the cases of one rule, test the same few places repeatedly, so the
+//! value found at a place is cached for the guards that follow. `rewrite` builds what guards state,
+//! and `prefilter` excludes most messages before.
 
 use smallvec::SmallVec;
 
@@ -12,10 +12,10 @@ use super::table::{Expect, Guard, Literal};
 use super::text;
 use super::tree::Node;
 
-/// For so many places it is kept what was found; for further ones each guard looks itself.
+/// The number of cached places; for further ones each guard looks up the value itself.
 const KEPT: usize = 8;
 
-/// A value that guards are asked of, one after another.
+/// A value that several guards are tested against.
 #[derive(Debug)]
 pub(super) struct Glance<'t, 'a> {
     scope: &'t Node<'a>,
@@ -71,7 +71,7 @@ fn is_met(found: Option<Look<'_, '_>>, expect: &Expect) -> bool {
     }
 }
 
-/// Whether a value is one of those that a table wrote.
+/// Whether a value is one of the literals of a table.
 fn is_among(all: &[Literal], value: &[u8]) -> bool {
     let mut literals = all.iter().map(|literal| &*literal.0);
     literals.clone().any(|literal| literal == value)

@@ -1,9 +1,7 @@
-//! Names, media types and kinds that one message leaves out and another demands.
-//!
-//! Each is a fixed list that can be read here. Not here: when a guess is wanted (tables say so
-//! with `derive`).
+//! Names, media types and kinds that one message omits and another requires. Each is a fixed list;
+//! tables request them with `derive`.
 
-/// The name a URI ends in, percent-decoded; the URI itself when it has none.
+/// The last name in a URI's path, percent-decoded; the URI itself when it has none.
 pub(super) fn basename(uri: &str) -> String {
     let path = uri.split(['?', '#']).next().unwrap_or(uri);
     let path = path.trim_end_matches('/');
@@ -27,7 +25,7 @@ pub(super) fn file_uri(path: &str) -> String {
     uri
 }
 
-/// The path of a `file` URI, without what it names inside the file; `None` when it is another URI.
+/// The path of a `file` URI, without query and fragment; `None` when it is another URI.
 pub(super) fn file_path(uri: &str) -> Option<String> {
     let path = uri.strip_prefix("file://")?;
     let path = path.strip_prefix("localhost").unwrap_or(path);
@@ -57,7 +55,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The media type that base64 data begins with.
+/// The media type of base64 data, recognised by its first bytes.
 pub(super) fn media_type(data: &str) -> &'static str {
     const KNOWN: [(&[u8], &str); 10] = [
         (b"\x89PNG", "image/png"),
@@ -106,7 +104,7 @@ fn first_bytes(data: &str) -> Vec<u8> {
     bytes
 }
 
-/// The kind of tool that a tool's name tells.
+/// The kind of tool that a tool's name indicates.
 pub(super) fn tool_kind(name: &str) -> &'static str {
     const WORDS: [(&str, &[&str]); 8] = [
         ("read", &["read", "cat", "open", "view"]),
@@ -135,7 +133,7 @@ pub(super) fn tool_kind(name: &str) -> &'static str {
     let mut word = String::new();
     let mut lower = false;
     for letter in name.chars().take(256) {
-        // A capital after a small letter begins a word, as in `readFile`.
+        // A capital after a lower-case letter begins a word, as in `readFile`.
         if !letter.is_alphanumeric() || (letter.is_uppercase() && lower) {
             words.push(std::mem::take(&mut word));
         }

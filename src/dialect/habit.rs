@@ -1,10 +1,10 @@
-//! What was made of a message, made again of those that differ from it in one value alone.
+//! Caches the rewriting of a message for messages that differ from it in one value only.
 //!
-//! An agent that streams says the same again and again, but for the text at the end. While rules
-//! are at work that value is sealed, and whoever looks at it breaks the seal. Where nobody has, and
-//! nothing else had a say, what comes of the next such message is known: the bytes that were made
-//! before the value, its own, and those behind. Nothing is taken for granted: all other bytes are
-//! compared. Not here: which messages begin alike (see `jsonrpc::Stem`), and the rules' work.
+//! An agent that streams sends almost the same message repeatedly; only the text at the end
+//! changes. While rules are applied that value is lazy, and reading it is noted. If no rule has
+//! read it, and the result does not depend on anything else, the result of the next such message is
+//! known: the bytes made before the value, the new value, and the bytes after it. All other bytes
+//! are compared. `jsonrpc::Prefix` finds messages that begin alike.
 
 use std::cell::Cell;
 
@@ -19,32 +19,33 @@ use super::text::Type;
 use super::translate::Translator;
 use crate::jsonrpc::{Envelope, Frame, Kind, Span};
 
-/// Most bytes besides the value, of what came and of what was made.
+/// Maximum number of bytes besides the value, of the message and of its translation.
 const MOST: usize = 4096;
 
-/// The last member near a message's surface, sealed: what stands before it others share.
+/// The last member of a body or of one of its members, as a lazy value: what precedes it is shared
+/// by other messages.
 #[derive(Debug)]
 pub struct Seal<'a> {
-    /// Where its value lies in the frame.
+    /// The position of the value in the frame.
     pub(super) span: Span,
     value: &'a [u8],
     broken: Cell<bool>,
-    /// Where the value was written.
+    /// The position at which the value was written.
     written: Cell<Option<usize>>,
 }
 
-/// What was made of a message, and what others have to show for the same to be made of them.
+/// The result for a message, and the conditions under which it holds for another one.
 #[derive(Debug)]
 pub(super) struct Habit {
-    /// What they begin with.
+    /// The prefix of these messages.
     stem: u64,
-    /// What the value is.
+    /// The type of the value.
     kind: Type,
-    /// What they end with, behind the value.
+    /// The bytes after the value.
     end: Box<[u8]>,
-    /// What was made, before the value and behind it.
+    /// The bytes of the result, before and after the value.
     parts: [Box<[u8]>; 2],
-    /// Where the parts of what was made lie, and the value among them.
+    /// The positions of the parts of the result, and of the value in it.
     at: Envelope,
     place: Span,
     fired: SmallVec<[Fired; 1]>,
@@ -52,7 +53,7 @@ pub(super) struct Habit {
 }
 
 impl<'a> Seal<'a> {
-    /// Of a message all of whose members have their names in its stem.
+    /// For a message whose members all have their names in its prefix.
     pub(super) fn of(frame: &'a Frame, at: &Envelope) -> Option<Self> {
         if at.kind != Kind::Notification || at.strangers || !at.ends_in_stem() {
             return None;
@@ -66,12 +67,12 @@ impl<'a> Seal<'a> {
         })
     }
 
-    /// What the value is, which those share that are treated alike.
+    /// The type of the value, which messages that are treated alike share.
     pub(super) fn kind(&self) -> Type {
         Type::of(self.value)
     }
 
-    /// The value, for whoever wants to know what it is.
+    /// Reads the value, and notes that it was read.
     pub(super) fn opened(&self) -> &'a [u8] {
         self.broken.set(true);
         self.value
@@ -83,20 +84,20 @@ impl<'a> Seal<'a> {
         out.extend_from_slice(self.value);
     }
 
-    /// The value is written at that place. That may be once.
+    /// Notes the position at which the value is written. It may be written once.
     pub(super) fn is_written(&self, at: usize) {
         self.is_to_be_written();
         self.written.set(Some(at));
     }
 
-    /// The message is written now. Who has written of it before has looked at what he wrote.
+    /// Notes that the message is written. If the value was written before, it counts as read.
     pub(super) fn is_to_be_written(&self) {
         if self.written.get().is_some() {
             self.broken.set(true);
         }
     }
 
-    /// Where the value stands in what was made, unless somebody has looked at it.
+    /// The position of the value in the result, unless it was read.
     fn place(&self) -> Option<Span> {
         let start = self.written.get().filter(|_| !self.broken.get())?;
         Some(Span::new(start, start + self.value.len()))
@@ -104,7 +105,8 @@ impl<'a> Seal<'a> {
 }
 
 impl Habit {
-    /// What was made of a message, if others that differ in the sealed value become the same.
+    /// Caches the result for a message, if others that differ only in the lazy value have the same
+    /// one.
     pub(super) fn of(
         frame: &Frame,
         at: &Envelope,
@@ -137,7 +139,7 @@ impl Habit {
         })
     }
 
-    /// What comes of another message, if it differs in that value alone.
+    /// The result for another message, if it differs in that value only.
     pub(super) fn again(&self, frame: &Frame, at: &Envelope) -> Option<Outcome> {
         if at.stem.number != self.stem || !at.ends_in_stem() {
             return None;
@@ -162,7 +164,7 @@ impl Habit {
 }
 
 impl Translator {
-    /// What comes of a notification, if that is known from one that was like it.
+    /// The result for a notification, if it is known from a similar one.
     pub(super) fn again(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Option<Outcome> {
         let made = self.habits[way as usize].as_ref()?.again(frame, at)?;
         if self.program.watch.any() {

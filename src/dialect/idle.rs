@@ -1,7 +1,8 @@
-//! Telling the messages with which nothing is done, before anything is made of them.
+//! Recognises the messages that no rule changes, before they are parsed.
 //!
-//! Most messages are no rule's: that costs one lookup by the method and one look into the body, and
-//! with a beginning that was seen before not even those. Not here: what a rule asks for (see `gate`).
+//! Most messages have no rule: that costs one lookup by the method and one lookup in the body, or
+//! neither when a message with the same prefix was seen before. `prefilter` holds what rules
+//! require.
 
 use super::look::Look;
 use super::message;
@@ -11,13 +12,13 @@ use super::tree::Node;
 use crate::jsonrpc::{Envelope, Frame, Kind};
 
 impl Translator {
-    /// Whether [`Translator::read`] would leave a notification as it is and note nothing. Only when it
-    /// would not is `read` to be called.
+    /// Whether [`Translator::read`] would leave a notification unchanged and add no note. `read`
+    /// must be called if and only if this is false.
     pub fn reads_as_is(&mut self, frame: &Frame, at: &Envelope) -> bool {
         at.jsonrpc && at.kind == Kind::Notification && self.leaves(Way::Read, frame, at)
     }
 
-    /// The same of [`Translator::write`].
+    /// The same for [`Translator::write`].
     pub fn writes_as_is(&mut self, frame: &Frame, at: &Envelope) -> bool {
         at.kind == Kind::Notification
             && !self.program.int_ids()
@@ -25,8 +26,8 @@ impl Translator {
             && self.leaves(Way::Write, frame, at)
     }
 
-    /// Whether nothing is done with a notification but to remember that its session is alive. Now
-    /// and then it says no when that is so: then nothing comes of looking closer.
+    /// Whether a notification has no effect except that its session counts as active. It may return
+    /// `false` for such a message, which then goes through the rules unchanged.
     pub(super) fn leaves(&mut self, way: Way, frame: &Frame, at: &Envelope) -> bool {
         let stem = at.stem.number;
         if stem != 0 && stem == self.busy[way as usize] {
@@ -46,7 +47,7 @@ impl Translator {
         let gate = self.program.gate(way, from, at.kind, raw);
         let lets_in = match gate {
             Some(gate) => gate.lets_in(body_of(frame, at)),
-            // Run at leisure; it is seldom.
+            // A method with escapes is rare: the full path handles it.
             None => memchr::memchr(b'\\', raw).is_some(),
         };
         if lets_in {
@@ -66,7 +67,7 @@ impl Translator {
         true
     }
 
-    /// Whether a rule may be for such a message, or anything of it is remembered.
+    /// Whether a rule may apply to such a message, or a value of it is remembered.
     pub(super) fn lets_in(&self, way: Way, kind: Kind, method: &str, body: Look<'_, '_>) -> bool {
         let gate = self
             .program
@@ -75,7 +76,7 @@ impl Translator {
     }
 }
 
-/// The body of a message, to be looked at.
+/// The body of a message, by reference.
 pub(super) fn body_of<'a>(frame: &'a Frame, at: &'a Envelope) -> Look<'a, 'a> {
     Look::body(frame, at).unwrap_or(Look::Node(&Node::Absent))
 }

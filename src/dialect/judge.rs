@@ -1,6 +1,4 @@
-//! Permission's laws, held over what a table has made of an answer.
-//!
-//! Not here: the laws themselves (see `permission`).
+//! Applies the checks of `permission` to the answer that a table has made.
 
 use super::asked::Asked;
 use super::message::Message;
@@ -11,7 +9,7 @@ use super::tree::Node;
 use crate::jsonrpc::{Kind, reply};
 
 impl Translator {
-    /// Judges a permission answer in canonical, and repairs it.
+    /// Checks a permission answer in canonical, and corrects it.
     pub(super) fn place_answer(
         &self,
         message: &mut Message<'_>,
@@ -35,7 +33,7 @@ impl Translator {
         }
     }
 
-    /// Judges a permission answer as it is written to the dialect.
+    /// Checks a permission answer as it is written to the dialect.
     pub(super) fn check_written(
         message: &mut Message<'_>,
         canonical: &Node<'_>,
@@ -50,7 +48,7 @@ impl Translator {
         if permission::judge_write(&verdict, &offered, &message.body.json()) {
             return;
         }
-        let why = "the answer would not mean what it means; it failed closed";
+        let why = "the translation would change the meaning of the answer; it failed closed";
         let error = format!("{{\"code\":{},\"message\":{why:?}}}", reply::UNTRANSLATABLE);
         message.kind = Kind::Error;
         message.body = Node::made(error.into_bytes());

@@ -1,8 +1,7 @@
-//! The laws of a table that can be seen without carrying it out.
+//! The validation of a table that needs no translation.
 //!
-//! `mappings/README.md` states them; each fault says which rule, where, and what to do. Not here:
-//! words that are not known and pointers that do not parse (see `table`), and examples (see
-//! `library`).
+//! `mappings/README.md` states the rules of validation; each fault names the rule, the place and
+//! the remedy. `table` reports unknown words and invalid pointers, `library` examples that fail.
 
 use super::pointer::Place;
 use super::program::PROMPTING;
@@ -11,7 +10,7 @@ use super::table::{
 };
 use super::text;
 
-/// Takes a fault: the rule, the pointer, what is wrong, what to do.
+/// Takes a fault: the rule, the pointer, what is wrong, and the remedy.
 pub(super) type Report<'r> = &'r dyn Fn(Option<&str>, &str, String, String);
 
 /// Checks a whole table.
@@ -42,7 +41,8 @@ pub(super) fn check(table: &Table, report: Report<'_>) {
                 "add one message in both columns",
             );
         }
-        // One other rule is told for each: of many that are equal, each pair would be a fault.
+        // Only one clashing rule is reported for each: otherwise every pair of equal rules would be
+        // a fault.
         let clashes = |(other, two): (&Rule, &[Vec<Guard>; 2])| {
             let way = [(Way::Read, "reading"), (Way::Write, "writing")]
                 .into_iter()
@@ -133,7 +133,7 @@ fn check_case(
             .flat_map(|base| &base.rows)
             .chain(&case.rows)
             .filter(|row| row.works(way));
-        // What only fills an empty place stands beside a row that may have filled it.
+        // A row that only fills an empty place may share it with a row that writes it.
         let fills =
             |row: &Row| row.before(way).is_none() && !matches!(row.fill, Some(Fill::Const(_)));
         let targets: Vec<&Place> = rows
@@ -260,7 +260,7 @@ fn check_conversion(
     }
 }
 
-/// Whether two rules can both be for one message of that way. `cases` are the guards of both.
+/// Whether two rules can both apply to one message in that way. `cases` are the guards of both.
 fn clash(one: &Rule, two: &Rule, way: Way, cases: (&Vec<Guard>, &Vec<Guard>)) -> bool {
     let same_kind = matches!(
         (&one.on.what, &two.on.what),
@@ -270,7 +270,7 @@ fn clash(one: &Rule, two: &Rule, way: Way, cases: (&Vec<Guard>, &Vec<Guard>)) ->
     );
     let names = [one, two].map(|rule| rule.on.what.names().before(way));
     let answers = matches!(one.on.what, Selector::Answers(_));
-    // An answer is told apart by both names of what it answers.
+    // An answer is distinguished by both names of the method that it answers.
     let same_pair = !answers || one.on.what.names() == two.on.what.names();
     same_kind
         && same_pair
@@ -284,7 +284,7 @@ fn clash(one: &Rule, two: &Rule, way: Way, cases: (&Vec<Guard>, &Vec<Guard>)) ->
         && !(cases.0.iter()).all(|left| cases.1.iter().all(|right| exclude(left, right)))
 }
 
-/// The guards under which a rule is taken: each case's with the base's.
+/// The guards under which a rule applies: each case's combined with the base's.
 fn cased(rule: &Rule, way: Way) -> Vec<Guard> {
     let base = rule.base.before(way).clone();
     if rule.cases.is_empty() {

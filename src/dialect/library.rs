@@ -1,9 +1,9 @@
-//! The tables that are known: those the program carries, and those a user adds.
+//! The known tables: those built into the program, and those a user adds.
 //!
-//! A table is found by its name or an alias; its stack is flattened when it is asked for. A table
-//! that the program carries is read when it is needed: until then its cover will do, which is all
-//! but its rules, and tells its names and the clues to its dialect. A program that starts reads
-//! some kilobytes so, not half a megabyte. Not here: reading one file (see `table`).
+//! A table is found by its name or an alias; its stack is flattened on request. A built-in table is
+//! parsed when it is needed: until then only its header is, which is everything but the rules, and
+//! contains its names and the clues to its dialect. So the program parses some kilobytes at start,
+//! not half a megabyte.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use super::program::{Program, Storey};
 use super::table::{Fault, Faults, Table, nearest};
 use super::vectors::{Report, Vector};
 
-/// A file in `mappings/`: its name, its cover and its text.
+/// A file in `mappings/`: its name, its header and its text.
 type File = (&'static str, &'static str, &'static str);
 
 /// The files in `mappings/`, by name.
@@ -24,9 +24,9 @@ const BUILTIN: &[File] = &include!(concat!(env!("OUT_DIR"), "/mappings.rs"));
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     entries: Vec<Entry>,
-    /// All tables as a whole, once somebody wants to see them.
+    /// All complete tables, once they are requested.
     all: OnceLock<Vec<Arc<Table>>>,
-    /// The programs that were asked for, so that each is compiled once.
+    /// The programs that were requested, so that each is compiled once.
     programs: Arc<Mutex<HashMap<String, Arc<Program>>>>,
 }
 
@@ -34,26 +34,26 @@ pub struct Library {
 #[derive(Clone, Debug)]
 struct Entry {
     cover: Arc<Table>,
-    /// The file it is read from when it is needed; none where the cover is all of it.
+    /// The file with the complete table; `None` where the header is all of it.
     file: Option<&'static File>,
     whole: OnceLock<Arc<Table>>,
 }
 
-/// A dialect that cannot be had.
+/// A dialect that is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unknown {
     /// No table has this name.
     #[error("no dialect is called `{name}`; {}", tip(.near, .known))]
     Name {
-        /// The name that was asked for.
+        /// The name that was requested.
         name: String,
-        /// The name or alias nearest to it, if one is near.
+        /// The most similar name or alias, if one is similar.
         near: Option<String>,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// Tables extend each other in a circle, or too deep.
+    /// Tables extend each other in a cycle, or too deeply.
     #[error("the dialect `{name}` builds on itself; remove it from `extends` or `reads`")]
     Circle {
         /// The table.
@@ -62,10 +62,10 @@ pub enum Unknown {
 }
 
 impl Library {
-    /// The tables the program carries. Their covers are read now, their rules when they are needed.
+    /// The built-in tables. Their headers are parsed now, their rules when they are needed.
     ///
     /// # Errors
-    /// The faults of all covers; `cargo test` proves that there are none, in the rules either.
+    /// The faults of all headers; a test shows that there are none, in the rules either.
     pub fn builtin() -> Result<Self, Faults> {
         let mut library = Self::default();
         let mut faults = Faults::default();
@@ -83,7 +83,7 @@ impl Library {
         }
     }
 
-    /// Adds one table; one of the same name is replaced.
+    /// Adds one table; it replaces one of the same name.
     ///
     /// # Errors
     /// All faults of the file.
@@ -112,7 +112,7 @@ impl Library {
             .get_or_init(|| self.entries.iter().map(whole).collect())
     }
 
-    /// The covers of all tables: their names and clues, without their rules.
+    /// The headers of all tables: their names and clues, without their rules.
     pub fn covers(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.entries.iter().map(|entry| &entry.cover)
     }
@@ -147,9 +147,9 @@ impl Library {
     /// A dialect, with the tables it builds on. `canonical` is the empty one.
     ///
     /// # Errors
-    /// When it, or a table it extends, is not known.
+    /// When it, or a table it extends, is unknown.
     pub fn program(&self, name: &str) -> Result<Arc<Program>, Unknown> {
-        // A map that a panic has left is a map still.
+        // The map is valid even after a panic.
         let mut programs = self.programs.lock();
         if let Some(program) = programs.get(name) {
             return Ok(Arc::clone(program));
@@ -171,7 +171,7 @@ impl Library {
     /// canonical last.
     ///
     /// # Errors
-    /// When it, or a table it extends, is not known.
+    /// When it, or a table it extends, is unknown.
     pub fn stack(&self, name: &str) -> Result<Vec<Storey>, Unknown> {
         let mut stack: Vec<Storey> = Vec::new();
         let mut open = vec![(name.to_owned(), true)];
@@ -183,7 +183,7 @@ impl Library {
             {
                 Some(0) => return Err(Unknown::Circle { name }),
                 Some(at) if stack[at].writes || !writes => continue,
-                // What builds on it writes with all that is below it, too.
+                // The tables below a table that writes write, too.
                 Some(at) => stack[at].writes = true,
                 None => stack.push(Storey {
                     table: Arc::clone(table),
@@ -237,7 +237,7 @@ impl Library {
         }
     }
 
-    /// The tables that the program carries: the names of their files, and their text.
+    /// The built-in tables: the names of their files, and their text.
     pub fn builtin_files() -> impl Iterator<Item = (&'static str, &'static str)> {
         BUILTIN.iter().map(|(name, _, text)| (*name, *text))
     }
@@ -254,7 +254,7 @@ impl Entry {
     }
 }
 
-/// What to do about a name that no table has.
+/// The remedy for a name that no table has.
 fn tip(near: &Option<String>, known: &str) -> String {
     match near {
         Some(near) => format!("did you mean `{near}`?"),
@@ -262,8 +262,8 @@ fn tip(near: &Option<String>, known: &str) -> String {
     }
 }
 
-/// The name that is most likely meant: the one with the fewest other letters, or else the shortest
-/// that has the word in it.
+/// The most similar name: the one with the smallest edit distance, or else the shortest that
+/// contains the word.
 fn near<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     let has = |name: &&&str| word.len() > 2 && name.contains(word);
     let longer = || names.iter().filter(has).min_by_key(|name| name.len());

@@ -1,7 +1,7 @@
-//! Looking into a value without opening it.
+//! References to values, and lookups in them without parsing containers.
 //!
-//! What lies near a message's surface is found by its outline, what lies deeper by passing over the
-//! text. Not here: editing (see `tree`).
+//! Values near the top of a message are found by its member index, deeper ones by skipping over the
+//! text.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::text::{self, Type};
 use super::tree::{Member, Node};
 use crate::jsonrpc::{Envelope, Frame, Nth, Outline, Outlined, Span};
 
-/// A value that is looked at.
+/// A reference to a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Look<'t, 'a> {
     Raw(&'t [u8]),
@@ -19,21 +19,21 @@ pub(super) enum Look<'t, 'a> {
     Node(&'t Node<'a>),
 }
 
-/// An object in a message whose outline is known: its body, or a member of that.
+/// An object in a message whose member index is known: its body, or a member of that.
 #[derive(Clone, Copy, Debug)]
 pub struct Sketch<'a> {
     frame: &'a [u8],
-    /// Where it lies.
+    /// Its position in the frame.
     span: Span,
     outline: &'a Outline,
-    /// The member of the body that it is; `None` when it is the body itself.
+    /// The index of the member of the body that it is; `None` when it is the body itself.
     member: Option<Nth>,
-    /// A member of the message that nobody should have looked at.
+    /// A value in the message whose reading is noted.
     seal: Option<&'a Seal<'a>>,
 }
 
 impl<'a> Sketch<'a> {
-    /// The body of a message, if it is an object with an outline.
+    /// The body of a message, if it is an object with a member index.
     pub(super) fn of(frame: &'a Frame, at: &'a Envelope) -> Option<Self> {
         Some(Self {
             frame: frame.as_bytes(),
@@ -44,12 +44,12 @@ impl<'a> Sketch<'a> {
         })
     }
 
-    /// The same, with a member sealed.
+    /// The same, with a lazy value.
     pub(super) fn sealed(self, seal: Option<&'a Seal<'a>>) -> Self {
         Self { seal, ..self }
     }
 
-    /// The object's text, to be looked at.
+    /// The object's text, for reading.
     pub(super) fn text(&self) -> &'a [u8] {
         if let Some((seal, _)) = self.seal_within() {
             seal.opened();
@@ -57,7 +57,7 @@ impl<'a> Sketch<'a> {
         self.span.of(self.frame)
     }
 
-    /// Writes it.
+    /// Writes the object.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         if let Some((seal, at)) = self.seal_within() {
             seal.is_written(out.len() + at);
@@ -65,7 +65,7 @@ impl<'a> Sketch<'a> {
         out.extend_from_slice(self.span.of(self.frame));
     }
 
-    /// The same, and takes its members down; `false` when they find no place.
+    /// Writes the object and adds its members to the index; `false` when the index has no room.
     pub(super) fn write_member(&self, out: &mut Vec<u8>, outline: &mut Outline) -> bool {
         let (from, to) = (self.span.start as usize, out.len());
         self.write(out);
@@ -73,14 +73,14 @@ impl<'a> Sketch<'a> {
             .is_some_and(|member| outline.copy(self.outline, member, from, to))
     }
 
-    /// The sealed member, if it lies within, and where.
+    /// The lazy value, if it is inside the object, and its offset.
     fn seal_within(&self) -> Option<(&'a Seal<'a>, usize)> {
         let seal = self.seal?;
         let at = seal.span.start.checked_sub(self.span.start)?;
         (seal.span.end <= self.span.end).then_some((seal, at as usize))
     }
 
-    /// The member of that name. The last one counts, as it does for most readers.
+    /// The member with that name. The last one counts, as it does for most readers.
     pub(super) fn child<'t>(self, name: &str) -> Option<Look<'t, 'a>>
     where
         'a: 't,
@@ -101,13 +101,13 @@ impl<'a> Sketch<'a> {
         }
     }
 
-    /// The member of a member of the body, where most rules look. It is no element of an array.
+    /// The member of a member of the body, where most rules look. It is not an element of an array.
     fn grandchild(&self, outer: &str, inner: &str) -> Option<&'a [u8]> {
         let found = self.outline.last_inner(outer, inner, self.frame)?;
         Some(self.value(found))
     }
 
-    /// The value of a member, to be looked at.
+    /// The value of a member, for reading.
     fn value(&self, member: Outlined) -> &'a [u8] {
         match self.seal.filter(|seal| seal.span == member.value) {
             Some(seal) => seal.opened(),
@@ -132,7 +132,7 @@ impl<'a> Sketch<'a> {
         members
     }
 
-    /// A member of the body: a sketch when it is an object.
+    /// A member of the body: an indexed object when it is an object.
     fn part(self, member: Outlined) -> Node<'a> {
         match self.leaf(member) {
             Node::Raw(text) if Type::of(&text) == Type::Object => Node::Sketch(Self {
@@ -144,7 +144,7 @@ impl<'a> Sketch<'a> {
         }
     }
 
-    /// A member of which nothing further is known.
+    /// A member without a further index.
     fn leaf(&self, member: Outlined) -> Node<'a> {
         match self.seal.filter(|seal| seal.span == member.value) {
             Some(seal) => Node::Sealed(seal),
@@ -154,7 +154,7 @@ impl<'a> Sketch<'a> {
 }
 
 impl<'t, 'a> Look<'t, 'a> {
-    /// The value of a message's body, if there is one.
+    /// The body of a message, if there is one.
     pub(super) fn body(frame: &'a Frame, at: &'a Envelope) -> Option<Self>
     where
         'a: 't,
@@ -163,7 +163,7 @@ impl<'t, 'a> Look<'t, 'a> {
         sketch.or_else(|| at.body(frame).map(Self::Raw))
     }
 
-    /// What is at a place further in.
+    /// The value at a place relative to this one.
     pub(super) fn at(self, place: &Place) -> Option<Self> {
         let names = place.names();
         if let ([outer, inner], Self::Sketch(sketch) | Self::Node(&Node::Sketch(sketch))) =
@@ -233,7 +233,7 @@ fn child<'t>(text: &'t [u8], name: &str) -> Option<&'t [u8]> {
     }
 }
 
-/// Whether a name may mean an element of an array.
+/// Whether a name may be an index of an array.
 pub(super) fn may_be_index(name: &str) -> bool {
     name.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }

@@ -1,18 +1,18 @@
-//! What a conversation has shown of itself, for the messages that leave it out.
+//! Values of a conversation that are remembered for messages that omit them.
 //!
-//! Canonical values are remembered, so a slot is written once and serves every table. All of it
-//! is bounded: the oldest makes room. Not here: the requests in flight (see `asked`), and sessions
-//! with their tool calls (see `sessions`).
+//! Canonical values are remembered, so a slot is written once and serves every table. All of it is
+//! bounded: the oldest value is evicted. `pending` holds the requests in flight, `sessions` the
+//! sessions with their tool calls.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Most values remembered in one conversation.
+/// Maximum number of values remembered in one conversation.
 const ENTRIES: usize = 4096;
-/// Most bytes remembered in one conversation, and the longest value that is.
+/// Maximum number of bytes remembered in one conversation, and of one value.
 const BYTES: usize = 4 << 20;
 const LONGEST: usize = 256 << 10;
 
-/// Which value: its slot, its session (empty when it has none) and its key.
+/// The key of a value: its slot, its session (empty when it has none) and its key.
 type Key = (usize, Box<str>, Box<str>);
 
 /// The slots of one conversation.
@@ -25,7 +25,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Remembers a value; the oldest ones make room.
+    /// Remembers a value; the oldest ones are evicted.
     pub(super) fn keep(&mut self, slot: usize, session: &str, key: &str, value: &[u8]) {
         self.told += 1;
         if value.len() + session.len() + key.len() > LONGEST {
@@ -50,13 +50,13 @@ impl Memory {
         }
     }
 
-    /// Recalls a value.
+    /// The value, if it is remembered.
     pub(super) fn recall(&self, slot: usize, session: &str, key: &str) -> Option<&[u8]> {
         let key: Key = (slot, session.into(), key.into());
         self.values.get(&key).map(|value| &**value)
     }
 
-    /// How many values it was told, those that it remembers and those that it does not.
+    /// The number of calls of `insert`, whether the value was remembered or not.
     pub(super) const fn told(&self) -> u64 {
         self.told
     }

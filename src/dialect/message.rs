@@ -1,6 +1,4 @@
-//! One message taken apart for translation, and put together again.
-//!
-//! Not here: what is changed in it.
+//! A message in parts, for translation.
 
 use std::borrow::Cow;
 
@@ -20,25 +18,25 @@ pub(super) struct Message<'a> {
     pub(super) kind: Kind,
     pub(super) id: IdBuf,
     pub(super) method: Name,
-    /// `params`, `result` or `error`; absent when left out.
+    /// `params`, `result` or `error`; absent when the member is missing.
     pub(super) body: Node<'a>,
     /// Members that JSON-RPC does not know.
     pub(super) extras: Vec<Extra<'a>>,
-    /// Whether it differs from the frame it was made of.
+    /// Whether it differs from the frame it was made from.
     pub(super) changed: bool,
-    /// How many bytes it may be about, written.
+    /// An estimate of its size in bytes.
     size: usize,
-    /// A member that nobody should look at.
+    /// A value in the message whose reading is noted.
     seal: Option<&'a Seal<'a>>,
 }
 
 impl<'a> Message<'a> {
-    /// Takes a frame apart. Answers are given the method they answer.
+    /// Parses a frame. For an answer, `method` is that of its request.
     pub(super) fn take(frame: &'a Frame, at: &'a Envelope, method: Name) -> Self {
         Self::sealed(frame, at, method, None)
     }
 
-    /// The same, with a member sealed.
+    /// The same, with a lazy value.
     pub(super) fn sealed(
         frame: &'a Frame,
         at: &'a Envelope,
@@ -64,7 +62,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A message of the bridge's own.
+    /// A message that the bridge makes.
     pub(super) fn made(kind: Kind, id: IdBuf, method: &str, body: Node<'a>) -> Self {
         Self {
             kind,
@@ -78,7 +76,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// It is one of so many that are made of one.
+    /// Divides the estimated size: the message is split into `count` messages.
     pub(super) fn is_cut_into(&mut self, count: usize) {
         self.size /= count.max(1);
     }
@@ -89,13 +87,13 @@ impl<'a> Message<'a> {
         json.as_deref().and_then(text::string).map(Cow::into_owned)
     }
 
-    /// Writes it.
+    /// Writes it as a frame.
     pub(super) fn frame(&self, jsonrpc: bool) -> Frame {
         self.told(jsonrpc).0
     }
 
-    /// Writes it, and tells where its parts lie if its body was opened: then nobody has to look for
-    /// them.
+    /// Writes it, with the envelope of the frame if the body is an opened object, so that the frame
+    /// need not be scanned.
     pub(super) fn told(&self, jsonrpc: bool) -> (Frame, Option<Envelope>) {
         if let Some(seal) = self.seal {
             seal.is_to_be_written();
@@ -146,7 +144,8 @@ impl<'a> Message<'a> {
             out.extend_from_slice(value);
         }
         out.push(b'}');
-        // Errors have no outline, and a session is named once or by nobody.
+        // Errors have no member index, and an envelope requires that a session is named at most
+        // once.
         let short = u32::try_from(out.len()).is_ok();
         let known = short && whole && self.kind != Kind::Error && sessions(&outline, &out) <= 1;
         let at = known.then_some(Envelope {
@@ -163,7 +162,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Where what is written lies.
+/// The position of what `part` writes.
 fn write(out: &mut Vec<u8>, part: impl FnOnce(&mut Vec<u8>)) -> Span {
     let start = out.len();
     part(out);
@@ -195,7 +194,7 @@ fn extras(frame: &Frame) -> Vec<Extra<'_>> {
         .collect()
 }
 
-/// An answer of the bridge's own.
+/// An answer that the bridge makes.
 pub(super) fn answer(id: Id<'_>, name: &str, value: &[u8], jsonrpc: bool) -> Frame {
     let head = if jsonrpc {
         "{\"jsonrpc\":\"2.0\",\"id\":"

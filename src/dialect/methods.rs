@@ -1,7 +1,7 @@
-//! The names of canonical methods, to tell a stranger.
+//! The names of canonical methods, to recognise unknown ones.
 //!
-//! A list of its own, because the schema (see `canon`) is never read on a message's path; a test
-//! holds the two against each other. Not here: what a method's messages look like.
+//! It is a separate list because the schema (see `acp`) is never read while messages are forwarded;
+//! a test compares the two.
 
 /// Whether the stable v1 protocol has this method, or leaves the name to extensions.
 #[must_use]
@@ -9,7 +9,7 @@ pub fn is_known(method: &str) -> bool {
     is_known_raw(method.as_bytes())
 }
 
-/// The same of a method as it stands between its quotes; `false` when it is spelled with escapes.
+/// The same for a method as it is written between its quotes; `false` when it contains escapes.
 pub(crate) fn is_known_raw(method: &[u8]) -> bool {
     method.first() == Some(&b'_') || canonical(method).is_some()
 }
@@ -25,7 +25,7 @@ pub(super) fn canonical(method: &[u8]) -> Option<&'static str> {
     all.find(|name| name.as_bytes() == method).copied()
 }
 
-/// Those that are said most often come first.
+/// The most frequent ones come first.
 const CANONICAL: [&str; 25] = [
     "session/update",
     "session/prompt",

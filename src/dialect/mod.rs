@@ -1,12 +1,12 @@
-//! Translation as data: what a peer says in its own dialect, turned into canonical ACP and back.
+//! Translation by tables: between the dialect of a peer and canonical ACP.
 //!
 //! Canonical is the stable v1 wire format. A dialect is one *table* (a file in `mappings/`, whose
 //! language `mappings/README.md` specifies); a [`Library`] knows all tables, [`Library::program`]
-//! flattens one with those it extends into a [`Program`], and a [`Translator`] carries it out for
-//! one peer of one connection:
+//! flattens one with those it extends into a [`Program`], and a [`Translator`] applies it for one
+//! peer of one connection:
 //!
 //! ```
-//! use acp_relay::dialect::{Library, Pass, Translator};
+//! use acp_relay::dialect::{Forward, Library, Translator};
 //! use acp_relay::jsonrpc::{Frame, Limits, Shape, Side, scan};
 //!
 //! let library = Library::builtin().expect("the built-in tables have no faults");
@@ -16,15 +16,16 @@
 //!     r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","title":"Send","kind":"channel"}}}"#,
 //! );
 //! let Shape::One(at) = scan(&frame, &Limits::default()) else { panic!("it is a message") };
-//! let outcome = agent.read(&frame, &at); // dialect → canonical; `write` is the way back
-//! let Pass::Frames(frames) = &outcome.pass else { panic!("a rule has changed it") };
+//! let translation = agent.read(&frame, &at); // dialect → canonical; `write` is the way back
+//! let Forward::Frames(frames) = &translation.forward else { panic!("a rule has changed it") };
 //! assert!(String::from_utf8_lossy(frames[0].as_bytes()).contains(r#""kind":"other""#));
-//! assert_eq!(&*outcome.fired[0].rule, "tool-updates");
+//! assert_eq!(&*translation.fired[0].rule, "tool-updates");
 //! ```
 //!
-//! An [`Outcome`] lists what goes on ([`Pass::Same`] is the same bytes), what goes back to the
-//! sender, the rules that changed something, and notes to count. Permission's laws ([`permission`])
-//! hold whatever a table says. Pure: no clock, no I/O, nothing of ours but `wire`.
+//! A [`Translation`] contains what is forwarded ([`Forward::Unchanged`] is the same bytes), what is
+//! sent back to the sender, the rules that changed something, and notes to count. The checks of
+//! [`permission`] apply whatever a table says. The module has no clock and no I/O, and imports only
+//! `jsonrpc`.
 
 mod action;
 mod asked;

@@ -1,8 +1,8 @@
-//! A method's name, kept beyond its message.
+//! A method's name that outlives its message.
 //!
-//! Requests that no rule is for are remembered too, until they are answered, and a message that is
-//! translated is asked for its method again and again. Nearly all have names of the protocol, which
-//! need no memory of their own.
+//! Requests without a rule are remembered too, until they are answered, and the method of a
+//! translated message is read repeatedly. Nearly all names belong to the protocol and need no
+//! allocation.
 
 use std::fmt;
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use crate::jsonrpc::{Envelope, Frame};
 /// A method's name.
 #[derive(Clone)]
 pub enum Name {
-    /// One that the protocol has.
+    /// A name of the protocol.
     Known(&'static str),
     /// Any other.
     Other(Arc<str>),
@@ -57,14 +57,14 @@ impl From<&str> for Name {
 impl Name {
     /// The method of a message.
     pub(super) fn of(frame: &Frame, at: &Envelope) -> Self {
-        // Hardly anybody spells a method with escapes.
+        // Methods with escapes are rare.
         match methods::canonical(at.raw_method(frame)) {
             Some(name) => Self::Known(name),
             None => (&*at.method(frame)).into(),
         }
     }
 
-    /// Writes it as it stands between its quotes.
+    /// Writes it as it is written between its quotes.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Known(name) => out.extend_from_slice(name.as_bytes()),

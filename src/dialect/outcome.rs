@@ -1,6 +1,4 @@
-//! What comes of translating one message.
-//!
-//! Not here: the translating (see `translate`).
+//! The result of translating one message.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,65 +12,65 @@ use super::table::Rule;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Envelope, Frame};
 
-/// What comes of one message.
+/// The result for one message.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What goes on to the other side.
+    /// What is forwarded to the other side.
     pub pass: Pass,
-    /// What goes back to the side the message came from, in order.
+    /// What is sent back to the side the message came from, in order.
     pub back: Vec<Frame>,
-    /// The rules that changed something, in order: the message, or what comes of it.
+    /// The rules that changed something, in order: the message, or what is made from it.
     pub fired: SmallVec<[Fired; 1]>,
-    /// The method of the message, or of the request it answers, as the first of those rules met
-    /// it; empty when there is none.
+    /// The method of the message, or of the request it answers, as the first of those rules saw it;
+    /// empty when there is none.
     pub method: Name,
-    /// What a person should be able to learn about it.
+    /// Events that are reported.
     pub notes: Vec<Note>,
-    /// Whether more than the message itself had a say.
+    /// Whether the result depends on more than the message itself.
     pub(super) depends: bool,
-    /// Where the parts of the one frame that goes on lie, if that is known.
+    /// The envelope of the single frame that is forwarded, if it is known.
     pub(crate) known: Option<Envelope>,
 }
 
-/// What goes on.
+/// What is forwarded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Pass {
-    /// The frame with the bytes it came with.
+    /// The frame with its original bytes.
     #[default]
     Same,
     /// These frames, in order; maybe none.
     Frames(Vec<Frame>),
 }
 
-/// Something worth counting.
+/// An event that is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// What happened.
     pub what: Happened,
-    /// The rule, as `dialect/rule`, when one was at work.
+    /// The rule, as `dialect/rule`, if one was involved.
     pub rule: Option<String>,
-    /// A clause for a person.
+    /// A clause for the log.
     pub detail: String,
 }
 
-/// What happened, a counter each.
+/// The kind of event; there is a counter for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Happened {
-    /// No case of a rule fitted; the message went on as it was.
+    /// No case of a rule applied; the message was forwarded unchanged.
     Unmatched,
-    /// A rule could not place a value; the message went on as it was, or was refused.
+    /// A rule could not place a value; the message was forwarded unchanged, or refused.
     Untranslatable,
-    /// Something was left out.
+    /// A part or the whole message was dropped.
     Dropped,
-    /// The bridge answered by itself.
+    /// The bridge answered the message itself.
     Answered,
-    /// An answer to a request of the bridge's own was taken in.
+    /// An answer to a request of the bridge was consumed.
     Swallowed,
     /// A message waits for another one.
     Held,
-    /// A permission was repaired or failed closed.
+    /// A permission answer was corrected or failed closed.
     Permission,
-    /// A `rest` met members that no row names.
+    /// A `rest` applied to members that no row names.
     UnknownMember,
     /// The method is not in the protocol, and no rule changed the message.
     UnknownMethod,
@@ -124,7 +122,7 @@ impl Outcome {
         });
     }
 
-    /// A rule has changed something about a message of that method.
+    /// Notes that a rule has changed something about a message of that method.
     pub(super) fn fire(&mut self, layer: &Layer, rule: &Rule, method: &Name) {
         let known = |fired: &Fired| fired.dialect == layer.name && fired.rule == rule.id;
         if self.fired.iter().any(known) {
@@ -139,7 +137,7 @@ impl Outcome {
         });
     }
 
-    /// Answers a request that a rule, told as `table/rule`, does not let pass: error −32058.
+    /// Answers a request that a rule, named `table/rule`, does not let pass: error −32058.
     pub(super) fn refuse(&mut self, rule: &str, message: &Message<'_>, why: &str, remedy: &str) {
         let method: &str = &message.method;
         let what = format!(
@@ -150,7 +148,7 @@ impl Outcome {
         self.back.push(reply::error(message.id.as_id(), &reason));
     }
 
-    /// The frames that go on, `frame` being the one that came.
+    /// The frames to forward; `frame` is the one that was received.
     #[must_use]
     pub fn frames(&self, frame: &Frame) -> Vec<Frame> {
         match &self.pass {

@@ -1,9 +1,8 @@
-//! Permission is sacred: three laws that hold whatever a table says.
+//! Checks of permissions that hold whatever a table says.
 //!
-//! A refusal never becomes an allowance, an allow-once never becomes an allow-always, and between
-//! several candidates nothing is guessed: it fails closed with a reject option that was offered,
-//! else with `cancelled`. Both the options a person is shown and the answer they give are judged
-//! here, after translation. Not here: the shapes of the dialects.
+//! A refusal never becomes an allowance, an allow-once never becomes an allow-always, and an
+//! ambiguous answer fails closed: with a reject option that was offered, else with `cancelled`.
+//! Both the options shown to the user and the answer are checked here, after translation.
 
 use std::borrow::Cow;
 
@@ -22,7 +21,7 @@ pub struct Offer {
     pub kind: String,
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// This option.
@@ -33,12 +32,12 @@ pub enum Verdict {
     Unclear,
 }
 
-/// A canonical outcome, and what was done to get it.
+/// An answer that was checked, and how it was corrected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
-    /// The answer that may go on.
+    /// The answer to forward.
     pub verdict: Verdict,
-    /// What was repaired, for the log; `None` when nothing was.
+    /// What was corrected, for the log; `None` if nothing was.
     pub repair: Option<String>,
 }
 
@@ -68,14 +67,14 @@ impl Offered {
         self.0.iter().find(|offer| offer.id == id)
     }
 
-    /// Whether all options with this id mean the same. Of two that do not, either may be meant.
+    /// Whether all options with this id mean the same; otherwise the id is ambiguous.
     fn clear(&self, id: &str) -> bool {
         let mut kinds = self.0.iter().filter(|offer| offer.id == id);
         let first = kinds.next().map(|offer| &offer.kind);
         kinds.all(|offer| Some(&offer.kind) == first)
     }
 
-    /// The options of this kind that their ids name.
+    /// The options of this kind whose ids are unambiguous.
     fn of(&self, kind: &str) -> impl Iterator<Item = &Offer> {
         let found = self.0.iter().filter(move |offer| offer.kind == kind);
         found.filter(|offer| self.clear(&offer.id))
@@ -90,7 +89,7 @@ impl Offered {
         })
     }
 
-    /// Places an answer among the options: by its id, else by what it means.
+    /// Maps an answer to one of the options: by its id, else by its meaning.
     #[must_use]
     pub fn place(&self, verdict: &Verdict) -> Ruling {
         let id = match verdict {
@@ -155,15 +154,15 @@ fn allows(word: &str) -> bool {
         || word.starts_with("alwaysallow")
 }
 
-/// Whether a word says plainly that it allows for good, as `allow_always` and the words of the
-/// original protocol (`alwaysAllow`, `alwaysAllowTool`) do.
+/// Whether a word clearly allows permanently, as `allow_always` and the words of the original
+/// protocol (`alwaysAllow`, `alwaysAllowTool`) do.
 fn allows_always(word: &str) -> bool {
     let mut word = word.to_ascii_lowercase();
     word.retain(|c| c != '_' && c != '-');
     word.starts_with("alwaysallow") || word.starts_with("allowalways")
 }
 
-/// Whether a word says no.
+/// Whether a word refuses.
 fn refuses(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     [
@@ -174,7 +173,7 @@ fn refuses(word: &str) -> bool {
         || matches!(&*word, "no" | "n" | "false")
 }
 
-/// Whether a word says that it holds for longer than once.
+/// Whether a word means more than once.
 fn lasts(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     ["always", "persist", "session", "forever", "permanent"]
@@ -228,8 +227,8 @@ impl Ruling {
     }
 }
 
-/// Judges an answer that was translated from a dialect: an allowance must be borne out by what
-/// the peer said, and nothing it said may be a refusal.
+/// Checks an answer that was translated from a dialect: an allowance must be supported by the
+/// original answer, and nothing in that may be a refusal.
 #[must_use]
 pub fn judge_read(said: &[u8], offered: &Offered, read: &Verdict) -> Ruling {
     let ruling = offered.place(read);
@@ -256,7 +255,7 @@ pub fn judge_read(said: &[u8], offered: &Offered, read: &Verdict) -> Ruling {
         .all
         .iter()
         .any(|word| *word == offer.id || *word == offer.kind);
-    // A word that is an option's name says that option and no other.
+    // A word that is the id of an option means that option only.
     let always = |word: &str| allows_always(word) && offered.get(word).is_none();
     let only = || offered.of("allow_always").nth(1).is_none();
     let borne = named
@@ -275,7 +274,7 @@ pub fn judge_read(said: &[u8], offered: &Offered, read: &Verdict) -> Ruling {
 }
 
 /// Whether a canonical answer kept its meaning in what is written to a dialect: a refusal may not
-/// name an allowing option, an allow-once may not name a lasting one.
+/// name an allowing option, nor an allow-once a permanent one.
 #[must_use]
 pub fn judge_write(verdict: &Verdict, offered: &Offered, written: &[u8]) -> bool {
     let mut words = Words::default();
@@ -305,10 +304,9 @@ pub fn judge_write(verdict: &Verdict, offered: &Offered, written: &[u8]) -> bool
     })
 }
 
-/// Whether the options shown mean what the options offered mean: an option may not change between
-/// allowing and refusing, or between once and always, on its way. All are there, under their ids,
-/// or nobody could tell. A side whose options cannot be read as
-/// options is not held to this.
+/// Whether the options shown mean the same as the options offered: an option may not change between
+/// allowing and refusing, or between once and always. All are required, under their ids, or a
+/// change could not be detected. A side whose options cannot be read as options is not checked.
 #[must_use]
 pub fn same_options(before: &[u8], after: &[u8]) -> bool {
     let (before, after) = (Offered::read(before), Offered::read(after));
@@ -319,13 +317,13 @@ pub fn same_options(before: &[u8], after: &[u8]) -> bool {
             && (!known(&one.kind) || !known(&two.kind) || meaning(&one.kind) == meaning(&two.kind))
     };
     let found = |offer: &Offer| before.0.iter().any(|original| same(original, offer));
-    // None may vanish, or an answer could name what nobody has seen.
+    // None may be missing, or an answer could name an option that was not shown.
     let kept = |original: &Offer| after.0.iter().any(|offer| same(original, offer));
     let readable = !before.0.is_empty() && !after.0.is_empty();
     !readable || (after.0.iter().all(found) && before.0.iter().all(kept))
 }
 
-/// All strings of an answer, and whether it says `cancelled: true` or the like.
+/// All strings of an answer, and whether it contains `cancelled: true` or the like.
 #[derive(Debug, Default)]
 struct Words {
     all: Vec<String>,
@@ -346,7 +344,7 @@ impl Words {
             Type::Array => text::items(json).for_each(|item| self.gather(item, depth + 1)),
             Type::Object => {
                 for (name, value) in text::members(json) {
-                    // What lies under `_meta` is not the answer.
+                    // The members of `_meta` are not part of the answer.
                     if name == b"_meta" {
                         continue;
                     }

@@ -1,6 +1,4 @@
-//! The lazy tree behind the words of `jsonptr`: resolve, delete, assign.
-//!
-//! Not here: what they do (see `tree`).
+//! The traits of `jsonptr` for the lazy tree: resolve, delete, assign.
 
 use jsonptr::{Pointer, PointerBuf};
 
@@ -8,7 +6,7 @@ use super::look::Look;
 use super::pointer::Place;
 use super::tree::Node;
 
-/// An assignment met a scalar on its way; nothing was changed.
+/// An assignment met a scalar on its path; nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` leads through a value that is neither an object nor an array")]
 pub struct Blocked(pub PointerBuf);

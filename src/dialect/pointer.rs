@@ -1,7 +1,7 @@
-//! A JSON Pointer (RFC 6901) as tables write it, parsed once.
+//! A JSON Pointer (RFC 6901) of a table, parsed once.
 //!
-//! `jsonptr` parses and defines the words; the names are kept unescaped beside it, because a rule
-//! walks them for every message. Not here: walking (see `tree`).
+//! `jsonptr` parses it; the names are also stored unescaped, because rules walk them for every
+//! message.
 
 use std::fmt;
 
@@ -31,17 +31,17 @@ impl Place {
         }
     }
 
-    /// Where a value itself is.
+    /// The pointer to the whole value.
     pub(super) fn root() -> Self {
         Self::from(PointerBuf::new())
     }
 
-    /// The names on the way, unescaped.
+    /// The names on the path, unescaped.
     pub(super) fn names(&self) -> &[Box<str>] {
         &self.names
     }
 
-    /// Whether one of the two lies at or inside the other.
+    /// Whether one of the two pointers is equal to the other or inside it.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         self.names
             .iter()
@@ -49,7 +49,7 @@ impl Place {
             .all(|(one, two)| one == two)
     }
 
-    /// Whether `self` lies inside `other`, or is it.
+    /// Whether `self` is inside `other` or equal to it.
     pub(super) fn within(&self, other: &Self) -> bool {
         self.names.len() >= other.names.len() && self.overlaps(other)
     }

@@ -1,9 +1,9 @@
-//! A stack of tables, compiled once: which rules a message meets is one lookup.
+//! A stack of tables, compiled once: the rules for a message are found by one lookup.
 //!
-//! The stack is flattened when it is loaded: own table first, then those it extends. Reading goes
-//! down the stack, from the dialect to canonical; writing goes up. A message that no rule can be
-//! for costs one lookup by its method and one look into it, and no allocation, however many tables
-//! there are. Not here: applying rules.
+//! The stack is flattened when it is loaded: the dialect's own table first, then those it extends.
+//! Reading goes down the stack, from the dialect to canonical; writing goes up. A message without a
+//! rule costs one lookup by its method and one in its body, and no allocation, however many tables
+//! there are.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,32 +19,32 @@ use super::table::{
 };
 use crate::jsonrpc::{Kind, Side};
 
-/// Something by way, sending side and kind.
+/// A value for each way, sending side and kind.
 type Cells<T> = [[[T; 4]; 2]; 2];
 
-/// The same by method as well, while it is gathered.
+/// The same by method as well, while it is collected.
 type Routes<T> = Cells<HashMap<Box<str>, T>>;
 
-/// One dialect, ready to be carried out.
+/// One dialect, compiled.
 #[derive(Debug)]
 pub struct Program {
     pub(super) layers: Vec<Layer>,
-    /// What a message has to show before any layer may be for it, or anything of it is remembered.
+    /// What a message must contain before a layer may apply to it, or a value of it is remembered.
     gates: Cells<ByMethod<Gate>>,
     pub(super) memory: Vec<Memory>,
-    /// Calls of the agent that have a name of their own in the dialect: by that, with what a
-    /// client that speaks it takes them for.
+    /// Methods of the agent that have another name in the dialect: by that name, the canonical
+    /// method that a client with the dialect takes them for.
     renamed: ByMethod<Box<str>>,
-    /// What has to be known of sessions.
+    /// What must be tracked of sessions.
     pub(super) watch: Watch,
 }
 
-/// A table in its place in a stack.
+/// A table in a stack.
 #[derive(Clone, Debug)]
 pub struct Storey {
     /// The table.
     pub table: Arc<Table>,
-    /// Whether messages are written with it; if not, they are only read.
+    /// Whether messages are written with it; otherwise they are only read with it.
     pub writes: bool,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Fired {
 }
 
 impl Program {
-    /// Compiles a stack, own table first.
+    /// Compiles a stack; the dialect's own table is first.
     #[must_use]
     pub fn new(stack: Vec<Storey>) -> Self {
         let mut demands: Routes<Demands> = Routes::default();
@@ -137,7 +137,7 @@ impl Program {
         self.layers.first().map_or("", |layer| &layer.table.name)
     }
 
-    /// What is asked of such a message; `None` when nothing is done with it. This is the one lookup.
+    /// The prefilter for such a message; `None` when no rule applies to it. This is the one lookup.
     pub(super) fn gate(&self, way: Way, from: Side, kind: Kind, method: &[u8]) -> Option<&Gate> {
         let gates = &self.gates[way as usize][from as usize][kind as usize];
         gates.get(method).or_else(|| {
@@ -146,24 +146,25 @@ impl Program {
         })
     }
 
-    /// What a client takes a call of the agent for that bears the dialect's own name for it, and so
-    /// passes without a rule. Every table of the stack counts, and no guard is asked.
+    /// The canonical method that a client takes a call of the agent for which has the dialect's
+    /// name of that method, and so passes without a rule. Every table of the stack counts, and
+    /// guards are ignored.
     pub(super) fn renames(&self, method: &str) -> Option<&str> {
         self.renamed.get(method.as_bytes()).map(|name| &**name)
     }
 
-    /// Whether nothing is ever done with messages of that kind.
+    /// Whether messages of that kind are never changed or remembered.
     pub(super) fn ignores(&self, way: Way, from: Side, kind: Kind) -> bool {
         let gates = &self.gates[way as usize][from as usize][kind as usize];
         gates.is_empty() && !self.watch.any() && (way == Way::Read || !self.strips())
     }
 
-    /// Whether anything of a conversation is remembered beyond requests in flight.
+    /// Whether anything of a conversation is remembered besides requests in flight.
     pub(super) fn remembers(&self) -> bool {
         self.watch.any() || !self.memory.is_empty()
     }
 
-    /// Whether nothing is ever done: the dialect is canonical.
+    /// Whether nothing is ever changed: the dialect is canonical.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.layers.iter().all(|layer| layer.table.rules.is_empty()) && !self.strips()
@@ -175,12 +176,12 @@ impl Program {
             .map_or(&Jsonrpc::Always, |layer| &layer.table.jsonrpc)
     }
 
-    /// Whether messages are written without a member that canonical has.
+    /// Whether some messages are written without the member `jsonrpc`.
     pub(super) fn strips(&self) -> bool {
         *self.jsonrpc() != Jsonrpc::Always
     }
 
-    /// Whether requests are written with `params` even where they say nothing.
+    /// Whether requests are written with `params` even if these are empty.
     pub(super) fn wants_params(&self) -> bool {
         self.layers.first().is_some_and(|layer| layer.table.params)
     }
@@ -191,7 +192,7 @@ impl Program {
 }
 
 impl Layer {
-    /// Takes in one table, and what its rules ask of messages.
+    /// Adds one table, and what its rules require of messages.
     fn new(table: Arc<Table>, writes: bool, demands: &mut Routes<Demands>) -> Self {
         let mut routes: Routes<Vec<usize>> = Routes::default();
         for (at, rule) in table.rules.iter().enumerate() {
@@ -217,7 +218,7 @@ impl Layer {
         }
     }
 
-    /// Whether any rule is for such a message.
+    /// Whether there is a rule for such a message.
     pub(super) fn meets(&self, way: Way, from: Side, message: &Message<'_>, asked: &Asked) -> bool {
         let routes = &self.routes[way as usize][from as usize][message.kind as usize];
         !routes.is_empty()
@@ -231,7 +232,7 @@ impl Layer {
             }
     }
 
-    /// The rules for a message of that name.
+    /// The rules for a message with that name.
     pub(super) fn rules(
         &self,
         way: Way,
@@ -246,19 +247,19 @@ impl Layer {
     }
 }
 
-/// What a rule's messages are on the side they come from.
+/// The kinds that a rule's messages have on the side they come from.
 fn kinds(rule: &Rule, way: Way) -> &'static [Kind] {
     match (&rule.on.what, rule.on.kinds, way) {
         (Selector::Answers(_), ..) => &[Kind::Result],
         (Selector::ErrorsOf(_), ..) => &[Kind::Error],
-        // Some tell where others ask; nobody is answered then.
+        // Some dialects send a notification as a request; it is not answered then.
         (_, Some(Kinds::DialectAsks), Way::Read) => &[Kind::Request, Kind::Notification],
         (_, Some(Kinds::DialectAsks), Way::Write) => &[Kind::Notification],
         _ => &[Kind::Request, Kind::Notification],
     }
 }
 
-/// The dialect's name for a call of the agent and what it means, where the two differ.
+/// The dialect's name for a call of the agent and the canonical one, where they differ.
 fn rename(rule: &Rule) -> Option<(Box<str>, Box<str>)> {
     let (Side::Agent, Selector::Method(names)) = (rule.on.from, &rule.on.what) else {
         return None;
@@ -282,7 +283,7 @@ fn demand<'d>(
     methods.entry(method.into()).or_default()
 }
 
-/// What a rule needs to know of sessions, beyond its own message.
+/// Adds what a rule needs to know of sessions besides its own message.
 fn needs(rule: &Rule, shapes: &[Shape], watch: &mut Watch) {
     let shaped = shapes.iter().flat_map(|shape| &shape.cases);
     let cases = std::iter::once(&rule.base).chain(&rule.cases);

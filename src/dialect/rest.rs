@@ -1,6 +1,4 @@
-//! What becomes of members that no row and no guard names.
-//!
-//! Not here: those that are named (see `rewrite`).
+//! Handles members that no row and no guard names.
 
 use super::rewrite::{Rewriter, Trouble};
 use super::table::{Case, Rest, Way};
@@ -8,7 +6,7 @@ use super::text;
 use super::tree::Node;
 
 impl<'a> Rewriter<'a, '_> {
-    /// Moves or drops the members that nothing names.
+    /// Moves or drops the unnamed members.
     pub(super) fn rest(
         &mut self,
         scope: &mut Node<'a>,
@@ -64,7 +62,7 @@ impl<'a> Rewriter<'a, '_> {
     }
 }
 
-/// The members of the object at `from` that guards and rows name, on the side that is left.
+/// The members of the object at `from` that guards and rows name, on the source side.
 fn named(cases: &[&Case], way: Way, from: &[Box<str>]) -> Vec<Box<str>> {
     let places = cases.iter().flat_map(|case| {
         let rows = case.rows.iter().filter_map(move |row| row.before(way));

@@ -1,8 +1,8 @@
-//! Carrying out rows and guards on one value, in either way.
+//! Applies rows and guards to one value, in either way.
 //!
-//! All values are taken before any is put, so that rows may swap places. Nothing is changed when
-//! one of them cannot be put: the caller throws the tree away. Not here: which rules are asked
-//! (see `program`), tables of values (see `values`), and further messages (see `translate`).
+//! All values are taken before any is put, so that rows may swap places. If one of them cannot be
+//! put, the caller discards the tree. `program` selects the rules, `values` maps single values, and
+//! `emit` makes further messages.
 
 use smallvec::SmallVec;
 
@@ -15,37 +15,37 @@ use super::tree::Node;
 /// Why a value cannot be translated.
 #[derive(Clone, Debug)]
 pub(super) enum Trouble {
-    /// A scalar is in the way of a pointer.
+    /// A scalar blocks the path of a pointer.
     Blocked(String),
-    /// The list that it is to be cut by is too long.
+    /// The list to split is too long.
     Long,
     /// The table refuses it with this error.
     Refused(Literal),
-    /// The table leaves it out.
+    /// The table drops it.
     Dropped(String),
 }
 
-/// One rewriting.
+/// The state of one rewriting.
 pub(super) struct Rewriter<'a, 'r> {
     pub(super) way: Way,
     pub(super) shapes: &'a [Shape],
-    /// Reads a slot, with the key that was found.
+    /// Reads a slot; the second argument is the key.
     pub(super) recall: &'r dyn Fn(&Recall, Option<&str>) -> Option<Node<'static>>,
     /// Whether anything was changed.
     pub(super) changed: bool,
-    /// What was left out or not known, for the notes.
+    /// The reasons for what was dropped, for the notes.
     pub(super) dropped: Vec<String>,
-    /// Shapes of which no case fitted.
+    /// Shapes of which no case applied.
     pub(super) unmatched: Vec<String>,
-    /// Members that a `rest` has moved or dropped, for no row names them.
+    /// The number of members that a `rest` has moved or dropped because no row names them.
     pub(super) strangers: usize,
 }
 
-/// Values on their way to other places.
+/// Values that move to other places.
 type Moved<'a> = SmallVec<[(&'a Place, Node<'a>); 2]>;
 
 impl<'a> Rewriter<'a, '_> {
-    /// Applies cases that hold, together.
+    /// Applies cases together; their guards hold.
     pub(super) fn apply(
         &mut self,
         scope: &mut Node<'a>,
@@ -166,7 +166,7 @@ impl<'a> Rewriter<'a, '_> {
         Ok(moved)
     }
 
-    /// Whether a two-sided value equals what would be filled in for it on its own side.
+    /// Whether a two-sided value equals the value that is filled in for it on its own side.
     fn leaves_empty(&self, scope: &Node<'_>, row: &Row, value: &Node<'_>) -> bool {
         if row.into == self.way {
             return false;
@@ -179,8 +179,8 @@ impl<'a> Rewriter<'a, '_> {
         }
     }
 
-    /// Removes what exists only on the side that is left; what is derived from other values goes
-    /// first, while they are there.
+    /// Removes values that exist only on the source side; derived ones first, while the values that
+    /// they are derived from are present.
     fn leave(&mut self, scope: &mut Node<'a>, rows: impl Iterator<Item = &'a Row>, derives: bool) {
         let rows = rows.filter(|row| matches!(row.fill, Some(Fill::Derive { .. })) == derives);
         for row in rows {
@@ -204,7 +204,7 @@ impl<'a> Rewriter<'a, '_> {
         }
     }
 
-    /// Writes what is missing on the side that is reached.
+    /// Writes values that are missing on the target side.
     fn fill(
         &mut self,
         scope: &mut Node<'a>,
@@ -328,7 +328,7 @@ impl<'a> Rewriter<'a, '_> {
         }
     }
 
-    /// Applies the first case of a shape that fits.
+    /// Applies the first case of a shape whose guards hold.
     fn shape(&mut self, value: &mut Node<'a>, name: &str) -> Result<(), Trouble> {
         let shapes: &'a [Shape] = self.shapes;
         let Some(shape) = shapes.iter().find(|shape| shape.name == name) else {
@@ -352,7 +352,7 @@ impl<'a> Rewriter<'a, '_> {
 
 fn derived(scope: &Node<'_>, from: &Place, by: super::convert::As) -> Option<Node<'static>> {
     let other = scope.look(from)?.json().into_owned();
-    // A string that needs no making is the same string.
+    // A string that needs no conversion is used unchanged.
     let made = match by.convert(Way::Read, Node::made(other)) {
         Err(same) if by == super::convert::As::PlainText => same,
         made => made.ok()?,
@@ -360,7 +360,7 @@ fn derived(scope: &Node<'_>, from: &Place, by: super::convert::As) -> Option<Nod
     Some(made.keep())
 }
 
-/// The constants that the cases build on the side that `way` reaches.
+/// The constants that the cases write on the target side of `way`.
 fn consts<'a, 'c>(
     cases: &'c [&'a Case],
     way: Way,

@@ -1,6 +1,5 @@
-//! What is kept of the canonical messages that pass by: sessions, slots, options that are offered.
-//!
-//! Not here: the stores themselves (see `memory`, `sessions`, `asked`).
+//! Records what is remembered of canonical messages: sessions, slots, and the options of
+//! permissions. The stores are in `memory`, `sessions` and `pending`.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use super::translate::{PERMISSION, Translator};
 use crate::jsonrpc::{Kind, Side};
 
 impl Translator {
-    /// Sees a canonical message: sessions and slots.
+    /// Records what a canonical message says of sessions and slots.
     pub(super) fn see(&mut self, from: Side, message: &Message<'_>, asked: &mut Asked) {
         let answers = message.kind.is_answer();
         let method: &str = if answers {
@@ -60,7 +59,7 @@ impl Translator {
                 continue;
             };
             let value = look.json();
-            // In an update it means what nothing does: that all is as it was told before.
+            // In an update `null` means the same as a missing member: the value is unchanged.
             if &*value == b"null" {
                 continue;
             }

@@ -1,8 +1,7 @@
-//! The sessions of one conversation, seen through its canonical messages.
+//! The sessions of one conversation, as its canonical messages show them.
 //!
-//! Which session has a prompt in flight, which tool calls are open, what was said in this turn:
-//! the actions need it, and the slot `prompting_session`. Bounded. Not here: what is done with it
-//! (see `action`).
+//! Which session has a prompt in flight, which tool calls are open, which text was streamed in this
+//! turn: the actions need it, and the slot `prompting_session`. Bounded.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -30,7 +29,7 @@ pub(super) struct Sessions {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: String,
-    /// Prompts that await their result.
+    /// Prompts that are not answered yet.
     pub(super) prompts: u32,
     /// Whether the turn was cancelled.
     pub(super) cancelled: bool,
@@ -53,22 +52,22 @@ pub(super) struct Call {
     pub(super) done: bool,
 }
 
-/// What has to be known of sessions.
+/// What is tracked of sessions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watch {
-    /// Which one has a prompt in flight.
+    /// Which session has a prompt in flight.
     prompts: bool,
     calls: bool,
     config: bool,
     said: bool,
-    /// For which session a request is that has to do with models.
+    /// The sessions of requests that concern models.
     models: bool,
-    /// For which session each request is.
+    /// The sessions of all requests.
     requests: bool,
 }
 
 impl Watch {
-    /// An action asks for what it needs.
+    /// Adds what an action needs.
     pub(super) fn add(&mut self, action: Action) {
         match action {
             Action::ModelOption | Action::ModeOption | Action::ChooseMode => {
@@ -105,7 +104,7 @@ impl Watch {
         self.prompts = true;
     }
 
-    /// A value is filled in with the session that has a prompt in flight.
+    /// Adds what the slot `prompting_session` needs.
     pub(super) fn add_prompts(&mut self) {
         self.prompts = true;
     }
@@ -114,12 +113,13 @@ impl Watch {
         self.prompts
     }
 
-    /// Whether it has to be known for which session requests are.
+    /// Whether the sessions of requests are tracked.
     pub(super) fn requests(self) -> bool {
         self.requests || self.models
     }
 
-    /// Tells each message that has to be seen: all of a method, or those that meet a guard.
+    /// Calls `add` for each kind of message that must be seen: all of a method, or those that meet
+    /// a guard.
     pub(super) fn demand(self, mut tell: impl FnMut(Side, Kind, &str, Option<Guard>)) {
         let models = [
             "session/load",
@@ -175,7 +175,7 @@ impl Watch {
 }
 
 impl Sessions {
-    /// A session by its id, made when it is new.
+    /// A session by its id; a new one is inserted.
     pub(super) fn enter(&mut self, id: &str) -> &mut Session {
         let found = self.all.iter().position(|session| session.id == id);
         let at = found.unwrap_or_else(|| {
@@ -199,7 +199,7 @@ impl Sessions {
         session
     }
 
-    /// A message of this session has passed by, of which no more is wanted.
+    /// Notes that a message of this session was seen, of which nothing else is needed.
     pub(super) fn touch(&mut self, body: &Node<'_>) {
         let json = body.look_at("sessionId").map(Look::json);
         if let Some(id) = json.as_deref().and_then(text::string) {
@@ -212,8 +212,8 @@ impl Sessions {
         self.all.iter().find(|session| session.id == id)
     }
 
-    /// The session that a message without one belongs to: the one with a prompt in flight, of
-    /// several the one heard of last; else the only one.
+    /// The session that a message without a session id belongs to: the one with a prompt in flight,
+    /// of several the one seen last; else the only one.
     pub(super) fn prompting(&self) -> Option<&str> {
         let busy = self.all.iter().filter(|session| session.prompts > 0);
         let newest = busy.max_by_key(|session| session.touched);
@@ -221,8 +221,8 @@ impl Sessions {
         newest.or_else(only).map(|session| session.id.as_str())
     }
 
-    /// Sees a canonical message, of which what is watched is kept. `asked` is the method that a
-    /// result answers, with the session it was asked for.
+    /// Tracks a canonical message. For an answer, `method` and `asked_session` are those of its
+    /// request.
     pub(super) fn see(
         &mut self,
         watch: Watch,
@@ -346,7 +346,7 @@ impl Session {
 fn text_of<'t>(look: Look<'t, '_>, name: &str) -> Option<Cow<'t, str>> {
     match look.child(name)?.json() {
         Cow::Borrowed(raw) => text::string(raw),
-        // It was put together, so it is no string.
+        // A value made of parts is not a string.
         Cow::Owned(_) => None,
     }
 }

@@ -1,7 +1,6 @@
-//! One message meets one table.
+//! Applies one table to one message. At most one rule of a table applies.
 //!
-//! At most one rule of a table is for a message. Not here: which one (see `choice`), and the stack
-//! of tables (see `translate`).
+//! `find_rule` selects the rule, `translator` passes the message through the stack of tables.
 
 use std::cell::Cell;
 
@@ -22,12 +21,12 @@ use super::translate::Translator;
 use super::tree::Node;
 use crate::jsonrpc::{IdBuf, Kind};
 
-/// Most messages that a list is cut into: each takes more memory than its element did, and all of
-/// them are there at once.
+/// Maximum number of messages that a list is split into: each takes more memory than its element,
+/// and all of them exist at the same time.
 const MOST_PARTS: usize = 4096;
 
 impl Translator {
-    /// Applies the rule of `layer` that is for `message`, if there is one.
+    /// Applies the rule of `layer` for `message`, if there is one.
     pub(super) fn step<'a>(
         &mut self,
         layer: &'a Layer,
@@ -64,13 +63,13 @@ impl Translator {
             );
         }
         for part in parts {
-            // What is in a list need not be of one case.
+            // The elements of the list may belong to different cases.
             let case = fitting(rule, way, &mut Glance::at(&part.body));
             self.one(layer, way, part, asked, rule, case, next, out);
         }
     }
 
-    /// One message, with the case that is for it, if there is one.
+    /// Applies a rule to one message, with its case if one applies.
     #[expect(clippy::too_many_arguments, reason = "one step has one owner each")]
     fn one<'a>(
         &mut self,
@@ -109,7 +108,7 @@ impl Translator {
         out.depends |= cases.iter().any(acts);
         let original = message.clone();
         let mut message = message;
-        // What an upper table has changed is not this rule's doing.
+        // What an upper table has changed is not attributed to this rule.
         let earlier = std::mem::take(&mut message.changed);
         let (had, back) = (next.len(), out.back.len());
         let mut scene = action::Scene {
@@ -200,7 +199,7 @@ impl Translator {
             out.note(Happened::Unmatched, Some(told(layer, rule)), shape);
         }
         if rewriter.strangers > 0 {
-            let what = format!("{} of its members no row names", rewriter.strangers);
+            let what = format!("no row names {} of the members", rewriter.strangers);
             out.note(Happened::UnknownMember, Some(told(layer, rule)), what);
         }
         if let Some(error) = cases.iter().find_map(|case| case.fail.as_ref()) {
@@ -211,7 +210,7 @@ impl Translator {
         Ok(())
     }
 
-    /// The method's name and the kind of message on the side that is reached.
+    /// Converts the method's name and the kind of message to those of the target side.
     fn turn_kind(&mut self, rule: &Rule, way: Way, message: &mut Message<'_>, asked: &mut Asked) {
         if let (Selector::Method(names), Some(after)) =
             (&rule.on.what, rule.on.what.names().after(way))
@@ -239,7 +238,7 @@ impl Translator {
         }
     }
 
-    /// Answers by itself, if the rule says so. Returns whether the message also goes on.
+    /// Answers the message if the rule says so. Returns whether it is also forwarded.
     fn answer(
         &mut self,
         layer: &Layer,
@@ -275,7 +274,7 @@ impl Translator {
                     .see(watch, self.peer, Kind::Result, method, None, &body);
             }
         } else if stays {
-            let why = format!("{} does not exist there", original.method);
+            let why = format!("{} does not exist in the target protocol", original.method);
             out.note(Happened::Dropped, Some(told(layer, rule)), why.clone());
             if original.kind == Kind::Request {
                 out.refuse(&told(layer, rule), original, &why, "go on without it");
@@ -284,7 +283,7 @@ impl Translator {
         !stays
     }
 
-    /// What becomes of a message that cannot be translated: never half of it.
+    /// Handles a message that cannot be translated: it is never forwarded half translated.
     #[expect(clippy::too_many_arguments, reason = "one step has one owner each")]
     fn trouble<'a>(
         &mut self,
@@ -327,7 +326,7 @@ impl Translator {
                 if request {
                     out.refuse(&told(layer, rule), &original, &why, "go on without it");
                 } else if original.kind != Kind::Notification {
-                    // Whoever asked is owed an answer.
+                    // The request needs an answer.
                     next.push(original);
                 }
                 return;
@@ -347,7 +346,7 @@ impl Translator {
         }
     }
 
-    /// The session whose slots are recalled; empty where no slot holds for a session.
+    /// The session whose slots are read; empty if there are no slots by session.
     pub(super) fn session_of(&self, message: &Message<'_>, asked: &Asked) -> String {
         let mut slots = self.program.memory.iter();
         if !slots.any(|memory| memory.slot.per == Per::Session) {
@@ -381,7 +380,7 @@ impl Translator {
     }
 }
 
-/// Where the list is that the rule splits, if there is one.
+/// The place of the list that the rule splits, if there is one.
 fn list_to_split<'a>(rule: &'a Rule, way: Way, message: &Message<'_>) -> Option<&'a Place> {
     let (_, place) = rule.split.as_ref().filter(|(split, _)| *split == way)?;
     let is_list = message.body.look(place)?.kind() == Type::Array;
@@ -396,7 +395,7 @@ fn items<'m, 'a>(place: &Place, message: &'m mut Message<'a>) -> Option<&'m mut 
 /// One message for each element of the list at a place.
 fn parts<'a>(place: &Place, mut message: Message<'a>) -> Vec<Message<'a>> {
     message.changed = true;
-    // Mostly there is one, and all stays as it is.
+    // In most cases there is one element, and the message is unchanged.
     let Some(items) = items(place, &mut message).filter(|items| items.len() != 1) else {
         return vec![message];
     };

@@ -1,7 +1,7 @@
-//! Reading JSON text that is already known to be JSON, without building anything.
+//! Reads JSON text that is known to be valid, without building values.
 //!
-//! `jsonrpc::scan` has proved the text; here its parts are only found. Input that is no JSON after
-//! all (a fault of ours) yields wrong slices, never a panic. Not here: editing (see `tree`).
+//! `jsonrpc::scan` has validated the text; here its parts are located. Invalid input (a bug) yields
+//! wrong slices, never a panic.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -38,7 +38,7 @@ pub(super) struct Items<'a> {
 }
 
 impl Type {
-    /// What a value is, by its first byte.
+    /// The type of a value, by its first byte.
     pub(super) fn of(text: &[u8]) -> Self {
         match text.first() {
             Some(b'{') => Self::Object,
@@ -50,7 +50,7 @@ impl Type {
         }
     }
 
-    /// The type's name, as tables write it.
+    /// The type with this name, as tables write it.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "null" => Self::Null,
@@ -105,7 +105,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// Past white space.
+/// Skips white space.
 fn space(text: &[u8], mut at: usize) -> usize {
     while matches!(text.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
         at += 1;
@@ -113,7 +113,7 @@ fn space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Past white space and one comma.
+/// Skips white space and one comma.
 fn separator(text: &[u8], at: usize) -> usize {
     let at = space(text, at);
     match text.get(at) {
@@ -122,7 +122,7 @@ fn separator(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// Past the string that opens at `at`.
+/// The position after the string that starts at `at`.
 fn string_end(text: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while let Some(rest) = text.get(at..) {
@@ -135,7 +135,7 @@ fn string_end(text: &[u8], at: usize) -> usize {
     text.len()
 }
 
-/// Past the value that starts at `at`.
+/// The position after the value that starts at `start`.
 pub(super) fn value_end(text: &[u8], start: usize) -> usize {
     let mut at = start;
     match text.get(at) {
@@ -168,7 +168,7 @@ pub(super) fn value_end(text: &[u8], start: usize) -> usize {
                 }
                 at += 1;
             }
-            // Something is always consumed, so that iteration ends.
+            // At least one byte is consumed, so that iteration ends.
             at.max(start + 1)
         }
         None => text.len(),
@@ -181,14 +181,14 @@ pub(super) fn same_name(raw: &[u8], plain: &str) -> bool {
     match raw.len().cmp(&plain.len()) {
         Ordering::Less => false,
         Ordering::Equal => raw == plain.as_bytes() && !raw.contains(&b'\\'),
-        // Every escape is longer than what it stands for, and hardly anybody writes one in a name.
+        // Every escape is longer than the character, and escapes in names are rare.
         Ordering::Greater => {
             (raw[0] == b'\\' || plain.as_bytes().first() == Some(&raw[0])) && is_spelled(raw, plain)
         }
     }
 }
 
-/// Whether `raw` is a spelling of `plain` with escapes.
+/// Whether `raw` is `plain` written with escapes.
 #[inline(never)]
 fn is_spelled(raw: &[u8], plain: &str) -> bool {
     let mut both = raw.iter().zip(plain.as_bytes());
@@ -197,7 +197,7 @@ fn is_spelled(raw: &[u8], plain: &str) -> bool {
     begins && unescape(raw).is_some_and(|name| name == plain)
 }
 
-/// The text of a raw string without its quotes; `None` when it holds half a surrogate pair.
+/// The text of a raw string without its quotes; `None` when it contains half a surrogate pair.
 pub(super) fn unescape(raw: &[u8]) -> Option<Cow<'_, str>> {
     if memchr::memchr(b'\\', raw).is_none() {
         return std::str::from_utf8(raw).ok().map(Cow::Borrowed);
@@ -222,7 +222,7 @@ pub(super) fn quote(text: &str) -> Vec<u8> {
     raw
 }
 
-/// A text as it stands between the quotes of a JSON string.
+/// A text as it is written between the quotes of a JSON string.
 pub(super) fn spelled(text: &str) -> Cow<'_, [u8]> {
     if !text.bytes().any(is_special) {
         return Cow::Borrowed(text.as_bytes());
@@ -232,7 +232,7 @@ pub(super) fn spelled(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(raw)
 }
 
-/// Writes what stands between the quotes of a text as a JSON string.
+/// Appends a text as it is written between the quotes of a JSON string.
 pub(super) fn escape(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
     while let Some(plain) = rest.iter().copied().position(is_special) {
@@ -251,7 +251,7 @@ pub(super) fn escape(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Whether a byte of a text stands escaped in a JSON string.
+/// Whether a byte of a text is escaped in a JSON string.
 const fn is_special(byte: u8) -> bool {
     byte < 0x20 || matches!(byte, b'"' | b'\\')
 }
@@ -283,14 +283,14 @@ pub(super) fn same(one: &[u8], two: &[u8]) -> bool {
     same_at(one, two, 0)
 }
 
-/// Whether a value is the one that a table wrote.
+/// Whether a value equals a literal of a table.
 pub(super) fn equals(literal: &[u8], value: &[u8]) -> bool {
-    // No spelling is shorter than that in a table.
+    // Literals have the shortest spelling.
     let is_short = || value.first() == Some(&b'"') && value.len() < literal.len();
     literal == value || !is_short() && may_be_spelled_otherwise(value) && same(literal, value)
 }
 
-/// Whether a value may be one that a table wrote in other bytes. Tables escape only what has to be,
+/// Whether a value may equal a literal with other bytes. Tables escape only what has to be escaped,
 /// so a string without escapes has no other spelling there.
 pub(super) fn may_be_spelled_otherwise(value: &[u8]) -> bool {
     value.first() != Some(&b'"') || memchr::memchr(b'\\', value).is_some()
@@ -345,14 +345,14 @@ fn same_number(one: &[u8], two: &[u8]) -> bool {
     }
 }
 
-/// A whole number in its plain spelling, which may have come as `1.0` or `1e0`.
+/// A whole number in its plain spelling; it may be written `1.0` or `1e0`.
 pub(super) fn whole(number: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(number).ok()?;
     if let Ok(number) = text.parse::<i64>() {
         return Some(number.to_string());
     }
     let value: f64 = text.parse().ok()?;
-    // Beyond that not every whole number is one. A zero loses its sign.
+    // Beyond that doubles are not exact. A zero loses its sign.
     let exact = value.fract() == 0.0 && value.abs() < 9e15;
     exact.then(|| format!("{:.0}", value + 0.0))
 }
@@ -374,7 +374,7 @@ mod tests {
 
     use super::*;
 
-    /// A name, and a way to spell it: each character as it is, with a short escape or a long one.
+    /// A name and a spelling of it: each character as it is, with a short escape or a long one.
     fn spelled() -> impl Strategy<Value = (String, Vec<u8>)> {
         let part = (
             prop_oneof![any::<char>(), Just('\\'), Just('"'), Just('a')],

@@ -1,7 +1,7 @@
-//! Translating the messages of one peer, with what the conversation has shown so far.
+//! Translates the messages of one peer, with the state of the conversation.
 //!
-//! `read` takes what the peer says, `write` what is said to it. Not here: one rule's work (see
-//! `step`), and finding out which dialect a peer speaks (see `detect`).
+//! `read` translates messages from the peer, `write` those to it. `step` applies one rule, and
+//! `detect` finds the dialect of a peer.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::table::{Jsonrpc, Way};
 use super::tree::Node;
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Side, reply};
 
-/// The translation of one peer.
+/// The translation for one peer.
 #[derive(Debug)]
 pub struct Translator {
     pub(super) peer: Side,
@@ -36,16 +36,16 @@ pub struct Translator {
     pub(super) minted: u32,
     pub(super) legacy: Legacy,
     pub(super) kept: Kept,
-    /// What was made, by way, of notifications that begin alike.
+    /// The cached results, by way, for notifications that begin alike.
     pub(super) habits: [Option<Habit>; 2],
-    /// The stems, by way, of notifications with which nothing is done.
+    /// The prefixes, by way, of notifications that no rule changes.
     pub(super) idle: [u64; 2],
-    /// And of those with which something was done; there may be others that begin so.
+    /// The prefixes, by way, of notifications that a rule may change.
     pub(super) busy: [u64; 2],
 }
 
 impl Translator {
-    /// A translation for the peer on side `peer`, which speaks the program's dialect.
+    /// A translator for the peer on side `peer`, which uses the program's dialect.
     #[must_use]
     pub fn new(peer: Side, program: Arc<Program>) -> Self {
         Self {
@@ -64,8 +64,8 @@ impl Translator {
         }
     }
 
-    /// Goes over to another dialect. What is in flight and what was seen of the sessions stays;
-    /// slots belong to the tables that named them and begin anew.
+    /// Switches to another dialect. Requests in flight and sessions are kept; slots belong to the
+    /// tables that declare them and are cleared.
     pub fn turn_to(&mut self, program: Arc<Program>) {
         self.program = program;
         self.habits = [None, None];
@@ -91,7 +91,7 @@ impl Translator {
         outcome
     }
 
-    /// From canonical to the dialect: a message the peer is to have.
+    /// From canonical to the dialect: a message to the peer.
     pub fn write(&mut self, frame: &Frame, at: &Envelope) -> Outcome {
         let mut outcome = Outcome::default();
         if self.waits(frame, &mut outcome) {
@@ -105,20 +105,20 @@ impl Translator {
         outcome
     }
 
-    /// What the peer, a client, takes a call for that is said to it under the dialect's own name;
-    /// `None` when the dialect has no such name.
+    /// The canonical method that the peer, a client, takes a call for which has the dialect's own
+    /// name; `None` when the dialect has no such name.
     #[must_use]
     pub fn takes_for(&self, method: &str) -> Option<&str> {
         self.program.renames(method)
     }
 
-    /// Says where the relay runs, for sessions that it opens itself.
+    /// Sets the working directory of the relay, for sessions that it opens itself.
     pub fn runs_in(&mut self, folder: &str) {
         folder.clone_into(&mut self.legacy.folder);
     }
 
-    /// Remembers a request as if it had passed, with its method in both columns; for examples
-    /// that show an answer alone.
+    /// Remembers a request as if it had passed, with its method in both columns; for examples that
+    /// contain an answer only.
     pub fn assume(&mut self, asker: Side, id: &IdBuf, dialect: &str, canonical: &str) {
         let asked = Asked::of(dialect, canonical);
         if !self.requests(asker).has(id) {
@@ -141,7 +141,7 @@ impl Translator {
         }
     }
 
-    /// A number for a request of the bridge's own; it fits 32 bits.
+    /// A new id for a request of the bridge; it fits 32 bits.
     pub(super) fn mint(&mut self) -> IdBuf {
         self.minted = (self.minted + 1) % 1_000_000_000;
         let text = (1_000_000_000 + self.minted).to_string();
@@ -165,7 +165,7 @@ impl Translator {
                     let message = Message::sealed(frame, at, Name::of(frame, at), seal.as_ref());
                     self.run(way, message, Asked::default(), &mut out);
                     let habit = seal.and_then(|seal| Habit::of(frame, at, &seal, &out));
-                    // What is remembered of each has to be taken from each.
+                    // What is remembered of each message must be read from each.
                     if habit.is_some() && told == self.memory.told() {
                         self.habits[way as usize] = habit;
                     }
@@ -240,7 +240,7 @@ impl Translator {
         self.run(way, message, asked, out);
     }
 
-    /// Takes one message through the layers and puts what comes of it into the outcome.
+    /// Passes one message through the layers and adds the result to the translation.
     fn run(&mut self, way: Way, mut message: Message<'_>, mut asked: Asked, out: &mut Outcome) {
         let program = Arc::clone(&self.program);
         let from = self.from(way);
@@ -317,7 +317,7 @@ impl Translator {
         }
     }
 
-    /// Takes one message through those layers that have a rule for its method.
+    /// Passes one message through the layers that have a rule for its method.
     fn descend<'a>(
         &mut self,
         program: &'a Program,
@@ -346,7 +346,7 @@ impl Translator {
         list
     }
 
-    /// Follows a request that goes on.
+    /// Remembers a request that is forwarded.
     fn ask(
         &mut self,
         way: Way,
@@ -378,7 +378,7 @@ impl Translator {
         }
     }
 
-    /// Whether answers of the bridge's own to this way's sender carry `jsonrpc`.
+    /// Whether answers of the bridge to the sender carry `jsonrpc`.
     pub(super) fn answers_jsonrpc(&self, way: Way) -> bool {
         way == Way::Write || *self.program.jsonrpc() == Jsonrpc::Always
     }
@@ -390,5 +390,5 @@ impl Translator {
     }
 }
 
-/// The method whose answers are sacred.
+/// The method whose answers are checked.
 pub(super) const PERMISSION: &str = "session/request_permission";

@@ -1,7 +1,7 @@
-//! A lazy tree over one message: a value stays the bytes it came as until a pointer walks into it.
+//! A lazy tree over one message: a value remains text until a pointer leads into it.
 //!
-//! What no rule touches therefore keeps its number spelling, its order of members, its escapes
-//! and its lone surrogates. Not here: which edits are made (see `rewrite`).
+//! Values that no rule changes therefore keep the spelling of numbers, the order of members,
+//! escapes and lone surrogates.
 
 use std::borrow::Cow;
 
@@ -14,13 +14,13 @@ use crate::jsonrpc::Outline;
 /// A value of the tree.
 #[derive(Clone, Debug)]
 pub enum Node<'a> {
-    /// Nothing is here; it is written as `null`.
+    /// No value; it is written as `null`.
     Absent,
-    /// JSON text that nobody has walked into.
+    /// JSON text that is not parsed.
     Raw(Cow<'a, [u8]>),
     /// The same, of an object whose members are known from the scan.
     Sketch(Sketch<'a>),
-    /// A value that nobody should have looked at.
+    /// A value whose reading is noted.
     Sealed(&'a Seal<'a>),
     /// An opened object: raw names without quotes, and values, in their order.
     Object(Vec<Member<'a>>),
@@ -37,7 +37,7 @@ impl<'a> Node<'a> {
         Self::Raw(Cow::Borrowed(text))
     }
 
-    /// A value from JSON text of our own.
+    /// A value from JSON text that is owned.
     pub(super) fn made(text: Vec<u8>) -> Self {
         Self::Raw(Cow::Owned(text))
     }
@@ -47,13 +47,13 @@ impl<'a> Node<'a> {
         Self::made(text::quote(text))
     }
 
-    /// An object with one member.
+    /// An object with these members.
     pub(super) fn object(members: Vec<(&'static str, Self)>) -> Self {
         let named = |(name, value): (&'static str, Self)| (Cow::Borrowed(name.as_bytes()), value);
         Self::Object(members.into_iter().map(named).collect())
     }
 
-    /// What the value is; `None` when it is absent.
+    /// The type of the value; `None` when it is absent.
     pub(super) fn kind(&self) -> Option<Type> {
         match self {
             Self::Absent => None,
@@ -64,7 +64,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Turns raw text into an opened container, one level deep.
+    /// Parses raw text into a container, one level deep.
     pub(super) fn open(&mut self) {
         let opened = match self {
             Self::Raw(Cow::Borrowed(text)) => open(text, Cow::Borrowed),
@@ -96,12 +96,12 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Looks at a place without opening anything.
+    /// The value at a place, without parsing containers.
     pub(super) fn look(&self, place: &Place) -> Option<Look<'_, 'a>> {
         Look::Node(self).at(place)
     }
 
-    /// Looks at a member of the object that this is.
+    /// The member of an object, without parsing it.
     pub(super) fn look_at(&self, name: &str) -> Option<Look<'_, 'a>> {
         match Look::Node(self).child(name)? {
             Look::Node(Self::Absent) => None,
@@ -115,7 +115,7 @@ impl<'a> Node<'a> {
         text::string(&raw).map(Cow::into_owned)
     }
 
-    /// The value at a place, opened as far as there.
+    /// The value at a place; containers on the path are parsed.
     pub(super) fn at(&mut self, names: &[Box<str>]) -> Option<&mut Self> {
         let Some((name, rest)) = names.split_first() else {
             return (!matches!(self, Self::Absent)).then_some(self);
@@ -133,7 +133,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Takes the value at a place out; containers that this empties go with it.
+    /// Removes the value at a place; containers that become empty are removed, too.
     pub(super) fn take(&mut self, names: &[Box<str>]) -> Option<Self> {
         let Some((name, rest)) = names.split_first() else {
             return match std::mem::replace(self, Self::Absent) {
@@ -152,7 +152,7 @@ impl<'a> Node<'a> {
                     members.remove(found);
                     let is_twin = |(raw, _): &Member<'_>| text::same_name(raw, name);
                     if members[..found].iter().any(is_twin) {
-                        // Hidden twins of the name would come to light again.
+                        // Earlier members of the same name would become visible.
                         members.retain(|member| !is_twin(member));
                     }
                 }
@@ -170,7 +170,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether a take has left nothing here. A container that came empty is raw and stays.
+    /// Whether a take has left nothing here. A container that was empty before is raw and stays.
     fn is_spent(&self) -> bool {
         match self {
             Self::Absent => true,
@@ -180,15 +180,15 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Puts a value at a place. Objects on the way are made where nothing, or `null`, is; a name
-    /// `0` or `-` makes an array. A scalar on the way is not overwritten.
+    /// Puts a value at a place. Containers on the path are created where there is nothing or
+    /// `null`; a name `0` or `-` makes an array. A scalar on the path is not overwritten.
     pub(super) fn put(&mut self, names: &[Box<str>], value: Self) -> Result<(), usize> {
         self.put_spelled(names, value, |name| {
             Cow::Owned(text::spelled(name).into_owned())
         })
     }
 
-    /// The same at a place of a table, whose names need not be copied.
+    /// The same for the names of a table, which need not be copied.
     pub(super) fn put_at(&mut self, names: &'a [Box<str>], value: Self) -> Result<(), usize> {
         self.put_spelled(names, value, text::spelled)
     }
@@ -287,7 +287,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The same of an opened body, and draws its outline; `false` when that is not all of it.
+    /// Writes an opened body, and its member index; `false` when the index is not complete.
     pub(super) fn write_body(&self, out: &mut Vec<u8>, outline: &mut Outline) -> bool {
         match self {
             Self::Object(members) => write_members(members, out, outline, false),
@@ -311,13 +311,13 @@ impl<'a> Node<'a> {
         Cow::Owned(out)
     }
 
-    /// The same value, kept beyond its frame.
+    /// A copy that outlives the frame.
     pub(super) fn keep(&self) -> Node<'static> {
         Node::made(self.json().into_owned())
     }
 }
 
-/// Writes the members of a body, or of one of its members when they are `inner` ones.
+/// Writes the members of a body, or of one of its members if `inner`.
 fn write_members(
     members: &[Member<'_>],
     out: &mut Vec<u8>,

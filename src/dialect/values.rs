@@ -1,6 +1,4 @@
-//! Mapping single values, with the originals of those that would not come back parked beside them.
-//!
-//! Not here: where the values are (see `rewrite`).
+//! Maps single values; originals that would not come back are parked beside them.
 
 use super::rewrite::Rewriter;
 use super::table::{Conversion, Literal, Row, Way};
@@ -8,7 +6,7 @@ use super::text;
 use super::tree::Node;
 
 impl<'a> Rewriter<'a, '_> {
-    /// Maps one value; a value that would not come back is parked beside it.
+    /// Maps one value; one that would not come back is parked beside it.
     pub(super) fn values(
         &mut self,
         scope: &mut Node<'a>,
@@ -37,14 +35,14 @@ impl<'a> Rewriter<'a, '_> {
         }
         self.changed = true;
         if let (Way::Read, false, Some(place)) = (self.way, exact, parked) {
-            // Where it cannot be parked it is only lost on the way back.
+            // If it cannot be parked it is only lost on the way back.
             let _ = scope.put_at(place, value);
         }
         Node::raw(&literal.0)
     }
 }
 
-/// What a value is mapped to, and whether the way back leads to it again.
+/// The value that one is mapped to, and whether the way back restores the original.
 fn mapped<'a>(conversion: &'a Conversion, way: Way, json: &[u8]) -> Option<(&'a Literal, bool)> {
     let Conversion::Values {
         both,
@@ -71,7 +69,7 @@ fn mapped<'a>(conversion: &'a Conversion, way: Way, json: &[u8]) -> Option<(&'a 
     }
     let (extra, other) = match way {
         Way::Read => (read, other.as_ref()),
-        // Extra pairs for writing are spelled dialect first as well.
+        // Extra pairs for writing also have the dialect's value first.
         Way::Write => (write, None),
     };
     find(extra).or(other).map(|to| (to, false))

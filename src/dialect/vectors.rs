@@ -1,7 +1,7 @@
 //! Golden vectors: messages in both columns, run in the ways they state.
 //!
-//! The format is that of `tests/vectors/dialect` (its README has it); the examples of tables are
-//! vectors too. Not here: printing what came of them.
+//! The format is that of `tests/vectors/dialect` (described in its README); the examples of tables
+//! are vectors too.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::table::{Example, Rule, Selector, Table, Way, nearest};
 use super::translate::Translator;
 use crate::jsonrpc::{Frame, Limits, Shape, Side, scan};
 
-/// The keys of a vector that are run, or are for people.
+/// The keys of a vector that are run, or are comments.
 const KEYS: [&str; 16] = [
     "name",
     "dialect",
@@ -33,10 +33,10 @@ const KEYS: [&str; 16] = [
     "note",
 ];
 
-/// Keys that state something no translation can show: the raw bytes, and the HTTP request.
+/// Keys about what is outside of translation: the raw bytes, and the HTTP request.
 const OUTSIDE: [&str; 2] = ["wire", "http"];
 
-/// The keys of a line of its context.
+/// The keys of an entry of its context.
 const CONTEXT: [&str; 6] = [
     "direction",
     "dialect_msg",
@@ -46,7 +46,7 @@ const CONTEXT: [&str; 6] = [
     "note",
 ];
 
-/// The words that a key may have.
+/// The values that a key may have.
 const WORDS: [(&str, &[&str]); 3] = [
     ("direction", &["agent_to_client", "client_to_agent"]),
     ("flow", &["d2c", "c2d"]),
@@ -61,18 +61,18 @@ pub struct Vector {
     /// The dialect it is for.
     pub dialect: String,
     value: Value,
-    /// The methods an answer's request has, when no context shows it.
+    /// The methods of the request that an answer belongs to, when no context contains it.
     assumed: Option<(String, String)>,
 }
 
-/// What came of a vector in one way.
+/// The result of a vector in one way.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The vector's name.
     pub name: String,
     /// `read` or `write`.
     pub way: &'static str,
-    /// What is wrong; `None` when it passed.
+    /// The failure; `None` when it passed.
     pub fault: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl Vector {
     /// Reads a line of a file of vectors.
     ///
     /// # Errors
-    /// A sentence that says what is missing.
+    /// An error that says what is missing.
     pub fn parse(line: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         Self::of(value, None)
@@ -102,7 +102,7 @@ impl Vector {
     /// `way` is `both`, `read` or `write`; all other keys are those of vectors.
     ///
     /// # Errors
-    /// A sentence that says what is missing.
+    /// An error that says what is missing.
     pub fn of_example(table: &Table, rule: &Rule, example: &Example) -> Result<Self, String> {
         let mut value: Value =
             serde_json::from_slice(&example.vector.0).map_err(|error| error.to_string())?;
@@ -167,7 +167,7 @@ impl Vector {
         })
     }
 
-    /// What it states beyond translation, by key: nothing here runs that.
+    /// The keys that it states beyond translation, which are not run.
     pub fn skipped(&self) -> impl Iterator<Item = &'static str> {
         let states = |key: &&str| self.value.get(*key).is_some();
         OUTSIDE.into_iter().filter(states)
@@ -255,17 +255,17 @@ impl Vector {
     }
 }
 
-/// A vector that is being run.
+/// The state of running one vector.
 struct Run {
     translator: Translator,
-    /// Ids of the vector that the bridge has chosen otherwise, in the column of its own requests.
+    /// Ids of the vector for which the bridge has chosen others, in the column of its own requests.
     ids: HashMap<String, Value>,
-    /// Requests of the bridge's own that no line of the vector has claimed.
+    /// Requests of the bridge that no entry of the vector has claimed.
     minted: Vec<Value>,
 }
 
 impl Run {
-    /// A line's message in the column its sender speaks, and in the other.
+    /// The message of an entry in the column of its sender, and in the other one.
     fn columns<'l>(&self, from: Side, line: &'l Value) -> (&'l Value, &'l Value) {
         let (dialect, canonical) = (&line["dialect_msg"], &line["canonical_msg"]);
         if from == self.translator.peer {
@@ -304,7 +304,7 @@ impl Run {
         Ok((outcome, frame))
     }
 
-    /// A message that only the other side sees: maybe a request the bridge has made.
+    /// Handles a message that only the other side sees: possibly a request of the bridge.
     fn adopt(&mut self, other: &Value) {
         let found = self
             .minted
@@ -317,7 +317,7 @@ impl Run {
     }
 }
 
-/// Whether an object has only keys and words that are known: a mistyped one would state nothing.
+/// Checks that an object has only known keys and words: a mistyped one would be ignored.
 fn known(object: &Value, keys: &[&str]) -> Result<(), String> {
     for (key, value) in object.as_object().into_iter().flatten() {
         if !keys.contains(&key.as_str()) {
@@ -351,7 +351,7 @@ fn values(frames: &[Frame]) -> Result<Vec<Value>, String> {
     let parse = |frame: &Frame| {
         let text = String::from_utf8_lossy(frame.as_bytes()).into_owned();
         serde_json::from_str(&text)
-            .map_err(|error| format!("made what is no JSON: {error}: {text}"))
+            .map_err(|error| format!("the output is not JSON: {error}: {text}"))
     };
     frames.iter().map(parse).collect()
 }

@@ -1,16 +1,16 @@
-//! What a rule wants of a message before it does anything.
+//! The fields that a rule requires of a message before it has an effect.
 //!
-//! A rule wants its guard to hold. One that only mends what it finds, by a shape or by a list of
-//! values, also wants something to mend, and one whose cases end with one that leaves the message
-//! alone wants another of them. More may be let in than is changed, never less. Not here: what is
-//! made of it (see `gate`).
+//! A rule requires its guard to hold. One that only changes values it finds, by a shape or by a
+//! list of values, also requires such a value, and one whose last case leaves the message unchanged
+//! requires the guard of another case. The result may pass more messages than are changed, never
+//! fewer.
 
 use super::gate::{Demand, Demands, Key, Wanted};
 use super::pointer::Place;
 use super::table::{Case, Conversion, Each, Expect, Guard, Literal, Rest, Rule, Shape, Way};
 use super::text::Type;
 
-/// What is wanted by one or another of a rule's cases.
+/// The required fields of a rule, one list for each of its cases.
 pub(super) fn of_rule(rule: &Rule, shapes: &[Shape], way: Way) -> Vec<Demand> {
     let base = rule.base.before(way);
     let names = rule.on.what.names();
@@ -31,7 +31,7 @@ pub(super) fn of_rule(rule: &Rule, shapes: &[Shape], way: Way) -> Vec<Demand> {
         .collect()
 }
 
-/// What a guard wants: strings first, what has to be missing last.
+/// The fields that a guard requires: strings first, fields that must be missing last.
 pub(super) fn of_guard(guard: &Guard) -> Demand {
     demand(guard, None)
 }
@@ -56,7 +56,7 @@ fn demand(guard: &Guard, work: Option<Key>) -> Demand {
     named.chain(work).chain(others).chain(missing).collect()
 }
 
-/// What a case maps, if all it does is to map the value at one place.
+/// The field that a case maps, if mapping the value at one place is all it does.
 fn mapped(case: &Case, way: Way) -> Option<Key> {
     let (place, conversion) = only_row(case)?;
     let Conversion::Values {
@@ -79,7 +79,7 @@ fn mapped(case: &Case, way: Way) -> Option<Key> {
     Some((place.clone(), wanted))
 }
 
-/// What a case mends, if all it does is to mend the value, or the elements, at one place.
+/// The field that a case changes by a shape, if that is all it does.
 fn mended(case: &Case, shapes: &[Shape], way: Way) -> Option<Key> {
     let (place, conversion) = only_row(case)?;
     let (Conversion::Shape(name) | Conversion::Each(Each::Shape(name))) = conversion else {
@@ -102,8 +102,8 @@ fn mended(case: &Case, shapes: &[Shape], way: Way) -> Option<Key> {
     Some((place.clone(), wanted))
 }
 
-/// The place at which a case converts, if it has one row that stays at its place, and does nothing
-/// besides.
+/// The place at which a case converts, if it has one row with the same place in both columns, and
+/// no other effect.
 fn only_row(case: &Case) -> Option<(&Place, &Conversion)> {
     let [row] = &case.rows[..] else {
         return None;
@@ -116,17 +116,17 @@ fn only_row(case: &Case) -> Option<(&Place, &Conversion)> {
     Some((place, conversion))
 }
 
-/// Whether what no other case is for is left alone.
+/// Whether the last case leaves messages unchanged.
 fn ends_idle<'c>(mut cases: impl Iterator<Item = &'c Case>, way: Way) -> bool {
     cases.any(|case| case.before(way).is_empty() && is_idle(case))
 }
 
-/// Whether a case leaves alone what it is for.
+/// Whether a case has no effect.
 fn is_idle(case: &Case) -> bool {
     case.rows.is_empty() && only_rows(case)
 }
 
-/// Whether a case does nothing but what its rows do.
+/// Whether a case has no effect besides its rows.
 fn only_rows(case: &Case) -> bool {
     let builds = |guard: &Guard| {
         let mut all = guard.iter();
@@ -150,7 +150,7 @@ fn only_rows(case: &Case) -> bool {
     !builds(dialect) && !builds(canonical) && emit.is_empty() && actions.is_empty()
 }
 
-/// The strings that an expectation is met by, if those are all.
+/// The strings that meet an expectation, if no other value does.
 fn strings(expect: &Expect) -> Option<Vec<Box<[u8]>>> {
     let literals = match expect {
         Expect::Const(literal) => std::slice::from_ref(literal),

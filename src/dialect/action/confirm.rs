@@ -1,9 +1,9 @@
-//! `ask_confirmation`: the original protocol's way to ask for permission.
+//! `ask_confirmation`: permission requests of the original protocol.
 //!
-//! Read, the whole `confirmation` becomes `rawInput`, the options are the dialect's own outcomes,
-//! and a tool call is told before. Written, a `confirmation` is made of the tool call, and the
-//! outcome that comes back is placed among the options that the agent offered. Not here: whether
-//! the answer may be given (see `permission`).
+//! Reading, the whole `confirmation` becomes `rawInput`, the options are the dialect's own
+//! outcomes, and a `tool_call` update is sent before the request. Writing, a `confirmation` is
+//! built from the tool call, and the outcome of the answer is mapped to one of the options that the
+//! agent offered. `permission` decides whether that answer is allowed.
 
 use super::run::{Scene, place, set};
 use crate::dialect::asked::Asked;
@@ -14,10 +14,10 @@ use crate::dialect::translate::Translator;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::{IdBuf, Kind};
 
-/// A slot of its own for the number of the confirmation's tool call.
+/// The slot that holds the number of the confirmation's tool call.
 const NUMBER: usize = usize::MAX;
 
-/// A slot of its own for the id of the tool call that a confirmation is about.
+/// The slot that holds the id of the tool call that a confirmation is about.
 const CALL: usize = usize::MAX - 1;
 
 impl Translator {
@@ -103,11 +103,11 @@ impl Translator {
             .map(|look| look.keep());
         if let Some(update) = &mut update {
             let variant = place("/sessionUpdate");
-            // A tool call is an object, so nothing is in the way.
+            // A tool call is an object, so `put` cannot be blocked.
             let _ = update.put(variant.names(), Node::raw(b"\"tool_call\""));
             let title = place("/title");
             if update.look(&title).is_none() {
-                // A tool call has a title, other than what a permission request shows of it.
+                // A tool call needs a title, other than what a permission request shows of it.
                 let _ = update.put(title.names(), Node::string(&words));
             }
         }
@@ -179,11 +179,11 @@ fn outcome_read(message: &mut Message<'_>, asked: &Asked) {
         message.changed = true;
         return;
     }
-    // The words are the dialect's own; an option that happens to be called so may mean otherwise.
+    // These words belong to the dialect; an option id of the same spelling may mean something else.
     let kinds: &[&str] = match &*outcome {
         "allow" => &["allow_once"],
         "reject" => &["reject_once", "reject_always"],
-        // Where nothing can be allowed for good, or several things can, it is allowed this once.
+        // Where no option or several options allow permanently, the call is allowed once.
         other if other.starts_with("alwaysAllow") => &["allow_always", "allow_once"],
         _ => &[],
     };
@@ -194,7 +194,7 @@ fn outcome_read(message: &mut Message<'_>, asked: &Asked) {
     };
     let id = match kinds.iter().find_map(of) {
         Some(offer) => offer.id.clone(),
-        // The laws of permission see to the rest, and never widen it.
+        // The permission checks handle the rest, and never widen an answer.
         None => kinds.first().map_or(outcome, |kind| (*kind).to_owned()),
     };
     let made = [

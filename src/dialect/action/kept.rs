@@ -1,33 +1,31 @@
 //! What the actions for single peers remember of a conversation.
 //!
-//! It is kept apart from what all conversations remember (see `memory` and `sessions`), so that a
-//! peer without such an action pays nothing. Bounded: the oldest makes room. Not here: what is
-//! done with it.
+//! It is separate from what all conversations remember (see `memory` and `sessions`), so that a
+//! peer without such an action costs nothing. All of it is bounded: the oldest entry is evicted.
 
 use std::collections::{HashSet, VecDeque};
 
-/// Most sessions, and most tool calls, that are remembered.
+/// Maximum number of remembered sessions, and of tool calls.
 const SESSIONS: usize = 256;
 const CALLS: usize = 4096;
 /// The longest value that is remembered, in bytes.
 const LONGEST: usize = 256 << 10;
 
-/// All of it.
+/// The state of all actions.
 #[derive(Debug, Default)]
 pub(in crate::dialect) struct Kept {
-    /// The canonical `configOptions` that were told last, by session.
+    /// The canonical `configOptions` sent last, by session.
     pub(super) options: BySession<Vec<u8>>,
-    /// Sessions of which `models` were told.
+    /// Sessions for which `models` were sent.
     pub(super) modeled: BySession<[u8; 0]>,
-    /// Sessions whose modes stand in a list that this bridge has made.
+    /// Sessions whose modes are in a list that the bridge has made.
     pub(super) moded: BySession<[u8; 0]>,
     /// The working directory, by session.
     pub(super) cwd: BySession<String>,
     /// The `authMethods` of `initialize`.
     pub(super) auth_methods: Vec<u8>,
-    /// Tool calls that have been told.
     pub(super) told: Told,
-    /// The entries of the plan that was told last, by session.
+    /// The entries of the plan sent last, by session.
     pub(super) plans: BySession<Vec<u8>>,
 }
 
@@ -37,7 +35,7 @@ pub(super) struct BySession<V> {
     all: VecDeque<(String, V)>,
 }
 
-/// Tool calls, by session.
+/// The tool calls that have been announced, by session.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     all: HashSet<(String, String)>,
@@ -53,9 +51,9 @@ impl<V> Default for BySession<V> {
 }
 
 impl<V: AsRef<[u8]>> BySession<V> {
-    /// Remembers a value; the oldest session makes room.
+    /// Remembers a value; the oldest session is evicted.
     pub(super) fn keep(&mut self, session: &str, value: V) {
-        // What is too long to be remembered replaces what was there all the same.
+        // A value that is too long to be remembered still removes the previous one.
         self.all.retain(|(known, _)| known != session);
         if session.len() + value.as_ref().len() > LONGEST {
             return;
@@ -72,7 +70,7 @@ impl<V: AsRef<[u8]>> BySession<V> {
         found.map(|(_, value)| value)
     }
 
-    /// The session there is, when there is one only.
+    /// The session, if there is exactly one.
     pub(super) fn only(&self) -> Option<&str> {
         let one = self.all.front().filter(|_| self.all.len() == 1);
         one.map(|(session, _)| session.as_str())

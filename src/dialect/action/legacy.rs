@@ -1,15 +1,15 @@
-//! Actions for the original protocol (0.0.x), in which everything is a request and one session is
-//! all there is.
+//! Actions for the original protocol (0.0.x), in which everything is a request and there is only
+//! one session.
 //!
-//! - `number_tool_call`: tool calls get numbers. Read, the bridge counts and answers the number;
-//!   written, the client counts, and updates wait until it has told.
-//! - `open_session`: a client that knows no sessions gets one: the bridge opens it after
-//!   `initialize`, and prompts wait for it. An agent that knows none has one: a client may open
-//!   it once, and not before the person has signed in. A prompt of a client whose session was refused
-//!   is answered with that error.
-//! - Why a turn ended is told in words where an answer has no place for it.
+//! - `number_tool_call`: tool calls get numbers. Reading, the bridge counts and answers with the
+//!   number; writing, the client counts, and updates wait until it has answered.
+//! - `open_session`: a client without sessions gets one: the bridge opens it after `initialize`,
+//!   and prompts wait for it. An agent without sessions has one: a client may open it once, and
+//!   only after the user has signed in. If the session was refused, prompts are answered with that
+//!   error.
+//! - A stop reason is sent as text where the answer has no member for it.
 //!
-//! Not here: confirmations (see `confirm`).
+//! `confirm` handles confirmations.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -23,12 +23,12 @@ use crate::dialect::translate::Translator;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::{Frame, IdBuf, Kind, Limits, Shape, scan};
 
-/// Most tool calls that are numbered; most messages that wait for something, and their bytes.
+/// Maximum number of numbered tool calls, of waiting messages, and of their bytes.
 const NUMBERED: usize = 4096;
 const WAITING: usize = 1024;
 const WAITING_BYTES: usize = 1 << 20;
 
-/// What a client hears that asks for a session too early, or for another one.
+/// Answers to a client that asks for a session too early, or for a second one.
 const SIGNED_OUT: &[u8] = br#"{"code":-32000,"message":"Authentication required"}"#;
 const ONE_SESSION: &[u8] = br#"{"code":-32600,"message":"this agent holds one session only, and it is open; start another agent for a second one"}"#;
 
@@ -37,29 +37,29 @@ const ONE_SESSION: &[u8] = br#"{"code":-32600,"message":"this agent holds one se
 pub(in crate::dialect) struct Legacy {
     /// The last number given to a tool call by the bridge.
     pub(super) last: u32,
-    /// The numbers of canonical tool calls; `None` while the client has not told.
+    /// The numbers of canonical tool calls; `None` until the client has answered.
     pub(super) numbers: HashMap<String, Option<String>>,
-    /// An update that waits for the number of its tool call, and all that came after it.
+    /// An update that waits for the number of its tool call, and all messages after it.
     waiting: VecDeque<Frame>,
     waiting_bytes: usize,
-    /// Whether a session was asked for.
+    /// Whether a session was requested.
     asked_session: bool,
-    /// Whether there is one.
+    /// Whether the session is open.
     has_session: bool,
-    /// The error that the last request for one was answered with.
+    /// The error that answered the last request for a session.
     refused: Option<Box<[u8]>>,
-    /// Prompts that wait for it.
+    /// Prompts that wait for the session.
     prompts: Vec<Frame>,
-    /// Where the relay runs, and so the agent that it starts.
+    /// The working directory of the relay, and so of the agent that it starts.
     pub(in crate::dialect) folder: String,
-    /// Whether the agent has said that nobody has signed in.
+    /// Whether the agent has reported that the user is not signed in.
     signed_out: bool,
-    /// What is told before the answer that is being written: the session and the words.
+    /// The notice to send before the answer that is being written: the session and the text.
     parting: Option<(String, &'static str)>,
 }
 
 impl Legacy {
-    /// Whether nothing waits to be written, and nothing is to be told before it.
+    /// Whether nothing is queued, and no notice is due.
     pub(in crate::dialect) fn is_quiet(&self) -> bool {
         self.waiting.is_empty() && self.parting.is_none()
     }
@@ -110,7 +110,7 @@ impl Translator {
                 scene.hold = Some("an update waits for the number of its tool call".into());
             }
             None if !first => {
-                scene.hold = Some("an update of a tool call that the client never heard of".into());
+                scene.hold = Some("an update of a tool call that the client does not know".into());
             }
             _ => {
                 if first && self.legacy.numbers.len() < NUMBERED {
@@ -121,7 +121,7 @@ impl Translator {
         }
     }
 
-    /// The peer has told the number of a tool call: what waited for it goes to the peer.
+    /// The peer has answered with the number of a tool call: what waited for it is written.
     pub(in crate::dialect) fn tool_number(
         &mut self,
         call: &str,
@@ -142,7 +142,7 @@ impl Translator {
         self.release(out);
     }
 
-    /// Keeps what is to be written behind an update that waits; `false` when nothing does.
+    /// Queues a frame behind an update that waits; `false` when nothing waits.
     pub(in crate::dialect) fn waits(&mut self, frame: &Frame, out: &mut Outcome) -> bool {
         let legacy = &mut self.legacy;
         let room = legacy.waiting_bytes < WAITING_BYTES && legacy.waiting.len() < WAITING;
@@ -150,12 +150,12 @@ impl Translator {
             return false;
         }
         legacy.keep(frame.clone());
-        out.note(Happened::Held, None, "it comes after what waits");
+        out.note(Happened::Held, None, "it is queued behind a waiting message");
         out.pass = Pass::Frames(Vec::new());
         true
     }
 
-    /// Writes what has waited, in order, until something has to wait again.
+    /// Writes the queued frames, in order, until one of them has to wait again.
     fn release(&mut self, out: &mut Outcome) {
         let mut waiting = std::mem::take(&mut self.legacy.waiting);
         self.legacy.waiting_bytes = 0;
@@ -178,7 +178,7 @@ impl Translator {
         out.pass = Pass::Frames(replies);
     }
 
-    /// The peer has given a number to the tool call that a confirmation announced.
+    /// The peer has given a number to the tool call of a confirmation.
     pub(super) fn confirmed_number(&mut self, call: &str, number: &str) {
         let numbers = &mut self.legacy.numbers;
         if numbers.len() < NUMBERED && !numbers.contains_key(call) {
@@ -240,7 +240,7 @@ impl Translator {
         }
     }
 
-    /// Where an answer has no place for its stop reason, the person is told in words.
+    /// Prepares a text for the user where an answer has no member for its stop reason.
     pub(super) fn explain_stop(&mut self, message: &Message<'_>, asked: &Asked) {
         let reason = message.body.text_at(&place("/stopReason"));
         let words = match reason.as_deref() {
@@ -255,7 +255,7 @@ impl Translator {
         self.legacy.parting = session.map(|session| (session, words));
     }
 
-    /// Says what `explain_stop` has left, before the answer that was written.
+    /// Sends the notice of `explain_stop` before the answer that was written.
     pub(in crate::dialect) fn say_parting(&mut self, frame: &Frame, out: &mut Outcome) {
         let Some((session, words)) = self.legacy.parting.take() else {
             return;
@@ -292,7 +292,7 @@ impl Translator {
             "the session of a client without sessions",
         );
         if message.kind == Kind::Error {
-            // Asked again after `authenticate`.
+            // It is requested again after `authenticate`.
             self.legacy.asked_session = false;
             self.legacy.refused = Some(message.body.json().into());
         } else {
@@ -318,7 +318,7 @@ impl Translator {
         out.pass = Pass::Frames(replies);
     }
 
-    /// Whether the peer has to have `jsonrpc` in what it is answered.
+    /// Whether answers to the peer carry `jsonrpc`.
     pub(super) const fn peer_says_jsonrpc(&self) -> bool {
         true
     }

@@ -1,8 +1,8 @@
-//! Named actions: what needs a state machine and is therefore Rust, by a closed list of names.
+//! Named actions: a closed list of transformations that need a state machine and are therefore
+//! Rust.
 //!
-//! Tables call and combine them with `do`; they cannot define any. Reading, an action works on
-//! the canonical message that the rows have made; writing, on the canonical message before the
-//! rows. Not here: everything that rows can say.
+//! Tables call and combine them with `do`; they cannot define any. Reading, an action works on the
+//! canonical message that the rows have made; writing, on the canonical message before the rows.
 
 mod confirm;
 mod kept;

@@ -1,16 +1,15 @@
-//! Modes, and the config option that stands for them.
+//! Modes, and the config option that represents them.
 //!
-//! A client that is told config options uses them in the place of `modes` (the protocol's page on
-//! session config options), so a list that the bridge has made of `models` has the modes in it, too:
-//! an option of category `mode`, which the bridge owns. `modes` stays for clients that know no other.
+//! A client that receives config options uses them in place of `modes` (see the protocol's page on
+//! session config options), so a list that the bridge has made from `models` contains the modes,
+//! too: an option of category `mode`, which the bridge owns. `modes` stays for clients that do not
+//! know config options.
 //!
 //! - `mode_option`: keeps both in step. A `current_mode_update`, and the answer to a
-//!   `session/set_mode`, tell the list with the new value before them, unless it had that value; the
-//!   answer to a choice of the bridge's option tells a `current_mode_update`, unless the agent has.
-//!
-//! - `choose_mode`: writing, a choice of that option is `session/set_mode`, if the bridge has made it.
-//!
-//! Not here: the list itself (see `model`).
+//!   `session/set_mode`, send the list with the new value first, unless it had that value; the
+//!   answer to a choice of the bridge's option sends a `current_mode_update`, unless the agent has.
+//! - `choose_mode`: writing, a choice of that option is `session/set_mode`, if the bridge has made
+//!   it.
 
 use super::model::{self, SET_OPTION, choice_of, choose, is};
 use super::run::{Scene, place, set};
@@ -66,7 +65,7 @@ impl Translator {
         let (Some(session), Some(mode)) = (session, mode) else {
             return;
         };
-        // The option may be another relay's, behind this one, which keeps it in step itself.
+        // The option may belong to another relay, behind this one, which keeps it in step itself.
         let made = self.kept.moded.get(&session).is_some();
         let Some(known) = self.kept.options.get(&session).filter(|_| made) else {
             return;
@@ -102,7 +101,7 @@ impl Translator {
     }
 }
 
-/// The modes of a result join the list that was made of its models. Returns whether they did.
+/// Adds the modes of a result to the list that was made from its models. Returns whether it did.
 pub(super) fn add_modes(message: &mut Message<'_>) -> bool {
     let modes = message.body.look(&place("/modes"));
     let Some(option) = modes.and_then(|modes| option_of(&modes.json())) else {
@@ -112,7 +111,7 @@ pub(super) fn add_modes(message: &mut Message<'_>) -> bool {
         .body
         .at(place("/configOptions").names())
         .and_then(Node::items);
-    // What the agent lists itself is all that it wants listed.
+    // If the agent lists options itself, nothing is added to them.
     let made = |list: &&mut Vec<Node<'_>>| match list.as_slice() {
         [only] => is(&only.json(), "id", model::OWN),
         _ => false,

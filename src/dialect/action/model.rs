@@ -1,20 +1,19 @@
-//! Models, and the config option that stands for them.
+//! Models, and the config option that represents them.
 //!
 //! - `model_option`: `models` in the result that opens a session becomes a config option of
-//!   category `model`, which the bridge owns; it is put back into every list that leaves it out,
-//!   and so is the one that stands for `modes` (see `mode`).
-//!   Where the agent has such an option itself, `models` is parked. An answer to
-//!   `session/set_config_option` without a list gets the one that was told last, with the new
-//!   value. Writing, lists are remembered, and the agent's `models` stand beside the options again,
-//!   for clients that read nothing else.
+//!   category `model`, which the bridge owns; it is put back into every list that omits it, and so
+//!   is the one for `modes` (see `mode`). Where the agent has such an option itself, `models` is
+//!   parked. An answer to `session/set_config_option` without a list gets the last list, with the
+//!   new value. Writing, lists are remembered, and the agent's `models` are added beside the
+//!   options again, for clients that read nothing else.
 //! - `set_model`: `session/set_model` becomes `session/set_config_option` of the option of category
-//!   `model` that offers the id. If none does, and the agent offered `models`, the method stays
-//!   what it is; if the agent did not, its only option of that category is set, and the agent
-//!   judges the value.
-//! - `models_of_options`: writing, `models` is made of that option, for clients that read them.
+//!   `model` that offers the id. If none does, and the agent offered `models`, the method is
+//!   unchanged; if the agent did not, its only option of that category is set, and the agent checks
+//!   the value.
+//! - `models_of_options`: writing, `models` is made from that option, for clients that read it.
 //! - `models_update`: a vendor's list of models becomes a `config_option_update`.
 //!
-//! Nothing is made up: where a value is missing, the message goes on as it came, with a note.
+//! No value is invented: where one is missing, the message is forwarded unchanged, with a note.
 
 use super::mode::{self, add_modes};
 use super::run::{place, set};
@@ -71,7 +70,7 @@ impl Translator {
         }
     }
 
-    /// An answer without a list gets the one that was told last.
+    /// An answer without a list gets the list that was sent last.
     fn fill_list(
         &self,
         message: &mut Message<'_>,
@@ -84,7 +83,7 @@ impl Translator {
             return;
         }
         let Some(known) = self.kept.options.get(session) else {
-            let why = "the answer has no config options, and none have been told";
+            let why = "the answer has no config options, and none were sent before";
             out.note(Happened::Unmatched, None, why);
             return;
         };
@@ -107,7 +106,7 @@ impl Translator {
         set(message, "/configOptions", list);
     }
 
-    /// A list that leaves out the bridge's own options gets them back.
+    /// Restores the bridge's own options in a list that omits them.
     fn put_back(&self, message: &mut Message<'_>, asked: &Asked, session: &str, list_at: &str) {
         let Some(known) = self.kept.options.get(session) else {
             return;
@@ -152,7 +151,7 @@ impl Translator {
         };
         let all = || text::items(known).filter(|option| is_model(option));
         let wanted = value.json().into_owned();
-        // What stands for the agent's `models` becomes the same method again, whatever the id.
+        // The option made from the agent's `models` becomes the same method again, whatever the id.
         let offers = |option: &&[u8]| {
             let mut all = choices(option);
             is(option, "id", OWN) || all.any(|choice| is_choice(choice, &wanted))
@@ -163,7 +162,7 @@ impl Translator {
             true => all().collect(),
             false => offering,
         };
-        // Between several candidates nothing is guessed.
+        // Several candidates are ambiguous: nothing is changed.
         let [option] = candidates[..] else {
             return;
         };
@@ -232,7 +231,7 @@ pub(super) fn models_of_options(message: &mut Message<'_>) {
     }
 }
 
-/// The agent's `models`, which were parked or made an option, stand beside the options again.
+/// Adds the agent's `models`, which were parked or made an option, beside the options again.
 fn write_models(message: &mut Message<'_>) {
     let list = message.body.look(&place("/configOptions"));
     let list = list
@@ -259,7 +258,7 @@ fn models_of(option: &[u8]) -> Option<Node<'static>> {
     Some(Node::object(made))
 }
 
-/// The choices of an option; a group holds choices of its own.
+/// The choices of an option; a group contains choices of its own.
 fn choices(option: &[u8]) -> impl Iterator<Item = &[u8]> {
     let list = |of| text::member(of, "options").filter(|all| Type::of(all) == Type::Array);
     text::items(list(option).unwrap_or(b"[]")).flat_map(move |choice| match list(choice) {
@@ -272,7 +271,7 @@ fn is_choice(choice: &[u8], value: &[u8]) -> bool {
     text::member(choice, "value").is_some_and(|own| text::same(own, value))
 }
 
-/// `models` of a result → the option that stands for them.
+/// `models` of a result → the option that represents them.
 fn read_models(message: &mut Message<'_>, out: &mut Outcome) {
     let Some(models) = message.body.look(&place("/models")) else {
         return;
@@ -331,7 +330,7 @@ fn option_of(models: &[u8]) -> Option<Node<'static>> {
     Some(Node::object(option))
 }
 
-/// A model as a choice of an option; members that a choice has not are parked.
+/// A model as a choice of an option; members that a choice does not have are parked.
 pub(super) fn choice_of(model: &[u8]) -> Option<Node<'static>> {
     if Type::of(model) != Type::Object {
         return None;
@@ -379,18 +378,18 @@ fn model_of(choice: &[u8]) -> Option<Node<'static>> {
         }
     }
     let mut model = Node::object(model);
-    // What `choice_of` has parked.
+    // Restores what `choice_of` has parked.
     let parked = model.take(place("/_meta/acp-relay").names());
     let parked = parked.map(|parked| parked.json().into_owned());
     for (raw, value) in text::members(parked.as_deref().unwrap_or(b"{}")) {
-        // A model is an object, so nothing is in the way.
+        // A model is an object, so `put` cannot be blocked.
         let _ = model.put(&[text::unescape(raw)?.into()], Node::made(value.to_vec()));
     }
     Some(model)
 }
 
 pub(super) fn choose(option: &mut Node<'_>, value: &[u8]) {
-    // An option is an object, so nothing is in the way.
+    // An option is an object, so `put` cannot be blocked.
     let _ = option.put(place("/currentValue").names(), Node::made(value.to_vec()));
 }
 

@@ -1,15 +1,13 @@
-//! Actions that put values of single peers into their canonical form.
+//! Actions that convert values of single peers to their canonical form.
 //!
 //! - `absolute_paths`: relative paths of a tool call are relative to the session's working
 //!   directory.
-//! - `plain_path`: `/a/./b` is `/a/b`. Nothing is resolved that a link could change.
+//! - `plain_path`: `/a/./b` is `/a/b`. Nothing is resolved that a symbolic link could change.
 //! - `auth_method`: `authenticate` carries the whole method that was offered.
-//! - `slice_lines`: a file that was read in whole although a part was asked for is cut.
-//! - `plain_envelope`: the member `type` that stands beside `jsonrpc` is left out.
+//! - `slice_lines`: a file that was read completely although a part was requested is cut.
+//! - `plain_envelope`: the member `type` beside `jsonrpc` is removed.
 //! - `iso_times`: numbers of seconds or milliseconds since 1970 become ISO 8601.
 //! - `plain_commands`: names of commands lose their leading slash.
-//!
-//! Not here: which peers need it; their tables say so.
 
 use time::OffsetDateTime;
 
@@ -22,10 +20,10 @@ use crate::dialect::translate::Translator;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::Kind;
 
-/// A slot of its own for the working directory of a session that is being opened.
+/// The slot that holds the working directory of a session that is being opened.
 const CWD: usize = usize::MAX - 1;
 
-/// From here on a number of time is milliseconds: as seconds it would be the year 5138.
+/// From here on a time is in milliseconds: in seconds it would be the year 5138.
 const MILLISECONDS: f64 = 1e11;
 
 impl Translator {
@@ -114,7 +112,7 @@ impl Translator {
         let (Some(content), Some(limit)) = (content, number("limit")) else {
             return;
         };
-        // More lines than were asked for: the client has looked at neither number.
+        // There are more lines than requested: the client has ignored both numbers.
         if message.kind != Kind::Result || content.split_inclusive('\n').count() <= limit {
             return;
         }
@@ -166,7 +164,7 @@ pub(super) fn iso_times(message: &mut Message<'_>) {
             .filter(|look| look.kind() == Type::Number)
             .and_then(|look| std::str::from_utf8(&look.json()).ok()?.parse().ok());
         if let Some(iso) = number.and_then(iso) {
-            // A session is an object, so nothing is in the way.
+            // A session is an object, so `put` cannot be blocked.
             let _ = session.put(at.names(), Node::string(&iso));
             message.changed = true;
         }
@@ -189,7 +187,7 @@ fn each_string(
     for item in items.into_iter().flatten() {
         let changed = item.text_at(&at).and_then(|text| change(&text));
         if let Some(changed) = changed {
-            // It was found there, so nothing is in the way.
+            // The string was found there, so `put` cannot be blocked.
             let _ = item.put(at.names(), Node::string(&changed));
             message.changed = true;
         }

@@ -1,6 +1,4 @@
-//! Calling an action by its name.
-//!
-//! Not here: what each one does.
+//! Calls the actions of a rule by name.
 
 use crate::dialect::asked::Asked;
 use crate::dialect::message::Message;
@@ -10,17 +8,17 @@ use crate::dialect::table::{Action, Case, Way};
 use crate::dialect::translate::Translator;
 use crate::dialect::tree::Node;
 
-/// What an action may see and leave behind besides its message.
+/// What an action can read and change besides its message.
 #[derive(Debug)]
 pub(in crate::dialect) struct Scene<'s, 'a> {
     pub(in crate::dialect) way: Way,
-    /// The message as it came.
+    /// The message as it was received.
     pub(in crate::dialect) original: &'s Message<'a>,
-    /// Messages that go on before this one.
+    /// Messages to send before this one.
     pub(in crate::dialect) before: Vec<Message<'a>>,
-    /// Why this one does not go on now.
+    /// Why this message is not forwarded now.
     pub(in crate::dialect) hold: Option<String>,
-    /// The error that its sender is answered with instead.
+    /// The error to answer the sender with instead of forwarding the message.
     pub(in crate::dialect) refuse: Option<Box<[u8]>>,
 }
 
@@ -44,7 +42,7 @@ impl Translator {
                     self.explain_stop(message, asked)
                 }
                 Action::StopReasonOfTurn => self.stop_reason(message, asked, scene.way),
-                // It has a say when further messages are made.
+                // It takes effect when further messages are made.
                 Action::OnlyNewText => {}
                 Action::NumberToolCall | Action::NumberUpdate
                     if *action == Action::NumberUpdate && scene.way == Way::Read => {}
@@ -84,7 +82,7 @@ impl Translator {
                 Action::IsoTimes if scene.way == Way::Read => iso_times(message),
                 Action::PlainCommands if scene.way == Way::Read => plain_commands(message),
                 Action::MergePlan if scene.way == Way::Read => self.merge_plan(message, scene),
-                // These work one way only.
+                // These work in one direction only.
                 Action::ModeOption
                 | Action::ChooseMode
                 | Action::SetModel
@@ -107,12 +105,12 @@ impl Translator {
     }
 }
 
-/// A pointer of ours.
+/// Parses a pointer that is written in this source.
 pub(super) fn place(text: &str) -> Place {
     Place::parse(text).expect("a pointer of ours parses")
 }
 
-/// Puts a value into a message; where a scalar is in the way nothing happens.
+/// Puts a value into a message; nothing happens where a scalar blocks the pointer.
 pub(super) fn set<'a>(message: &mut Message<'a>, at: &str, value: Node<'a>) {
     if message.body.put(place(at).names(), value).is_ok() {
         message.changed = true;

@@ -1,16 +1,15 @@
-//! Actions for what a peer leaves out of permissions, options and the end of a turn.
+//! Actions for what a peer omits in permission requests, options and the end of a turn.
 //!
-//! - `find_tool_call`: a permission request gets the id of the tool call it is about: the newest
-//!   open one of its session, rather one whose title or command its description names, or whose
-//!   kind fits; else an id made of the request's. A constant id that fits none stays as it is.
+//! - `find_tool_call`: a permission request gets the id of its tool call: the newest open call of
+//!   the session, preferably one whose title or command the description contains, or whose kind
+//!   matches; else an id derived from the request's. A constant id that matches no call stays
+//!   unchanged.
 //! - `tell_permission`: a title and a description become the title of a tool call, and back.
 //! - `rebuild_config_options`: an empty answer to `session/set_config_option` gets the remembered
 //!   options with the new value.
 //! - `reject_unsupported`: error −32601 to a permission request becomes a refusal.
 //! - `stop_reason_of_turn`: `cancelled` when the turn was cancelled, else `end_turn`.
-//! - `only_new_text`: what was streamed in this turn is not said again.
-//!
-//! Not here: permission's laws, which hold for all of it (see `permission`).
+//! - `only_new_text`: text that was streamed in this turn is not sent again.
 
 use super::run::{Scene, place, set};
 use crate::dialect::asked::Asked;
@@ -100,7 +99,7 @@ impl Translator {
                     .map(|look| look.json().into_owned());
                 if own.is_some_and(|own| text::same(&own, id)) {
                     let current = place("/currentValue");
-                    // An option is an object, so nothing is in the way.
+                    // An option is an object, so `put` cannot be blocked.
                     let _ = option.put(current.names(), Node::made(value.to_vec()));
                 }
             }
@@ -126,7 +125,7 @@ impl Translator {
         message.kind = Kind::Result;
         message.body = Node::made(offered.closed().result());
         message.changed = true;
-        let why = "the client knows no permission requests; it failed closed";
+        let why = "the client does not support permission requests; it failed closed";
         out.note(Happened::Permission, None, why);
     }
 
@@ -170,7 +169,7 @@ impl Translator {
     }
 }
 
-/// A request's id as a word.
+/// A request's id as text.
 fn plain_id(message: &Message<'_>) -> String {
     let text = message.id.to_owned();
     let json = text.as_id().json().to_vec();

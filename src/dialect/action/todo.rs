@@ -1,9 +1,9 @@
-//! `merge_plan`: todos of which only some are told (Cursor's `merge`).
+//! `merge_plan`: updates that contain only a part of the todos (Cursor's `merge`).
 //!
-//! A plan of v1 is always the whole list. What a session was told is remembered, and what is to be
-//! merged replaces the entries with the same ids, which are parked beside them, or comes after
-//! them; a todo without its text keeps the one it had, and one that the table leaves out goes. Not
-//! here: what a todo is called, and which are over (see the table).
+//! A plan of v1 is always the whole list. The list that a session received last is remembered; an
+//! entry to merge replaces the one with the same id, which is parked beside it, or is appended; a
+//! todo without text keeps the previous text, and one that the table drops is removed. The table
+//! says how todos are named, and which are done.
 
 use super::run::{Scene, place, set};
 use crate::dialect::message::Message;
@@ -34,7 +34,7 @@ impl Translator {
     }
 }
 
-/// Puts one entry where the one with its id is, or behind all others.
+/// Replaces the entry with the same id, or appends the entry.
 fn merge_one(plan: &mut Vec<Node<'static>>, mut entry: Node<'static>) {
     let content = place("/content");
     let id = id(&entry);
@@ -45,18 +45,18 @@ fn merge_one(plan: &mut Vec<Node<'static>>, mut entry: Node<'static>) {
     match known {
         Some(known) => {
             if let Some(old) = known.text_at(&content).filter(|_| !says) {
-                // An entry is an object, so nothing is in the way.
+                // An entry is an object, so `put` cannot be blocked.
                 let _ = entry.put(content.names(), Node::string(&old));
             }
             *known = entry;
         }
         None if says => plan.push(entry),
-        // Nobody knows what it is about.
+        // There is no text for it.
         None => {}
     }
 }
 
-/// Whether the todo of that entry was named, and the table left it out.
+/// Whether the todo of that entry was sent, and the table dropped it.
 fn left_out(original: &Message<'_>, told: &[Node<'_>], entry: &Node<'_>) -> bool {
     let own = id(entry);
     own.is_some()

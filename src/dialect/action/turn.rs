@@ -1,18 +1,16 @@
 //! Actions for turns, tool calls and refusals of single peers.
 //!
 //! - `cancelled_turn`: `end_turn` of a turn that was cancelled is `cancelled`.
-//! - `fail_turn`: a result that says the turn has failed becomes error −32603, the result is its
+//! - `fail_turn`: a result that reports a failed turn becomes error −32603, with the result as its
 //!   data.
-//! - `announce_tool_call`: an update of a tool call, or a permission request for one, that has
-//!   not been told is preceded by a `tool_call` made of it.
+//! - `announce_tool_call`: an update of a tool call, or a permission request for one, that has not
+//!   been announced is preceded by a `tool_call` made from it.
 //! - `begin_tool_call`: the first update of a tool call is its `tool_call`.
 //! - `deny_with_option`: `cancelled` as the answer to a permission request, while the turn is not
 //!   cancelled, is the reject option that was offered, if there is one.
-//! - `accept_unsupported`: error −32601 becomes an empty result, where the peer needs nothing to
-//!   be done.
-//! - `missing_session`: the error of a request for a session that is not there names the session.
-//!
-//! Not here: permission's laws, which hold for all of it (see `permission`).
+//! - `accept_unsupported`: error −32601 becomes an empty result, where the peer does not need the
+//!   request to be carried out.
+//! - `missing_session`: the error of a request for an unknown session contains the session's id.
 
 use super::run::{Scene, place, set};
 use crate::dialect::asked::Asked;
@@ -77,7 +75,7 @@ impl Translator {
             };
             let named = ["sessionUpdate", "toolCallId", "title"].contains(&&*name);
             if !named && Type::of(value) != Type::Null {
-                // What is made is an object, so nothing is in the way.
+                // The update is an object, so `put` cannot be blocked.
                 let _ = made.put(&[Box::from(&*name)], Node::made(value.to_vec()));
             }
         }
@@ -162,7 +160,7 @@ pub(super) fn accept_unsupported(message: &mut Message<'_>, out: &mut Outcome) {
     out.note(
         Happened::Answered,
         None,
-        format!("the peer knows no {} and needs none", message.method),
+        format!("the peer does not support {} and does not need it", message.method),
     );
 }
 

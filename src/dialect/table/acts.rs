@@ -1,29 +1,27 @@
-//! The named actions: a closed list of what tables may call with `do`.
-//!
-//! Not here: what each one does (see `action`).
+//! The names of actions: a closed list that tables may call with `do`.
 
-/// The named actions: a closed list, documented in `action`.
+/// A named action, documented in `dialect::action`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// See `action::talk`.
+    /// See `action::repair`.
     FindToolCall,
-    /// See `action::talk`.
+    /// See `action::repair`.
     TellPermission,
-    /// See `action::talk`.
+    /// See `action::repair`.
     RebuildConfigOptions,
-    /// See `action::talk`.
+    /// See `action::repair`.
     RejectUnsupported,
-    /// See `action::turn`.
+    /// See `action::repair`.
     StopReasonOfTurn,
     /// See `action::legacy`.
     NumberToolCall,
     /// See `action::legacy`.
     NumberUpdate,
-    /// See `action::legacy`.
+    /// See `action::confirm`.
     AskConfirmation,
     /// See `action::legacy`.
     OpenSession,
-    /// See `action::turn`.
+    /// See `action::repair`.
     OnlyNewText,
     /// See `action::model`.
     ModelOption,
@@ -51,19 +49,19 @@ pub enum Action {
     AcceptUnsupported,
     /// See `action::turn`.
     MissingSession,
-    /// See `action::plain`.
+    /// See `action::normalize`.
     AbsolutePaths,
-    /// See `action::plain`.
+    /// See `action::normalize`.
     PlainPath,
-    /// See `action::plain`.
+    /// See `action::normalize`.
     AuthMethod,
-    /// See `action::plain`.
+    /// See `action::normalize`.
     SliceLines,
-    /// See `action::plain`.
+    /// See `action::normalize`.
     PlainEnvelope,
-    /// See `action::plain`.
+    /// See `action::normalize`.
     IsoTimes,
-    /// See `action::plain`.
+    /// See `action::normalize`.
     PlainCommands,
     /// See `action::todo`.
     MergePlan,

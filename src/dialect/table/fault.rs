@@ -1,29 +1,28 @@
-//! What is wrong with a table: where, and what to do.
-//!
-//! All faults of a file are told at once. Not here: finding them (see `read` and `law`).
+//! The faults of a table, each with its place and remedy. All faults of a file are reported at
+//! once; `read` and `validate` find them.
 
 use std::fmt;
 
 use super::super::text::{self, Type};
 
-/// One thing that is wrong.
+/// One fault of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The file, as it was named.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// The rule, if it lies in one.
+    /// The rule, if the fault is in one.
     pub rule: Option<String>,
     /// The place in the file, a JSON Pointer.
     pub pointer: String,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// All that is wrong with one file.
+/// All faults of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults(pub Vec<Fault>);
 
@@ -56,7 +55,7 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
-/// The line of the deepest value on the way of `pointer` that the file has.
+/// The line of the deepest value on the path of `pointer` that the file contains.
 pub(in crate::dialect) fn line_of(file: &str, pointer: &str) -> usize {
     let text = file.as_bytes();
     let mut here = text.trim_ascii_start();
@@ -74,9 +73,9 @@ pub(in crate::dialect) fn line_of(file: &str, pointer: &str) -> usize {
     1 + text[..offset].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// The known word that is nearest to an unknown one, if any is near.
+/// The known word that is most similar to an unknown one, if any is similar enough.
 pub(in crate::dialect) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    // Nothing that is known is nearly as long.
+    // No known word is longer.
     let begin: String = word.chars().take(64).collect();
     let (distance, best) = known
         .iter()

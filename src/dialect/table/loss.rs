@@ -1,8 +1,7 @@
-//! What a canonical message loses on its trip to a dialect and back, as data.
+//! What a canonical message loses on its way to a dialect and back, as data.
 //!
-//! `lossy` says it in words; this says it so that a test can hold the table to it: whatever is
-//! not stated comes back as it was, and what is stated does get lost. Nothing here changes how a
-//! message is translated.
+//! `lossy` describes it in words; this data lets a test verify the table: what is not stated must
+//! come back unchanged, and what is stated must be lost. It has no effect on the translation.
 
 use super::parts::{At, Reading};
 use super::types::Guard;
@@ -10,13 +9,13 @@ use crate::dialect::guard::holds;
 use crate::dialect::pointer::Place;
 use crate::dialect::tree::Node;
 
-/// Places in a canonical message that do not come back, or come back otherwise.
+/// Places in a canonical message that do not come back, or come back with another value.
 #[derive(Clone, Debug)]
 pub struct Loss {
-    /// The canonical messages that lose it; empty for all of the rule's.
+    /// Which canonical messages lose it; empty for all of the rule's.
     pub when: Guard,
-    /// Where it is, relative to params, result or error; a name `*` is any one name or index. The
-    /// whole message is the empty pointer.
+    /// The places, relative to params, result or error; a name `*` matches any name or index. The
+    /// empty pointer is the whole message.
     pub at: Vec<Place>,
 }
 

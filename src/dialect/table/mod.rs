@@ -1,7 +1,6 @@
-//! A mapping table as data: what one file in `mappings/` says, and the reading of it.
+//! A mapping table as data: one file of `mappings/`, and its parser.
 //!
-//! `mappings/README.md` specifies the language. Not here: what the laws forbid (see `law`), and
-//! how a table is carried out (see `program`).
+//! `mappings/README.md` specifies the language. `validate` checks a table, `program` compiles it.
 
 mod acts;
 mod fault;

@@ -1,6 +1,4 @@
-//! The tools for reading a table by hand: every fault is noted and reading goes on.
-//!
-//! Not here: what a table consists of (see `read` and `rows`).
+//! The parts of the table parser: every fault is collected and parsing continues.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,17 +9,17 @@ use super::types::{Expect, Guard, Literal};
 use crate::dialect::pointer::Place;
 use crate::dialect::text::Type;
 
-/// Most faults of one file that are reported.
+/// Maximum number of faults of one file that are reported.
 const MOST_FAULTS: usize = 100;
 
-/// A value in the file, and where it is.
+/// A value in the file with its position.
 #[derive(Clone, Debug)]
 pub(super) struct At<'v> {
     pub(super) value: &'v Value,
     pub(super) pointer: String,
 }
 
-/// The reading of one file.
+/// The parser of one file.
 #[derive(Debug)]
 pub(super) struct Reading<'f> {
     file: &'f str,
@@ -86,9 +84,9 @@ impl<'f> Reading<'f> {
         }
     }
 
-    /// Notes a fault.
+    /// Adds a fault.
     pub(super) fn fault(&self, pointer: &str, what: impl Into<String>, remedy: impl Into<String>) {
-        // The line of each is found by reading the file again, so their number has a limit.
+        // The line of each is found by scanning the file again, so their number is limited.
         let mut faults = self.faults.borrow_mut();
         let fault = match faults.len() {
             0..MOST_FAULTS => Fault {
@@ -112,12 +110,12 @@ impl<'f> Reading<'f> {
         faults.push(fault);
     }
 
-    /// Says which rule is being read.
+    /// Sets the rule that is being parsed.
     pub(super) fn enter(&self, rule: Option<String>) {
         *self.rule.borrow_mut() = rule;
     }
 
-    /// Keeps nested rows from nesting without end.
+    /// Limits the depth of nested rows.
     pub(super) fn nested<T>(&self, at: &At<'_>, read: impl FnOnce() -> T) -> Option<T> {
         if self.depth.get() > 16 {
             self.fault(&at.pointer, "rows nest too deeply", "use a named shape");
@@ -133,7 +131,7 @@ impl<'f> Reading<'f> {
         Faults(self.faults.into_inner())
     }
 
-    /// Complains about a value that is no object, and about members nobody knows.
+    /// Reports a value that is not an object, and unknown members.
     pub(super) fn object(&self, at: &At<'_>, known: &[&str]) -> bool {
         let Some(members) = at.value.as_object() else {
             self.fault(&at.pointer, "this is not an object", "write `{…}` here");
@@ -157,13 +155,13 @@ impl<'f> Reading<'f> {
         true
     }
 
-    /// A text.
+    /// A non-empty string.
     pub(super) fn text(&self, at: &At<'_>) -> Option<String> {
         let text = at.value.as_str();
         if text.is_none_or(str::is_empty) {
             self.fault(
                 &at.pointer,
-                "a text is wanted here",
+                "a string is expected here",
                 "write a string that is not empty",
             );
             return None;
@@ -171,7 +169,7 @@ impl<'f> Reading<'f> {
         text.map(str::to_owned)
     }
 
-    /// A text that must be there.
+    /// A required string.
     pub(super) fn need(&self, at: &At<'_>, name: &str) -> String {
         match at.get(name) {
             Some(found) => self.text(&found).unwrap_or_default(),
@@ -186,18 +184,18 @@ impl<'f> Reading<'f> {
         }
     }
 
-    /// A text that may be there.
+    /// An optional string.
     pub(super) fn may(&self, at: &At<'_>, name: &str) -> Option<String> {
         at.get(name).and_then(|found| self.text(&found))
     }
 
-    /// Whether a switch is on.
+    /// An optional boolean.
     pub(super) fn flag(&self, at: &At<'_>, name: &str) -> bool {
         at.get(name).is_some_and(|found| {
             found.value.as_bool().unwrap_or_else(|| {
                 self.fault(
                     &found.pointer,
-                    "`true` or `false` is wanted here",
+                    "`true` or `false` is expected here",
                     "write one of them",
                 );
                 false
@@ -205,7 +203,7 @@ impl<'f> Reading<'f> {
         })
     }
 
-    /// One of some words.
+    /// One of several words.
     pub(super) fn word<T: Copy>(&self, at: &At<'_>, words: &[(&str, T)]) -> Option<T> {
         let text = at.value.as_str().unwrap_or_default();
         let found = words.iter().find(|(word, _)| *word == text);
@@ -229,7 +227,7 @@ impl<'f> Reading<'f> {
         let Some(text) = at.value.as_str() else {
             self.fault(
                 &at.pointer,
-                "a JSON Pointer is wanted here",
+                "a JSON Pointer is expected here",
                 "write it as a string",
             );
             return None;
@@ -243,7 +241,7 @@ impl<'f> Reading<'f> {
             .ok()
     }
 
-    /// A pointer that may be there.
+    /// An optional pointer.
     pub(super) fn may_place(&self, at: &At<'_>, name: &str) -> Option<Place> {
         at.get(name).and_then(|found| self.place(&found))
     }
@@ -266,7 +264,7 @@ impl<'f> Reading<'f> {
         guard
     }
 
-    /// An expectation: an object with a known word tests, everything else is a constant.
+    /// An expectation: an object with a known keyword is a test, every other value a constant.
     fn expect(&self, at: &At<'_>) -> Option<Expect> {
         let all = match at.value {
             Value::Object(members) if !members.is_empty() => members,

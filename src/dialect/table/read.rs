@@ -1,7 +1,7 @@
-//! Reading a table from its file.
+//! Parses a table from its file.
 //!
-//! By hand, so that all faults are told at once, each with its place. Not here: the laws that
-//! need the whole table (see `law`).
+//! It is written by hand so that all faults are reported at once, each with its place. `validate`
+//! then checks the table as a whole.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use super::types::{
 use crate::dialect::law;
 use crate::jsonrpc::Side;
 
-/// The newest `format` this program reads.
+/// The newest `format` that this program reads.
 pub const FORMAT: u64 = 1;
 
 const TABLE: [&str; 20] = [
@@ -32,7 +32,7 @@ const RULE: [&str; 11] = [
 const SIDES: [(&str, Side); 2] = [("client", Side::Client), ("agent", Side::Agent)];
 
 impl Table {
-    /// Reads one table. `file` is what faults call it.
+    /// Parses one table. `file` is its name in faults.
     ///
     /// # Errors
     /// All faults of the file, in its order.
@@ -157,7 +157,7 @@ impl Reading<'_> {
             .into_iter()
             .filter(|name| at.get(name).is_some())
             .collect();
-        // What an update shows may depend on what the agent had stated.
+        // What an update means may depend on the result of `initialize`.
         if named.contains(&"update") {
             named.retain(|name| *name != "initialize_result");
         }
@@ -283,7 +283,7 @@ impl Reading<'_> {
                 .map(|place| (Way::Read, place));
             read.or_else(|| Some((Way::Write, self.may_place(&at, "canonical")?)))
         });
-        // The rest is read even if `on` is faulty, so that all faults are told at once.
+        // The rest is parsed even if `on` is faulty, so that all faults are reported at once.
         let nothing = On {
             from: Side::Client,
             what: Selector::Method(Names::same("")),

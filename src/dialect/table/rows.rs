@@ -1,6 +1,4 @@
-//! Reading the rows and cases of a rule.
-//!
-//! Not here: the rule around them (see `read`).
+//! Parses the rows and cases of a rule.
 
 use super::acts::Action;
 use super::parts::{At, Reading};
@@ -8,7 +6,7 @@ use super::types::{Answer, Case, Conversion, Each, Emit, Fill, Literal, Recall, 
 use crate::dialect::convert::As;
 use crate::dialect::pointer::Place;
 
-/// The keys of a case; a rule has them too.
+/// The keys of a case; a rule has them as well.
 pub(super) const CASE: [&str; 13] = [
     "when", "rows", "only", "lossy", "rest", "emit", "answer", "fail", "refuse", "drop", "do",
     "why", "name",
@@ -42,7 +40,7 @@ const ROW: [&str; 22] = [
 const WAYS: [(&str, Way); 2] = [("read", Way::Read), ("write", Way::Write)];
 
 impl Reading<'_> {
-    /// A case; its keys have been checked.
+    /// A case whose keys have been checked.
     pub(super) fn case(&self, at: &At<'_>) -> Case {
         let mut case = Case::default();
         if let Some(when) = at.get("when") {
@@ -67,7 +65,7 @@ impl Reading<'_> {
         case
     }
 
-    /// Every element of a list that may be missing.
+    /// The elements of an optional list.
     pub(super) fn list<T>(
         &self,
         at: &At<'_>,
@@ -291,7 +289,7 @@ impl Reading<'_> {
     }
 }
 
-/// Where the original of a row's value is parked: under the object the canonical value is in.
+/// Where the original of a row's value is parked: in the object of the canonical value.
 fn parking(dialect: Option<&Place>, canonical: Option<&Place>) -> Option<Box<[Box<str>]>> {
     let (_, parent) = canonical?.names().split_last()?;
     let name = dialect?.names().last()?;

@@ -1,6 +1,4 @@
-//! The words of the table language, as types.
-//!
-//! Not here: how they are read from JSON (see `read`).
+//! The types of the table language. `read` parses them from JSON.
 
 use std::sync::Arc;
 
@@ -11,7 +9,7 @@ use super::super::convert::As;
 use super::super::pointer::Place;
 use super::loss::Loss;
 
-/// The two ways of translating.
+/// The two directions of translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
     /// From the dialect to canonical.
@@ -31,25 +29,25 @@ pub struct Table {
     pub name: String,
     /// Other names that mean the same table.
     pub aliases: Vec<String>,
-    /// One line for a person.
+    /// One line of description.
     pub title: String,
-    /// When and where the dialect was spoken.
+    /// When and where the dialect was used.
     pub dates: Option<String>,
-    /// The side that speaks it, when only one does.
+    /// The side that uses it, if only one does.
     pub speaker: Option<Side>,
     /// Tables this one builds on, nearest first.
     pub extends: Vec<String>,
-    /// Tables that what its peers say is read with, too; nothing is written with them.
+    /// Tables with which messages of its peers are also read; messages are not written with them.
     pub reads: Vec<String>,
-    /// How a peer that speaks it is recognised.
+    /// The clues by which a peer with this dialect is detected.
     pub detect: Vec<Clue>,
     /// The framing its peers use.
     pub framing: Option<String>,
-    /// Where its writers put the member `jsonrpc`.
+    /// Which messages of its peers carry the member `jsonrpc`.
     pub jsonrpc: Jsonrpc,
-    /// Whether its peers understand only ids that are 32-bit integers.
+    /// Whether its peers accept only ids that are 32-bit integers.
     pub int_ids: bool,
-    /// Whether its peers want `params` in every request.
+    /// Whether its peers require `params` in every request.
     pub params: bool,
     /// What is remembered.
     pub memory: Vec<Memory>,
@@ -59,7 +57,7 @@ pub struct Table {
     pub rules: Vec<Rule>,
 }
 
-/// Where a dialect's writers put `jsonrpc`; readers never need it.
+/// Which messages of a dialect carry `jsonrpc`; it is never required in reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Jsonrpc {
     /// On every message.
@@ -68,14 +66,14 @@ pub enum Jsonrpc {
     Only(Vec<String>),
 }
 
-/// One clue that a peer speaks the dialect; all its parts must hold.
+/// One clue to the dialect; all its parts must hold.
 #[derive(Clone, Debug)]
 pub struct Clue {
     /// The message it looks at.
     pub on: Selector,
-    /// What must be there, relative to the message's params or result.
+    /// What the message must contain, relative to its params or result.
     pub when: Guard,
-    /// What must have been in the sender's result of `initialize`, where that is another message.
+    /// What the sender's result of `initialize` must have contained, if that is another message.
     pub stated: Guard,
     /// A bound on the version in `agentInfo` or `clientInfo`, as `<1.0` or `>=0.4`.
     pub version: Option<String>,
@@ -97,25 +95,25 @@ pub enum Selector {
 pub struct Names {
     /// In the dialect; `None` when the dialect has no such message.
     pub dialect: Option<String>,
-    /// In canonical.
+    /// In canonical; `None` when canonical has no such message.
     pub canonical: Option<String>,
 }
 
-/// Which messages a rule is for.
+/// The messages that a rule applies to.
 #[derive(Clone, Debug)]
 pub struct On {
     /// The side that sends.
     pub from: Side,
     /// Which of its messages.
     pub what: Selector,
-    /// What the message is in the two columns, when that differs.
+    /// How the kind of the message differs in the two columns, if it does.
     pub kinds: Option<Kinds>,
 }
 
 /// A request in one column that is a notification in the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kinds {
-    /// The dialect asks where canonical only tells.
+    /// A request in the dialect is a notification in canonical.
     DialectAsks,
 }
 
@@ -124,61 +122,61 @@ pub enum Kinds {
 pub struct Rule {
     /// Its name, unique in the table.
     pub id: Arc<str>,
-    /// Where it stands in the file.
+    /// The place of the rule in the file.
     pub at: String,
-    /// Why it is there, with its source.
+    /// The reason for the rule, with its source.
     pub why: String,
-    /// The messages it is for.
+    /// The messages that it applies to.
     pub on: On,
-    /// What is lost by it, if anything is.
+    /// What is lost, in words.
     pub lossy: Option<String>,
-    /// The same for canonical messages on their trip to the dialect and back, as data.
+    /// What canonical messages lose on their way to the dialect and back, as data.
     pub loses: Vec<Loss>,
-    /// What holds for all its cases.
+    /// The part that all cases share.
     pub base: Case,
-    /// The cases, tried in order; empty when the base is all.
+    /// The cases, tried in order; empty when the base is everything.
     pub cases: Vec<Case>,
-    /// The array that becomes one message per element.
+    /// The array whose elements become one message each.
     pub split: Option<(Way, Place)>,
-    /// What becomes of a message that cannot be translated.
+    /// How a message is handled that cannot be translated.
     pub failure: Option<Failure>,
     /// Messages in both columns.
     pub examples: Vec<Example>,
 }
 
-/// What becomes of a message that a rule cannot translate.
+/// How a message is handled that a rule cannot translate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It goes on as it is, with a note.
+    /// It is forwarded unchanged, with a note.
     Pass,
     /// It is answered with an error.
     Refuse,
 }
 
-/// A guard with what is done when it holds.
+/// Guards, and what is done when they hold.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
-    /// Its guards.
+    /// The guard on the dialect side.
     pub dialect: Guard,
-    /// Its guards on the canonical side.
+    /// The guard on the canonical side.
     pub canonical: Guard,
-    /// The only way it works, if not both.
+    /// The only way in which it applies, if not both.
     pub only: Option<Way>,
     /// What it loses.
     pub lossy: Option<String>,
     /// Its rows.
     pub rows: Vec<Row>,
-    /// What becomes of members that no row names.
+    /// How members are handled that no row names.
     pub rest: Rest,
-    /// Further messages.
+    /// Further messages to make.
     pub emit: Vec<Emit>,
-    /// The bridge answers.
+    /// The answer of the bridge.
     pub answer: Option<Answer>,
-    /// A result that becomes an error.
+    /// The error that a result becomes.
     pub fail: Option<Literal>,
-    /// The sender is answered with this error, and nothing is forwarded.
+    /// The error that the sender is answered with; nothing is forwarded.
     pub refuse: Option<Literal>,
-    /// The message, or the element, is left out, for this reason.
+    /// The reason for which the message, or the element, is dropped.
     pub drop: Option<String>,
     /// Named actions.
     pub actions: Vec<Action>,
@@ -190,15 +188,15 @@ pub type Guard = Vec<(Place, Expect)>;
 /// What is expected at a place.
 #[derive(Clone, Debug)]
 pub enum Expect {
-    /// This value; written when the guard builds.
+    /// This value; it is written when the guard is on the target side.
     Const(Literal),
     /// A value of one of these types.
     Is(Vec<super::super::text::Type>),
     /// One of these values.
     In(Vec<Literal>),
-    /// None of these values, or nothing.
+    /// None of these values, or no value.
     NotIn(Vec<Literal>),
-    /// Nothing (`true`), or something (`false`).
+    /// No value (`true`), or any value (`false`).
     Absent(bool),
     /// A string that matches.
     Matches(Box<regex_lite::Regex>),
@@ -211,23 +209,23 @@ pub struct Row {
     pub dialect: Option<Place>,
     /// Its place in canonical.
     pub canonical: Option<Place>,
-    /// The only way the row works, if not both.
+    /// The only way in which the row applies, if not both.
     pub only: Option<Way>,
     /// What is done to the value.
     pub convert: Vec<Conversion>,
-    /// What is written when there is nothing.
+    /// The value to write when there is none.
     pub fill: Option<Fill>,
-    /// The side that is filled.
+    /// The side on which it is written.
     pub into: Way,
-    /// Whether the value also stays at its old place.
+    /// Whether the value also stays at its source.
     pub copy: bool,
-    /// Why the value is left out.
+    /// The reason for which the value is dropped.
     pub drop: Option<String>,
-    /// Where the original of a value is parked that would not come back.
+    /// Where the original is parked of a value that would not come back.
     pub parking: Option<Box<[Box<str>]>>,
 }
 
-/// What is done to a value, read from left to right.
+/// A conversion of a value, as it is read.
 #[derive(Clone, Debug)]
 pub enum Conversion {
     /// A table of values.
@@ -238,22 +236,22 @@ pub enum Conversion {
         read: Vec<(Literal, Literal)>,
         /// Further pairs for writing only.
         write: Vec<(Literal, Literal)>,
-        /// What every other value is read as.
+        /// The value for every other one, in reading.
         other: Option<Literal>,
-        /// Whether a value that would not come back is parked.
+        /// Whether a value is parked that would not come back.
         park: bool,
     },
-    /// Inside every element.
+    /// In every element.
     Each(Each),
-    /// Inside the object.
+    /// In the object.
     In(Vec<Row>),
     /// One of the named shapes.
     Shape(String),
-    /// By name.
+    /// A named conversion.
     As(As),
 }
 
-/// What is done inside every element of an array.
+/// The conversion of every element of an array.
 #[derive(Clone, Debug)]
 pub enum Each {
     /// These rows.
@@ -262,7 +260,7 @@ pub enum Each {
     Shape(String),
 }
 
-/// What is written when there is nothing.
+/// The value to write when there is none.
 #[derive(Clone, Debug)]
 pub enum Fill {
     /// This value, unless there is one.
@@ -285,45 +283,46 @@ pub enum Fill {
 pub struct Recall {
     /// The slot.
     pub slot: String,
-    /// Where the key is, for slots with keys.
+    /// The place of the key, for slots with keys.
     pub by: Option<Place>,
-    /// What is written when nothing is remembered.
+    /// The value when nothing is remembered.
     pub or: Option<Literal>,
 }
 
-/// What becomes of members that no row and no guard names.
+/// How members are handled that no row and no guard names.
 #[derive(Clone, Debug, Default)]
 pub enum Rest {
     /// They stay where they are.
     #[default]
     Keep,
-    /// They go from the one object to the other.
+    /// They move from the one object to the other.
     Move {
         /// The object in the dialect.
         dialect: Place,
         /// The object in canonical.
         canonical: Place,
     },
-    /// They are left out, for this reason.
+    /// They are dropped, for this reason.
     Drop(String),
 }
 
-/// A further message beside the one at hand.
+/// A further message beside the current one.
 #[derive(Clone, Debug)]
 pub struct Emit {
-    /// The way it is for.
+    /// The way in which it is made.
     pub way: Way,
-    /// Whether it comes after the message.
+    /// Whether it is sent after the message.
     pub after: bool,
     /// Its method.
     pub method: String,
-    /// The array of which every element makes one message.
+    /// The array whose elements make one message each.
     pub each: Option<Place>,
-    /// From the message at hand (left) to the new one (right), read in the way of the emission.
+    /// Rows from the current message (left) to the new one (right), read in the way of the
+    /// emission.
     pub rows: Vec<Row>,
 }
 
-/// What the bridge answers.
+/// The answer of the bridge.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// This result.
@@ -337,7 +336,7 @@ pub enum Answer {
 pub struct Example {
     /// The whole example as JSON, in the format of the vectors.
     pub vector: Literal,
-    /// Where it stands in the file.
+    /// Its place in the file.
     pub at: String,
 }
 
@@ -350,7 +349,7 @@ pub struct Shape {
     pub cases: Vec<Case>,
 }
 
-/// Something to remember.
+/// A slot and its name.
 #[derive(Clone, Debug)]
 pub struct Memory {
     /// The slot's name.
@@ -359,22 +358,22 @@ pub struct Memory {
     pub slot: Slot,
 }
 
-/// Where a remembered value passes by.
+/// A value that is remembered.
 #[derive(Clone, Debug)]
 pub struct Slot {
     /// The messages, in canonical.
     pub on: On,
-    /// When it counts.
+    /// The guard of these messages.
     pub when: Guard,
-    /// Where the value is.
+    /// The place of the value.
     pub at: Place,
-    /// Where its key is.
+    /// The place of its key.
     pub by: Option<Place>,
-    /// How long it holds.
+    /// How long it is valid.
     pub per: Per,
 }
 
-/// How long a remembered value holds.
+/// How long a remembered value is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
     /// As long as the connection.

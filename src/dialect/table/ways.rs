@@ -1,6 +1,4 @@
-//! The two sides of names, guards and rows, by the way a message goes.
-//!
-//! Not here: the types (see `types`).
+//! The source and target sides of names, guards and rows, for a way of translation.
 
 use super::types::{Case, Guard, Names, Row, Way};
 use crate::dialect::pointer::Place;
@@ -32,7 +30,7 @@ impl Names {
 }
 
 impl Case {
-    /// The guard on the side a message comes from.
+    /// The guard on the source side.
     #[must_use]
     pub fn before(&self, way: Way) -> &Guard {
         match way {
@@ -41,13 +39,13 @@ impl Case {
         }
     }
 
-    /// The guard on the side it goes to.
+    /// The guard on the target side.
     #[must_use]
     pub fn after(&self, way: Way) -> &Guard {
         self.before(way.back())
     }
 
-    /// Whether the case works that way.
+    /// Whether the case applies in that way.
     #[must_use]
     pub fn works(&self, way: Way) -> bool {
         self.only.is_none_or(|only| only == way)
@@ -55,7 +53,7 @@ impl Case {
 }
 
 impl Row {
-    /// The place on the side a message comes from.
+    /// The place on the source side.
     #[must_use]
     pub fn before(&self, way: Way) -> Option<&Place> {
         match way {
@@ -64,13 +62,13 @@ impl Row {
         }
     }
 
-    /// The place on the side it goes to.
+    /// The place on the target side.
     #[must_use]
     pub fn after(&self, way: Way) -> Option<&Place> {
         self.before(way.back())
     }
 
-    /// Whether the row works that way.
+    /// Whether the row applies in that way.
     #[must_use]
     pub fn works(&self, way: Way) -> bool {
         self.only.is_none_or(|only| only == way)
