@@ -1,7 +1,6 @@
-//! Where the parts of one JSON-RPC message lie inside its frame.
+//! Where the parts of one JSON-RPC message are in its frame.
 //!
-//! An envelope is some offsets: it borrows nothing and is made by `scan` without an allocation. Not
-//! here: what the parts mean to ACP.
+//! An envelope is a set of offsets: it borrows nothing, and `scan` makes it without an allocation.
 
 use std::borrow::Cow;
 
@@ -16,20 +15,20 @@ pub struct Span {
     pub end: u32,
 }
 
-/// What a message is, after JSON-RPC 2.0.
+/// The kinds of messages in JSON-RPC 2.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `method` and `id`: an answer is owed.
+    /// `method` and `id`: it has to be answered.
     Request,
     /// `method` alone.
     Notification,
     /// An answer with `result`.
     Result,
-    /// An answer with `error`, or a complaint without an id.
+    /// An answer with `error`, or an error report without an id.
     Error,
 }
 
-/// The id's place; the four ways an id can be are told apart.
+/// Where the id is; the four forms of an id are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdAt {
     /// There is no `id` member.
@@ -43,20 +42,20 @@ pub enum IdAt {
     String(Span),
 }
 
-/// What a message begins with, when others that the same scanner has read begin with the same bytes.
+/// The first bytes of a message, when other messages read by the same scanner begin with the same
+/// bytes.
 ///
-/// What those bytes say, the method and some of the members, is the same in all of these messages.
+/// Everything in them, the method and some of the members, is the same in all of these messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stem {
-    /// A number that no other beginning has; 0 when there is no stem, or the method is not in it.
+    /// A number that no other prefix has; 0 when there is no prefix, or the method is not in it.
     pub number: u64,
-    /// How long it is, in bytes.
+    /// Its length, in bytes.
     pub bytes: u32,
-    /// How many members of the outline have their names in it.
+    /// How many members of the index have their names in it.
     pub marks: u8,
 }
 
-/// All are equal, so that envelopes are, whatever is known of their stems.
 impl Kind {
     /// Whether it has `result` or `error`.
     #[must_use]
@@ -65,6 +64,7 @@ impl Kind {
     }
 }
 
+/// All are equal, so that comparing envelopes ignores their prefixes.
 impl PartialEq for Stem {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -73,7 +73,7 @@ impl PartialEq for Stem {
 
 impl Eq for Stem {}
 
-/// Where the parts of one message lie.
+/// Where the parts of one message are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// What the message is.
@@ -88,9 +88,9 @@ pub struct Envelope {
     pub outline: Option<Outline>,
     /// Whether there is a member `jsonrpc`.
     pub jsonrpc: bool,
-    /// Whether there are members that JSON-RPC does not know.
+    /// Whether there are members that JSON-RPC does not define.
     pub strangers: bool,
-    /// What it has in common with others.
+    /// The prefix it shares with other messages.
     pub stem: Stem,
 }
 
@@ -109,7 +109,7 @@ impl Span {
         self.end - self.start
     }
 
-    /// The same in a text in which what was covered by `place` is `len` long.
+    /// The span for a text in which the value at `place` is `len` bytes long.
     pub(super) const fn stretched(self, place: Self, len: u32) -> Self {
         Self {
             start: stretched(self.start, place, len),
@@ -134,7 +134,7 @@ impl Envelope {
         self.id.of(frame.as_bytes())
     }
 
-    /// The method as it stands between its quotes.
+    /// The method as spelled between its quotes.
     #[must_use]
     pub fn raw_method<'a>(&self, frame: &'a Frame) -> &'a [u8] {
         self.method
@@ -147,7 +147,7 @@ impl Envelope {
         unescaped(self.raw_method(frame))
     }
 
-    /// Whether that is its method, however it is spelled.
+    /// Whether that is its method, with or without escapes.
     #[must_use]
     pub fn has_method(&self, frame: &Frame, name: &str) -> bool {
         let raw = self.raw_method(frame);
@@ -155,7 +155,7 @@ impl Envelope {
         raw == name.as_bytes() || (raw.len() > name.len() && self.method(frame) == name)
     }
 
-    /// The same message with another id and every other byte as it was.
+    /// The same message with another id and all other bytes unchanged.
     #[must_use]
     pub fn with_id(&self, frame: &Frame, id: Id<'_>) -> Frame {
         let (IdAt::Number(at) | IdAt::String(at)) = self.id else {
@@ -172,13 +172,13 @@ impl Envelope {
         )
     }
 
-    /// Whether all members that are outlined have their names in the message's stem.
+    /// Whether all indexed members have their names in the message's prefix.
     pub(crate) fn ends_in_stem(&self) -> bool {
         let outline = self.outline.as_ref();
         self.stem.number != 0 && outline.is_some_and(|outline| outline.marks() == self.stem.marks)
     }
 
-    /// The same of a text in which a value, now at `place`, is `len` long.
+    /// The envelope for a text in which the value at `place` is `len` bytes long.
     pub(crate) fn stretched(&self, place: Span, len: u32) -> Self {
         let moved = |span: Span| span.stretched(place, len);
         Self {
@@ -202,7 +202,7 @@ impl Envelope {
 }
 
 impl IdAt {
-    /// The id, in the text this place was found in.
+    /// The id, in the text it was found in.
     #[must_use]
     pub fn of(self, text: &[u8]) -> Id<'_> {
         match self {
@@ -214,7 +214,8 @@ impl IdAt {
     }
 }
 
-/// Where a byte is in a text in which what was covered by `place` is `len` long. It is not within.
+/// Where the byte `at` moves to when the value at `place` becomes `len` bytes long. It must not be
+/// inside of it.
 pub(super) const fn stretched(at: u32, place: Span, len: u32) -> u32 {
     if at < place.end {
         at
@@ -223,7 +224,7 @@ pub(super) const fn stretched(at: u32, place: Span, len: u32) -> u32 {
     }
 }
 
-/// A method's name by what stands between its quotes.
+/// A method's name, from the text between its quotes.
 pub(crate) fn unescaped(raw: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(b'\\', raw).is_some() {
         let quoted = [b"\"", raw, b"\""].concat();

@@ -1,7 +1,6 @@
 //! How an agent's process ended.
 //!
-//! It stands here and not with the transports because it travels: one relay tells another with a
-//! message (see `reply`). Not here: how an exit is noticed.
+//! Part of this module because one relay reports it to another in a message (see `reply`).
 
 use std::fmt;
 
@@ -10,7 +9,7 @@ use std::fmt;
 pub enum Exit {
     /// It exited with this code.
     Code(i32),
-    /// A signal ended it.
+    /// It was ended by this signal.
     Signal(i32),
 }
 

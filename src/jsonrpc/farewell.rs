@@ -1,22 +1,22 @@
-//! Why we end our stream to a peer.
+//! Why the relay ends its stream to a peer.
 //!
-//! The core decides it and each transport says it in its own way: a WebSocket with a close code,
-//! a byte stream with its end alone. Not here: those codes.
+//! The conversation decides it, and each transport expresses it in its own way: a WebSocket with a
+//! close code, a byte stream only by its end.
 
-/// Why a stream is ended by us.
+/// Why the relay ends a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Farewell {
-    /// All is said.
+    /// Everything was sent.
     Done,
     /// The other side failed.
     PeerFailed,
     /// The relay is going away.
     Shutdown,
-    /// What is said has to be recorded and cannot be.
+    /// The conversation has to be recorded and cannot be.
     Unrecorded,
-    /// The same client has come back over another link.
+    /// The same client has reconnected over another link.
     Replaced,
-    /// The peer is no longer let in.
+    /// The peer is no longer admitted.
     Unauthorized,
     /// The peer broke the protocol of its transport, or a limit.
     Violation,

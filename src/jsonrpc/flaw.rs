@@ -1,7 +1,7 @@
-//! What can be wrong with a message before anybody asks what it means.
+//! Errors in a message that make it impossible to pass on.
 //!
-//! A flaw says what happened, and keeps the little that was understood of the message, so that the
-//! side which waits for it can be told. Not here: the error that is said about it (see `reply`).
+//! A [`FrameError`] says what is wrong and keeps the id and the role that were read, so that the
+//! side that waits for the message can be answered (see `reply`).
 
 use std::fmt;
 
@@ -21,12 +21,12 @@ pub enum Fault {
         /// The limit, in levels.
         limit: usize,
     },
-    /// Longer than the limit; the rest was discarded unseen.
+    /// Longer than the limit; the rest was discarded unread.
     TooLong {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// A member of the envelope stands twice, and two readers could disagree on which one counts.
+    /// A member of the envelope occurs twice, and two readers could disagree on which one counts.
     Duplicate {
         /// The member's name.
         member: &'static str,
@@ -36,7 +36,7 @@ pub enum Fault {
         /// What is wrong with it, as a phrase.
         why: &'static str,
     },
-    /// A header block that says no usable length; the stream cannot be followed any more.
+    /// A header block without a usable length; the stream cannot be followed any more.
     BadHeader {
         /// What is wrong with it, as a phrase.
         why: &'static str,
@@ -57,7 +57,7 @@ pub enum Role {
 pub struct Flaw {
     /// What is wrong.
     pub fault: Fault,
-    /// The byte of the message at which it was noticed.
+    /// The byte of the message at which it was detected.
     pub at: usize,
     /// The id, as far as the message was read; `IdBuf::Absent` when none was seen.
     pub id: IdBuf,

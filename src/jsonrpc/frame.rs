@@ -1,8 +1,7 @@
 //! One JSON-RPC text, with the bytes it came with.
 //!
-//! A frame is the currency of the whole program: transports yield it, the core judges it, sinks
-//! send it. Cloning it is a reference count. Not here: where its parts lie (see `envelope`) and
-//! how it was cut out of a stream (see `framing`).
+//! Transports yield frames, the conversation checks them, and sinks send them. Cloning one costs a
+//! reference count.
 
 use std::fmt;
 
@@ -12,12 +11,12 @@ use bytes::Bytes;
 #[derive(Clone)]
 pub struct Frame {
     bytes: Bytes,
-    /// Whether it was proved to be UTF-8.
+    /// Whether it is known to be UTF-8.
     is_text: bool,
 }
 
 impl Frame {
-    /// Takes the bytes as they are; nothing is checked.
+    /// Takes the bytes unchecked.
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         Self {
             bytes: bytes.into(),
@@ -25,13 +24,13 @@ impl Frame {
         }
     }
 
-    /// Marks it as proved to be UTF-8, so that nobody has to look again.
+    /// Marks it as valid UTF-8, so that it is not checked again.
     pub(super) const fn proved(&mut self) {
         self.is_text = true;
     }
 
-    /// Whether it was proved to be UTF-8, as `scan` does. One that was not proved may still be
-    /// UTF-8.
+    /// Whether it is known to be UTF-8, as `scan` finds out. One that was not checked may be UTF-8
+    /// too.
     #[must_use]
     pub const fn is_text(&self) -> bool {
         self.is_text
@@ -43,7 +42,7 @@ impl Frame {
         &self.bytes
     }
 
-    /// The text, given away.
+    /// The text, by value.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.bytes
@@ -55,7 +54,7 @@ impl Frame {
         self.bytes.len()
     }
 
-    /// Whether there is no text at all.
+    /// Whether the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -90,7 +89,7 @@ impl From<Vec<u8>> for Frame {
 }
 
 impl fmt::Debug for Frame {
-    /// At most 200 bytes of it, so that a log line stays a line.
+    /// Shows at most 200 bytes, so that a log line stays a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = &self.bytes[..self.bytes.len().min(200)];
         write!(

@@ -1,10 +1,9 @@
 //! The id of a request, exactly as its sender spelled it.
 //!
-//! JSON-RPC lets an id be absent, null, a number or a string, and all four mean something else.
-//! All are kept as text: `1`, `1.0`, `9007199254740993` and `"\u00e9"` must come back as they were
-//! sent. But two strings are the same id when they say the same, however they are spelled: agents on
-//! the Python SDK answer `"é"` as `"\u00e9"`. Not here: which requests are in flight (see
-//! `conversation::pending`).
+//! JSON-RPC lets an id be absent, null, a number or a string, and all four mean something else. All
+//! are kept as text: `1`, `1.0`, `9007199254740993` and `"\u00e9"` must come back as they were
+//! sent. Two strings are the same id when their unescaped texts are equal: agents on the Python SDK
+//! answer `"é"` as `"\u00e9"`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -39,8 +38,8 @@ pub enum IdBuf {
 }
 
 impl<'a> Id<'a> {
-    /// The id that a JSON value is, such as the `requestId` of a message about a request; absent,
-    /// when it can be none.
+    /// The id that a JSON value is, such as the `requestId` of a message about a request; absent
+    /// when it cannot be an id.
     #[must_use]
     pub fn of_json(text: &'a [u8]) -> Self {
         match text.first() {
@@ -73,8 +72,8 @@ impl Id<'_> {
         }
     }
 
-    /// The same id in the one spelling that all its spellings share: a string without an escape
-    /// that it can do without. Numbers, and strings with half a surrogate pair, as they are spelled.
+    /// The spelling that all spellings of the same id share: a string without unnecessary escapes.
+    /// Numbers, and strings with a lone surrogate, are returned as they are spelled.
     #[must_use]
     pub fn plain(&self) -> Cow<'_, [u8]> {
         match self {
@@ -87,7 +86,7 @@ impl Id<'_> {
         }
     }
 
-    /// Whether two numbers are the same once a program that keeps numbers as doubles has had them.
+    /// Whether two numbers are equal after a conversion to doubles.
     ///
     /// Agents written in JavaScript answer 9007199254740993 with ...992, and 1.0 with 1.
     #[must_use]

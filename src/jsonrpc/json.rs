@@ -1,8 +1,8 @@
-//! A strict reader of JSON text (RFC 8259) that keeps nothing.
+//! A strict reader of JSON text (RFC 8259) that builds nothing.
 //!
-//! It proves that a text is JSON and tells where its parts end; it never recurses and never
-//! allocates, so that hostile nesting costs neither stack nor memory. UTF-8 is checked over the
-//! whole text, and only where a string is not ASCII. Not here: what the members of a message mean.
+//! It validates a text and reports where its parts end; it never recurses and never allocates, so
+//! that deep nesting costs neither stack nor memory. UTF-8 is checked over the whole text, and only
+//! when a string is not ASCII.
 
 use super::Limits;
 use super::key::Key;
@@ -10,7 +10,7 @@ use super::levels::{DEEPEST, Levels};
 use super::plain::Plain;
 use super::stop::Stop;
 
-/// Which bytes make an escape with a backslash before them, by themselves.
+/// The bytes that form a whole escape together with a backslash before them.
 const ESCAPES: [bool; 256] = {
     let mut escapes = [false; 256];
     let all = b"\"\\/bfnrt";
@@ -22,22 +22,22 @@ const ESCAPES: [bool; 256] = {
     escapes
 };
 
-/// Walks over one text.
+/// Reads one text.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     /// The whole text.
     pub(super) text: &'a [u8],
-    /// The next byte to look at.
+    /// The next byte to read.
     pub(super) at: usize,
-    /// How many containers may stand inside each other.
+    /// How deeply containers may be nested.
     nesting: usize,
     plain: Plain,
-    /// Where the reading began; what comes before is known to be UTF-8.
+    /// Where the reading began; everything before is known to be UTF-8.
     began: usize,
 }
 
-/// Where a reading stands inside a container: a value comes next. It depends on nothing but what
-/// was read before, so that a text which begins with the same bytes can be read from here.
+/// A position of the reader inside a container, with a value next. It depends only on what was read
+/// before, so a text that begins with the same bytes can be read from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Where that value begins.
@@ -45,35 +45,35 @@ pub(super) struct Place {
     outer: usize,
     depth: usize,
     in_object: bool,
-    /// The first word of `Levels`; there is no place to take up further down.
+    /// The first word of `Levels`; there are no checkpoints deeper than that.
     levels: u64,
 }
 
-/// Hears of the members of an object while it is read, down to some level; its own are on level 1.
+/// Receives the members of an object while it is read, down to some level; its own are on level 1.
 pub(super) trait Ear {
-    /// The deepest level it hears of.
+    /// The deepest level it receives.
     const LEVELS: usize;
 
     /// A member's name was read, whose first byte is at `name`. Its value begins at `value`.
     fn key(&mut self, level: usize, key: Key<'_>, name: usize, value: usize);
 
-    /// The value of the last member of that level has ended before `at`.
+    /// The value of the last member of that level ended before `at`.
     fn ended(&mut self, level: usize, at: usize);
 
-    /// Whether it wants to know the place before the value that begins at `at`.
+    /// Whether it wants the checkpoint before the value that begins at `at`.
     #[inline(always)]
     fn asks_for_place(&self, at: usize) -> bool {
         let _ = at;
         false
     }
 
-    /// Hears of that place.
+    /// Receives that checkpoint.
     fn place(&mut self, place: Place) {
         let _ = place;
     }
 }
 
-/// Nobody listens.
+/// Ignores all members.
 impl Ear for () {
     const LEVELS: usize = 0;
 
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same, at a place in a text that begins as one did that was read to its end.
+    /// Starts at a checkpoint, in a text that begins like one that was read to its end.
     pub(super) fn at_place(text: &'a [u8], nesting: usize, place: &Place) -> Self {
         Self {
             at: place.at,
@@ -109,13 +109,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The byte at hand. The end reads as NUL, which stands nowhere outside of strings.
+    /// The current byte. The end reads as NUL, which is not valid outside of strings.
     #[inline]
     pub(super) fn peek(&self) -> u8 {
         self.text.get(self.at).copied().unwrap_or(0)
     }
 
-    /// Skips white space and tells the byte behind it.
+    /// Skips white space and returns the byte after it.
     #[inline(always)]
     pub(super) fn space(&mut self) -> u8 {
         // Mostly there is none.
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         self.peek()
     }
 
-    /// One value with white space around it, and then nothing more.
+    /// One value with white space around it, and nothing else.
     pub(super) fn document(&mut self) -> Result<(), Stop> {
         self.space();
         self.value(0, &mut ())?;
@@ -150,13 +150,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the text is UTF-8, once it was read to its end: outside of strings all that is JSON
-    /// is ASCII, and of the strings it is known whether they are.
+    /// Whether the text is UTF-8, once it was read to its end: outside of strings all valid JSON is
+    /// ASCII, and for strings it is known whether they are.
     pub(super) fn is_utf8(&self) -> bool {
         !self.plain.is_foreign() || simdutf8::basic::from_utf8(&self.text[self.began..]).is_ok()
     }
 
-    /// The level below `depth`, if there may be one.
+    /// The level below `depth`, if the limit allows it.
     #[inline]
     pub(super) fn deeper(&self, depth: usize) -> Result<usize, Stop> {
         if depth < self.nesting {
@@ -183,9 +183,9 @@ impl<'a> Reader<'a> {
         Ok(Key::new(raw, escaped))
     }
 
-    /// One value, which starts at the byte at hand and lies inside `outer` containers.
+    /// One value, which starts at the current byte and lies inside `outer` containers.
     ///
-    /// When it is an object, `ear` hears of its members.
+    /// When it is an object, `visitor` receives its members.
     #[inline]
     pub(super) fn value<E: Ear>(&mut self, outer: usize, ear: &mut E) -> Result<(), Stop> {
         match self.peek() {
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The rest of the outermost container around the place that was taken up.
+    /// The rest of the outermost container around the checkpoint.
     pub(super) fn rest<E: Ear>(&mut self, place: &Place, ear: &mut E) -> Result<(), Stop> {
         self.walk(*place, ear)
     }
@@ -338,7 +338,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string from its opening quote; says whether it holds escapes.
+    /// A string from its opening quote; returns whether it has escapes.
     #[inline(always)]
     fn string(&mut self) -> Result<bool, Stop> {
         self.at = self.plain.end(self.text, self.at + 1);
@@ -349,7 +349,7 @@ impl<'a> Reader<'a> {
         self.string_with_escapes().map(|()| true)
     }
 
-    /// The rest of a string, from the first byte that is not plain.
+    /// The rest of a string, from its first special byte.
     #[inline(never)]
     fn string_with_escapes(&mut self) -> Result<(), Stop> {
         let text = self.text;
@@ -382,9 +382,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows a backslash that is none of the short escapes: `u` and four digits. Lone
-    /// surrogates are let through: encoders that cut a text in two write them, and RFC 8259,
-    /// section 8.2, allows them.
+    /// What follows a backslash that is not one of the short escapes: `u` and four digits. Lone
+    /// surrogates are accepted: encoders that split a text write them, and RFC 8259, section 8.2,
+    /// allows them.
     fn escaped_code(&mut self) -> Result<(), Stop> {
         if self.peek() != b'u' {
             return Err(Stop::Escape);

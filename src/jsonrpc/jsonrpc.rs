@@ -1,6 +1,4 @@
-//! The members of a JSON-RPC message.
-//!
-//! Not here: what they hold (see `scan`).
+//! The names of the members of a JSON-RPC message.
 
 use super::key::Key;
 
@@ -31,8 +29,8 @@ impl Member {
         }
     }
 
-    /// The member whose name and colon `text` begins with, when they are spelled as everybody
-    /// spells them, and their length. Comparing is quicker than looking for the closing quote.
+    /// The member whose name and colon `text` begins with, when they are spelled in the usual way,
+    /// and their length. Comparing is quicker than searching for the closing quote.
     #[inline(always)]
     pub(super) fn at_hand(text: &[u8]) -> Option<(Self, usize)> {
         match text.get(1)? {

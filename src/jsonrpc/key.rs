@@ -1,8 +1,6 @@
-//! The name of a member of an object, as it stands in a text.
-//!
-//! Not here: how it is found (see `json`).
+//! The name of a member of an object, as spelled in the text.
 
-/// A member's name, as it stands in the text.
+/// A member's name, as spelled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key<'a> {
     /// The text between the quotes.
@@ -17,12 +15,12 @@ impl<'a> Key<'a> {
         Self { raw, escaped }
     }
 
-    /// Whether it is not spelled as it sounds.
+    /// Whether the spelling has escapes.
     pub(super) fn is_escaped(&self) -> bool {
         self.escaped
     }
 
-    /// Whether it is that name, however it is spelled.
+    /// Whether it is that name, with or without escapes.
     #[inline]
     pub(super) fn is(&self, name: &str) -> bool {
         if self.escaped {
@@ -31,9 +29,9 @@ impl<'a> Key<'a> {
         self.raw == name.as_bytes()
     }
 
-    /// The name, unescaped into `room`; `None` when it is none that fits there and is ASCII.
+    /// The name, unescaped into `room`; `None` when it does not fit or is not ASCII.
     ///
-    /// A name may hide behind escapes (`"\u0069d"` is `id`), and the other reader will see it.
+    /// An escaped name (`"\u0069d"` is `id`) counts, because other readers unescape it.
     #[inline]
     pub(super) fn name<'b>(&'b self, room: &'b mut [u8; 16]) -> Option<&'b [u8]> {
         if !self.escaped {

@@ -1,7 +1,6 @@
-//! Which containers are open around the place at hand in a JSON text.
+//! The containers that are open at the current position in a JSON text.
 //!
-//! A bit for each, in a fixed number of words, so that hostile nesting costs neither stack nor
-//! memory. Not here: how many there may be, which is a limit.
+//! One bit each, in a fixed number of words, so that deep nesting costs neither stack nor memory.
 
 /// The deepest nesting that can be followed; a higher `Limits::nesting` means this one.
 pub(super) const DEEPEST: usize = 1024;
@@ -22,7 +21,7 @@ impl Levels {
         self.0[word] >> bit & 1 == 1
     }
 
-    /// Levels count from 1, so the deepest one takes the place of level 0, which is never asked.
+    /// Levels count from 1, so the deepest one can use the bit of level 0, which is never read.
     #[inline]
     fn place(depth: usize) -> (usize, usize) {
         (depth / 64 % (DEEPEST / 64), depth % 64)

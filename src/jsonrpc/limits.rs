@@ -1,8 +1,6 @@
-//! Every bound on what peers send, keep open and take their time for, each with the behaviour it
-//! causes.
+//! Every bound on what peers send, keep open and take time for, each with its effect.
 //!
-//! Not here: how they are read from the command line (see `cli::limits`), and what only we choose,
-//! such as the size of a buffer or the patience of a farewell (a constant where it is used).
+//! Values that only we choose, such as the size of a buffer, are constants where they are used.
 
 use std::time::Duration;
 
@@ -10,15 +8,15 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest message from a process we started, in bytes. Beyond it: discarded to its end in
-    /// constant memory, error −32056, the link closed after [`Limits::offences`].
+    /// constant memory, error −32056, the link closed after [`Limits::oversized_messages`].
     pub frame_from_child: usize,
-    /// Longest message from the network, in bytes. Beyond it: as above; over a WebSocket closed with
-    /// 1009.
+    /// Longest message from the network, in bytes. Beyond it: as above; over a WebSocket closed
+    /// with 1009.
     pub frame_from_network: usize,
     /// Deepest nesting of arrays and objects. Beyond it: error −32600, the message skipped.
     ///
-    /// Nothing on a message's way recurses into it, so this costs no stack; readers with a limit
-    /// of 128 (serde_json's) say so themselves, and a verbatim relay is not to say it for them.
+    /// No code on a message's path recurses into it, so this costs no stack. Readers with a lower
+    /// limit, such as serde_json's 128, reject it themselves.
     pub nesting: usize,
     /// Longest id, in bytes as spelled. Beyond it: error −32600, the message skipped.
     pub id: usize,
@@ -37,26 +35,26 @@ pub struct Limits {
     pub in_flight: usize,
     /// Over-long messages of one link. At it: the link is closed.
     pub offences: usize,
-    /// Lines in a row from an agent that are not JSON. At it: the agent is stopped, error −32051.
-    /// Also, answers of one side that nobody waits for. At it: that side is treated so, or its link
-    /// closed.
+    /// Consecutive lines from an agent that are not JSON. At it: the agent is stopped, error
+    /// −32051. Also, answers of one side that match no request. At it: that side is treated so, or
+    /// its link closed.
     pub strays: usize,
     /// Client connections served at a time. Beyond it: error −32053 to the first request, and
     /// closed.
     pub connections: usize,
     /// Time a new connection has for TLS and the WebSocket handshake. After it: closed.
     pub handshake: Duration,
-    /// Time the machine at the other end of a socket may confirm nothing of what it is sent, or have
-    /// no room for it. After it: the connection has broken off.
+    /// Time the other end of a socket may confirm nothing of what it is sent, or have no room for
+    /// it. After it: the connection counts as lost.
     pub silence: Duration,
-    /// Sockets of one address that have not shown who they are. Beyond it: closed.
+    /// Sockets of one address that have not authenticated. Beyond it: closed.
     pub strangers: usize,
     /// Wrong tokens of one address a minute. Beyond it: 429 for wrong ones.
     pub failures: usize,
-    /// Client connections, and so agents, of one principal at a time, but of the relay's own user.
+    /// Client connections, and so agents, of one principal at a time, except the relay's own user.
     /// Beyond it: error −32053 to the first request, and closed.
     pub of_principal: usize,
-    /// Agents started for one principal a minute, but for the relay's own user. Beyond it: as above.
+    /// Agents started for one principal a minute, except the relay's own user. Beyond it: as above.
     pub spawns: usize,
     /// Time between two looks whether what let a client in is still good. When it is not: closed
     /// with 4401.
@@ -69,65 +67,62 @@ pub struct Limits {
     pub http_sockets: usize,
     /// Requests at a time on one HTTP/2 socket, open streams included. Beyond it: refused.
     pub http_requests: usize,
-    /// Streams an HTTP client may hold open for sessions nobody has named. Beyond it: 404.
+    /// Streams an HTTP client may hold open for unknown sessions. Beyond it: 404.
     pub http_strangers: usize,
-    /// Bytes that may wait for an HTTP client to take them off its streams. At it: the agent is
-    /// not read.
+    /// Bytes that may wait to be sent on an HTTP client's streams. At it: the agent is not read.
     pub http_waiting: usize,
-    /// Bytes an HTTP client's streams keep, to be sent again to one that comes back.
-    /// Beyond it: the oldest are forgotten, and asking for them is answered with 410.
+    /// Bytes that an HTTP client's streams keep, to send them again after a reconnect. Beyond it:
+    /// the oldest are dropped, and requests for them are answered with 410.
     pub http_replay: usize,
-    /// Bytes of all the messages that are being sent to one HTTP listener, until they have found
-    /// their place; twice the longest message always fits. Beyond it: 503; large ones at three
-    /// quarters of it.
+    /// Bytes of all request bodies that one HTTP listener is receiving; twice the longest message
+    /// always fits. Beyond it: 503; large ones at three quarters of it.
     pub http_bodies: usize,
     /// Time an HTTP request's body may take, besides a second for each KiB. After it: 408.
     pub http_body: Duration,
-    /// Time between two signs of life on an HTTP stream with nothing to say. Also the time a
-    /// WebSocket peer may send nothing before it gets a ping, and again before it counts as lost.
+    /// Time between two keep-alives on an idle HTTP stream. Also the time a WebSocket peer may send
+    /// nothing before it gets a ping, and again before it counts as lost.
     pub http_keepalive: Duration,
-    /// Time a session's messages wait for a stream of its own before the connection's carries them.
+    /// Time a session's messages wait for a stream of their own before they are sent on the
+    /// connection's.
     pub http_unopened: Duration,
-    /// Time nothing may move: on an HTTP socket or stream that takes nothing, closed after it; for
-    /// an agent that takes nothing, 503 after it.
+    /// Time without progress: an HTTP socket or stream that takes nothing is closed after it;
+    /// requests for an agent that takes nothing are answered with 503 after it.
     pub http_stall: Duration,
-    /// Time an HTTP client may have neither a stream open nor a request running. After it: it has
-    /// left, and its agent is stopped.
+    /// Time an HTTP client may have neither a stream open nor a request running. After it: it
+    /// counts as gone, and its agent is stopped.
     pub http_grace: Duration,
-    /// Runs of an Agent Connect listener that are not over, those that wait included. Beyond it:
-    /// 503.
+    /// Runs of an Agent Connect listener that are not over, waiting ones included. Beyond it: 503.
     pub agent_connect_runs: usize,
-    /// Threads of such a listener that are in use, their sessions open. Beyond it: the one that was
-    /// not used for longest is given up, or 503 when all of them are busy.
+    /// Threads of such a listener that are in use, with open sessions. Beyond it: the least
+    /// recently used one is dropped, or 503 when all of them are busy.
     pub agent_connect_sessions: usize,
     /// Threads such a listener keeps. Beyond it: 503.
     pub agent_connect_threads: usize,
-    /// Runs such a listener keeps. Beyond it: the oldest that are over are forgotten.
+    /// Runs such a listener keeps. Beyond it: the oldest finished ones are dropped.
     pub agent_connect_kept: usize,
-    /// Time such a run may take, with all that it waits for. After it: cancelled, its status
-    /// timeout.
+    /// Time such a run may take, waiting included. After it: cancelled, its status timeout.
     pub agent_connect_run: Duration,
-    /// Time an agent has for the answer to `initialize` there. After it: 503.
+    /// Time its agent has to answer `initialize`. After it: 503.
     pub agent_connect_start: Duration,
-    /// Time each step of stopping an agent takes: stdin closed, then SIGTERM, then SIGKILL; at most a
-    /// second once [`Limits::drain`] is over.
+    /// Time each step of stopping an agent takes: stdin closed, then SIGTERM, then SIGKILL; at most
+    /// a second once [`Limits::drain`] is over.
     pub stop_grace: Duration,
     /// Time running turns may take to end once the relay is told to stop.
     pub drain: Duration,
-    /// Time listeners stay open once the relay is told to stop, so that balancers see it refuse:
-    /// 503, or error −32054 to the first request.
+    /// Time listeners stay open once the relay is told to stop, so that load balancers see it
+    /// refuse: 503, or error −32054 to the first request.
     pub drain_min: Duration,
-    /// Time for what is still on its way when all is over: in the pipes of an exited agent that
-    /// other processes hold open, and from a network client that has not seen our end yet.
+    /// Time for what is still in transit at the end: in the pipes of an exited agent that other
+    /// processes hold open, and from a network client that has not seen our end of stream yet.
     pub last_words: Duration,
     /// Time an idle agent is kept for a client whose connection broke. After it: stopped.
     pub return_grace: Duration,
-    /// Time an agent that is at work is kept for such a client. After it: stopped.
+    /// Time a working agent is kept for such a client. After it: stopped.
     pub return_turn: Duration,
-    /// How much of a conversation is kept for a client that may come back, in bytes. Beyond it: what
-    /// the client has seen is forgotten, and an agent whose client is away is not read.
+    /// Bytes of a conversation that are kept for a client that may reconnect. Beyond it: what the
+    /// client has seen is dropped, and an agent without a connected client is not read.
     pub kept_for_return: usize,
-    /// How much of an agent's stderr is kept, in bytes; older text is forgotten.
+    /// Bytes of an agent's stderr that are kept; older text is dropped.
     pub stderr_kept: usize,
 }
 
@@ -175,7 +170,7 @@ impl Default for Limits {
             agent_connect_start: Duration::from_secs(60),
             stop_grace: Duration::from_secs(5),
             drain: Duration::from_secs(25),
-            // Who serves one editor need not wait for balancers.
+            // A relay for one editor need not wait for load balancers.
             drain_min: Duration::ZERO,
             last_words: Duration::from_millis(500),
             return_grace: Duration::from_secs(600),

@@ -1,8 +1,7 @@
-//! One member of a JSON object, by name.
+//! Finds one member of a JSON object by name.
 //!
-//! For those who have to look into a message's body for a single thing: which session it belongs
-//! to. It reads over the text and keeps nothing. Not here: the envelope (see `scan`), and any
-//! tree.
+//! For single lookups in a message's body, such as the session it belongs to. It reads over the
+//! text and keeps nothing.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,14 +22,14 @@ pub fn named_session<'a>(frame: &'a Frame, at: &Envelope) -> Option<Cow<'a, str>
     text_of(session.value.of(text))
 }
 
-/// The value of the first member called `name`, as spelled; `None` when `object` is no object or
-/// has none. `object` is JSON, as `scan` has found.
+/// The value of the first member with that name, as spelled; `None` when `object` is not an object
+/// or has no such member. `object` is valid JSON, as `scan` has found.
 #[must_use]
 pub fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     member_place(object, name).map(|place| &object[place])
 }
 
-/// Where that value lies.
+/// Where that value is.
 #[must_use]
 pub fn member_place(object: &[u8], name: &str) -> Option<Range<usize>> {
     let mut reader = Reader::new(object, usize::MAX);
@@ -57,7 +56,7 @@ pub fn member_place(object: &[u8], name: &str) -> Option<Range<usize>> {
     None
 }
 
-/// The same, when it is a string: its text.
+/// The text of that value, when it is a string.
 #[must_use]
 pub fn member_text<'a>(object: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
     text_of(member(object, name)?)

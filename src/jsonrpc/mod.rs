@@ -1,17 +1,15 @@
-//! What a message is.
+//! JSON-RPC frames: scanning, framing, limits and the relay's own messages.
 //!
-//! Frames, the envelope inside them, the framings they travel in, the errors we make ourselves.
-//! No async, no policy, nothing about ACP's meaning.
+//! No async code, no policy and no knowledge of ACP.
 //!
-//! - `frame` is one JSON-RPC text. `scan` proves that it is JSON and finds its `envelope`, with the
-//!   `id`, and the `outline` of its body; `scanner` does so for one message after the other. Below
-//!   it are `seen`, which says what kind of message the members make, `jsonrpc`, the names that they
-//!   have, and `json`, which reads, with `plain` for strings, `key` for names and `levels` for what
-//!   is open; `stop` is why it stops.
-//! - `flaw` is what can be wrong with a text, [`reply`] every message of our own, `farewell` and
-//!   `exit` are how links and processes end, and `limits` are all bounds.
-//! - [`framing`] cuts messages out of a stream of bytes and lays them into one.
-//! - `member` looks for one member of an object, and `printable` makes others' text harmless.
+//! - `frame` is one JSON-RPC text. `scan` validates it and finds its `envelope`, with the `id` and
+//!   the `member_index` of its body; `scanner` does so for a sequence of messages. They build on
+//!   `field_set` (which members make which kind of message), `jsonrpc` (the members' names), `json`
+//!   (the reader), `string_scan`, `key`, `levels` (open containers) and `read_error`.
+//! - `frame_error` says what can be wrong with a text, [`reply`] makes every message of our own,
+//!   `close_reason` and `exit` say how links and processes end, and `limits` are all bounds.
+//! - [`framing`] cuts messages out of a byte stream and writes them into one.
+//! - `member` finds one member of an object, and `printable` makes untrusted text safe to show.
 
 mod envelope;
 mod exit;

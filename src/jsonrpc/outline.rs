@@ -1,66 +1,65 @@
-//! Where the members of a message's body lie, and the members of the objects among them.
+//! An index of the members of a message's body, and of the members of the objects among them.
 //!
-//! `scan` passes over them anyway. Whoever has to look into a message afterwards finds what stands
-//! near its surface without passing over the rest again, however long that is. It holds a fixed
-//! number of places, so it costs no allocation; a body with more members, or with escapes in their
-//! names, is not outlined. Not here: what the members mean.
+//! `scan` reads them anyway, so later lookups near the top of the body need no second pass. The
+//! number of slots is fixed, so it costs no allocation; a body with more members, or with escapes
+//! in their names, gets no index.
 
 use super::Span;
 use super::envelope::stretched;
 use super::json::{Ear, Place};
 use super::key::Key;
 
-/// Most members that are taken down. A tool call with all that ACP knows has 13.
+/// Most members that are indexed. A tool call with all members that ACP defines has 13.
 const MARKS: usize = 16;
 
-/// The outline of one body.
+/// The index of one body.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outline {
     marks: [Mark; MARKS],
     count: u8,
-    /// The marks that lie inside the last one before them that does not, a bit each.
+    /// One bit for each slot: whether the member lies in the last one before it whose bit is clear.
     inner: u16,
 }
 
 /// A member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
-    /// The first byte of its name.
+    /// Where its name begins, without the quote.
     name: u32,
     /// Its value.
     value: Span,
 }
 
-/// A member of an outline.
+/// A member of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outlined {
     /// Which one it is.
     pub nth: Nth,
     name: u32,
-    /// Where its value lies in the frame.
+    /// Where its value is in the frame.
     pub value: Span,
 }
 
-/// Which of an outline's members.
+/// The position of a member in its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nth(u8);
 
-/// Draws an outline while a body is read.
+/// Builds an index while a body is read.
 #[derive(Debug)]
 pub(super) struct Draw<'o> {
     outline: &'o mut Outline,
-    /// The members whose values are being read, by level from 1; `MARKS` for none.
+    /// The members whose values are being read, by level from 1; `SLOTS` for none.
     open: [usize; 3],
-    /// Whether everything has found a place.
+    /// Whether all members have a slot.
     pub(super) whole: bool,
-    /// How often `sessionId` stands among the body's own members.
+    /// How often `sessionId` occurs among the body's own members.
     pub(super) sessions: u8,
-    /// Up to where places are marked, and the last one that was.
+    /// Up to which byte checkpoints are taken, and the last one.
     reach: usize,
     pub(super) mark: Option<Bookmark>,
 }
 
-/// A place in a body, and how far its outline was drawn there.
+/// A checkpoint of the reader, and the state of the index there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bookmark {
     pub(super) place: Place,
@@ -71,7 +70,7 @@ pub(super) struct Bookmark {
 }
 
 impl Outline {
-    /// How many members are taken down, those of members counted.
+    /// How many members are indexed, those of nested objects included.
     #[must_use]
     pub const fn marks(&self) -> u8 {
         self.count
@@ -84,7 +83,7 @@ impl Outline {
             .map(|at| self.outlined(at))
     }
 
-    /// The last member of the body that is called so, in the frame it was found in.
+    /// The last member of the body with that name, in the frame it was found in.
     #[must_use]
     pub fn last_member(&self, name: &str, text: &[u8]) -> Option<Outlined> {
         let mut at = usize::from(self.count);
@@ -98,7 +97,7 @@ impl Outline {
         None
     }
 
-    /// The last member called `inner` of the last member of the body called `outer`.
+    /// The last member named `inner` of the last member of the body named `outer`.
     #[must_use]
     pub fn last_inner(&self, outer: &str, inner: &str, text: &[u8]) -> Option<Outlined> {
         let mut found = None;
@@ -119,7 +118,7 @@ impl Outline {
         None
     }
 
-    /// The members of the object that a member is, in their order; none when it is no object.
+    /// The members of the object that a member is, in their order; none when it is not an object.
     pub fn members_of(&self, member: Nth) -> impl DoubleEndedIterator<Item = Outlined> + use<'_> {
         let first = usize::from(member.0) + 1;
         let rest = u32::from(self.inner) >> first;
@@ -127,13 +126,13 @@ impl Outline {
         (first..last).map(|at| self.outlined(at))
     }
 
-    /// The member whose name is the last.
+    /// The member whose name comes last.
     pub(crate) fn last(&self) -> Option<Outlined> {
         let at = usize::from(self.count).checked_sub(1)?;
         Some(self.outlined(at))
     }
 
-    /// The same of a text in which a value, now at `place`, is `len` long.
+    /// The index for a text in which the value at `place` is `len` bytes long.
     pub(super) fn stretched(mut self, place: Span, len: u32) -> Self {
         for mark in &mut self.marks[..usize::from(self.count)] {
             mark.name = stretched(mark.name, place, len);
@@ -153,8 +152,8 @@ impl Outline {
 }
 
 impl Outline {
-    /// Takes down a member while its message is written: where its name begins, and its value.
-    /// `None` when there is no place for it.
+    /// Adds a member while its message is written: where its name and its value begin. `None` when
+    /// there is no free slot.
     pub(crate) fn begin(&mut self, name: usize, value: usize, inner: bool) -> Option<usize> {
         let at = usize::from(self.count);
         let mark = self.marks.get_mut(at)?;
@@ -166,13 +165,13 @@ impl Outline {
         Some(at)
     }
 
-    /// The value of the member taken down as `at` ends there.
+    /// Sets the end of the value of the member in slot `at`.
     pub(crate) fn end(&mut self, at: usize, end: usize) {
         self.marks[at].value.end = Span::new(end, end).end;
     }
 
-    /// Takes down the members that `other` has of a member, whose text, from `from` on, was written
-    /// to `to`; `false` when there is no place for them.
+    /// Adds the members that `other` has of a member, whose text was moved from offset `from` to
+    /// `to`; `false` when there are not enough free slots.
     pub(crate) fn copy(&mut self, other: &Self, member: Nth, from: usize, to: usize) -> bool {
         let moved = |place: u32| place as usize - from + to;
         other
@@ -185,7 +184,7 @@ impl Outline {
 }
 
 impl PartialEq for Outline {
-    /// Behind the last mark stands what earlier ones have left.
+    /// Slots past `count` hold leftovers.
     fn eq(&self, other: &Self) -> bool {
         let count = usize::from(self.count);
         (self.count, self.inner) == (other.count, other.inner)
@@ -196,7 +195,7 @@ impl PartialEq for Outline {
 impl Eq for Outline {}
 
 impl Outlined {
-    /// Whether it is called so, in the frame it was found in.
+    /// Whether it has that name, in the frame it was found in.
     #[must_use]
     pub fn is_called(&self, name: &str, text: &[u8]) -> bool {
         let before_value = &text[self.name as usize..self.value.start as usize];
@@ -208,14 +207,14 @@ impl Outlined {
     #[must_use]
     pub fn name<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         let name = &text[self.name as usize..self.value.start as usize];
-        // Behind the quote stand a colon and white space alone.
+        // Only a colon and white space follow the quote.
         let end = name.iter().rposition(|&byte| byte == b'"').unwrap_or(0);
         &name[..end]
     }
 }
 
 impl<'o> Draw<'o> {
-    /// Draws over `outline`.
+    /// Clears `index` and starts over.
     pub(super) fn new(outline: &'o mut Outline) -> Self {
         outline.count = 0;
         outline.inner = 0;
@@ -233,13 +232,13 @@ impl<'o> Draw<'o> {
         }
     }
 
-    /// Has the last place marked that lies no further than `reach`.
+    /// Takes the last checkpoint that is no further than `reach`.
     pub(super) fn marking(self, reach: usize) -> Self {
         Self { reach, ..self }
     }
 
-    /// Goes on with `outline`, which was finished behind `mark` for another text. The members that
-    /// were open there are so again.
+    /// Continues in `index`, dropping what was indexed after `checkpoint` for another text. The
+    /// members that were open there are open again.
     pub(super) fn taken_up(outline: &'o mut Outline, mark: &Bookmark) -> Self {
         outline.count = mark.count;
         outline.inner = mark.inner;

@@ -1,43 +1,43 @@
-//! How far a string's plain content reaches.
+//! Finds the end of a string's unescaped content.
 //!
-//! Most of the bytes of most messages lie inside of strings, so this is where scanning is fast or
-//! slow. Sixty-four bytes are looked at together, once, and what was found there is kept: short
-//! strings, which most are, share a look. Not here: what ends the plain content (see `json`).
+//! Most bytes of most messages are inside strings, so this decides how fast scanning is. Blocks of
+//! 64 bytes are classified at once, and the result is kept: short strings, which are the most
+//! frequent, share a block.
 
 use wide::u8x16;
 
-/// So many bytes are looked at together.
+/// Bytes that are classified together.
 const BLOCK: usize = 64;
 
-/// What was found in the block of a text that was looked at last.
+/// The result for the block that was classified last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plain {
     /// Where the block begins.
     block: usize,
-    /// Its quotes, backslashes and control characters, a bit each from its first byte on.
+    /// Its quotes, backslashes and control characters, one bit each from its first byte on.
     special: u64,
-    /// Whether any byte looked at so far was not ASCII.
+    /// Whether any byte so far was not ASCII.
     foreign: bool,
 }
 
 impl Plain {
-    /// Nothing was looked at.
+    /// No block was classified yet.
     pub(super) const fn new() -> Self {
         Self {
-            // No place is within a block that begins there.
+            // No position is within a block that begins there.
             block: usize::MAX - BLOCK,
             special: 0,
             foreign: false,
         }
     }
 
-    /// Whether there may be bytes that are not ASCII in what was looked at.
+    /// Whether there may be bytes that are not ASCII in what was classified.
     pub(super) const fn is_foreign(&self) -> bool {
         self.foreign
     }
 
-    /// Where the next quote, backslash or control character stands, from `at` on; the end of the
-    /// text, or beyond it, when there is none. One text only; `at` does not go back.
+    /// The position of the next quote, backslash or control character, from `at` on; the end of the
+    /// text, or beyond it, when there is none. For one text only; `at` does not go back.
     #[inline(always)]
     pub(super) fn end(&mut self, text: &[u8], at: usize) -> usize {
         let within = at.wrapping_sub(self.block);
@@ -51,7 +51,7 @@ impl Plain {
         self.look(text, at)
     }
 
-    /// Looks at further blocks.
+    /// Classifies further blocks.
     #[inline(never)]
     fn look(&mut self, text: &[u8], mut at: usize) -> usize {
         let mut rest = text.get(at..).unwrap_or_default();

@@ -1,11 +1,9 @@
-//! Text of others that a terminal only shows.
-//!
-//! Not here: which text that is.
+//! Makes untrusted text safe to show on a terminal.
 
 use std::fmt::Write as _;
 
-/// Text that a terminal only shows: no control characters, no change of writing direction
-/// (Unicode's bidirectional formatting), and bytes that are not UTF-8 as `\xNN`.
+/// The text without control characters and without changes of the writing direction (Unicode's
+/// bidirectional formatting), with bytes that are not UTF-8 as `\xNN`.
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());

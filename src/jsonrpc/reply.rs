@@ -1,7 +1,6 @@
-//! Every message the relay makes itself: errors, and the notice that an agent has exited.
+//! Every message that the relay makes itself: errors, and the notice that an agent has exited.
 //!
-//! What went through the relay is the peers' own text; these few are ours, so they are made in one
-//! place and say in `error.data.relay` that they are. Not here: when each of them is due.
+//! All other messages are the peers' own text. `error.data.relay` marks the relay's errors.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,11 +13,11 @@ use super::{Envelope, Exit, Fault, Flaw, Frame, Id, Kind, Role};
 pub const PARSE_ERROR: i32 = -32700;
 /// JSON, but no request that can be passed on (JSON-RPC 2.0, section 5.1).
 pub const INVALID_REQUEST: i32 = -32600;
-/// The other side is gone; what became of the request is not known.
+/// The other side is gone; what became of the request is unknown.
 pub const PEER_LOST: i32 = -32050;
 /// The agent's process has ended.
 pub const AGENT_EXITED: i32 = -32051;
-/// What a peer that comes back has missed is not kept any more.
+/// What a reconnecting peer has missed is no longer kept.
 pub const RESUME_GAP: i32 = -32052;
 /// A limit on requests, queues or connections is reached.
 pub const OVERLOADED: i32 = -32053;
@@ -30,22 +29,22 @@ pub const TIMEOUT: i32 = -32055;
 pub const TOO_LARGE: i32 = -32056;
 /// The relay's policy forbids the request.
 pub const POLICY_DENIED: i32 = -32057;
-/// The two sides' dialects differ here, and guessing was refused.
+/// The two sides' dialects differ here, and the relay does not guess.
 pub const UNTRANSLATABLE: i32 = -32058;
 /// A replayed recording holds no such request.
 pub const NOT_RECORDED: i32 = -32059;
 /// The request was cancelled (ACP, `$/cancel_request`).
 const CANCELLED: i32 = -32800;
 
-/// The method of the notice that an agent has exited. ACP keeps names with a leading underscore
+/// The method of the notice that an agent has exited. ACP reserves names with a leading underscore
 /// for extensions, and a peer that does not know a notification ignores it.
 pub const AGENT_EXITED_METHOD: &str = "_acp-relay/agent_exited";
 
-/// The word for a conversation that has to be recorded and cannot be. It is a policy's, and unlike
-/// its other refusals no fault of the request.
+/// The reason for a conversation that has to be recorded and cannot be. It is a policy refusal, but
+/// unlike others not caused by the request.
 pub const UNRECORDED: &str = "unrecorded";
 
-/// Bytes of another relay's stderr tail that are taken over.
+/// Bytes of another relay's stderr tail that are accepted.
 const TAIL: usize = 4096;
 
 /// Why a request fails at the relay: one JSON-RPC error with `data.relay`.
@@ -57,9 +56,9 @@ pub struct Reason {
     pub message: Cow<'static, str>,
     /// `data.relay.source`: where it failed.
     pub source: Source,
-    /// `data.relay.reason`: one word for a program.
+    /// `data.relay.reason`: one word for programs.
     pub reason: &'static str,
-    /// `data.relay.delivered`: whether the other side has had the request.
+    /// `data.relay.delivered`: whether the other side has received the request.
     pub delivered: Delivered,
     /// `data.relay.retryable`: whether the same request may succeed later.
     pub retryable: bool,
@@ -71,7 +70,7 @@ pub struct Reason {
     pub stderr_tail: Option<Box<str>>,
     /// `data.relay.stdoutTail`: the end of what the agent wrote to stdout instead of messages.
     pub stdout_tail: Option<Box<str>>,
-    /// `data.relay.rule`: the rule of a mapping table that does not let the request pass.
+    /// `data.relay.rule`: the rule of a mapping table that refuses the request.
     pub rule: Option<Box<str>>,
 }
 
@@ -86,18 +85,18 @@ pub enum Source {
     Agent,
 }
 
-/// Whether the other side has had a request.
+/// Whether the other side has received a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivered {
     /// It never left the relay; repeating it is safe.
     No,
-    /// The other side has shown that it had it.
+    /// The other side has shown that it received it.
     Yes,
-    /// It was sent, and nothing is known of it.
+    /// It was sent, and nothing else is known.
     Unknown,
 }
 
-/// That an agent has exited, as one relay tells another.
+/// The exit of an agent, as one relay reports it to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// How it ended.
@@ -107,8 +106,8 @@ pub struct Notice {
 }
 
 impl Reason {
-    /// A failure at the relay, of a request that was not delivered and need not be repeated.
-    /// What differs is set: by the methods below, or the fields.
+    /// A failure at the relay, of a request that was not delivered and need not be repeated. The
+    /// methods below and the fields change that.
     #[must_use]
     pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -126,19 +125,19 @@ impl Reason {
         }
     }
 
-    /// The same, where it failed there.
+    /// Sets where it failed.
     #[must_use]
     pub fn at(self, source: Source) -> Self {
         Self { source, ..self }
     }
 
-    /// The same, where that is known of its delivery.
+    /// Sets what is known of its delivery.
     #[must_use]
     pub fn delivered(self, delivered: Delivered) -> Self {
         Self { delivered, ..self }
     }
 
-    /// The same, where the request may succeed later.
+    /// Marks the request as one that may succeed later.
     #[must_use]
     pub fn retryable(self) -> Self {
         Self {
@@ -147,13 +146,13 @@ impl Reason {
         }
     }
 
-    /// The relay is shutting down: another one may do.
+    /// The relay is shutting down; another one may serve the request.
     #[must_use]
     pub fn draining() -> Self {
         Self::new(DRAINING, "the relay is shutting down").retryable()
     }
 
-    /// The conversation has to be recorded and cannot be (any more).
+    /// The conversation has to be recorded and cannot be, or not any more.
     #[must_use]
     pub fn unrecorded() -> Self {
         let message = "the conversation has to be recorded and cannot be";
@@ -163,7 +162,7 @@ impl Reason {
         }
     }
 
-    /// Why a message with this fault fails.
+    /// The reason for a message with this fault.
     #[must_use]
     pub fn of_fault(fault: &Fault) -> Self {
         let code = match fault {
@@ -203,8 +202,8 @@ impl Reason {
     }
 }
 
-/// The answer to the request `id`; `member` is `result` or `error`, and `body` what it is, in JSON.
-/// The id goes back as it was spelled, so it does not pass through a JSON library.
+/// The answer to the request `id`, with `body` as the JSON value of `member` (`result` or `error`).
+/// The id is returned as spelled, so it does not pass through a JSON library.
 #[must_use]
 pub fn answer(id: Id<'_>, member: &str, body: &[u8]) -> Frame {
     let parts = [
@@ -230,10 +229,11 @@ pub fn error(id: Id<'_>, reason: &Reason) -> Frame {
     answer(id, "error", error.to_string().as_bytes())
 }
 
-/// The error that answers a message that could not be passed on, to the side that sent it.
+/// The error that answers a message that could not be passed on, to its sender.
 ///
 /// The id is null where the message was not JSON (JSON-RPC 2.0, section 5), and where it was an
-/// answer: its id is the other side's, and the sender may await something else under the same one.
+/// answer: that id belongs to the other side, and the sender may have a request of its own under
+/// it.
 #[must_use]
 pub fn flaw(flaw: &Flaw) -> Frame {
     let nameless = matches!(
@@ -248,21 +248,21 @@ pub fn flaw(flaw: &Flaw) -> Frame {
     error(id, &reason)
 }
 
-/// The error that answers a batch, to the side that sent it.
+/// The error that answers a batch, to its sender.
 #[must_use]
 pub fn batch() -> Frame {
     let message = "batches are not part of this protocol; send one message at a time";
     error(Id::Null, &Reason::new(INVALID_REQUEST, message))
 }
 
-/// An error of somebody else's making, without our mark: what a replayed agent is told to say.
+/// An error without the relay's mark: one that a replayed agent sends.
 #[must_use]
 pub fn plain_error(id: Id<'_>, code: i32, message: &str) -> Frame {
     let error = json!({ "code": code, "message": message });
     answer(id, "error", error.to_string().as_bytes())
 }
 
-/// The answer to a turn of a replayed agent that the client has cancelled.
+/// The answer to a prompt of a replayed agent that the client has cancelled.
 #[must_use]
 pub fn cancelled_turn(id: Id<'_>) -> Frame {
     answer(id, "result", br#"{"stopReason":"cancelled"}"#)
@@ -274,7 +274,7 @@ pub fn cancelled_request(id: Id<'_>) -> Frame {
     plain_error(id, CANCELLED, "request cancelled")
 }
 
-/// The notification that tells another relay how the agent has ended.
+/// The notification that reports to another relay how the agent ended.
 #[must_use]
 pub fn agent_exited_notice(exit: Exit, stderr_tail: &str) -> Frame {
     let notice = json!({
@@ -285,7 +285,7 @@ pub fn agent_exited_notice(exit: Exit, stderr_tail: &str) -> Frame {
     Frame::from(notice.to_string())
 }
 
-/// Reads the notification that an agent has ended; `None` for every other message.
+/// Reads that notification; `None` for every other message.
 #[must_use]
 pub fn read_notice(frame: &Frame, at: &Envelope) -> Option<Notice> {
     if at.kind != Kind::Notification || !at.has_method(frame, AGENT_EXITED_METHOD) {
@@ -305,8 +305,8 @@ pub fn read_notice(frame: &Frame, at: &Envelope) -> Option<Notice> {
     })
 }
 
-/// The last [`TAIL`] bytes or less of what another machine says was on stderr, without control
-/// characters: it is going to stand in errors and logs.
+/// At most the last [`TAIL`] bytes of the stderr that another machine reports, without control
+/// characters: errors and logs show it.
 fn tame(tail: &str) -> String {
     let mut start = tail.len().saturating_sub(TAIL);
     while !tail.is_char_boundary(start) {
@@ -346,7 +346,7 @@ impl Delivered {
     }
 }
 
-/// The name of one of our codes.
+/// The name of one of the relay's codes.
 const fn name(code: i32) -> &'static str {
     match code {
         PARSE_ERROR => "parse_error",

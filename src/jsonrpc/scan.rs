@@ -1,9 +1,7 @@
-//! Finds the envelope of one JSON-RPC message, and proves that the message is JSON.
+//! Finds the envelope of one JSON-RPC message, and validates its JSON.
 //!
-//! Every message passes here once, so it costs no allocation unless the message is refused. What
-//! is refused, and no more: text that is not JSON, too deep, ambiguous (a member of the envelope
-//! twice) or no JSON-RPC. Not here: what is made of the members (see `seen`), what a method means,
-//! and what is answered to a flaw.
+//! Every message passes here once, so it costs no allocation unless the message is refused. Refused
+//! is text that is not JSON, too deep, ambiguous (a member of the envelope twice) or not JSON-RPC.
 
 use super::json::Reader;
 use super::jsonrpc::Member;
@@ -12,37 +10,37 @@ use super::seen::{Found, Seen};
 use super::stop::Stop;
 use super::{Envelope, Fault, Flaw, Frame, IdBuf, Kind, Limits, Role, Span, Stem};
 
-/// What a frame turned out to be.
+/// What a frame is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One message.
     One(Envelope),
     /// A JSON-RPC batch: an array. It is never forwarded.
     Batch,
-    /// Nothing that can be passed on.
+    /// Not a message that can be passed on.
     Bad(Flaw),
 }
 
-/// A place in a message's body from which others that begin with the same bytes can be read.
+/// A position in a message's body from which others that begin with the same bytes can be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
-    /// What was seen before the body.
+    /// The members read before the body.
     seen: Seen,
-    /// The body's outline; what of it lies behind the place is drawn anew for each message.
+    /// The body's index; the part behind the position is rebuilt for each message.
     outline: Outline,
     /// Which member the body is, and where it starts.
     member: Member,
     start: usize,
     mark: Bookmark,
-    /// What tells it from others.
+    /// Identifies the prefix.
     number: u64,
 }
 
-/// What is taken down about bodies.
+/// What is recorded about bodies.
 #[derive(Debug)]
 struct Marks<'o> {
     outline: &'o mut Outline,
-    /// Up to where the next message may be the same, for those who want to go on from the middle.
+    /// Up to which byte the next message may be the same.
     reach: usize,
     begun: Option<Begun>,
 }
@@ -53,21 +51,22 @@ const OUTERMOST: usize = 1;
 /// How nearly every message begins.
 const USUAL: &[u8] = b"{\"jsonrpc\":\"2.0\",";
 
-/// Finds the envelope of `frame`, after JSON-RPC 2.0 and with patience for what is really sent:
-/// `jsonrpc` may be missing, an answer may carry both `result` and `error` if one of them is null,
-/// and an answer may lack its id (the core cannot match it, but can say so).
+/// Finds the envelope of `frame` by JSON-RPC 2.0, and tolerates what peers really send: `jsonrpc`
+/// may be missing, an answer may carry both `result` and `error` if one of them is null, and an
+/// answer may lack its id (the conversation cannot match it, but can report it).
 #[must_use]
 pub fn scan(frame: &Frame, limits: &Limits) -> Shape {
     scan_text(frame.as_bytes(), limits)
 }
 
-/// The same of a text that is no frame (any more).
+/// [`scan`] for a text that is not a [`Frame`].
 #[must_use]
 pub fn scan_text(text: &[u8], limits: &Limits) -> Shape {
     scan_marking(text, limits, &mut Marks::on(&mut Outline::default()))
 }
 
-/// The same; of a message, also the last place up to `reach` from which another can be read.
+/// [`scan_text`], which for a message also returns the last position up to `reach` from which
+/// another can be read.
 pub(super) fn scan_begun(text: &[u8], limits: &Limits, reach: usize) -> (Shape, Option<Begun>) {
     let mut outline = Outline::default();
     let mut marks = Marks {
@@ -79,8 +78,8 @@ pub(super) fn scan_begun(text: &[u8], limits: &Limits, reach: usize) -> (Shape, 
     (shape, begun)
 }
 
-/// What a text is that begins like the one that `begun` was found in, up to the place that it
-/// tells, under the same limits.
+/// [`scan_text`] for a text that begins like the one that `from` was found in, up to its position,
+/// under the same limits.
 pub(super) fn scan_rest(text: &[u8], limits: &Limits, begun: &mut Begun) -> Shape {
     let mut seen = begun.seen;
     match read_rest(text, &mut seen, limits, begun) {
@@ -88,7 +87,7 @@ pub(super) fn scan_rest(text: &[u8], limits: &Limits, begun: &mut Begun) -> Shap
             let stem = begun.stem();
             Shape::One(seen.envelope(kind, body, &begun.outline, stem))
         }
-        // What is wrong with it is told when it is read from the beginning.
+        // Reading from the beginning finds the fault.
         None => scan_text(text, limits),
     }
 }
@@ -112,19 +111,19 @@ fn scan_marking(text: &[u8], limits: &Limits, marks: &mut Marks<'_>) -> Shape {
     })
 }
 
-/// What the first bytes of a message tell of its envelope, when the rest is not to be had.
+/// Reads the id and the role from the first bytes of a message, when the rest is not available.
 #[must_use]
 pub fn scan_head(prefix: &[u8], limits: &Limits) -> (IdBuf, Option<Role>) {
     let mut seen = Seen::default();
     let mut reader = Reader::new(prefix, limits.nesting);
     if reader.space() == b'{' {
-        // It stops somewhere, because this is only the beginning of a text.
+        // It always stops, because this is only the beginning of a text.
         let _ = seen.object(&mut reader, limits, &mut Marks::on(&mut Outline::default()));
     }
     (seen.id.of(prefix).to_owned(), seen.role())
 }
 
-/// Whether the first byte that is no white space opens an object or an array.
+/// Whether the first byte that is not white space opens an object or an array.
 pub(super) fn json_like(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
@@ -175,7 +174,7 @@ fn read_rest(
     }
 }
 
-/// The first fault of a text that is not JSON or not UTF-8 throughout, which is read again.
+/// The first fault of a text that is not JSON or not UTF-8. It reads the text again.
 #[cold]
 fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
     *seen = Seen::default();
@@ -183,7 +182,7 @@ fn flaw(text: &[u8], seen: &mut Seen, limits: &Limits) -> (Fault, usize) {
     let mut reader = Reader::new(&text[..valid], limits.nesting);
     let end = match reader.space() {
         b'{' => seen.object(&mut reader, limits, &mut Marks::on(&mut Outline::default())),
-        // A text that is no object is only read once it is known to be UTF-8.
+        // A text that is not an object is only read once it is known to be UTF-8.
         _ if valid < text.len() => Ok(()),
         _ => reader.document(),
     };
@@ -209,7 +208,7 @@ impl<'o> Marks<'o> {
 }
 
 impl Begun {
-    /// How many bytes another text has to begin with.
+    /// How many bytes another text has to share.
     pub(super) const fn shared(&self) -> usize {
         self.mark.place.at
     }
@@ -218,7 +217,7 @@ impl Begun {
         Self { number, ..self }
     }
 
-    /// The same, for those who want to know what it tells.
+    /// The public description of it.
     fn stem(&self) -> Stem {
         if self.seen.method.is_none() {
             return Stem::default();
@@ -301,7 +300,7 @@ impl Seen {
                 }
                 _ => reader.value(OUTERMOST, &mut ())?,
             }
-            // A number at the very end may have been cut short.
+            // A number at the very end may be truncated.
             if let Some(member) = member.filter(|_| new && reader.at < reader.text.len()) {
                 self.take(member, reader.text, start, reader.at, limits);
             }
@@ -335,7 +334,7 @@ impl Seen {
     }
 }
 
-/// Steps over what stands behind a member.
+/// Skips what follows a member; returns whether it was the last.
 #[inline]
 fn was_last(reader: &mut Reader<'_>) -> Result<bool, Stop> {
     match reader.space() {

@@ -1,30 +1,29 @@
 //! Scans the messages of one side, one after the other.
 //!
-//! An agent that streams says the same again and again, but for a few words at the end: half of
-//! what [`scan`](super::scan()) does for each update, it has done for the one before. What was found
-//! in the first bytes of a text depends on those bytes alone, so a text that begins with the same
-//! ones is read from there on. Nothing is taken for granted: the bytes are compared, and the rest
-//! is proved as ever. Not here: how a message is read.
+//! The messages of a streaming agent differ only in a few words at the end, so half of the work of
+//! [`scan`](super::scan()) was done for the message before. What is found in the first bytes of a
+//! text depends on those bytes alone, so a text that begins with the same bytes is read from there
+//! on. The bytes are compared, and the rest is validated as always.
 
 use std::sync::Arc;
 
 use super::scan::{Begun, scan_begun, scan_rest, scan_text};
 use super::{Frame, Limits, Shape};
 
-/// Bytes of a message that may be compared with the next one.
+/// Bytes of a message that are compared with the next one at most.
 const REACH: usize = 512;
 
-/// Fewer are not worth it.
+/// Shortest prefix that is worth sharing, in bytes.
 const WORTH: usize = 64;
 
-/// A link that has said fewer messages than this keeps no memory, because most never stream.
+/// A link with fewer messages than this keeps no memory, because most never stream.
 const PATIENCE: u32 = 8;
 
-/// Each so many messages one is read whole, to learn what they begin with now.
+/// Every so many messages one is read whole, to learn the current prefix.
 const ANEW: u32 = 64;
 
-/// After so many messages in a row that did not begin like the one before, one in `SELDOM` is looked
-/// at for it: most who ask and answer in turns never repeat themselves.
+/// After so many messages in a row without a shared prefix, only every `RETRY_EVERY`th is compared:
+/// peers that take turns never repeat themselves.
 const FRUITLESS: u8 = 4;
 const SELDOM: u32 = 8;
 
@@ -33,20 +32,20 @@ const SELDOM: u32 = 8;
 pub struct Scanner {
     limits: Arc<Limits>,
     scanned: u32,
-    /// Messages in a row that were remembered in vain.
+    /// Messages in a row that were stored without use.
     fruitless: u8,
-    /// How often the beginning of others was found.
+    /// How many prefixes were found.
     stems: u64,
     memory: Option<Box<Memory>>,
 }
 
-/// What is remembered of a message.
+/// The message that was stored last.
 #[derive(Debug)]
 struct Memory {
     /// Its first bytes.
     text: [u8; REACH],
     length: usize,
-    /// From where those that begin like it can be read.
+    /// Where reading can start for messages that begin like it.
     begun: Option<Begun>,
 }
 
@@ -63,7 +62,7 @@ impl Scanner {
         }
     }
 
-    /// What [`scan`](super::scan()) finds. A message is marked as proved to be UTF-8.
+    /// What [`scan`](super::scan()) finds. A message is marked as valid UTF-8.
     #[inline]
     pub fn scan(&mut self, frame: &mut Frame) -> Shape {
         let shape = self.find(frame);
@@ -91,7 +90,7 @@ impl Scanner {
         self.learn(text)
     }
 
-    /// Reads a message whole, and how far it is like the one that is remembered.
+    /// Reads a message whole, and compares it with the stored one.
     #[inline(never)]
     fn learn(&mut self, text: &[u8]) -> Shape {
         let memory = self.memory.get_or_insert_with(Memory::nothing);
@@ -121,7 +120,7 @@ impl Memory {
         })
     }
 
-    /// Where `text` can be read from, when it begins like the one that is remembered.
+    /// Where `text` can be read from, when it begins like the stored message.
     #[inline]
     fn known(&mut self, text: &[u8]) -> Option<&mut Begun> {
         let begun = self.begun.as_mut()?;

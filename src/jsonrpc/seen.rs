@@ -1,34 +1,34 @@
-//! What is seen of an envelope while its message is read.
+//! The members of an envelope that were read so far.
 //!
-//! It takes down where each member lies, and at the end says what kind of message that makes, or
-//! why it makes none. Not here: reading (see `scan`), and the finished `envelope`.
+//! It records where each member is, and at the end says which kind of message they make, or why
+//! they make none.
 
 use super::jsonrpc::Member;
 use super::outline::Outline;
 use super::{Envelope, Fault, IdAt, Kind, Limits, Role, Span, Stem};
 
-/// Why a message is none that says nothing.
+/// Why a message without any content is invalid.
 const NEITHER: &str = "it has neither method, result nor error";
 
-/// What was seen of an envelope so far.
+/// The members of an envelope read so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// The members whose names were seen, a bit each.
+    /// The members whose names were read, one bit each.
     pub(super) names: u8,
     pub(super) id: IdAt,
     pub(super) method: Option<Span>,
     params: Option<Span>,
     result: Option<Span>,
     error: Option<Span>,
-    /// The body that has an outline, if one has: where it starts.
+    /// Where the body that has an index starts, if one has.
     pub(super) outlined: Option<usize>,
-    /// Whether there are members that JSON-RPC does not know.
+    /// Whether there are members that JSON-RPC does not define.
     pub(super) strangers: bool,
-    /// The first thing that is wrong although the text is JSON so far.
+    /// The first fault that was found although the text is JSON so far.
     pub(super) fault: Option<(Fault, usize)>,
 }
 
-/// What a text is that can be passed on.
+/// What a valid text is.
 pub(super) enum Found {
     /// A message, with its body.
     Message(Kind, Option<Span>),
@@ -36,7 +36,7 @@ pub(super) enum Found {
 }
 
 impl Seen {
-    /// Takes down what is known of a body that was read.
+    /// Records what is known of a body that was read.
     pub(super) fn drawn(&mut self, start: usize, whole: bool, sessions: u8) {
         if sessions > 1 {
             let member = "sessionId";
@@ -45,12 +45,12 @@ impl Seen {
         self.outlined = whole.then_some(start);
     }
 
-    /// The same as before a body was read, when the last one with an outline was `outlined`.
+    /// The state before a body was read, when the last body with an index was `indexed_body`.
     pub(super) const fn before_body(self, outlined: Option<usize>) -> Self {
         Self { outlined, ..self }
     }
 
-    /// Takes down that a member is there; `false` when it was there before.
+    /// Records that a member is present; `false` when it was present before.
     #[inline]
     pub(super) fn name(&mut self, member: Member, at: usize) -> bool {
         let new = self.names & member.bit() == 0;
@@ -62,7 +62,7 @@ impl Seen {
         new
     }
 
-    /// Takes down where a member's value lies.
+    /// Records where a member's value is.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -118,8 +118,8 @@ impl Seen {
         }
     }
 
-    /// The same of a message that was read to its end and is none for this reason: nothing but an id
-    /// is what some write as an answer whose result is nothing.
+    /// The role of a message that was read to its end and refused for this reason: a message with
+    /// only an id is what some peers send as an answer without a result.
     pub(super) fn role_despite(&self, fault: &Fault) -> Option<Role> {
         let bare = matches!(fault, Fault::NotAMessage { why } if *why == NEITHER);
         let answers = bare && self.has(Member::Id) && !self.has(Member::Params);
@@ -130,7 +130,7 @@ impl Seen {
         }
     }
 
-    /// What a message is that was read to its end.
+    /// Which message the members make, after it was read to its end.
     pub(super) fn message(&self, text: &[u8]) -> Result<Found, (Fault, usize)> {
         if let Some(fault) = self.fault {
             return Err(fault);

@@ -1,7 +1,7 @@
 //! The two sides of a conversation.
 //!
 //! *Client* is always the editor's side and *agent* the other one, whichever of them opened the
-//! connection and whichever way a message travels. Not here: anything about addresses.
+//! connection and whichever way a message travels.
 
 use std::fmt;
 

@@ -1,12 +1,10 @@
-//! Why the reading of a text stopped.
-//!
-//! Not here: where it stopped, which the `json` reader knows.
+//! Why the JSON reader stopped. The reader itself knows where.
 
 use super::Fault;
 use super::levels::DEEPEST;
 
-/// Why reading stopped: what was expected instead of the byte at hand. One byte wide, so that the
-/// good case stays in registers.
+/// What was expected instead of the current byte. One byte wide, so that the success path stays in
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Value,
@@ -24,7 +22,7 @@ pub(super) enum Stop {
 }
 
 impl Stop {
-    /// The fault this is, under a nesting limit of `limit`.
+    /// The fault for this, under a nesting limit of `limit`.
     pub(super) fn fault(self, limit: usize) -> Fault {
         let expected = match self {
             Self::Deep => {

@@ -1,7 +1,6 @@
-//! Cuts a stream of bytes into messages.
+//! Cuts a byte stream into messages.
 //!
-//! It owns no bytes: the caller reads into a buffer and the cutter takes messages from its front.
-//! Not here: reading, and judging what was cut out.
+//! It owns no bytes: the caller reads into a buffer, and the decoder takes messages from its front.
 
 use bytes::{Buf as _, BytesMut};
 
@@ -13,32 +12,32 @@ use crate::jsonrpc::{Flaw, Frame, Limits};
 /// The byte order mark in UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// A message longer than this, in bytes, leaves a buffer behind that is not kept.
+/// After a message longer than this, in bytes, its buffer is not kept.
 const LARGE: usize = 64 << 10;
 
-/// A buffer with more room than this, in bytes, is not kept while little waits in it.
+/// A buffer with more capacity than this, in bytes, is not kept while it holds little.
 const ROOMY: usize = 128 << 10;
 
-/// One thing cut out of a stream.
+/// One item cut out of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// A message, or a stray line; `scan` tells.
+    /// A message, or a stray line; `scan` tells which.
     Frame(Frame),
-    /// Something that could not be cut out whole. The stream goes on.
+    /// A message that could not be read whole. The stream goes on.
     Flaw(Box<Flaw>),
 }
 
 /// Cuts a stream into messages; one for each link and direction.
 ///
-/// Messages share memory with the buffer they were cut from. So that one large message does not
-/// hold its memory for as long as the link lives, the cutter replaces a buffer that has become too
-/// roomy; readers should reserve 64 KiB at a time, or less.
+/// Messages share memory with the buffer they were cut from. So that a large message does not hold
+/// its memory for the life of the link, the decoder replaces a buffer that has grown too large;
+/// readers should reserve at most 64 KiB at a time.
 #[derive(Debug)]
 pub struct Cutter {
     limits: Limits,
     /// Longest message, in bytes.
     max: usize,
-    /// Whether the place of a byte order mark is behind us.
+    /// Whether the position of a byte order mark has passed.
     begun: bool,
     framing: Option<Framing>,
     lines: Lines,
@@ -48,7 +47,7 @@ pub struct Cutter {
 }
 
 impl Cutter {
-    /// `max` is the longest message in bytes; `framing` is sniffed when it is not given.
+    /// `max` is the longest message in bytes; `framing` is detected when it is not given.
     #[must_use]
     pub fn new(framing: Option<Framing>, max: usize, limits: &Limits) -> Self {
         Self {
@@ -62,7 +61,7 @@ impl Cutter {
         }
     }
 
-    /// The framing the peer speaks, once it has shown it.
+    /// The peer's framing, once it is known.
     #[must_use]
     pub fn framing(&self) -> Option<Framing> {
         self.framing
@@ -82,7 +81,7 @@ impl Cutter {
         Ok(cut)
     }
 
-    /// Takes what is left when the stream has ended, after [`Cutter::cut`] has said `None`.
+    /// Takes the rest when the stream has ended, after [`Decoder::decode`] has returned `None`.
     pub fn finish(&mut self, buffer: &mut BytesMut) -> Option<Cut> {
         match self.framing {
             Some(Framing::ContentLength) => self.blocks.finish(buffer, &self.limits),
@@ -115,7 +114,7 @@ impl Cutter {
         }
     }
 
-    /// Lets go of a large message's memory, when little waits in the buffer.
+    /// Releases a large message's memory, when the buffer holds little.
     fn slim(&mut self, buffer: &mut BytesMut) {
         if (self.shares || buffer.capacity() > ROOMY) && buffer.len() <= LARGE {
             *buffer = BytesMut::from(&buffer[..]);

@@ -1,6 +1,4 @@
-//! Lays messages into a stream of bytes.
-//!
-//! Not here: when they are written, and how a peer's framing is found out (see `sniff`).
+//! Writes messages into a byte stream.
 
 use std::fmt::Write as _;
 
@@ -8,7 +6,7 @@ use bytes::BytesMut;
 
 use crate::jsonrpc::Frame;
 
-/// A way to lay messages into a stream.
+/// A way to delimit messages in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// One message a line.
@@ -18,8 +16,8 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// Appends `frame` to `out` in this framing. NDJSON turns the line breaks of a pretty-printed
-    /// message into spaces, which are the same to JSON: inside of strings they stand escaped.
+    /// Appends `frame` to `out` in this framing. NDJSON replaces the line breaks of a
+    /// pretty-printed message by spaces, which are the same in JSON: in strings they are escaped.
     pub fn lay(self, frame: &Frame, out: &mut BytesMut) {
         let text = frame.as_bytes();
         match self {

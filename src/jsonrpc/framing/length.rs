@@ -1,21 +1,21 @@
-//! Cuts a stream of messages with `Content-Length` headers, as the Language Server Protocol's base
-//! protocol has them.
+//! Cuts a stream of messages with `Content-Length` headers, as in the base protocol of the Language
+//! Server Protocol.
 //!
-//! A declared length reserves nothing: memory is used for what has come. Header lines may end in
-//! LF or CRLF, unknown fields are ignored. A line that is no field and no JSON is a stray line and
-//! passed on as such. A block without a usable length ends the stream: nobody can tell where the
-//! next message would begin.
+//! A declared length reserves nothing: memory is used for what was received. Header lines may end
+//! in LF or CRLF, unknown fields are ignored. A line that is neither a field nor JSON is passed on
+//! as a stray line. A block without a usable length ends the stream, because the start of the next
+//! message is unknown.
 
 use bytes::{Buf as _, BytesMut};
 
 use super::{Cut, head};
 use crate::jsonrpc::{Flaw, Frame, Limits};
 
-/// Where in the stream of blocks we are.
+/// The position in the stream.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     state: State,
-    /// So many bytes of the buffer hold no line feed; for header lines.
+    /// Bytes of the buffer that hold no line feed; for header lines.
     searched: usize,
 }
 
@@ -96,7 +96,7 @@ impl Blocks {
         }
     }
 
-    /// Takes what is left when the stream has ended.
+    /// Takes the rest when the stream has ended.
     pub(super) fn finish(&mut self, buffer: &mut BytesMut, limits: &Limits) -> Option<Cut> {
         self.searched = 0;
         let rest = buffer.split();
@@ -123,7 +123,7 @@ impl Default for State {
 }
 
 impl Header {
-    /// Whether the block may be so many bytes longer.
+    /// Whether the block may have so many more bytes.
     fn fits(&self, more: usize, limits: &Limits) -> Result<(), Box<Flaw>> {
         if self.bytes.saturating_add(more) > limits.header_bytes {
             return Err(head::bad_header("the header block is too long"));
@@ -131,7 +131,8 @@ impl Header {
         Ok(())
     }
 
-    /// Takes one line, of `bytes` bytes with its end; says what comes next when it ends the block.
+    /// Takes one line, of `bytes` bytes with its end; returns what comes next when it ends the
+    /// block.
     fn line(
         &mut self,
         line: &[u8],
@@ -178,12 +179,12 @@ impl Header {
     }
 }
 
-/// Takes a line that is no header field out of the stream.
+/// Takes a line that is not a header field out of the stream.
 fn stray(buffer: &mut BytesMut, end: usize) -> Result<Cut, Box<Flaw>> {
     let mut line = buffer.split_to(end);
     line.truncate(line.trim_ascii_end().len());
     if crate::jsonrpc::scan::json_like(&line) {
-        return Err(head::bad_header("a message stands without one"));
+        return Err(head::bad_header("a message has no header"));
     }
     Ok(Cut::Frame(Frame::new(line.freeze())))
 }

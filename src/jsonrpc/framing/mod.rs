@@ -1,7 +1,7 @@
-//! How messages are cut out of a stream of bytes, and how they are laid into one.
+//! Cuts messages out of a byte stream, and writes them into one.
 //!
-//! Two framings are in use: one message a line (NDJSON), and `Content-Length` headers as the
-//! Language Server Protocol has them. The first bytes of a peer tell which one it speaks.
+//! Two framings are in use: one message a line (NDJSON), and `Content-Length` headers as in the
+//! Language Server Protocol. The first bytes of a peer show which one it uses.
 
 mod cutter;
 mod head;

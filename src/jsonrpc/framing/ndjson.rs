@@ -1,31 +1,30 @@
 //! Cuts a stream into lines.
 //!
-//! A line is split off the buffer without a copy, and no byte is searched twice for its end. A
-//! line longer than permitted is discarded as it comes, in constant memory. Not here: whether a
-//! line is a message (see `scan`).
+//! A line is split off the buffer without a copy, and no byte is searched twice for its end. An
+//! over-long line is discarded as it arrives, in constant memory.
 
 use bytes::{Buf as _, BytesMut};
 
 use super::{Cut, head, sniff};
 use crate::jsonrpc::{Flaw, Frame, Limits};
 
-/// Where in the stream of lines we are.
+/// The position in the stream.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// So many bytes of the buffer hold no line feed.
+    /// Bytes of the buffer that hold no line feed.
     searched: usize,
-    /// What is said of an over-long line once its end was found.
+    /// The error for an over-long line, to be returned at its end.
     discarding: Option<Box<Flaw>>,
 }
 
-/// What came of looking for a line.
+/// The result of looking for a line.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// Its end is not there yet.
+    /// Its end was not received yet.
     Open,
-    /// It held nothing and is gone.
+    /// It was empty and was dropped.
     Blank,
-    /// It is one thing to pass on.
+    /// Something to pass on.
     Cut(Cut),
 }
 
@@ -52,7 +51,7 @@ impl Lines {
         whole(line, max, limits)
     }
 
-    /// Takes the last line, which nothing ended but the stream.
+    /// Takes the last line, which the end of the stream ends.
     pub(super) fn finish(
         &mut self,
         buffer: &mut BytesMut,
@@ -75,8 +74,8 @@ impl Lines {
         if self.discarding.is_some() {
             buffer.clear();
         } else if buffer.len() > max.saturating_add(1).max(sniff::REACH) {
-            // One more than `max` may be a carriage return that is not counted; what sniffing
-            // looks at is kept however low the limit is.
+            // One more than `max` may be a carriage return that is not counted; the bytes that
+            // sniffing needs are kept however low the limit is.
             self.discarding = Some(head::too_long(buffer, max, limits));
             *buffer = BytesMut::new();
         }

@@ -1,15 +1,15 @@
-//! Finds out which framing a peer speaks, from the beginning of a line.
+//! Detects a peer's framing from the beginning of a line.
 //!
-//! A line that tells nothing (a greeting, a warning of the agent's runtime) decides nothing: it is
-//! passed on as a stray line and the next one is asked.
+//! A line that shows neither (a banner, a warning of the agent's runtime) is passed on as a stray
+//! line, and the next one is examined.
 
 use super::Framing;
 
-/// How far into a line is looked, in bytes. A message indented further passes as a stray line,
-/// which is the same bytes, and the next one decides.
+/// How many bytes of a line are examined. A message indented further passes as a stray line, which
+/// is the same bytes, and the next line decides.
 pub(super) const REACH: usize = 1024;
 
-/// The framing a line shows, as far as the line is there.
+/// The framing that a line shows, as far as the line was received.
 pub(super) fn sniff(line: &[u8]) -> Option<Framing> {
     let line = &line[..line.len().min(REACH)];
     let first = line.iter().find(|byte| !matches!(byte, b' ' | b'\t'))?;
