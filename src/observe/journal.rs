@@ -1,18 +1,19 @@
-//! Writes notes to the log, but never more of one kind than a person would read.
+//! Logs notes, with a limit for each kind.
 //!
-//! Message bodies are never logged; of a line that is not JSON, the beginning is. Not here: what is counted (see `meter`).
+//! Message bodies are never logged; of a line that is not JSON, the beginning is. `counts` counts
+//! the notes.
 
 use super::{Sight, Tap};
 use crate::conversation::{Happened, Note};
 
-/// How many notes of one name are logged before a conversation only counts them.
+/// How many notes of one name a conversation logs; further ones are only counted.
 const LOGGED: u64 = 10;
 
-/// The tap that logs.
+/// The observer that writes notes to the log.
 #[derive(Debug, Default)]
 pub struct Journal {
     seen: [u64; Note::NAMES.len()],
-    /// Those about dialects, by what happened.
+    /// Notes about dialects, by kind.
     happened: [u64; Happened::ALL.len()],
 }
 
@@ -20,7 +21,7 @@ impl Tap for Journal {
     fn see(&mut self, sight: &Sight<'_>) {
         let Sight::Note(note) = sight else { return };
         let (seen, name) = match note {
-            // One line for each translated message, for whoever wants to read that.
+            // One line for each translated message, at the level debug.
             Note::Translated { .. } => {
                 tracing::debug!(note = note.name(), "{note}");
                 return;
@@ -47,7 +48,7 @@ impl Tap for Journal {
     }
 }
 
-/// What nothing was lost by.
+/// Whether nothing was lost.
 const fn is_detail(note: &Note) -> bool {
     let Note::Dialect { what, .. } = note else {
         return false;
@@ -58,7 +59,7 @@ const fn is_detail(note: &Note) -> bool {
     )
 }
 
-/// What goes as it should.
+/// Whether the note is part of normal operation.
 const fn is_expected(note: &Note) -> bool {
     match note {
         Note::Ended { lost: false, .. }

@@ -1,7 +1,6 @@
-//! Counts what passes: messages and bytes each way, every kind of note, and the work of each rule.
+//! Counts the messages and bytes of each way, the notes of each kind, and the effects of each rule.
 //!
-//! Every label is a word of ours or stands in a mapping table; none comes from a peer. Not here:
-//! showing the figures to anybody.
+//! Every label is defined here or in a mapping table; none comes from a peer.
 
 use std::fmt;
 
@@ -9,7 +8,7 @@ use super::{Sight, Tap};
 use crate::conversation::{Fired, Note};
 use crate::jsonrpc::Side;
 
-/// The figures of one conversation.
+/// The counts of one conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     heard: [Flow; 2],
@@ -21,13 +20,13 @@ pub struct Counts {
 /// How often something happened in a dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// The side that speaks it.
+    /// The side that uses it.
     pub side: Side,
-    /// `translated`, or what happened, as [`crate::conversation::Happened`] names it.
+    /// `translated`, or the event, as [`crate::conversation::DialectEvent`] names it.
     pub what: &'static str,
-    /// The rule, as `table/rule`; the dialect alone where no rule was at work.
+    /// The rule, as `table/rule`; the dialect alone if no rule was involved.
     pub rule: String,
-    /// How many messages it happened to.
+    /// The number of messages it happened to.
     pub count: u64,
 }
 
@@ -40,18 +39,18 @@ pub struct Flow {
     pub bytes: u64,
 }
 
-/// The tap that counts.
+/// The observer that counts.
 #[derive(Debug, Default)]
 pub struct Meter(Counts);
 
 impl Counts {
-    /// What `side` said to us.
+    /// What was received from `side`.
     #[must_use]
     pub const fn heard(&self, side: Side) -> Flow {
         self.heard[side as usize]
     }
 
-    /// What we said to `side`.
+    /// What was sent to `side`.
     #[must_use]
     pub const fn said(&self, side: Side) -> Flow {
         self.said[side as usize]
@@ -71,7 +70,7 @@ impl Counts {
         &self.dialects
     }
 
-    /// Counts a note, also one of what happened after all was said.
+    /// Counts a note; also one about what happens after the conversation.
     pub fn add(&mut self, note: &Note) {
         self.notes[note.index()] += 1;
         self.see_dialect(note);
@@ -95,7 +94,8 @@ impl Counts {
         }
     }
 
-    /// Searched, not hashed: a conversation meets some ten rules, and a known one costs no memory.
+    /// A list is searched, without a hash: a conversation uses some ten rules, and counting a known
+    /// one allocates nothing.
     fn happened(&mut self, side: Side, what: &'static str, rule: &dyn Label) {
         let known =
             |tally: &&mut Tally| tally.side == side && tally.what == what && rule.is(&tally.rule);
@@ -110,7 +110,7 @@ impl Counts {
         }
     }
 
-    /// How often the note called `name` occurred.
+    /// How often the note with this name occurred.
     #[must_use]
     pub fn note(&self, name: &str) -> u64 {
         self.notes()
@@ -145,9 +145,9 @@ impl Tap for Meter {
     }
 }
 
-/// What a [`Tally`] is counted by.
+/// What a [`RuleCount`] is counted by.
 trait Label: fmt::Display {
-    /// Whether this is the label, written out.
+    /// Whether `text` is the written form of this label.
     fn is(&self, text: &str) -> bool;
 }
 

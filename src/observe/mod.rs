@@ -1,8 +1,8 @@
-//! Those who watch.
+//! Observers of conversations.
 //!
-//! A tap sees every frame heard and said and every note, and can change nothing: it may not wait,
-//! fail, or answer. It may say that it is behind, and the relay then hears no more until it is
-//! not. Not here: what is worth a note (see `conversation::note`).
+//! An observer sees every frame received and sent and every note, and can change nothing: it may
+//! not wait, fail, or answer. It can report that it is behind, and the relay then reads nothing
+//! more until it has caught up. `conversation::note` defines the notes.
 
 mod journal;
 mod meter;

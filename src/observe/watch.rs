@@ -1,6 +1,4 @@
-//! What a tap is, and the taps of one conversation.
-//!
-//! Not here: any particular one (see `meter`, `journal`).
+//! The trait of observers, and the observers of one conversation.
 
 use std::fmt;
 use std::task::{Context, Poll};
@@ -14,72 +12,71 @@ use crate::jsonrpc::{Envelope, Frame, Side};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Sight<'a> {
-    /// A side said this.
+    /// A frame was received from a side.
     Heard(Side, &'a Frame),
-    /// What was heard last is this message. Only shown when some tap wants it.
+    /// The envelope of the frame received last. Only sent if an observer wants it.
     Opened(&'a Envelope),
-    /// This was handed to a side's link.
+    /// A frame was handed to the link of a side.
     Said(Side, &'a Frame),
-    /// Something that is not simply a frame passed on.
+    /// Something else than a frame that was forwarded.
     Note(&'a Note),
-    /// All that the last thing heard led to is done: so many frames wait now for the client and
-    /// for the agent, in the order in which they will be said.
+    /// Everything that the last received frame causes is done: so many frames wait now for the
+    /// client and for the agent, in the order in which they will be sent.
     Settled([usize; 2]),
 }
 
-/// Something for those who count.
+/// A fact for statistics.
 #[derive(Clone, Copy, Debug)]
 pub enum Fact<'a> {
-    /// A message was passed on.
+    /// A message was forwarded.
     Passed(&'a Gist),
-    /// A side was not heard for so long, because others were behind.
+    /// A side was not read for so long, because others were behind.
     Paused(Side, Duration),
-    /// So many messages of a side were read at once, and having them ready for the other one took
-    /// so long.
+    /// Messages of a side were read at once, and queued for the other one in this time.
     Worked {
-        /// Whose they are.
+        /// The side they came from.
         from: Side,
-        /// How many.
+        /// The number of messages.
         messages: u64,
-        /// How long all of them took.
+        /// The time that all of them took.
         took: Duration,
     },
     /// So many bytes wait for the client and for the agent, until more can be done.
     Waits([usize; 2]),
-    /// The conversation is over.
+    /// The conversation has ended.
     Over(&'a Cause, Instant),
 }
 
-/// A watcher of one conversation.
+/// An observer of one conversation.
 pub trait Tap: Send {
-    /// Sees one thing. Must return quickly.
+    /// Handles an event. Must return quickly.
     fn see(&mut self, sight: &Sight<'_>);
 
-    /// Whether it counts: facts are gathered only for those who want them.
+    /// Whether it wants statistics: they are collected only for observers that do.
     fn wants_facts(&self) -> bool {
         false
     }
 
-    /// Whether it wants to be shown envelopes ([`Sight::Opened`]).
+    /// Whether it wants envelopes ([`Event::Parsed`]).
     fn wants_envelopes(&self) -> bool {
         false
     }
 
-    /// Whether it makes traces: trails are taken down only for those who want them.
+    /// Whether it makes traces: trace contexts are read only for observers that do.
     fn wants_trails(&self) -> bool {
         false
     }
 
-    /// Learns a fact. Must return quickly.
+    /// Handles a fact for statistics. Must return quickly.
     fn learn(&mut self, fact: &Fact<'_>) {
         let _ = fact;
     }
 
-    /// All that can be done at the moment is done. What was gathered until now should not wait for
-    /// the next thing to be seen.
+    /// Called when no more can be done at the moment. What was collected should not wait for the
+    /// next event.
     fn rest(&mut self) {}
 
-    /// Ready unless it is so far behind that nothing more should be heard for a while; it then
+    /// Ready unless it is so far behind that nothing more should be received for a while; it then
     /// wakes the task.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = cx;
@@ -87,7 +84,7 @@ pub trait Tap: Send {
     }
 }
 
-/// The watchers of one conversation.
+/// The observers of one conversation.
 #[derive(Default)]
 pub struct Taps {
     meter: Meter,
@@ -96,21 +93,21 @@ pub struct Taps {
 }
 
 impl Taps {
-    /// Adds a watcher.
+    /// Adds an observer.
     #[must_use]
     pub fn with(mut self, tap: impl Tap + 'static) -> Self {
         self.others.push(Box::new(tap));
         self
     }
 
-    /// Has requests marked. That is for the core to do; a tap changes nothing.
+    /// Sets the marker of requests. It is used by the conversation; an observer changes nothing.
     #[must_use]
     pub fn with_marker(mut self, marker: impl Marker + 'static) -> Self {
         self.marker = Some(Box::new(marker));
         self
     }
 
-    /// Shows one thing to all.
+    /// Sends one event to all.
     pub fn see(&mut self, sight: &Sight<'_>) {
         self.meter.see(sight);
         for tap in &mut self.others {
@@ -118,13 +115,13 @@ impl Taps {
         }
     }
 
-    /// Whether any of them counts.
+    /// Whether any of them wants statistics.
     #[must_use]
     pub fn want_facts(&self) -> bool {
         self.others.iter().any(|tap| tap.wants_facts())
     }
 
-    /// Whether any of them wants to be shown envelopes.
+    /// Whether any of them wants envelopes.
     #[must_use]
     pub fn want_envelopes(&self) -> bool {
         self.others.iter().any(|tap| tap.wants_envelopes())
@@ -136,26 +133,26 @@ impl Taps {
         self.others.iter().any(|tap| tap.wants_trails())
     }
 
-    /// What marks requests, if any of them does.
+    /// The marker of requests, if one was set.
     pub fn marker(&mut self) -> Option<Box<dyn Marker>> {
         self.marker.take()
     }
 
-    /// Tells a fact to all.
+    /// Sends a fact to all.
     pub fn learn(&mut self, fact: &Fact<'_>) {
         for tap in &mut self.others {
             tap.learn(fact);
         }
     }
 
-    /// Tells all that nothing will be seen for a while.
+    /// Calls `flush` of all.
     pub fn rest(&mut self) {
         for tap in &mut self.others {
             tap.rest();
         }
     }
 
-    /// Ready when all of them are able to see more.
+    /// Ready when all of them are.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let ready = |tap: &mut Box<dyn Tap>| tap.poll_room(cx).is_ready();
         if self.others.iter_mut().all(ready) {

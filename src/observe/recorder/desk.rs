@@ -1,7 +1,7 @@
 //! The thread that writes all recordings of this program.
 //!
-//! It sleeps until something was seen, gives it a moment to become more, and writes all of it.
-//! Not here: what is written (see `work`).
+//! It sleeps until there are events, waits a moment for more, and writes all of them.
+//! `recording_writer` does the writing.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -14,13 +14,13 @@ use super::remarks::Remarks;
 use super::tap::Recorder;
 use super::work::{Plan, Work};
 
-/// How long what was seen may wait before it is written.
+/// How long events may wait before they are written.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// Time between two looks at recordings in which nothing happens.
+/// The interval at which recordings without events are checked.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The thread, and what it is told.
+/// The thread, and its queue of conversations.
 #[derive(Debug, Default)]
 pub struct Desk {
     tray: Mutex<Tray>,
@@ -29,13 +29,13 @@ pub struct Desk {
 
 #[derive(Debug, Default)]
 struct Tray {
-    /// Conversations in which something was seen.
+    /// Conversations with new events.
     ready: Vec<Arc<Queue>>,
-    /// All there are.
+    /// All conversations.
     all: Vec<Weak<Queue>>,
-    /// The thread sleeps until there is something.
+    /// The thread sleeps until it is notified.
     asleep: bool,
-    /// There is too much to wait for more.
+    /// The thread should not wait for more events.
     hurry: bool,
 }
 
@@ -43,7 +43,7 @@ impl Desk {
     /// Starts the thread. It ends with the program.
     ///
     /// # Errors
-    /// When there can be no further thread.
+    /// When no further thread can be started.
     pub fn start() -> io::Result<Arc<Self>> {
         let desk = Arc::new(Self::default());
         let own = Arc::clone(&desk);
@@ -53,10 +53,10 @@ impl Desk {
         Ok(desk)
     }
 
-    /// Begins a recording: its tap, and what takes remarks from elsewhere.
+    /// Begins a recording: returns its observer, and a handle for events from elsewhere.
     ///
     /// # Errors
-    /// When its first file cannot be made.
+    /// When its first file cannot be created.
     pub fn open(self: &Arc<Self>, plan: Plan) -> io::Result<(Recorder, Remarks)> {
         let began = Instant::now();
         let policy = plan.policy;
@@ -77,7 +77,7 @@ impl Desk {
         Ok((Recorder::new(remarks.clone()), remarks))
     }
 
-    /// Has the thread look at a conversation, soon or at once.
+    /// Tells the thread about a conversation with new events, to be written soon or at once.
     pub(super) fn tell(&self, queue: Option<Arc<Queue>>, hurry: bool) {
         let mut tray = self.lock();
         tray.ready.extend(queue);
@@ -101,7 +101,7 @@ impl Desk {
         }
     }
 
-    /// Waits until something is to be written; nothing, when nothing was seen for a while.
+    /// Waits until there are events; returns an empty list when there were none for a while.
     fn wait(&self) -> Vec<Arc<Queue>> {
         let mut tray = self.lock();
         if tray.ready.is_empty() {
@@ -138,7 +138,8 @@ impl Desk {
     }
 }
 
-/// Has some work done, and ends it when that says so; whether it goes on.
+/// Calls `does` with the writer, and ends the recording when it returns `true`. Returns whether the
+/// recording continues.
 fn serve(queue: &Queue, does: impl FnOnce(&mut Work) -> bool) -> bool {
     let mut place = queue.work.lock();
     let Some(work) = place.as_mut() else {

@@ -1,9 +1,9 @@
-//! When what was written is made to outlive a power cut.
+//! When written data is synced to the disk, to survive a power failure.
 //!
-//! What a program has written outlives the program, but not the machine, until the disk is told to
-//! keep it. That takes milliseconds, so unless each write has to be kept it is done by a thread of
-//! its own, once a second for each file that was written to; who writes waits for nothing. A disk
-//! that cannot is told to who writes next. Not here: files (see `folder`).
+//! Written data survives the end of the program, but not that of the machine until it is synced. A
+//! sync takes milliseconds, so unless each write has to be durable it is done by a separate thread,
+//! once a second for each file that was written to; the writer does not wait. An error of a sync is
+//! returned by the next write.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,33 +14,33 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// Files that may wait for the thread. Who finds no room does it at once.
+/// Maximum number of files that wait for the thread. Beyond it a file is synced at once.
 const WAITING: usize = 1024;
 
-/// How long what was written may be lost to a power cut.
+/// How long written data may be lost in a power failure.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// When the disk is told to keep what was written.
+/// When written data is synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// When the system thinks it right, which may take half a minute.
+    /// When the system does it, which may take half a minute.
     #[default]
     System,
     /// Within a second or two.
     Second,
-    /// Before anything else is written.
+    /// Before the next write.
     Always,
 }
 
-/// What can be written to, and told to keep it.
+/// A file that can be written and synced.
 pub(super) trait Disk: Send + Sync + 'static {
-    /// Writes some of it.
+    /// Writes a part of the bytes; returns how many.
     fn put(&self, bytes: &[u8]) -> io::Result<usize>;
-    /// Has all of it kept.
+    /// Syncs all that was written.
     fn keep(&self) -> io::Result<()>;
 }
 
-/// A file that is kept so.
+/// A file with its durability.
 pub(super) struct Durable<D: Disk> {
     how: Durability,
     shared: Arc<Shared<D>>,
@@ -53,7 +53,7 @@ struct Shared<D> {
     failed: Mutex<Option<io::Error>>,
 }
 
-/// What waits for the thread.
+/// A file that waits for the thread.
 trait Waiting: Send + Sync {
     fn keep(&self);
 }
@@ -82,12 +82,12 @@ impl<D: Disk> Durable<D> {
         }
     }
 
-    /// Has the thread keep it, once for all that is written until then.
+    /// Schedules one sync for all that is written until it happens.
     fn leave(&self) {
         if self.shared.waits.swap(true, Ordering::AcqRel) {
             return;
         }
-        // Whoever is done with the file has it kept and closed, and not only after a second.
+        // A weak reference, because a file that is dropped is synced and closed at once.
         let waiting = Arc::downgrade(&self.shared) as Weak<dyn Waiting>;
         let left = keeper().is_some_and(|keeper| keeper.try_send(waiting).is_ok());
         if !left {
@@ -116,11 +116,11 @@ impl<D: Disk> Write for Durable<D> {
 }
 
 impl<D: Disk> Drop for Durable<D> {
-    /// What is done is kept at once: the program may end before the thread has had its second.
+    /// Syncs at once: the program may end before the thread does it.
     fn drop(&mut self) {
         Waiting::keep(self.shared.as_ref());
         if let Some(error) = self.shared.failed().take() {
-            tracing::warn!("the end of a recording may not outlive a power cut: {error}");
+            tracing::warn!("the end of a recording may be lost in a power failure: {error}");
         }
     }
 }
@@ -133,7 +133,7 @@ impl<D> Shared<D> {
 
 impl<D: Disk> Waiting for Shared<D> {
     fn keep(&self) {
-        // What is written from now on waits anew.
+        // Data written from now on is scheduled again.
         if !self.waits.swap(false, Ordering::AcqRel) {
             return;
         }
@@ -143,7 +143,7 @@ impl<D: Disk> Waiting for Shared<D> {
     }
 }
 
-/// The thread; none when there can be no further one.
+/// The queue of the thread; `None` when it cannot be started.
 fn keeper() -> Option<&'static SyncSender<Weak<dyn Waiting>>> {
     static KEEPER: OnceLock<Option<SyncSender<Weak<dyn Waiting>>>> = OnceLock::new();
     let start = || {
@@ -169,7 +169,7 @@ fn run(receiver: &Receiver<Weak<dyn Waiting>>) {
 mod tests {
     use super::*;
 
-    /// Tells what is done to it.
+    /// Reports what is done to it.
     struct Told(Mutex<SyncSender<&'static str>>, bool);
 
     impl Disk for Told {
@@ -202,7 +202,7 @@ mod tests {
             let (mut to, told) = durable(how, false);
             to.write_all(b"a").unwrap();
             to.write_all(b"b").unwrap();
-            // When it is closed, the second is not waited for.
+            // When it is closed, it does not wait for the interval.
             drop(to);
             let told: Vec<_> = told.iter().collect();
             assert_eq!(told, expected, "{how:?}");
@@ -217,7 +217,7 @@ mod tests {
         to.write_all(b"a").unwrap();
         assert_eq!(told.recv(), Ok("put"));
         assert_eq!(told.recv(), Ok("keep"));
-        // It is remembered right after it is told.
+        // The error is stored after the call is reported.
         while to.write_all(b"b").is_ok() {
             std::thread::yield_now();
         }

@@ -1,7 +1,6 @@
-//! What can be told of a frame: its kind, id, method, session, and the request it answers.
+//! Reads the facts of a message (kind, id, method, session), and pairs answers with requests.
 //!
-//! Here are remembered the requests whose answers are still to come, by the edge they crossed.
-//! Not here: how it is written down.
+//! Requests that are not answered yet are remembered by the edge they crossed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,43 +11,43 @@ use smallvec::SmallVec;
 use crate::jsonrpc::{Envelope, Id, IdAt, Kind, Outlined, Side, Span};
 use crate::recording::MessageKind;
 
-/// Requests remembered for one asker at one edge before answered ones are forgotten.
+/// Requests remembered for one sender at one edge before answered ones are removed.
 const REMEMBERED: usize = 1 << 10;
 
-/// And before all are.
+/// Requests remembered for one sender at one edge before all are removed.
 const BOUND: usize = 1 << 15;
 
-/// Requests, by edge and asker.
+/// Open requests, by edge and sender.
 #[derive(Debug)]
 pub(super) struct Ledger {
     open: [[Requests; 2]; 2],
-    /// The one that was asked last, by edge, asker and id.
+    /// The last request: its edge, sender and id.
     latest: Option<(Side, Side, Key)>,
     session: Finder<'static>,
 }
 
-/// Requests by their ids, those of one id in the order they were asked.
+/// Requests by their ids; those with one id in the order in which they were sent.
 type Requests = HashMap<Key, SmallVec<[Asked; 1]>>;
 
-/// An id in its plain spelling.
+/// An id in its canonical spelling.
 type Key = SmallVec<[u8; 24]>;
 
-/// Where an answer was met.
+/// Where an answer was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Met {
-    /// The other side has said it; its event.
+    /// It was received from the other side, as this event.
     Heard(u64),
-    /// The relay hands it over, because of what was heard as that event.
+    /// It is sent by the relay, because of the event with this number.
     Said(Option<u64>),
 }
 
-/// What a message tells of itself, and where.
+/// The facts of a message, as positions in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told {
     pub(super) kind: MessageKind,
     pub(super) id: IdAt,
     pub(super) method: Option<Span>,
-    /// The text of its body's member `sessionId`, as it stands in JSON.
+    /// The text of the member `sessionId` of its body, as JSON.
     pub(super) session: Option<Span>,
 }
 
@@ -58,18 +57,18 @@ pub(super) struct Asked {
     pub(super) n: u64,
     pub(super) method: Arc<[u8]>,
     pub(super) session: Option<Arc<[u8]>>,
-    /// The heard request that this one was made from.
+    /// The received request that this one was made from.
     of: Option<u64>,
     state: State,
 }
 
-/// What has become of a request at its edge.
+/// The state of a request at its edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// The relay has refused it, so that nobody else answers it.
+    /// The relay has refused it, so that no other answer follows.
     Refused,
-    /// The other side has answered it, in that event; its answer may be said here as another.
+    /// The other side has answered it, in that event; the answer sent at this edge may differ.
     Answered(u64),
 }
 
@@ -93,7 +92,7 @@ impl Ledger {
         }
         let key = Key::from_slice(&id.plain());
         let same = open.entry(key.clone()).or_default();
-        // Of those that were answered, the last may still be said here.
+        // Of the answered ones, the answer to the last may still have to be sent at this edge.
         if same.len() > 1 {
             let last = same.iter().rfind(|asked| asked.is_answered());
             let last = last.map(|asked| asked.n);
@@ -106,7 +105,7 @@ impl Ledger {
         self.latest = Some((hop, asker, key));
     }
 
-    /// The relay does not pass on what was asked last, for its id is in use.
+    /// The relay does not forward the last request, because its id is in use.
     pub(super) fn refuse(&mut self) {
         let latest = self.latest.take();
         let same = latest
@@ -116,8 +115,8 @@ impl Ledger {
         }
     }
 
-    /// The request of `asker` that an answer at `hop` is for. One that passed unchanged has
-    /// crossed the other edge only, and is remembered for the answer as it leaves there.
+    /// The request of `asker` that an answer at `hop` belongs to. A request that passed unchanged
+    /// has only crossed the other edge, and stays until its answer leaves there.
     pub(super) fn answer(&mut self, hop: Side, asker: Side, id: Id<'_>, met: Met) -> Option<Asked> {
         if id == Id::Absent {
             return None;
@@ -129,7 +128,7 @@ impl Ledger {
         };
         if let Some(key) = alike(here, id) {
             let asked = take(here, &key, |same| same.iter().rposition(Asked::is_open))?;
-            // Where it came from, it may be answered in other words.
+            // At the edge it came from, its answer may differ.
             let there = &mut self.open[hop.other() as usize][asker as usize];
             let from = asked.of.and_then(|of| {
                 let mut same = there.get_mut(&key)?.iter_mut();
@@ -148,7 +147,7 @@ impl Ledger {
         Some(asked.clone())
     }
 
-    /// What a message tells, however long one has to look for it.
+    /// The facts of a message, even if they have to be searched.
     pub(super) fn read(&self, envelope: &Envelope, text: &[u8]) -> Told {
         Told::of(envelope, text).unwrap_or_else(|| {
             let session = envelope.body.and_then(|body| {
@@ -170,7 +169,7 @@ impl Ledger {
 }
 
 impl Told {
-    /// What an envelope tells without another look at its message; `None` when that takes one.
+    /// The facts that an envelope contains; `None` when the message has to be searched.
     #[inline]
     pub(super) fn of(envelope: &Envelope, text: &[u8]) -> Option<Self> {
         let session = match (&envelope.outline, envelope.body) {
@@ -201,7 +200,7 @@ impl Told {
 }
 
 impl Asked {
-    /// A request that is event `n`, made from the one heard as `of`.
+    /// A request that is event `n`, made from the one received as event `of`.
     pub(super) fn new(n: u64, of: Option<u64>, method: &[u8], session: Option<&[u8]>) -> Self {
         Self {
             n,
@@ -221,8 +220,8 @@ impl Asked {
     }
 }
 
-/// Which of the requests of one id an answer is for that the relay hands over because of event
-/// `of`: the request itself when that is what it was heard as, else the one whose answer it is.
+/// Which of the requests with one id an answer belongs to that the relay sends because of event
+/// `of`: the request itself if `of` is its event, else the one whose answer is event `of`.
 fn said(same: &[Asked], of: Option<u64>) -> Option<usize> {
     let because = of.and_then(|of| {
         let is = |asked: &Asked| asked.n == of || asked.state == State::Answered(of);
@@ -231,7 +230,7 @@ fn said(same: &[Asked], of: Option<u64>) -> Option<usize> {
     because.or_else(|| same.iter().rposition(Asked::is_open))
 }
 
-/// Takes one of the requests of one id out.
+/// Removes one of the requests with one id.
 fn take(
     open: &mut Requests,
     key: &[u8],
@@ -245,8 +244,8 @@ fn take(
     Some(asked)
 }
 
-/// The id under which an open request is known that `id` answers: a program that keeps numbers as
-/// doubles spells some otherwise. Two that are alike cannot be told apart.
+/// The id of the open request that `id` answers: a program that stores numbers as doubles spells
+/// some of them differently. Two requests that match cannot be distinguished.
 fn alike(open: &Requests, id: Id<'_>) -> Option<Key> {
     let is_open = |same: &[Asked]| same.iter().any(Asked::is_open);
     let key = id.plain();
@@ -264,7 +263,7 @@ fn alike(open: &Requests, id: Id<'_>) -> Option<Key> {
     }
 }
 
-/// What stands between the quotes of a string.
+/// The content of a string, without its quotes.
 fn inner(value: Span, text: &[u8]) -> Option<Span> {
     let string = value.of(text);
     let quoted = string.len() >= 2 && string.starts_with(b"\"") && string.ends_with(b"\"");

@@ -1,8 +1,8 @@
-//! Where recordings are kept: a folder, and in it a file for each segment that only we can read.
+//! The directory of recordings: a file for each segment, which only our user can read.
 //!
-//! A file is made once and never opened again by us for writing. Segments that are done are packed
-//! by a thread that yields to all others, and only while little is recorded: packing costs several
-//! times what recording does. Not here: what is in them.
+//! A file is created once and never opened again for writing. Finished segments are compressed by a
+//! thread of low priority, and only while little is recorded: compression costs several times what
+//! recording does.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufReader, Write};
@@ -19,48 +19,48 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use super::durable::{Durability, Durable};
 use crate::recording::{PACKED, PLAIN, calendar, pack};
 
-/// Segments that may wait to be packed. Beyond it: they stay as they are.
+/// Maximum number of segments that wait for compression. Further ones stay uncompressed.
 const WAITING: usize = 64;
 
-/// How hard segments are packed: zstd's own default.
+/// The compression level: zstd's own default.
 const LEVEL: i32 = 3;
 
-/// How far the thread that packs stands back.
+/// The niceness of the compressing thread.
 const NICE: i32 = 15;
 
-/// Bytes recorded in a [`PAUSE`] that are few enough to pack meanwhile.
+/// Bytes recorded in one [`PAUSE`] below which segments are compressed.
 const LITTLE: u64 = 1 << 20;
-/// As above.
+/// The interval at which that is checked.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Bytes recorded by this program.
 static RECORDED: AtomicU64 = AtomicU64::new(0);
 
-/// Where segments go.
+/// The destination of segments.
 pub trait Place: Send {
-    /// Makes segment `number`, which must not be there.
+    /// Creates segment `number`, which must not exist.
     ///
     /// # Errors
     /// When that is not possible.
     fn begin(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>>;
-    /// Nothing more is written to segment `number`.
+    /// Called when segment `number` is complete.
     fn seal(&mut self, number: u64) {
         let _ = number;
     }
-    /// Texts that others want in the recording, each once.
+    /// The marks that other programs have added for the recording, each once.
     fn marks(&mut self) -> Vec<String> {
         Vec::new()
     }
-    /// Where it is, for a person.
+    /// The location, for messages.
     fn name(&self) -> String;
 }
 
-/// A recording in a folder.
+/// A recording in a directory.
 #[derive(Debug)]
 pub struct Folder {
     folder: PathBuf,
     name: String,
-    /// The segment at hand.
+    /// The current segment.
     segment: PathBuf,
     durability: Durability,
 }
@@ -81,10 +81,10 @@ impl Write for Segment {
 }
 
 impl Folder {
-    /// The recording called `id` that began at `began` (microseconds since 1970), in `folder`.
+    /// The recording `id` that began at `began` (microseconds since 1970), in `folder`.
     ///
     /// # Errors
-    /// When the folder cannot be made, or others may write to it.
+    /// When the directory cannot be created, or other users can write to it.
     pub fn new(folder: &Path, id: &str, began: u64) -> io::Result<Self> {
         DirBuilder::new()
             .recursive(true)
@@ -93,7 +93,7 @@ impl Folder {
         let mode = fs::metadata(folder)?.mode();
         if mode & 0o022 != 0 {
             let what =
-                "others may write to this folder; recordings want one of their own (chmod 700)";
+                "other users can write to this directory; recordings need a private one (chmod 700)";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         }
         let date = calendar(began).replace(['-', ':'], "");
@@ -107,7 +107,7 @@ impl Folder {
         })
     }
 
-    /// The same, of which the disk is told to keep what is written.
+    /// Sets when the segments are synced to the disk.
     #[must_use]
     pub const fn kept(mut self, how: Durability) -> Self {
         self.durability = how;
@@ -128,7 +128,7 @@ impl Place for Folder {
     fn begin(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>> {
         self.segment = self.path(number);
         let file = create(&self.segment)?;
-        // Who wants to add to it can see that it is being written; nothing depends on it.
+        // The lock shows other programs that the file is in use; nothing depends on it.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
         Ok(Box::new(Segment(Durable::new(file, self.durability))))
     }
@@ -137,7 +137,7 @@ impl Place for Folder {
         static PACKER: OnceLock<Mutex<Option<SyncSender<PathBuf>>>> = OnceLock::new();
         let packer = PACKER.get_or_init(|| Mutex::new(start_packer()));
         if let Some(packer) = &*packer.lock() {
-            // What finds no room stays as it is.
+            // If the queue is full the segment stays uncompressed.
             let _ = packer.try_send(self.path(number));
         }
     }
@@ -149,7 +149,7 @@ impl Place for Folder {
             return Vec::new();
         }
         let texts = fs::read_to_string(&taken).unwrap_or_default();
-        // It was renamed by us a moment ago.
+        // It was renamed by us just before.
         let _ = fs::remove_file(&taken);
         texts.lines().map(str::to_owned).collect()
     }
@@ -159,7 +159,8 @@ impl Place for Folder {
     }
 }
 
-/// The file in which marks for the segment at `path` wait while it is being written, one a line.
+/// The file for marks that are added to the segment at `path` while it is being written, one per
+/// line.
 #[must_use]
 pub fn wishes(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -167,10 +168,10 @@ pub fn wishes(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes a file that was not there, for us alone.
+/// Creates a new file that only our user can access.
 ///
 /// # Errors
-/// When there is something of that name, or none can be made.
+/// When the file exists, or cannot be created.
 pub fn create(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY
         | OFlags::CREATE
@@ -189,12 +190,12 @@ fn start_packer() -> Option<SyncSender<PathBuf>> {
     let (sender, receiver) = sync_channel::<PathBuf>(WAITING);
     let thread = std::thread::Builder::new().name("packer".to_owned());
     let packer = move || {
-        // On Linux a thread has a niceness of its own. Without it packing is only less polite.
+        // On Linux each thread has its own niceness. A failure has no other effect.
         let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
         for path in receiver {
             wait_for_quiet();
             if let Err(error) = pack_file(&path) {
-                // What was deleted meanwhile needs no packing.
+                // The file was deleted meanwhile.
                 if error.kind() != io::ErrorKind::NotFound {
                     tracing::warn!("{} stays unpacked: {error}", path.display());
                 }
@@ -228,7 +229,7 @@ fn pack_file(path: &Path) -> io::Result<()> {
     match done {
         Ok(()) => fs::remove_file(path),
         Err(error) => {
-            // A part of a file is of no use to anybody.
+            // A partial file is useless.
             let _ = fs::remove_file(&part);
             Err(error)
         }

@@ -1,18 +1,18 @@
 //! Records conversations.
 //!
-//! The message path must not wait for a disk, nor pay for spelling lines. So a [`Recorder`], the
-//! tap, only puts what it sees into its [`queue`]; a thread, the [`Desk`], comes by every few
-//! milliseconds, and [`scribe`] makes lines of it: redacted, paired, checksummed. They go to a
-//! [`Place`], which is a folder. When the desk is too far behind, the relay hears no more for a
-//! while (`lossless`), or what comes is counted and left out (`lossy`). A [`Sweeper`] deletes
-//! old ones, when that is asked for. Not here: the format (see `crate::recording`).
+//! The message path must not wait for a disk, nor format lines. So a [`Recorder`], the observer,
+//! only puts events into its [`queue`]; the [`WriterThread`] empties it every few milliseconds, and
+//! [`event_encoder`] makes lines of the events: redacted, paired, checksummed. They are written to
+//! a [`SegmentStore`], which is a directory. When the writer is too far behind, the relay reads
+//! nothing for a while (`lossless`), or further events are counted and dropped (`lossy`). A
+//! [`Pruner`] deletes old recordings, if configured. `crate::recording` defines the format.
 //!
 //! # Why
 //! *A mutex, held for a copy or an exchange of two pointers.* A channel costs a wake-up for each
-//! message, and the writer would be woken for each of them; here it is woken once in a while.
+//! message, and the writer would be woken for each of them; this way it is woken once per batch.
 //!
-//! *One thread for all conversations*: a thread each, waking fifty times a second, would cost more
-//! than the writing.
+//! *One thread for all conversations*: one thread for each, waking fifty times a second, would cost
+//! more than the writing.
 
 mod desk;
 mod durable;

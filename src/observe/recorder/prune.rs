@@ -1,9 +1,8 @@
-//! Deletes old recordings from a folder, so that it does not fill the disk.
+//! Deletes old recordings from a directory, so that it does not fill the disk.
 //!
-//! Only what a recorder has made goes: files of its own name, kind and user, whose headers say the
-//! same; never what is being written, or was a moment ago, or may be. A recording goes as a whole,
-//! the one first that was written longest ago. Not here: when (see `Sweeper`'s user), and where one
-//! recording ends and the next file of it begins (see `segment`).
+//! Only files that a recorder has made are deleted: files with its names, kinds and user, whose
+//! headers agree; never a file that is being written, or was a moment ago, or may be. A recording
+//! is deleted as a whole, the one that was written least recently first.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -17,26 +16,26 @@ use std::time::{Duration, SystemTime};
 use super::folder::wishes;
 use crate::recording::{Found, PACKED, PLAIN, open};
 
-/// Time between two looks at a folder.
+/// The interval at which a directory is checked.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Whoever has just written to a file may not have locked it yet, or goes on in another one, or
-/// packs it.
+/// A process that has just written to a file may not have locked it yet, or continues in another
+/// one, or compresses it.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// Recordings that this program has deleted: for their age, and for the size of all.
+/// Recordings that this program has deleted: for their age, and for the total size.
 static PRUNED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// How much of what is recorded in a folder is kept.
+/// Which recordings in a directory are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Since it was written last.
+    /// The maximum time since the last write.
     pub age: Option<Duration>,
-    /// Bytes of all recordings.
+    /// The maximum bytes of all recordings.
     pub total: Option<u64>,
 }
 
-/// Why a recording goes.
+/// Why a recording is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// It is too old.
@@ -45,29 +44,29 @@ pub enum Why {
     Total,
 }
 
-/// A recording that went, or would.
+/// A recording that was deleted, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone {
     /// The name that its files share.
     pub name: String,
-    /// Bytes of them.
+    /// The bytes of its files.
     pub bytes: u64,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 
-/// What came of looking at a folder.
+/// The result of pruning a directory.
 #[derive(Debug, Default)]
 pub struct Pruned {
-    /// What went, the oldest first.
+    /// The deleted recordings, the oldest first.
     pub gone: Vec<Gone>,
-    /// Bytes of the recordings that are left.
+    /// Bytes of the remaining recordings.
     pub left: u64,
     /// Files that could not be deleted.
     pub failed: Vec<(PathBuf, io::Error)>,
 }
 
-/// Looks at a folder once in a while; dropping it ends that.
+/// Prunes a directory periodically; dropping it stops that.
 #[derive(Debug)]
 pub struct Sweeper {
     _awake: SyncSender<()>,
@@ -85,7 +84,7 @@ impl Why {
     /// All there are.
     pub const ALL: [Self; 2] = [Self::Age, Self::Total];
 
-    /// Its name in figures and in the log.
+    /// Its name in metrics and in the log.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -94,7 +93,7 @@ impl Why {
         }
     }
 
-    /// How many recordings this program has deleted for it.
+    /// How many recordings this program has deleted for this reason.
     #[must_use]
     pub fn count(self) -> u64 {
         PRUNED[self as usize].load(Relaxed)
@@ -102,10 +101,10 @@ impl Why {
 }
 
 impl Sweeper {
-    /// Starts a thread that keeps `folder` within bounds, from now on.
+    /// Starts a thread that prunes `folder` from now on.
     ///
     /// # Errors
-    /// When there can be no further thread.
+    /// When no further thread can be started.
     pub fn start(folder: &Path, keep: Keep) -> io::Result<Self> {
         let (awake, asleep) = sync_channel(0);
         let folder = folder.to_owned();
@@ -115,7 +114,7 @@ impl Sweeper {
     }
 }
 
-/// Deletes what is not kept; nothing, when it is only `asked` what would be.
+/// Deletes the recordings that are not kept; with `dry_run`, only reports them.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -150,7 +149,7 @@ pub fn prune(folder: &Path, keep: Keep, now: SystemTime, asked: bool) -> io::Res
 }
 
 fn sweep(folder: &Path, keep: Keep, asleep: &Receiver<()>) {
-    // What cannot be done is said once, until it can be again.
+    // An error is logged once, until it is resolved.
     let mut trouble = None;
     loop {
         let now = match prune(folder, keep, SystemTime::now(), false) {
@@ -179,7 +178,7 @@ fn sweep(folder: &Path, keep: Keep, asleep: &Receiver<()>) {
     }
 }
 
-/// The recordings in a folder that are named as a recorder names them, with all their files.
+/// The recordings in a directory, recognised by the names of their files, with all files.
 fn stored(folder: &Path) -> io::Result<BTreeMap<String, Stored>> {
     let own = rustix::process::geteuid().as_raw();
     let mut all: BTreeMap<String, Stored> = BTreeMap::new();
@@ -189,7 +188,7 @@ fn stored(folder: &Path) -> io::Result<BTreeMap<String, Stored>> {
         let Some(name) = file.to_str().and_then(recording_of) else {
             continue;
         };
-        // It is not followed when it is a link, and may be gone by now.
+        // Links are not followed, and the file may have been deleted meanwhile.
         let Ok(data) = entry.metadata() else { continue };
         if !data.is_file() || data.uid() != own {
             continue;
@@ -219,8 +218,8 @@ fn recording_of(file: &str) -> Option<&str> {
 }
 
 impl Stored {
-    /// Whether each file begins as a segment of the recording does. A part of a packed one cannot
-    /// be read, and goes with the others.
+    /// Whether each file begins as a segment of the recording does. A part of a compressed one
+    /// cannot be read, and is deleted with the others.
     fn is_ours(&self, name: &str) -> bool {
         let id = name.rsplit('-').next().unwrap_or_default();
         let mut segments = self.segments().peekable();
@@ -232,8 +231,8 @@ impl Stored {
             })
     }
 
-    /// Whether somebody writes one of the files: who does, has it locked. Where that cannot be
-    /// told, somebody may.
+    /// Whether one of the files is being written: the writer holds a lock on it. If the lock cannot
+    /// be tested the file counts as being written.
     fn is_written(&self) -> bool {
         self.segments()
             .filter(|path| !path.to_string_lossy().ends_with(PACKED))
@@ -251,7 +250,7 @@ impl Stored {
         self.files.iter().filter(part)
     }
 
-    /// Deletes the files, and marks that nobody took up. Whether all are gone.
+    /// Deletes the files, and marks that were not read. Returns whether all are deleted.
     fn delete(&self, failed: &mut Vec<(PathBuf, io::Error)>) -> bool {
         let before = failed.len();
         for path in &self.files {
@@ -260,7 +259,7 @@ impl Stored {
                     failed.push((path.clone(), error));
                 }
                 _ => {
-                    // There are none, as a rule.
+                    // In most cases there are none.
                     let _ = fs::remove_file(wishes(path));
                 }
             }

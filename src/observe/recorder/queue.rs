@@ -1,8 +1,8 @@
-//! What was seen and is not written yet, of one conversation.
+//! The events of one conversation that are not written yet.
 //!
-//! Two batches change places: one is filled by the tap, one is emptied by the desk. Small frames
-//! are copied into one long text, so that the buffers they were read into are free again; large
-//! ones are shared. Not here: what becomes of them.
+//! There are two batches: one is filled by the observer, the other one is emptied by the writer
+//! thread. Small frames are copied into one buffer, so that the buffers they were read into are
+//! free again; large ones are shared.
 
 use std::ops::Range;
 use std::task::Waker;
@@ -14,70 +14,70 @@ use super::work::Work;
 use crate::jsonrpc::{Frame, Side};
 use crate::recording::What;
 
-/// Frames up to this length are copied. To hold a longer one takes the buffer it was read into from
-/// the conversation for a while, and new memory costs more than a copy.
+/// Frames up to this length are copied. Keeping a longer one holds the buffer it was read into for
+/// a while, and new memory costs more than a copy.
 const SMALL: usize = 256 << 10;
 
-/// Bytes and events that may wait. Beyond either: as the policy says.
+/// Maximum number of bytes and events that wait; beyond either the policy applies.
 const BYTES: usize = 8 << 20;
 const EVENTS: usize = 1 << 16;
 
-/// What waits beyond this is worth waking the desk for before its time. A wake-up costs as much as
-/// to see a hundred messages; what waits should still be in the processor's cache.
+/// Beyond this number of bytes the writer thread is woken early. A wake-up costs as much as
+/// recording a hundred messages; the data should still be in the processor's cache.
 const WORTHWHILE: usize = 256 << 10;
 
-/// Memory of a batch that is kept whatever it was last used for.
+/// The minimum capacity that a batch keeps.
 const LEAST: usize = 4 << 10;
 
-/// What happens when the desk is too far behind.
+/// What happens when the writer is too far behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// The conversation waits.
     #[default]
     Lossless,
-    /// What does not fit is counted and left out.
+    /// Events for which there is no room are counted and dropped.
     Lossy,
 }
 
-/// The queue of one conversation, and what the desk has of it.
+/// The queue of one conversation, and its writer.
 #[derive(Debug)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// The desk's alone. None once all is written.
+    /// Used by the writer thread only; `None` once everything is written.
     pub(super) work: Mutex<Option<Work>>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) batch: Batch,
-    /// The desk knows that there is something.
+    /// The writer thread knows that there are events.
     pub(super) listed: bool,
-    /// The desk was told to hurry.
+    /// The writer thread was asked to write at once.
     pub(super) hurried: bool,
-    /// Who waits for room.
+    /// The task that waits for room.
     pub(super) waker: Option<Waker>,
-    /// Nothing more is written: it failed.
+    /// Writing has failed; nothing more is written.
     pub(super) broken: bool,
-    /// Nothing more will come: why.
+    /// The reason why no more events will come.
     pub(super) over: Option<String>,
 }
 
-/// Some of what was seen, in order.
+/// Events, in order.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) entries: Vec<Entry>,
     text: Vec<u8>,
-    /// Bytes of the frames that are shared.
+    /// Bytes of the shared frames.
     shared: usize,
-    /// The most text and entries that were lately in it, slowly forgotten.
+    /// The recent maximum of text and entries; it decays slowly.
     recent: [usize; 2],
-    /// Frames passed on unchanged since the last entry that says so, by side.
+    /// Frames forwarded unchanged since the last entry about them, by side.
     pub(super) passed: [Option<Run>; 2],
-    /// Frames heard before this one are referred to no more.
+    /// Received frames with smaller numbers are no longer referenced.
     pub(super) oldest: u64,
 }
 
-/// One thing seen, in microseconds since the recording began.
+/// One event, in microseconds since the recording began.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) at: u64,
@@ -86,46 +86,46 @@ pub(super) struct Entry {
 
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// A side said this, and this is known of it. They are numbered from 0.
+    /// A frame received from a side, and its facts. These frames are numbered from 0.
     Heard(Side, Kept, Option<Told>),
-    /// This was said to a side, because of something else that was heard, if so.
+    /// A frame sent to a side, and the received frame that it was made from, if any.
     Said(Side, Option<Box<Origin>>, Kept),
-    /// These were passed on to a side.
+    /// Frames forwarded unchanged to a side.
     Passed(Side, Run),
-    /// Something else, which what was heard under that number caused. Boxed, for it is seldom, and
-    /// large.
+    /// Another event, and the number of the received frame that caused it. Boxed, because it is
+    /// rare and large.
     Event(Box<What>, Option<u64>),
 }
 
-/// What was made into another frame.
+/// The received frame that another one was made from.
 #[derive(Debug)]
 pub(super) struct Origin {
-    /// The number it was heard under.
+    /// The number of the received frame.
     pub(super) n: u64,
     pub(super) frame: Frame,
     pub(super) rules: Vec<String>,
 }
 
-/// A frame.
+/// A stored frame.
 #[derive(Debug)]
 pub(super) enum Kept {
-    /// Its place among all that was copied.
+    /// Its position in the text of the batch.
     Copied(Range<u32>),
     Shared(Box<Frame>),
 }
 
-/// Frames heard from one side one after the other.
+/// Consecutive frames received from one side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) count: u64,
-    /// The place of the last one among all that its side said.
+    /// The position of the last one among all frames of its side.
     pub(super) place: u64,
 }
 
 impl Run {
-    /// The frame `n` alone, at `place` among all its side has said.
+    /// A run of the frame `n` only, at position `place` among all frames of its side.
     pub(super) const fn of(n: u64, place: u64) -> Self {
         Self {
             first: n,
@@ -135,7 +135,7 @@ impl Run {
         }
     }
 
-    /// Takes in a run that follows this one; `false` when it does not.
+    /// Appends a run that follows this one; `false` when it does not follow.
     pub(super) const fn goes_on(&mut self, next: Self) -> bool {
         let follows = self.place + next.count == next.place;
         if follows {
@@ -161,12 +161,12 @@ impl Queue {
 }
 
 impl State {
-    /// Bytes that wait, and how many may.
+    /// The bytes that wait, and their maximum.
     pub(super) const fn fill(&self) -> (usize, usize) {
         (self.batch.size(), BYTES)
     }
 
-    /// Whether it is worth the desk's while now.
+    /// Whether the writer thread should be woken now.
     pub(super) const fn is_worthwhile(&self) -> bool {
         self.batch.size() >= WORTHWHILE
     }
@@ -178,7 +178,7 @@ impl Batch {
         self.size() < BYTES && self.entries.len() < EVENTS
     }
 
-    /// Keeps a frame.
+    /// Stores a frame.
     pub(super) fn keep(&mut self, frame: &Frame) -> Kept {
         if frame.len() > SMALL {
             self.shared += frame.len();
@@ -190,7 +190,7 @@ impl Batch {
         Kept::Copied(start..place(self.text.len()))
     }
 
-    /// The bytes of a frame that was kept.
+    /// The bytes of a stored frame.
     pub(super) fn frame<'a>(&'a self, kept: &'a Kept) -> &'a [u8] {
         match kept {
             Kept::Copied(at) => &self.text[at.start as usize..at.end as usize],
@@ -198,7 +198,7 @@ impl Batch {
         }
     }
 
-    /// Takes down that a run of frames went on to `to`.
+    /// Adds a run of frames that were forwarded to `to`.
     pub(super) fn pass(&mut self, to: Side, run: Run, at: u64) {
         let last = &mut self.passed[to as usize];
         let gone_on = last.as_mut().is_some_and(|last| last.goes_on(run));
@@ -212,9 +212,9 @@ impl Batch {
         self.entries.is_empty() && self.passed.iter().all(Option::is_none)
     }
 
-    /// Empties it, in which there were so many entries. It keeps the memory that it has lately had
-    /// a use for: a steady stream should not pay for new pages with each batch, nor a quiet
-    /// conversation for a burst for ever.
+    /// Empties the batch, which had `entries` entries. It keeps the memory that was used recently:
+    /// a steady stream should not allocate for each batch, nor a quiet conversation keep the memory
+    /// of a burst.
     pub(super) fn clear(&mut self, entries: usize) {
         let used = [self.text.len(), entries];
         for (recent, used) in self.recent.iter_mut().zip(used) {
@@ -241,7 +241,7 @@ impl Batch {
 mod tests {
     use super::*;
 
-    /// As the desk does: the entries are gone by the time the batch is emptied.
+    /// Like the writer thread: the entries are removed before the batch is emptied.
     fn use_once(batch: &mut Batch, count: usize) {
         for _ in 0..count {
             batch.pass(Side::Client, Run::of(0, 7), 0);

@@ -1,6 +1,4 @@
-//! Puts remarks from elsewhere into a recording, beside what its tap sees.
-//!
-//! Not here: frames (see `tap`), and how a remark is spelled (see `scribe`).
+//! Adds events from outside the conversation to a recording.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +10,7 @@ use super::queue::{Entry, Policy, Queue, Seen, State};
 use super::tally::Tally;
 use crate::recording::{Body, What};
 
-/// Puts remarks from elsewhere into a recording: what an agent writes to stderr.
+/// Adds events from outside the conversation to a recording, such as an agent's stderr.
 #[derive(Clone, Debug)]
 pub struct Remarks {
     pub(super) queue: Arc<Queue>,
@@ -23,7 +21,7 @@ pub struct Remarks {
 }
 
 impl Remarks {
-    /// The agent has written this to its stderr.
+    /// Records output of the agent on stderr.
     pub fn stderr(&self, bytes: &[u8]) {
         let bytes = bytes::Bytes::copy_from_slice(bytes);
         let body = match std::str::from_utf8(&bytes) {
@@ -33,7 +31,7 @@ impl Remarks {
         self.event(What::Stderr(body));
     }
 
-    /// Something has happened. It is left out when the recording is over, or far behind.
+    /// Records an event, unless the recording has ended or is far behind.
     pub fn event(&self, what: What) {
         let at = self.now();
         let mut state = self.queue.lock();
@@ -48,7 +46,7 @@ impl Remarks {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Has the desk look at the queue when it has to know.
+    /// Tells the writer thread about the queue if it does not know yet.
     pub(super) fn list(&self, mut state: MutexGuard<'_, State>) {
         let new = !std::mem::replace(&mut state.listed, true);
         let hurry = (state.is_worthwhile() || state.over.is_some()) && !state.hurried;

@@ -1,7 +1,7 @@
-//! Makes lines of what was seen.
+//! Encodes events as lines of a recording.
 //!
-//! It numbers the events, redacts, pairs, and tells whether something went wrong. It does no I/O
-//! and reads no clock. Not here: files (see `segment`).
+//! It numbers the events, redacts them, pairs requests with answers, and detects whether something
+//! went wrong. It does no I/O and reads no clock.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -14,41 +14,42 @@ use crate::recording::redact::{Flow, Hits, Mode, Redactor, Rule};
 use crate::recording::write::{self, Facts, Kept, Stamp};
 use crate::recording::{Body, Lines, MessageKind, Passed, What, patch};
 
-/// Longest frame that a patch is made from.
+/// The longest frame from which a patch is made.
 const PATCHED: usize = 256 << 10;
 
-/// The wall clock is off by this when it differs from what it should be, in microseconds.
+/// The deviation of the wall clock, in microseconds, from which it is recorded.
 const JUMP: u64 = 1_000_000;
 
-/// What the core notes when it does not pass a request on, for its id is in use.
+/// The name of the note of the conversation about a request that is not forwarded because its id is
+/// in use.
 const REFUSED: &str = "reused_id";
 
-/// Makes the lines of one recording.
+/// Encodes the lines of one recording.
 #[derive(Debug)]
 pub(super) struct Scribe {
     redactor: Arc<Redactor>,
-    /// By edge; first what was heard there, then what was made for the side.
+    /// By edge; first the frames received there, then those made for the side.
     lanes: [[Lane; 2]; 2],
     ledger: Ledger,
     limits: Limits,
-    /// The last event's number and time.
+    /// The number and time of the last event.
     n: u64,
     t: u64,
-    /// What the wall clock showed when the recording began, by what it shows now.
+    /// The wall clock at the beginning of the recording, corrected by its present value.
     began: u64,
-    /// The events of the heard frames that may still be referred to; the first one's number among
-    /// the heard.
+    /// The events of the received frames that may still be referenced, and the number of the first
+    /// of them among the received frames.
     heard: VecDeque<u64>,
     first: u64,
     /// Something went wrong in the conversation.
     alarmed: bool,
-    /// What was kept out since somebody asked.
+    /// What was redacted since the last call of `take_hits`.
     hits: Hits,
-    /// The lines.
+    /// The encoded lines.
     pub(super) out: Vec<u8>,
 }
 
-/// What is remembered of the frames that go one way at one edge, to save work with the next one.
+/// What is remembered of the frames of one way at one edge, to save work with the next one.
 #[derive(Debug, Default)]
 struct Lane {
     flow: Flow,
@@ -73,7 +74,7 @@ impl Scribe {
         }
     }
 
-    /// Why something was kept out, and how often, since this was asked last.
+    /// The reasons and counts of redactions since the last call.
     pub(super) fn take_hits(&mut self) -> Hits {
         std::mem::take(&mut self.hits)
     }
@@ -83,7 +84,7 @@ impl Scribe {
         self.n
     }
 
-    /// Its time.
+    /// The time of the last event.
     pub(super) const fn time(&self) -> u64 {
         self.t
     }
@@ -93,7 +94,7 @@ impl Scribe {
         self.alarmed
     }
 
-    /// Begins a batch that was taken at `t`, when the wall clock showed `w`.
+    /// Begins a batch that was taken at `t`, when the wall clock was `w`.
     pub(super) fn begin(&mut self, t: u64, w: u64) {
         let should = self.began + t;
         if w.abs_diff(should) > JUMP {
@@ -103,7 +104,7 @@ impl Scribe {
         }
     }
 
-    /// Adds what comes after the last entry of a batch that was taken at `t`.
+    /// Adds what follows the last entry of a batch that was taken at `t`.
     pub(super) fn finish(&mut self, t: u64, batch: &Batch) {
         for to in [Side::Client, Side::Agent] {
             if let Some(run) = batch.passed[to as usize] {
@@ -116,7 +117,7 @@ impl Scribe {
         }
     }
 
-    /// Adds one event of our own.
+    /// Adds one event of the recorder.
     pub(super) fn event(&mut self, t: u64, what: &What) {
         let stamp = self.stamp(t);
         write::event(&mut self.out, stamp, what);
@@ -151,7 +152,7 @@ impl Scribe {
         self.event(t, &What::Passed(passed));
     }
 
-    /// Adds what has happened, without the secrets in it.
+    /// Adds an event, without the secrets in it.
     pub(super) fn happened(&mut self, t: u64, what: What, cause: Option<u64>) {
         let what = match what {
             What::Stderr(body) => What::Stderr(self.stderr(&body)),
@@ -182,7 +183,7 @@ impl Scribe {
         self.event(t, &what);
     }
 
-    /// What we say ourselves, without secrets that are quoted in it.
+    /// Redacts a text of the relay, which may quote secrets.
     fn clean(&mut self, text: String) -> String {
         let clean = match self.redactor.remark(&text) {
             Cow::Borrowed(_) => None,
@@ -211,7 +212,7 @@ impl Scribe {
         }
     }
 
-    /// Adds a frame, of which more or less is known.
+    /// Adds a frame, with the facts that are known.
     fn frame(
         &mut self,
         t: u64,
@@ -230,7 +231,7 @@ impl Scribe {
         let Some(told) = told.or_else(|| self.read(text)) else {
             return self.odd(stamp, facts, text);
         };
-        // As it was, whatever redaction makes of it.
+        // The id before redaction.
         let id = told.id.of(text);
         let asked = match told.kind {
             MessageKind::Result | MessageKind::Error => {
@@ -261,7 +262,7 @@ impl Scribe {
         let (text, told, places) = match &redacted {
             Some(redacted) => match self.read(&redacted.text) {
                 Some(told) => (&redacted.text[..], told, &redacted.places[..]),
-                // Which cannot be; better nothing than a secret.
+                // This cannot happen; the body is omitted so that no secret is written.
                 None => {
                     let kept = Kept::Not(text.len() as u64);
                     return write::frame(&mut self.out, stamp, &facts, kept);
@@ -304,7 +305,7 @@ impl Scribe {
         lane.lines.frame(&mut self.out, stamp, &facts, kept);
     }
 
-    /// What a text tells, if it is a message.
+    /// The facts of a text, if it is a message.
     fn read(&self, text: &[u8]) -> Option<Told> {
         match scan_text(text, &self.limits) {
             Shape::One(envelope) => Some(self.ledger.read(&envelope, text)),
@@ -312,7 +313,7 @@ impl Scribe {
         }
     }
 
-    /// Adds a frame that is no message.
+    /// Adds a frame that is not a message.
     fn odd(&mut self, stamp: Stamp, facts: Facts<'_>, text: &[u8]) {
         let json = is_json(text, &self.limits);
         let walked = if json {
@@ -346,7 +347,7 @@ impl Scribe {
         write::frame(&mut self.out, stamp, &facts, kept);
     }
 
-    /// The patch from one message to another, JSON, unless it is longer than the message.
+    /// The patch from one message to another, as JSON, unless it is longer than the message.
     fn difference(&self, from: &[u8], method: Option<&[u8]>, to: &[u8]) -> Option<Vec<u8>> {
         if from.len().max(to.len()) > PATCHED {
             return None;
@@ -358,7 +359,7 @@ impl Scribe {
         (patch.len() <= to.len().max(1 << 10)).then_some(patch)
     }
 
-    /// The event of the frame heard under a number.
+    /// The event of the received frame with this number.
     fn number(&self, heard: u64) -> Option<u64> {
         let at = usize::try_from(heard.checked_sub(self.first)?).ok()?;
         self.heard.get(at).copied()

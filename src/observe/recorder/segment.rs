@@ -1,7 +1,4 @@
-//! Where lines go: segment after segment of a recording, or a ring in memory until something goes
-//! wrong.
-//!
-//! Not here: the lines (see `scribe`), folders (see `folder`).
+//! Writes lines to the segments of a recording, or keeps them in memory until something goes wrong.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -9,16 +6,16 @@ use std::io::{self, Write};
 use super::folder::Place;
 use crate::recording::{Header, write};
 
-/// Bytes of a segment, after which the next one begins.
+/// The size of a segment, in bytes, after which the next one begins.
 const SIZE: u64 = 64 << 20;
 
-/// The same in microseconds.
+/// The age of a segment, in microseconds, after which the next one begins.
 const AGE: u64 = 3_600_000_000;
 
-/// What is kept in memory while nothing has gone wrong.
+/// The number of bytes kept in memory while nothing has gone wrong.
 const RING: usize = 16 << 20;
 
-/// Bytes that are hashed at a time: 16 of BLAKE3's chunks, the most that any processor takes.
+/// Bytes that are hashed at a time: 16 of BLAKE3's chunks, the most that any processor uses.
 const BLOCK: usize = 16 << 10;
 
 /// The segments of one recording.
@@ -29,7 +26,7 @@ pub(super) struct Segments {
 }
 
 enum State {
-    /// Lines wait in memory; with the number of the first event of each piece.
+    /// Lines are kept in memory; each piece has the number of its first event.
     Waiting {
         ring: VecDeque<(u64, Vec<u8>)>,
         bytes: usize,
@@ -47,17 +44,17 @@ struct Open {
     since: u64,
 }
 
-/// The BLAKE3 of what was written. It sees whole [`BLOCK`]s, in which the processor works on many
-/// kilobytes side by side; lines as they come would be hashed one kilobyte after the other.
+/// The BLAKE3 hash of what was written. It gets whole [`BLOCK`]s, in which the processor hashes
+/// many kilobytes in parallel; single lines would be hashed one kilobyte after the other.
 #[derive(Default)]
 struct Digest {
     hasher: blake3::Hasher,
-    /// The beginning of a block.
+    /// The beginning of the next block.
     rest: Vec<u8>,
 }
 
 impl Segments {
-    /// Begins the first one, unless that is to wait for something to go wrong.
+    /// Begins the first segment, unless `wait` delays it until something goes wrong.
     pub(super) fn begin(place: Box<dyn Place>, header: Header, wait: bool) -> io::Result<Self> {
         let state = State::Waiting {
             ring: VecDeque::new(),
@@ -79,17 +76,17 @@ impl Segments {
         matches!(self.state, State::Open(_))
     }
 
-    /// Where it is, for a person.
+    /// The location, for messages.
     pub(super) fn name(&self) -> String {
         self.place.name()
     }
 
-    /// Marks that others want in the recording.
+    /// The marks that other programs have added for the recording.
     pub(super) fn marks(&mut self) -> Vec<String> {
         self.place.marks()
     }
 
-    /// Writes what waited, and all that follows as it comes.
+    /// Writes the lines kept in memory; all further ones are written directly.
     pub(super) fn release(&mut self, t: u64) -> io::Result<()> {
         let State::Waiting { ring, .. } = &mut self.state else {
             return Ok(());
@@ -107,7 +104,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Takes lines, of which the first is event `first`.
+    /// Adds lines, of which the first is event `first`.
     pub(super) fn write(&mut self, first: u64, lines: &[u8]) -> io::Result<()> {
         match &mut self.state {
             State::Open(open) => {
@@ -129,7 +126,7 @@ impl Segments {
         }
     }
 
-    /// Whether the segment is long or old enough.
+    /// Whether the segment is large or old enough.
     pub(super) fn is_full(&self, t: u64) -> bool {
         match &self.state {
             State::Open(open) => open.size >= SIZE || t.saturating_sub(open.since) >= AGE,
@@ -145,7 +142,7 @@ impl Segments {
         }
     }
 
-    /// Goes on in the next one, whose first event will be `first`.
+    /// Begins the next segment, whose first event will be `first`.
     pub(super) fn rotate(&mut self, first: u64, t: u64) -> io::Result<()> {
         self.header.previous = Some(self.digest());
         self.header.first = first;

@@ -1,6 +1,4 @@
-//! How much is recorded, how much is left out or kept out, and how much waits.
-//!
-//! Not here: showing it (see `observe::metrics`).
+//! Statistics of recording: what was written, dropped and redacted, and what waits.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -12,12 +10,12 @@ use super::queue::Queue;
 use crate::observe::metrics::{Histogram, Reading};
 use crate::recording::redact::{Hits, Rule};
 
-/// Bounds of how long the system takes to take lines, in seconds.
+/// Bounds of the histogram of write times, in seconds.
 const WRITE: &[f64] = &[
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.,
 ];
 
-/// The figures of all recordings of a process.
+/// The statistics of all recordings of a process.
 #[derive(Debug)]
 pub struct Tally {
     bytes: AtomicU64,
@@ -42,33 +40,33 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Lines were written, which took so long.
+    /// Counts lines that were written, and the time it took.
     pub(super) fn wrote(&self, bytes: usize, events: u64, took: Duration) {
         self.bytes.fetch_add(bytes as u64, Relaxed);
         self.events.fetch_add(events, Relaxed);
         self.writes.observe(took);
     }
 
-    /// Something was seen and is not recorded.
+    /// Counts an event that is not recorded.
     pub(super) fn left_out(&self) {
         self.dropped.fetch_add(1, Relaxed);
     }
 
-    /// This was kept out of what is recorded.
+    /// Counts redactions.
     pub(super) fn kept_out(&self, hits: Hits) {
         for (rule, count) in Rule::ALL.into_iter().zip(&self.kept_out) {
             count.fetch_add(hits.of(rule), Relaxed);
         }
     }
 
-    /// A recording begins, and here is what waits to be written.
+    /// Adds the queue of a new recording.
     pub(super) fn begun(&self, queue: &Arc<Queue>) {
         let mut queues = self.queues.lock();
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(queue));
     }
 
-    /// Bytes that were written, as lines; packing comes later.
+    /// Bytes that were written, before compression.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
@@ -80,19 +78,19 @@ impl Tally {
         self.events.load(Relaxed)
     }
 
-    /// Events that were left out, because the writer was behind or could not write.
+    /// Events that were dropped, because the writer was behind or could not write.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 
-    /// How often something was kept out, and why.
+    /// The number of redactions, by reason.
     pub fn redactions(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.kept_out.iter().map(|count| count.load(Relaxed));
         Rule::ALL.into_iter().map(Rule::name).zip(counts)
     }
 
-    /// Bytes that wait to be written, and for how many there is room.
+    /// The bytes that wait to be written, and their maximum.
     #[must_use]
     pub fn waiting(&self) -> (usize, usize) {
         let queues = self.queues.lock();
@@ -103,7 +101,7 @@ impl Tally {
         })
     }
 
-    /// How long the system took to take lines.
+    /// The times that writing lines took.
     pub(in crate::observe) fn writes(&self) -> Reading {
         self.writes.read()
     }

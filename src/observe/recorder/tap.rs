@@ -1,8 +1,9 @@
-//! The tap: puts what it sees into the queue, and knows what led to what.
+//! The recorder of one conversation: puts events into the queue, and tracks which frame caused
+//! which.
 //!
-//! A frame that passes unchanged is the one that was heard, in the same place of the memory: so it is
-//! told from others by its address. It is held until then, for as long as it is no other frame can
-//! have that address. Not here: spelling (see `scribe`).
+//! A frame that passes unchanged occupies the same memory as the received one, so it is recognised
+//! by its address. The received frame is held until then, so that no other one can have its
+//! address.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -19,38 +20,38 @@ use crate::recording::What;
 #[derive(Debug)]
 pub struct Recorder {
     remarks: Remarks,
-    /// The number of the next frame heard.
+    /// The number of the next received frame.
     next: u64,
-    /// How many each side has said.
+    /// How many frames each side has sent.
     heard: [u64; 2],
-    /// What was heard last, until more is known of it.
+    /// The frame received last, until its facts are known.
     fresh: Option<Fresh>,
-    /// The same, until all it led to is known.
+    /// The frame received last, until everything that it causes is known.
     cause: Option<Led>,
-    /// What led to the frames that wait, by the side they wait for.
+    /// What caused the frames that wait, by the side they wait for.
     lanes: [VecDeque<Option<Led>>; 2],
-    /// The rules that worked on what was heard last.
+    /// The rules that changed the frame received last.
     rules: Vec<String>,
-    /// Frames passed on unchanged that the queue does not know of yet, by side.
+    /// Frames forwarded unchanged that the queue does not know of yet, by side.
     passed: [Option<Run>; 2],
-    /// What the clock shows, as long as this turn lasts.
+    /// The clock, read once per turn.
     now: Option<u64>,
-    /// Events and bytes that were left out since the last one that was not.
+    /// Events and bytes dropped since the last recorded event.
     lost: (u64, u64),
-    /// The desk was found to be behind, and may still be.
+    /// The writer was found to be behind, and may still be.
     behind: bool,
 }
 
-/// What led to a frame. Without it, the frame is the relay's own.
+/// What caused a frame. Without a cause, the relay made the frame itself.
 #[derive(Clone, Debug)]
 enum Led {
     By(Cause),
-    /// By something that was left out, and so is what it led to: alone it would look like the
-    /// relay's own.
+    /// A frame that was dropped; what it causes is dropped, too, for without a cause it would
+    /// appear to be made by the relay.
     ByLost,
 }
 
-/// A frame that was just heard.
+/// The frame received last.
 #[derive(Debug)]
 struct Fresh {
     from: Side,
@@ -58,7 +59,7 @@ struct Fresh {
     told: Option<Told>,
 }
 
-/// A frame that was heard.
+/// A received frame.
 #[derive(Clone, Debug)]
 struct Cause {
     n: u64,
@@ -84,7 +85,7 @@ impl Recorder {
         }
     }
 
-    /// Puts away what was heard last, of which nothing more will be known.
+    /// Records the frame received last, whose facts are now complete.
     fn keep(&mut self) {
         let Some(Fresh { from, frame, told }) = self.fresh.take() else {
             return;
@@ -155,7 +156,7 @@ impl Recorder {
         self.push(0, |_| Seen::Event(Box::new(event(note)), cause));
     }
 
-    /// Gives the frames that were queued since the last time their cause.
+    /// Assigns the cause to the frames that were queued since the last call.
     fn settle(&mut self, waiting: [usize; 2]) {
         let mut cause = self.cause.take();
         let rules = std::mem::take(&mut self.rules);
@@ -169,7 +170,7 @@ impl Recorder {
         {
             cause.rules = rules;
         } else if !rules.is_empty() {
-            // They left nothing of the message.
+            // The message was dropped by the rules.
             let n = cause.as_ref().and_then(Led::number);
             for text in rules {
                 let name = "translated".to_owned();
@@ -185,7 +186,7 @@ impl Recorder {
         for (lane, waiting) in self.lanes.iter_mut().zip(waiting) {
             for _ in 0..missing(lane, waiting) {
                 left -= 1;
-                // Most often there is one alone, which takes it.
+                // In most cases there is one, which takes the cause without a copy.
                 lane.push_back(if left == 0 {
                     cause.take()
                 } else {
@@ -195,7 +196,7 @@ impl Recorder {
         }
     }
 
-    /// Tells the queue what was passed on, and what nobody will refer to any more.
+    /// Reports frames that were forwarded, and which received frames are no longer referenced.
     fn hand_on(&mut self, passed: [Option<Run>; 2]) {
         let (at, oldest) = (self.now(), self.oldest());
         let mut state = self.remarks.queue.lock();
@@ -212,13 +213,13 @@ impl Recorder {
         }
     }
 
-    /// What the clock shows. It is looked at once in a turn, which costs as much as to copy a
-    /// message.
+    /// The time of this turn. The clock is read once per turn, because that costs as much as
+    /// copying a message.
     fn now(&mut self) -> u64 {
         *self.now.get_or_insert_with(|| self.remarks.now())
     }
 
-    /// Puts something into the queue; `false` when it was left out.
+    /// Adds an event to the queue; `false` when it was dropped.
     fn push(&mut self, bytes: usize, what: impl FnOnce(&mut Batch) -> Seen) -> bool {
         let at = self.now();
         let mut state = self.remarks.queue.lock();
@@ -245,14 +246,14 @@ impl Recorder {
         true
     }
 
-    /// Counts what is not recorded.
+    /// Counts an event that is not recorded.
     fn leave_out(&mut self, bytes: usize) {
         self.remarks.tally.left_out();
         self.lost.0 += 1;
         self.lost.1 += bytes as u64;
     }
 
-    /// The oldest frame that something may still be said of.
+    /// The oldest received frame that may still be referenced.
     fn oldest(&self) -> u64 {
         let first = |lane: &VecDeque<Option<Led>>| lane.iter().flatten().find_map(Led::number);
         let waiting = self.lanes.iter().filter_map(first);
@@ -263,7 +264,7 @@ impl Recorder {
 }
 
 impl Led {
-    /// The number of what was heard.
+    /// The number of the received frame.
     const fn number(&self) -> Option<u64> {
         match self {
             Self::By(cause) => Some(cause.n),
@@ -352,7 +353,7 @@ impl Drop for Recorder {
     }
 }
 
-/// How a note stands in a recording.
+/// The event that represents a note in a recording.
 fn event(note: &Note) -> What {
     let text = note.to_string();
     match note {

@@ -1,6 +1,5 @@
-//! What the desk does for one conversation: takes what waits, has it spelled, and puts it away.
-//!
-//! Not here: when (see `desk`).
+//! Writes the recording of one conversation: takes the waiting events, encodes them, and writes the
+//! lines. It is called by the writer thread.
 
 use std::fmt;
 use std::io;
@@ -16,53 +15,53 @@ use crate::recording::redact::Redactor;
 use crate::recording::{Header, Peer, VERSION, What};
 
 /// Lines are written when there are this many bytes of them: few enough to be still in the
-/// processor's cache, and enough for the file system to deal with at one go. All lines of a batch
-/// that was worth a wake-up are fewer, so that no small rest is left, which costs twice as much.
+/// processor's cache, and enough for one efficient write. The lines of a batch of `URGENT_BYTES`
+/// are fewer, so that no small rest remains, which would cost a second write.
 const WRITE: usize = 384 << 10;
 
-/// Time between two looks for marks.
+/// The interval at which marks are read.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What is to be recorded, and how.
+/// The settings of a recording.
 pub struct Plan {
-    /// Where the segments go.
+    /// The destination of the segments.
     pub place: Box<dyn Place>,
     /// The recording's id: 32 hexadecimal digits.
     pub id: String,
-    /// The two ends.
+    /// The names of the two ends.
     pub client: Peer,
-    /// As above.
+    /// The agent.
     pub agent: Peer,
-    /// The mapping tables there are, by their digest.
+    /// The digest of the mapping tables.
     pub tables: Option<String>,
     /// What happens when the writer is behind.
     pub policy: Policy,
-    /// Only keep it when something goes wrong.
+    /// Whether the recording is only kept when something goes wrong.
     pub on_error: bool,
-    /// The conversation ends when it cannot be recorded any more, which `on_failure` sees to.
+    /// Whether the conversation ends when it cannot be recorded; `on_failure` ends it.
     pub strict: bool,
-    /// What is kept out.
+    /// What is redacted.
     pub redactor: Arc<Redactor>,
-    /// Where it is counted.
+    /// The statistics.
     pub tally: Arc<Tally>,
-    /// Called once, on the desk's thread, when the recording has failed.
+    /// Called once, on the writer thread, when the recording has failed.
     pub on_failure: Box<dyn FnOnce() + Send>,
-    /// Called once, on the desk's thread, when all is written, or has failed.
+    /// Called once, on the writer thread, when everything is written, or writing has failed.
     pub on_end: Box<dyn FnOnce(Outcome) + Send>,
 }
 
-/// What became of a recording.
+/// The result of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is here.
+    /// It is at this location.
     Kept(String),
     /// Nothing went wrong, so it was not kept.
     Dropped,
-    /// It ends where writing failed; why.
+    /// Writing failed, for this reason; the recording ends there.
     Failed(String),
 }
 
-/// One conversation's part of the desk.
+/// The writer of one conversation.
 pub(super) struct Work {
     began: Instant,
     scribe: Scribe,
@@ -116,7 +115,7 @@ impl Work {
         })
     }
 
-    /// Writes what waits in `queue`; `true` when nothing more will come.
+    /// Writes the events in `queue`; `true` when no more will come.
     pub(super) fn turn(&mut self, queue: &Queue) -> bool {
         let mut state = queue.lock();
         std::mem::swap(&mut state.batch, &mut self.spare);
@@ -167,7 +166,7 @@ impl Work {
         self.spare = batch;
     }
 
-    /// Takes up marks, once in a while.
+    /// Reads marks, if the interval has passed.
     pub(super) fn glance(&mut self, now: Instant) {
         if now.duration_since(self.looked) >= LOOK {
             self.looked = now;
@@ -175,7 +174,7 @@ impl Work {
         }
     }
 
-    /// Says what became of it.
+    /// Reports the result.
     pub(super) fn end(self) {
         (self.on_end)(match self.failed {
             Some(why) => Outcome::Failed(why),
@@ -212,10 +211,10 @@ impl Work {
         self.put_all(first);
     }
 
-    /// Puts the lines away, of which the first is event `first`, and goes on in a new segment when
-    /// that is due.
+    /// Writes the lines, of which the first is event `first`, and begins a new segment when one is
+    /// due.
     fn put(&mut self, first: u64) {
-        // That of the last line, so that those to come can still be earlier than now.
+        // The time of the last line, so that later lines may be earlier than now.
         let t = self.scribe.time();
         if self.scribe.is_alarmed() {
             let released = self.segments.release(t);
@@ -255,7 +254,7 @@ impl Work {
         }
     }
 
-    /// Says it once, loudly.
+    /// Logs the error once.
     fn fail(&mut self, error: &io::Error) {
         let what = format!("{}: {error}", self.segments.name());
         if self.strict {

@@ -1,7 +1,6 @@
-//! The context of a trace, as it stands in `_meta`.
+//! The trace context in the `_meta` of a request.
 //!
-//! The library reads it, with all its versions and oddities. Not here: where it stands in a message
-//! (see `conversation::trail`).
+//! The library parses it, in all its versions. The conversation finds it in the message.
 
 use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
@@ -10,7 +9,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 
 use crate::conversation::Trail;
 
-/// What a request says of the trace it belongs to.
+/// The trace context of a request, as a carrier for the library.
 struct Said<'a>(&'a Trail);
 
 impl Extractor for Said<'_> {
@@ -27,7 +26,7 @@ impl Extractor for Said<'_> {
     }
 }
 
-/// The span that a request names as its parent, if it names one.
+/// The parent span that a request names, if any.
 pub(super) fn parent(trail: &Trail) -> Option<SpanContext> {
     trail.parent.as_ref()?;
     let none = Context::new();
@@ -36,7 +35,7 @@ pub(super) fn parent(trail: &Trail) -> Option<SpanContext> {
     found.is_valid().then_some(found)
 }
 
-/// How a span is named as a parent.
+/// The traceparent that names a span as the parent.
 pub(super) fn mark(own: &SpanContext) -> String {
     let (trace, span) = (own.trace_id(), own.span_id());
     format!("00-{trace}-{span}-{:02x}", own.trace_flags().to_u8())

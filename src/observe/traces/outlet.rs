@@ -1,6 +1,4 @@
-//! Where spans go that are over: a queue with a bound, and figures of what became of them.
-//!
-//! Not here: emptying it (see `cli::traces`).
+//! A bounded queue of finished spans, and statistics of their export. `cli::traces` empties it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,14 +6,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use opentelemetry_sdk::trace::SpanData;
 
-/// Takes spans, and never waits.
+/// Queues spans, and never waits.
 #[derive(Clone, Debug)]
 pub struct Outlet {
     queue: SyncSender<SpanData>,
     tally: Arc<Tally>,
 }
 
-/// What became of spans.
+/// Statistics of exported spans.
 #[derive(Debug, Default)]
 pub struct Tally {
     exported: AtomicU64,
@@ -24,7 +22,7 @@ pub struct Tally {
 }
 
 impl Outlet {
-    /// One with room for so many spans, and what takes them out.
+    /// A queue for `room` spans, and its receiver.
     #[must_use]
     pub fn new(room: usize) -> (Self, Receiver<SpanData>) {
         let (queue, spans) = sync_channel(room.max(1));
@@ -32,7 +30,7 @@ impl Outlet {
         (Self { queue, tally }, spans)
     }
 
-    /// Where it is counted.
+    /// The statistics.
     #[must_use]
     pub fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.tally)
@@ -46,13 +44,13 @@ impl Outlet {
 }
 
 impl Tally {
-    /// A collector took so many, or did not.
+    /// Counts spans that a collector accepted, or did not.
     pub fn sent(&self, spans: usize, taken: bool) {
         let count = if taken { &self.exported } else { &self.failed };
         count.fetch_add(spans as u64, Relaxed);
     }
 
-    /// Taken by a collector; not taken; left out, because too many waited.
+    /// The spans accepted by a collector, not accepted, and dropped because the queue was full.
     #[must_use]
     pub fn read(&self) -> [u64; 3] {
         [&self.exported, &self.failed, &self.dropped].map(|count| count.load(Relaxed))

@@ -1,6 +1,4 @@
 //! One span, from its beginning to its end.
-//!
-//! Not here: which spans there are (see `story`).
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -12,7 +10,7 @@ use opentelemetry::{Context, InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{Config, IdGenerator as _, RandomIdGenerator, SamplingDecision};
 use opentelemetry_sdk::trace::{ShouldSample, SpanData, SpanEvents, SpanLinks};
 
-/// Begins spans: gives them their ids, and decides which are kept, as `OTEL_TRACES_SAMPLER` says.
+/// Begins spans: assigns their ids, and samples them as `OTEL_TRACES_SAMPLER` says.
 #[derive(Debug)]
 pub struct Maker {
     sampler: Box<dyn ShouldSample>,
@@ -20,7 +18,7 @@ pub struct Maker {
     scope: InstrumentationScope,
 }
 
-/// A span that goes on.
+/// A span that is not finished.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) context: SpanContext,
@@ -35,20 +33,20 @@ pub(super) struct Span {
     scope: InstrumentationScope,
 }
 
-/// What a span begins with.
+/// The data with which a span begins.
 pub(super) struct Birth {
     pub(super) name: Cow<'static, str>,
     pub(super) kind: SpanKind,
-    /// None begins a trace.
+    /// `SpanContext::NONE` begins a trace.
     pub(super) parent: SpanContext,
-    /// A span of another trace that it has to do with.
+    /// A related span of another trace.
     pub(super) link: Option<SpanContext>,
     pub(super) attributes: Vec<KeyValue>,
     pub(super) at: SystemTime,
 }
 
 impl Maker {
-    /// One for spans of the build `version`.
+    /// A factory for spans of the build `version`.
     #[must_use]
     pub fn new(version: &'static str) -> Self {
         let scope = InstrumentationScope::builder("acp-relay");
@@ -109,7 +107,7 @@ impl Span {
         self.events.push(Event::new(what, at, Vec::new(), 0));
     }
 
-    /// What is to be told of it; `None` when it is not kept.
+    /// The data of the finished span; `None` when it is not sampled.
     pub(super) fn end(self, at: SystemTime, status: Status) -> Option<SpanData> {
         if !self.context.is_sampled() {
             return None;

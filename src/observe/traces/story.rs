@@ -1,8 +1,5 @@
-//! What goes on in a conversation, and the spans that are made of it.
-//!
-//! It follows requests, sessions, turns and tool calls from their beginning to their end. Not here:
-//! what a span is made of (see `span`), what a trace's context looks like (see `context`), and who
-//! tells it what happens (see `tracer`).
+//! Follows requests, sessions, turns and tool calls from beginning to end, and makes spans of them.
+//! `tracer` calls it for each event.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,16 +14,16 @@ use super::span::{Birth, Maker, Span};
 use crate::conversation::{Gist, Method, Note, Said, Session, ToolStatus, Trail};
 use crate::jsonrpc::{IdBuf, Kind, Side};
 
-/// Sessions and tool calls of one conversation that have a span at a time. What comes beyond it has
-/// none; requests are bounded by `Limits::in_flight`.
+/// Maximum number of sessions and of tool calls of one conversation with a span at a time. Further
+/// ones have none; requests are bounded by `Limits::in_flight`.
 const MOST: usize = 256;
 
-/// Who takes part in a conversation, in words of ours.
+/// The peers of a conversation, in words of the relay.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// The client, as in the log.
     pub client: String,
-    /// Who that is, if it has come to a listener.
+    /// The principal of the client, if it connected to a listener.
     pub principal: Option<String>,
     /// The agent's name in the configuration.
     pub agent: Option<String>,
@@ -34,7 +31,7 @@ pub struct About {
     pub transport: &'static str,
 }
 
-/// What goes on.
+/// The open spans of one conversation.
 #[derive(Debug)]
 pub(super) struct Story {
     outlet: Outlet,
@@ -48,11 +45,11 @@ pub(super) struct Story {
     /// By the number of the request.
     asked: HashMap<u64, Asked>,
     calls: Vec<Call>,
-    /// Turns that wait for a first update.
+    /// The number of turns that wait for a first update.
     waiting: usize,
 }
 
-/// A request that awaits its answer.
+/// A request that is not answered yet.
 #[derive(Debug)]
 struct Asked {
     from: Side,
@@ -64,7 +61,7 @@ struct Asked {
     span: Span,
 }
 
-/// A tool call that is not done.
+/// A tool call that is not finished.
 #[derive(Debug)]
 struct Call {
     /// The turn it belongs to.
@@ -74,7 +71,7 @@ struct Call {
 }
 
 impl Story {
-    /// One of a conversation that begins now.
+    /// The spans of a conversation that begins now.
     pub(super) fn begin(outlet: Outlet, maker: Arc<Maker>, about: About, now: Instant) -> Self {
         let wall = SystemTime::now();
         let mut attributes = vec![
@@ -108,13 +105,13 @@ impl Story {
         }
     }
 
-    /// The trace of the connection, as it is spelled.
+    /// The trace id of the connection.
     pub(super) fn trace(&self) -> String {
         let own = self.connection.as_ref();
         own.map_or_else(String::new, |own| own.context.trace_id().to_string())
     }
 
-    /// What a request is given that says nothing of a trace: the span that is made of it.
+    /// The traceparent to insert into a request that has none: the request's own span.
     pub(super) fn mark(&mut self, gist: &Gist) -> Option<String> {
         if gist.trail.as_ref()?.parent.is_some() {
             return None;
@@ -124,7 +121,7 @@ impl Story {
         Some(context::mark(&asked.span.context))
     }
 
-    /// A message was passed on.
+    /// Handles a message that was forwarded.
     pub(super) fn passed(&mut self, gist: &Gist) {
         self.last = gist.at;
         match gist.kind {
@@ -165,7 +162,7 @@ impl Story {
             attributes.extend(agent.map(|agent| KeyValue::new("gen_ai.agent.name", agent)));
         }
         let span = self.maker.begin(Birth {
-            // No peer makes up names of spans.
+            // Names of spans are never taken from a peer.
             name: method.name().into(),
             kind: SpanKind::Server,
             parent,
@@ -186,7 +183,7 @@ impl Story {
         self.asked.insert(number, asked);
     }
 
-    /// What a request belongs to that says nothing of it: the turn, the session, the connection.
+    /// The parent of a request without a trace context: the turn, the session, or the connection.
     fn within(&self, from: Side, session: Option<&str>) -> SpanContext {
         let same = |asked: &&Asked| asked.is_turn() && asked.session.as_deref() == session;
         let turn = self.asked.values().find(same);
@@ -320,7 +317,7 @@ impl Story {
         self.sessions.push((session, span));
     }
 
-    /// Takes a request that is answered, and ends the tool calls of its turn.
+    /// Removes a request that is answered, and ends the tool calls of its turn.
     fn take(&mut self, number: u64, now: Instant) -> Option<Asked> {
         let asked = self.asked.remove(&number)?;
         self.waiting -= usize::from(asked.waits);
@@ -332,7 +329,7 @@ impl Story {
         Some(asked)
     }
 
-    /// The relay has answered a request by itself, if that is what the note says.
+    /// Ends the span of a request that the relay has answered itself, if the note says so.
     pub(super) fn note(&mut self, note: &Note) {
         let Note::Answered { to, id, code, .. } = note else {
             return;
@@ -359,7 +356,7 @@ impl Story {
         wall + at.saturating_duration_since(instant)
     }
 
-    /// The conversation is over, for a reason that has this name.
+    /// Notes the name of the reason for which the conversation ended.
     pub(super) fn closed(&mut self, why: &'static str, now: Instant) {
         self.last = now;
         if let Some(own) = &mut self.connection {
@@ -367,7 +364,7 @@ impl Story {
         }
     }
 
-    /// Ends all that goes on.
+    /// Ends all open spans.
     pub(super) fn end(&mut self) {
         let at = self.wall(self.last);
         let numbers: Vec<_> = self.asked.keys().copied().collect();
@@ -398,7 +395,7 @@ impl Asked {
     }
 }
 
-/// An id as a trace shows it, cut.
+/// An id for a trace, cut to 64 characters.
 fn shown(id: &IdBuf) -> String {
     id.as_id().to_string().chars().take(64).collect()
 }

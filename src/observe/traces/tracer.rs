@@ -1,6 +1,4 @@
-//! The tap that has spans made of a conversation.
-//!
-//! Not here: which spans those are (see `story`).
+//! The observer that makes spans of a conversation.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,29 +12,29 @@ use crate::conversation::{Gist, Marker};
 use crate::observe::metrics::Closing;
 use crate::observe::{Fact, Sight, Tap};
 
-/// Makes spans of one conversation. Dropped, it ends them.
+/// Makes spans of one conversation. Dropping it ends them.
 #[derive(Debug)]
 pub struct Tracer(Arc<Mutex<Story>>);
 
-/// Gives requests that say nothing of a trace the span that was made of them.
+/// Gives the span of a request as the trace context of requests that have none.
 #[derive(Debug)]
 pub struct Marks(Arc<Mutex<Story>>);
 
 impl Tracer {
-    /// One for a conversation that begins now.
+    /// A tracer for a conversation that begins now.
     #[must_use]
     pub fn begin(outlet: Outlet, maker: Arc<Maker>, about: About, now: Instant) -> Self {
         let story = Story::begin(outlet, maker, about, now);
         Self(Arc::new(Mutex::new(story)))
     }
 
-    /// What marks requests with spans of this tracer.
+    /// The marker of requests with spans of this tracer.
     #[must_use]
     pub fn marks(&self) -> Marks {
         Marks(Arc::clone(&self.0))
     }
 
-    /// The trace of the connection, as it is spelled.
+    /// The trace id of the connection.
     #[must_use]
     pub fn trace(&self) -> String {
         self.0.lock().trace()
