@@ -1,6 +1,4 @@
-//! One conversation's border: each message that passes is judged, and changed where it has to be.
-//!
-//! Not here: the single judgements (see `rules`, `roots`, `masks`, `map`).
+//! Applies the policy of one conversation: each message is checked, and changed where necessary.
 
 use super::map::{Map, Way};
 use super::masks;
@@ -10,14 +8,14 @@ use super::rules::Rules;
 use crate::dialect::Body;
 use crate::jsonrpc::{Envelope, Frame, Kind, Side};
 
-/// The calls with which a client opens a session that has no id yet.
+/// The calls with which a client opens a session without an id.
 const OPENS: [&str; 2] = ["session/new", "session/fork"];
-/// Those with which it opens one by its id.
+/// The calls with which it opens one by its id.
 const REOPENS: [&str; 2] = ["session/load", "session/resume"];
-/// The calls that have a file read or written.
+/// The prefix of calls that read or write a file.
 const FILES: &str = "fs/";
 
-/// A border between a client and its agent.
+/// The policy between a client and its agent.
 #[derive(Debug)]
 pub struct Border {
     rules: Rules,
@@ -26,19 +24,19 @@ pub struct Border {
     roots: Roots,
 }
 
-/// What becomes of a message.
+/// The decision about a message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Crossing {
-    /// It passes as it is.
+    /// It passes unchanged.
     Same,
-    /// It passes as this, and why.
+    /// It passes as this frame, with the reason.
     Changed(Frame, String),
-    /// It does not pass, and why.
+    /// It does not pass, with the reason.
     Denied(String),
 }
 
 impl Border {
-    /// A border with these rules and names.
+    /// A policy with these rules and path mappings.
     #[must_use]
     pub fn new(mut rules: Rules, map: Map, disk: Box<dyn Disk>) -> Self {
         let common = std::mem::take(&mut rules.roots);
@@ -54,13 +52,13 @@ impl Border {
         }
     }
 
-    /// Whether the agent may not call everything.
+    /// Whether some calls of the agent may be denied.
     #[must_use]
     pub fn judges(&self) -> bool {
         !self.rules.is_open()
     }
 
-    /// Judges a canonical message of `from`. `asked` is the method that an answer is for.
+    /// Decides about a canonical message of `from`. `asked` is the method that an answer is for.
     pub fn cross(
         &mut self,
         from: Side,
@@ -98,7 +96,7 @@ impl Border {
         let moved = move_all(&self.map, way, places, &mut body);
         if moved > 0 {
             changes.push(format!(
-                "{moved} paths have their names on the other machine"
+                "{moved} paths mapped to the other machine"
             ));
         }
         if judged
@@ -114,7 +112,7 @@ impl Border {
         Crossing::Changed(body.into_frame(frame, at), changes.join("; "))
     }
 
-    /// Takes out of a message what the other side is not to learn of; says what that was.
+    /// Removes from a message what the other side must not learn; returns a description of it.
     fn mask(
         &mut self,
         from: Side,
@@ -137,14 +135,14 @@ impl Border {
                 let count = masks::strip_logins(body, logins);
                 let session = body.strings(&["sessionId"]).pop();
                 self.roots.answer(&at.id(frame).to_owned(), session);
-                let what = "logins that run a program of the agent's left out";
+                let what = "logins that run a program of the agent's choice removed";
                 (count > 0).then(|| format!("{count} {what}"))
             }
             _ => None,
         }
     }
 
-    /// Whether the rules have to look into such a message.
+    /// Whether the rules need the body of such a message.
     fn looks_into(&self, from: Side, kind: Kind, method: &str) -> bool {
         if method == "initialize" {
             return !self.rules.is_open();
@@ -152,7 +150,7 @@ impl Border {
         self.rules.guarded
             && match (from, kind) {
                 (Side::Agent, Kind::Result) => OPENS.contains(&method),
-                // It may tell how to log in.
+                // It may contain ways to log in.
                 (Side::Agent, Kind::Error) => true,
                 (Side::Agent, Kind::Request | Kind::Notification) => {
                     method.starts_with(FILES) || method.starts_with("elicitation/")
@@ -161,7 +159,7 @@ impl Border {
             }
     }
 
-    /// Takes down which folders a session is to have.
+    /// Records the folders that a session is opened with.
     fn learn(&mut self, method: &str, frame: &Frame, at: &Envelope) {
         if at.kind != Kind::Request || !is_opening(method) {
             return;
@@ -178,7 +176,7 @@ impl Border {
         }
     }
 
-    /// Judges what an agent asks for.
+    /// Checks the parameters of an agent's call.
     fn judge_params(&self, method: &str, body: &mut Body<'_>) -> Result<(), String> {
         if method.starts_with(FILES) {
             let session = only(body, "sessionId")?;
@@ -213,16 +211,16 @@ fn is_opening(method: &str) -> bool {
     OPENS.contains(&method) || REOPENS.contains(&method)
 }
 
-/// The one string of that name: with two, the client might read the one that was not judged.
+/// The only string of that name: with two, the client might read the one that was not checked.
 fn only(body: &mut Body<'_>, name: &str) -> Result<String, String> {
     let count = body.count(&[name]);
     match body.strings(&[name]).pop() {
         Some(text) if count == 1 => Ok(text),
-        _ => Err(format!("it must have one `{name}`, and it is a string")),
+        _ => Err(format!("it must have exactly one `{name}`, a string")),
     }
 }
 
-/// Gives all paths of a message their names on the other machine; says how many have another.
+/// Maps all paths of a message to the other machine; returns how many changed.
 fn move_all(map: &Map, way: Way, places: &[Place], body: &mut Body<'_>) -> usize {
     let mut moved = 0;
     for place in places {

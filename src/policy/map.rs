@@ -1,22 +1,20 @@
-//! Which folder here is which folder there.
-//!
-//! Not here: where in messages paths stand (see `places`).
+//! Maps the folders of one machine to those of another.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::path::Path;
 
-/// Folders of two machines that are the same.
+/// Pairs of folders on two machines with the same content.
 #[derive(Clone, Debug, Default)]
 pub struct Map(Vec<Pair>);
 
-/// One folder, under both its names.
+/// One folder, with its path on both machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// Its name on the client's machine.
+    /// Its path on the client's machine.
     local: String,
-    /// Its name on the agent's machine.
+    /// Its path on the agent's machine.
     remote: String,
 }
 
@@ -30,7 +28,7 @@ pub(super) enum Way {
 }
 
 impl Map {
-    /// A map of these folders. Where several hold a path, the innermost counts.
+    /// A map of these folders. When several contain a path, the innermost counts.
     #[must_use]
     pub const fn new(pairs: Vec<Pair>) -> Self {
         Self(pairs)
@@ -40,7 +38,7 @@ impl Map {
         self.0.is_empty()
     }
 
-    /// The name of a path on the other machine; `None` when it keeps its name.
+    /// The path on the other machine; `None` when it is the same.
     pub(super) fn carry(&self, way: Way, text: &str) -> Option<String> {
         let path = Path::of(text)?;
         let (from, to) = self

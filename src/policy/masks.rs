@@ -1,11 +1,9 @@
-//! What is not announced across the border, because it would not be allowed.
-//!
-//! Not here: refusing what is used although it was not announced (see `rules`).
+//! Hides capabilities that the policy would deny from the other side's announcements.
 
 use super::rules::Rules;
 use crate::dialect::Body;
 
-/// Capabilities of a client by where they stand in `initialize`, with the call that uses them.
+/// A client's capabilities by their paths in `initialize`, with the call that uses each.
 const CAPABILITIES: [(&[&str], &str); 4] = [
     (&["terminal"], "terminal/create"),
     (&["fs", "readTextFile"], "fs/read_text_file"),
@@ -13,15 +11,15 @@ const CAPABILITIES: [(&[&str], &str); 4] = [
     (&["elicitation"], "elicitation/create"),
 ];
 
-/// Ways to log in by running a program that the agent names: on this machine, and in our place.
-/// The second is how they were announced before they were in the protocol.
+/// Ways to log in by running a program that the agent names, on this machine and with our rights.
+/// The second and third are how they were announced before they were in the protocol.
 const TERMINAL_LOGINS: [&[&str]; 3] = [
     &["auth", "terminal"],
     &["_meta", "terminal-auth"],
     &["_meta", "terminal_auth"],
 ];
 
-/// Leaves out of a client's `initialize` what its agent may not use; says what.
+/// Removes from a client's `initialize` what its agent may not use; returns what was removed.
 pub(super) fn hide(body: &mut Body<'_>, rules: &Rules) -> Vec<String> {
     let mut hidden = Vec::new();
     let mut hide = |way: &[&str]| {
@@ -41,8 +39,8 @@ pub(super) fn hide(body: &mut Body<'_>, rules: &Rules) -> Vec<String> {
     hidden
 }
 
-/// Leaves out of an agent's logins, which stand at a place in its answer to `initialize` or in an
-/// error, those that run a program of its choice; says how many.
+/// Removes from an agent's login methods, which are at `place` in its answer to `initialize` or in
+/// an error, those that run a program of its choice; returns how many.
 pub(super) fn strip_logins(body: &mut Body<'_>, place: &[&str]) -> usize {
     if place.is_empty() {
         return 0;

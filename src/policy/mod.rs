@@ -1,27 +1,26 @@
-//! What crosses between the machine of a client and an agent elsewhere.
+//! The policy for messages between a client's machine and an agent elsewhere.
 //!
-//! A remote agent is a program of somebody else's that asks for files and commands *here*. A
-//! [`Border`] hears every canonical message that passes and says of each whether it passes as it
-//! is, changed, or not at all: calls are allowed or denied by method, files are confined to the
-//! folders of the session, what is not to be used is not announced, and paths are given the names
-//! they have on the other machine ([`Map`]).
+//! A remote agent is a foreign program that asks for files and commands *here*. A [`MessagePolicy`]
+//! sees every canonical message and decides whether it passes unchanged, changed, or not at all:
+//! calls are allowed or denied by method, files are confined to the folders of the session, denied
+//! capabilities are not announced, and paths are mapped to the other machine ([`PathMap`]).
 //!
-//! Pure but for one question, where a path leads, which [`Disk`] answers. Not here: dialects (what
-//! comes here is canonical), and which agents are remote (see `app`).
+//! Pure except for resolving paths, which [`Disk`] does. Messages are canonical here; which agents
+//! are remote is decided in `cli`.
 //!
 //! # Why
-//! *In the core, between the two translators.* A dialect can spell a call in another way; judged on
-//! the wire, it would slip through.
+//! *Applied in the conversation, between the two translators.* A dialect can spell a call in
+//! another way; a check on the wire would miss it.
 //!
-//! *A name that only the client's dialect has is refused, whatever it stands for.* Nothing
-//! translates it on its way to the client, which understands it as a call; and what the call says
-//! there is in the dialect's words, which nobody here can judge.
+//! *A name that only the client's dialect has is refused, whatever it means.* Nothing translates it
+//! on its way to the client, which understands it as a call; and its content is in the dialect's
+//! terms, which cannot be checked here.
 //!
-//! *A path is judged, not opened.* Between our look and the client's a symbolic link can be
-//! exchanged, by somebody who can already write here; the agent cannot make links, unless it was
-//! allowed commands. What the client opens is the path that was judged.
+//! *A path is checked, not opened.* Between our check and the client's access a symbolic link can
+//! be exchanged, but only by a program that can already write here; the agent cannot make links
+//! unless it was allowed commands. The client opens the path that was checked.
 //!
-//! *`..` is refused in paths to files.* What it leads to depends on links, and no agent needs it.
+//! *`..` is refused in paths to files.* Where it leads depends on links, and no agent needs it.
 
 mod crossing;
 mod map;

@@ -1,11 +1,10 @@
 //! Absolute paths as text, of this machine or another: POSIX, Windows drives, UNC, `file://` URIs.
 //!
-//! `std::path` knows the paths of the machine it runs on only. Not here: which are mapped to which
-//! (see `map`), and where they lead (see `roots`).
+//! `std::path` only knows the paths of the machine it runs on.
 
 use std::borrow::Cow;
 
-/// Whose rules a path follows.
+/// The syntax of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     /// `/home/me`
@@ -18,8 +17,8 @@ pub(super) enum Style {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path<'a> {
     pub(super) style: Style,
-    /// From the outside in. On Windows the first is a drive, `C:`, or two are a share, of which
-    /// the first is `\\server`.
+    /// From the root down. On Windows the first is a drive, `C:`, or two are a share, of which the
+    /// first is `\\server`.
     pub(super) names: Vec<Name<'a>>,
     /// It ends with a separator.
     pub(super) open: bool,
@@ -29,9 +28,9 @@ pub(super) struct Path<'a> {
 /// A name in a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name<'a> {
-    /// What it is called.
+    /// Its decoded form.
     pub(super) plain: Cow<'a, str>,
-    /// How it is spelled where it came from.
+    /// Its original spelling.
     raw: &'a str,
 }
 
@@ -46,7 +45,7 @@ enum Form<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Takes an absolute path or a `file://` URI apart; `None` for any other text.
+    /// Splits an absolute path or a `file://` URI; `None` for any other text.
     pub(super) fn of(text: &'a str) -> Option<Self> {
         let (scheme, rest) = text.split_at_checked(5).unwrap_or_default();
         if !scheme.eq_ignore_ascii_case("file:") {
@@ -126,7 +125,7 @@ impl<'a> Path<'a> {
         })
     }
 
-    /// Whether it lies in `other`, or is it.
+    /// Whether it is `other` or inside of it.
     pub(super) fn is_within(&self, other: &Path<'_>) -> bool {
         let same = |(one, two): (&Name<'_>, &Name<'_>)| match self.style {
             Style::Posix => one.plain == two.plain,
@@ -137,7 +136,7 @@ impl<'a> Path<'a> {
             && self.names.iter().zip(&other.names).all(same)
     }
 
-    /// Whether its `..` lead out of its first `depth` names.
+    /// Whether its `..` lead above its first `depth` names.
     pub(super) fn climbs_out_of(&self, depth: usize) -> bool {
         let mut level = 0_usize;
         for name in &self.names[depth..] {
@@ -152,8 +151,8 @@ impl<'a> Path<'a> {
         false
     }
 
-    /// The same path with `to` in the place of its first `depth` names, written as it was; `None`
-    /// where one of its names cannot be one there.
+    /// The same path with `to` in the place of its first `depth` names, in the original form;
+    /// `None` where one of its names is not valid there.
     pub(super) fn moved(&self, depth: usize, to: &Path<'_>) -> Option<String> {
         let rest = &self.names[depth..];
         if to.style == Style::Windows && rest.iter().any(|name| !is_windows_name(&name.plain)) {
@@ -211,7 +210,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The names in a path, but those that mean the folder they stand in.
+/// The names in a path, without `.`.
 fn split(text: &str, by: impl Fn(char) -> bool) -> impl Iterator<Item = &str> {
     text.split(by)
         .filter(|name| !name.is_empty() && *name != ".")
@@ -227,12 +226,12 @@ fn has_drive(text: &str) -> bool {
             .is_none_or(|byte| byte == b'\\' || byte == b'/')
 }
 
-/// Whether a POSIX name can stand in a Windows path without meaning something else there.
+/// Whether a POSIX name can be used in a Windows path with the same meaning.
 fn is_windows_name(name: &str) -> bool {
     !name.contains(['\\', '/', ':', '*', '?', '"', '<', '>', '|', '\0'])
 }
 
-/// Percent-decoding (RFC 3986, section 2.1); `None` for what is not a name in UTF-8.
+/// Percent-decoding (RFC 3986, section 2.1); `None` when the result is not a name in UTF-8.
 fn decode(raw: &str) -> Option<Cow<'_, str>> {
     if !raw.contains('%') {
         return Some(Cow::Borrowed(raw));
@@ -250,11 +249,11 @@ fn decode(raw: &str) -> Option<Cow<'_, str>> {
         rest = &rest[2..];
     }
     let plain = String::from_utf8(bytes).ok()?;
-    // An encoded separator is not one, and cannot be told from one in a path.
+    // An encoded separator is not a separator, but would be one in a path.
     (!plain.contains(['/', '\\', '\0'])).then_some(Cow::Owned(plain))
 }
 
-/// Percent-encoding of what cannot stand in a segment (RFC 3986, section 3.3).
+/// Percent-encoding of what is not allowed in a segment (RFC 3986, section 3.3).
 fn encode(name: &str, to: &mut String) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in name.bytes() {

@@ -1,29 +1,27 @@
-//! Where in messages paths stand: `mappings/paths/acp-v1.json`, read once.
-//!
-//! Not here: what becomes of the paths (see `map`).
+//! The fields of messages that contain paths: `mappings/paths/acp-v1.json`, read once.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The file in the program.
+/// The file, as embedded.
 const TEXT: &str = include_str!("../../mappings/paths/acp-v1.json");
 
-/// The places of paths, by method.
+/// The fields that contain paths, by method.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     params: HashMap<String, Vec<Place>>,
     result: HashMap<String, Vec<Place>>,
 }
 
-/// The names on the way to a place; `*` is every element.
+/// The member names that lead to a field; `*` is every element.
 pub(super) type Place = Vec<String>;
 
 impl Places {
-    /// The places in canonical ACP v1.
+    /// The fields in canonical ACP v1.
     ///
     /// # Panics
-    /// When the file that the program carries is broken, which a test excludes.
+    /// When the embedded file is invalid, which a test excludes.
     #[must_use]
     pub fn canonical() -> Self {
         Self::read(TEXT).expect("the built-in places are well formed")

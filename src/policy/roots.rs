@@ -1,6 +1,4 @@
-//! The folders of each session, and whether a path leads into them.
-//!
-//! Not here: who asks for the path (see `crossing`).
+//! The folders of each session, and the check whether a path is inside of them.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -9,19 +7,19 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::jsonrpc::IdBuf;
 
-/// Most sessions, and requests for new ones, that are remembered. Beyond it the oldest is
-/// forgotten, and has no files any more.
+/// Most sessions, and requests for new ones, that are remembered. Beyond it the oldest is dropped
+/// and has no access to files any more.
 const SESSIONS: usize = 4096;
 
-/// Answers where paths lead.
+/// Resolves paths on a disk.
 pub trait Disk: fmt::Debug + Send {
-    /// The same path without symbolic links; `None` when nothing is there.
+    /// The same path without symbolic links; `None` when nothing exists there.
     fn resolve(&self, path: &Path) -> Option<PathBuf>;
-    /// Whether anything has this name, be it a link that leads nowhere.
+    /// Whether anything has this name, a dangling link included.
     fn exists(&self, path: &Path) -> bool;
 }
 
-/// Who has which folders.
+/// The folders of all sessions.
 #[derive(Debug)]
 pub(super) struct Roots {
     disk: Box<dyn Disk>,
@@ -30,7 +28,7 @@ pub(super) struct Roots {
     sessions: HashMap<String, Vec<String>>,
     /// The sessions in the order they came in.
     order: VecDeque<String>,
-    /// Sessions that have been asked for and have no id yet.
+    /// Session requests that were not answered yet.
     asked: HashMap<IdBuf, Vec<String>>,
 }
 
@@ -45,21 +43,21 @@ impl Roots {
         }
     }
 
-    /// A session was asked for.
+    /// Records a request for a session.
     pub(super) fn ask(&mut self, id: IdBuf, folders: Vec<String>) {
         if self.asked.len() < SESSIONS {
             self.asked.insert(id, folders);
         }
     }
 
-    /// What was asked for is answered, with this session if it is.
+    /// Records the answer to such a request, with the session if it has one.
     pub(super) fn answer(&mut self, id: &IdBuf, session: Option<String>) {
         if let (Some(folders), Some(session)) = (self.asked.remove(id), session) {
             self.give(session, folders);
         }
     }
 
-    /// A session has these folders from now on.
+    /// Sets the folders of a session.
     pub(super) fn give(&mut self, session: String, folders: Vec<String>) {
         if self.sessions.insert(session.clone(), folders).is_none() {
             self.order.push_back(session);
@@ -71,10 +69,10 @@ impl Roots {
         }
     }
 
-    /// Whether `session` may have the file at `path`.
+    /// Checks whether `session` may access the file at `path`.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason if not.
     pub(super) fn judge(&self, session: &str, path: &str) -> Result<(), String> {
         let path = Path::new(path);
         if !path.is_absolute() || path.as_os_str().as_encoded_bytes().contains(&0) {
@@ -85,11 +83,11 @@ impl Roots {
         }
         let target = self
             .leads_to(path)
-            .ok_or("the path leads through a link to nowhere")?;
+            .ok_or("the path leads through a broken link")?;
         let own = self.sessions.get(session).into_iter().flatten();
         let own = own.filter_map(|root| self.resolve(Path::new(root)));
-        // Editors that are started nowhere in particular have their sessions at `/`, and no one
-        // means the whole disk by that.
+        // Editors that are started without a folder open their sessions at `/`, which must not give
+        // access to the whole disk.
         let own = own.filter(|root| root.parent().is_some());
         let common = self.common.iter().filter_map(|root| self.resolve(root));
         if own.chain(common).any(|root| target.starts_with(root)) {
@@ -102,7 +100,7 @@ impl Roots {
         root.is_absolute().then(|| self.disk.resolve(root))?
     }
 
-    /// Where a path leads; what does not exist yet stands below what does.
+    /// The target of a path; what does not exist yet is appended to what does.
     fn leads_to(&self, path: &Path) -> Option<PathBuf> {
         let mut there = path;
         let mut rest = Vec::new();

@@ -1,12 +1,12 @@
-//! Which of an agent's calls a client gets to see.
+//! Which calls of an agent are passed on to the client.
 //!
-//! What is denied by name is denied; what is allowed by name is allowed; then a remote agent may
-//! not run commands, and of its requests those pass that ACP has for clients. Not here: which files it may have (see `roots`).
+//! Methods denied by name are denied; then methods allowed by name are allowed; otherwise a remote
+//! agent may not run commands, and only those of its requests pass that ACP defines for clients.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The requests that ACP has for clients, but those that run commands.
+/// The requests that ACP defines for clients, except those that run commands.
 const REQUESTS: [&str; 4] = [
     "session/request_permission",
     "fs/read_text_file",
@@ -14,20 +14,20 @@ const REQUESTS: [&str; 4] = [
     "elicitation/create",
 ];
 
-/// What decides about an agent's calls.
+/// The rules for an agent's calls.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// The agent is somebody else's: it gets no commands, and only the session's files.
+    /// The agent is remote: it may not run commands, and only access the session's files.
     pub guarded: bool,
     /// Methods that are allowed.
     pub allow: Vec<Pattern>,
-    /// Methods that are denied, also where they are allowed.
+    /// Methods that are denied, even if they are allowed too.
     pub deny: Vec<Pattern>,
-    /// Folders whose files it may have besides the session's.
+    /// Folders it may access besides the session's.
     pub roots: Vec<PathBuf>,
 }
 
-/// Methods by name: `fs/write_text_file`, or all that begin alike: `terminal/*`.
+/// Methods by name (`fs/write_text_file`) or by prefix (`terminal/*`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
@@ -35,15 +35,16 @@ pub struct Pattern {
 }
 
 impl Rules {
-    /// Whether they let everything pass.
+    /// Whether they allow everything.
     pub(super) fn is_open(&self) -> bool {
         !self.guarded && self.deny.is_empty()
     }
 
-    /// Whether the agent may call `method` of the client; `asks` is whether it waits for an answer.
+    /// Checks whether the agent may call `method` of the client; `asks` is whether it waits for an
+    /// answer.
     ///
     /// # Errors
-    /// Why not, with what to do about it.
+    /// The reason if not, with what to do about it.
     pub(super) fn judge(&self, method: &str, asks: bool) -> Result<(), String> {
         let named = |list: &[Pattern]| list.iter().any(|pattern| pattern.is_for(method));
         if named(&self.deny) {
