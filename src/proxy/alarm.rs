@@ -1,7 +1,7 @@
-//! When a conversation wants to be woken, whatever its links do.
+//! A conversation's timer.
 //!
-//! A timer is only touched when its time changes, and made when there is one: most conversations
-//! wait for nothing but their peers. Not here: what there is to wait for (see `turn`).
+//! It is only touched when its time changes, and made when it is first set: most conversations only
+//! wait for their peers.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -17,12 +17,12 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// What it is set to.
+    /// The time it is set to.
     pub(super) const fn at(&self) -> Option<Instant> {
         self.at
     }
 
-    /// Has it go off at that time, or not at all.
+    /// Sets it to that time, or clears it.
     pub(super) fn set(&mut self, at: Option<Instant>) {
         if let Some(at) = at
             && self.at != Some(at)
@@ -35,7 +35,7 @@ impl Alarm {
         self.at = at;
     }
 
-    /// Whether the time has come.
+    /// Whether the time has passed.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> bool {
         let due = |sleep: &mut Pin<Box<Sleep>>| sleep.as_mut().poll(cx).is_ready();
         self.at.is_some() && self.sleep.as_mut().is_some_and(due)

@@ -1,4 +1,4 @@
-//! How a conversation ended. An outcome, not an error: all conversations end.
+//! The outcome of a conversation. It is not an error: all conversations end.
 
 use crate::conversation::Cause;
 use crate::jsonrpc::Exit;
@@ -7,19 +7,19 @@ use crate::observe::Counts;
 /// The outcome of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Who or what ended it first.
+    /// What ended it first.
     pub cause: Cause,
     /// How the agent's process ended, when that is known.
     pub exit: Option<Exit>,
-    /// Whether the agent's link broke off before anybody asked for its end.
+    /// Whether the agent's link was lost before a shutdown began.
     pub lost: bool,
     /// Whether the agent has answered any request.
     pub answered: bool,
-    /// How the agent's server refused us, if it did.
+    /// How the agent's server refused the connection, if it did.
     pub refused: Option<Refused>,
-    /// Why the client could be told nothing more, if not because it had gone.
+    /// Why the client could not be sent everything, unless it had disconnected.
     pub unsaid: Option<String>,
-    /// What passed.
+    /// The counts of what passed.
     pub counts: Counts,
 }
 
@@ -32,13 +32,13 @@ impl End {
     }
 }
 
-/// How the agent's server refused us.
+/// How the agent's server refused the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It serves nobody at present.
+    /// It is not available at present.
     Unavailable,
-    /// It does not let us in.
+    /// It does not admit us.
     Forbidden,
-    /// It is not what it was taken for.
+    /// It does not speak the expected protocol.
     Protocol,
 }

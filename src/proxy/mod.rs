@@ -1,15 +1,15 @@
-//! Where I/O meets the mind.
+//! Joins two links and a conversation.
 //!
-//! One task owns a conversation: both links, the core, the taps. It reads a frame, lets the core
-//! decide, and writes what the core says.
+//! One task owns a conversation: both links, the sans-IO core, the observers. It reads a frame,
+//! passes it to the core, and writes what the core has queued.
 //!
 //! # Why
-//! *One task, no channels.* Nothing is in flight between tasks, so nothing can be lost when a
+//! *One task, no channels.* Nothing is in flight between tasks, so nothing is lost when a
 //! conversation is cancelled, nothing needs a lock, and a message costs no wake-up beyond those of
-//! its sockets. The loop is written with `poll` and not with `select!`, because reading and
-//! writing of both sides must go on side by side while they share the core.
+//! its sockets. The loop is written with `poll` and not with `select!`, because reading and writing
+//! of both sides must run concurrently while they share the core.
 //!
-//! *All that waits is written before a flush.* A burst of small messages then costs one system
+//! *Everything queued is written before a flush.* A burst of small messages then costs one system
 //! call, not one each.
 
 mod alarm;

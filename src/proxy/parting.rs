@@ -1,8 +1,7 @@
-//! How a client is seen off once all is said.
+//! How a client's link is closed at the end.
 //!
-//! A socket that is closed with unread bytes is reset, and the client could lose what it was told
-//! last. So what a client on a network still sends is read, for a while. Not here: the reading (see
-//! `turn`).
+//! A socket that is closed with unread bytes is reset, and the client could lose the last messages.
+//! So what a client on a network still sends is read, for a while.
 
 use std::time::Duration;
 
@@ -10,18 +9,18 @@ use tokio::time::Instant;
 
 use crate::transport::{Link, PeerKind};
 
-/// What becomes of a client's link once all is said.
+/// What happens to a client's link once everything was sent.
 pub(super) enum Parting {
     /// It is closed.
     AtOnce,
-    /// What it still sends is read to its end first, for no longer than this.
+    /// It is read to its end first, for at most this time.
     Patient(Duration),
-    /// That goes on until then.
+    /// It is being read until then.
     Until(Instant),
 }
 
 impl Parting {
-    /// How this client is to be seen off.
+    /// How this client's link is closed.
     pub(super) fn of(client: &Link, patience: Duration) -> Self {
         if client.peer.kind == PeerKind::Remote && client.peer.half_close {
             Self::Patient(patience)
@@ -38,7 +37,7 @@ impl Parting {
         self.end()
     }
 
-    /// When it is over, once it has begun.
+    /// When the reading ends, once it has begun.
     pub(super) const fn end(&self) -> Option<Instant> {
         match self {
             Self::Until(end) => Some(*end),

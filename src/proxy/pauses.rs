@@ -1,17 +1,16 @@
-//! For how long a side was not heard because others were behind.
-//!
-//! Not here: when that is so (see `turn`).
+//! Measures for how long a side was not read because of backpressure.
 
 use std::time::{Duration, Instant};
 
 use crate::jsonrpc::Side;
 
-/// Since when each side is held up.
+/// Since when each side is blocked.
 #[derive(Debug, Default)]
 pub(super) struct Pauses([Option<Instant>; 2]);
 
 impl Pauses {
-    /// Takes down whether `side` is held up at the moment; its length when a pause is over.
+    /// Records whether `side` is blocked at the moment; returns the duration of a pause that is
+    /// over.
     pub(super) fn mark(&mut self, side: Side, held: bool, now: Instant) -> Option<Duration> {
         let since = &mut self.0[side as usize];
         if held {

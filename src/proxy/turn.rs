@@ -1,6 +1,4 @@
-//! The loop: reads both sides, lets the core decide, writes both sides.
-//!
-//! Not here: any deciding (see `core`), and how a side is written (see `writer`).
+//! The loop that reads both sides, passes frames to the conversation, and writes both sides.
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -24,41 +22,41 @@ use crate::observe::{Fact, Sight, Taps};
 use crate::policy::Border;
 use crate::transport::{FrameStream, Hold, Link, LinkError, PeerKind, StopStep};
 
-/// Bytes heard from a side before what they caused is written. The messages share their memory
-/// with the buffer they were read into, so it can be used again once they are out.
+/// Bytes read from a side before the results are written. The messages share their memory with the
+/// read buffer, so it can be reused once they were sent.
 const BITE: usize = 32 << 10;
 
-/// Turns a conversation may take before others get theirs. One that always has something to do
-/// takes as long as it takes to carry two bites each way, some hundred microseconds.
+/// Rounds of a conversation before other tasks run. One that always has work takes the time of two
+/// read budgets each way, some hundred microseconds.
 const TURNS: usize = 2;
 
-/// Time a client may take over each message once the conversation is ending.
+/// Time a client may take for each message once the conversation is ending.
 const LINGER: Duration = Duration::from_secs(30);
 
-/// The same once [`Limits::drain`] is over, or the relay is told not to wait: time for a client that
-/// reads to take the last messages.
+/// The same once [`Limits::drain`] is over, or the relay is told not to wait: time for a reading
+/// client to take the last messages.
 const SHORT_LINGER: Duration = Duration::from_millis(500);
 
-/// Time a client may take over all of them then.
+/// Time a client may take for all of them then.
 const OVERTIME: Duration = Duration::from_secs(3);
 
-/// How conversations are told to end.
+/// How a conversation is told to end.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
-    /// End gracefully: agents get their grace.
+    /// End gracefully: the agent gets its grace period.
     pub asked: CancellationToken,
     /// Do not wait.
     pub forced: CancellationToken,
-    /// Why, when it was not the relay that was told so: the recording failed.
+    /// The cause is a failed recording, and not a shutdown of the relay.
     pub unrecorded: CancellationToken,
 }
 
-/// Carries a conversation between two links until it is over.
+/// Relays a conversation between two links until it is over.
 ///
 /// Dropping the future ends it at once: both links are closed and the agent's processes killed.
 ///
-/// Not an `async fn`, whose future would have room for what it is given besides what is made of it:
-/// there is one for each client, and most wait.
+/// Not an `async fn`, whose future would hold the arguments besides what is made of them: there is
+/// one for each client, and most are idle.
 pub fn run(
     client: Link,
     agent: Link,
@@ -120,22 +118,22 @@ struct Conversation {
     drained: Option<Instant>,
     outbox: Outbox,
     taps: Taps,
-    /// Somebody wants facts, which cost a look at the clock.
+    /// Whether statistics are wanted, which cost a look at the clock.
     counted: bool,
     pauses: Pauses,
-    /// Sides that have said nothing since the task was woken; they wake it when they do.
+    /// Sides without input since the task was woken; they wake it when they have some.
     silent: [bool; 2],
     readers: [Box<dyn FrameStream>; 2],
     writers: [Writer; 2],
     holds: [Box<dyn Hold>; 2],
     exited: bool,
-    /// The agent's server did not let us in.
+    /// The agent's server refused the connection.
     refused: Option<Refused>,
     unsaid: Option<String>,
     alarm: Alarm,
-    /// When to give up on a client that does not take what is left for it.
+    /// When to give up on a client that does not take what is queued for it.
     linger: Option<Instant>,
-    /// How a client that was taken leave of is seen off.
+    /// How a closed client's link ends.
     parting: Parting,
     stops: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
     unrecorded: CancellationToken,
@@ -205,7 +203,7 @@ impl Conversation {
                         .handle_eof(side, "ended its stream".to_owned(), now, &mut self.outbox)
                 }
             }
-            // Notes have no bound of their own, so they do not pile up.
+            // Notes have no bound of their own, so they must not accumulate.
             self.obey();
         }
         if self.counted && messages > 0 {
@@ -329,7 +327,7 @@ impl Conversation {
             .poll_timeout()
             .is_some_and(|at| at <= now.into_std())
         {
-            // What is there is heard first, so that a deadline cannot cut it off.
+            // What is available is read first, so that a deadline cannot cut it off.
             while self.read(Side::Agent, cx) {}
             self.core.handle_timeout(now.into_std(), &mut self.outbox);
         }
@@ -349,7 +347,7 @@ impl Conversation {
         })
     }
 
-    /// Does what the core ordered and shows the taps what it noted.
+    /// Executes the conversation's commands and passes its notes to the observers.
     fn obey(&mut self) {
         while let Some(order) = self.outbox.pop_order() {
             self.holds[Side::Agent as usize].signal(match order {
@@ -385,7 +383,7 @@ impl Conversation {
         })
     }
 
-    /// Reads what a client that was taken leave of still sends; `true` when it may be let go.
+    /// Reads what a closed client still sends; `true` when its link may be dropped.
     fn see_off(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(until) = self.parting.begin() else {
             return true;
@@ -409,13 +407,13 @@ impl Conversation {
         [core, self.linger, parting].into_iter().flatten().min()
     }
 
-    /// The core wants to be woken at another time than the alarm is set to.
+    /// Whether the timer has to be set anew.
     fn alarm_is_stale(&self) -> bool {
         self.due() != self.alarm.at() || self.client_is_awaited() != self.linger.is_some()
     }
 }
 
-/// What the core has to be told of the two links.
+/// The properties of the two links.
 fn manners(client: &Link, agent: &Link) -> Manners {
     Manners {
         client_half_close: client.peer.half_close,
@@ -426,7 +424,7 @@ fn manners(client: &Link, agent: &Link) -> Manners {
     }
 }
 
-/// An outbox in which the core puts what those who watch want.
+/// An outbox for the wishes of the observers.
 fn outbox(limits: &Limits, taps: &Taps) -> Outbox {
     let mut outbox = Outbox::new(limits);
     if taps.want_facts() {

@@ -1,8 +1,7 @@
-//! Tells a client that there is no agent for it.
+//! Rejects a client for which there is no agent.
 //!
-//! A client that has connected sends `initialize` at once; that request is answered with the
-//! reason before its link is closed, so that the person at the editor reads it. Not here: why
-//! there is no agent.
+//! A client that has connected sends `initialize` at once; that request is answered with the reason
+//! before its link is closed, so that the editor's user sees it.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -13,13 +12,13 @@ use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Farewell, Frame, Kind, Limits, Shape, scan};
 use crate::transport::{FrameSink, Link, LinkError};
 
-/// Time a client has to ask its first question and to take the answer.
+/// Time a client has to send its first request and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Answers the client's first request with `reason` and closes the link.
 ///
 /// # Errors
-/// When the client could not be told.
+/// When the client could not be answered.
 pub async fn turn_away(
     mut client: Link,
     reason: &Reason,

@@ -1,6 +1,4 @@
-//! Writes what waits for one side, and takes leave of it.
-//!
-//! Not here: what is written, and in which order the two sides get their turn.
+//! Writes the queued frames of one side, and closes it.
 
 use std::task::{Context, Poll};
 
@@ -9,22 +7,22 @@ use crate::jsonrpc::Side;
 use crate::observe::{Sight, Taps};
 use crate::transport::{FrameSink, LinkError};
 
-/// One side's sink and how far it has got.
+/// One side's sink and its state.
 pub(super) struct Writer {
     side: Side,
     sink: Box<dyn FrameSink>,
-    /// Something was given to the sink since it was last flushed.
+    /// A frame was given to the sink since it was last flushed.
     unflushed: bool,
     closed: bool,
 }
 
-/// What came of a turn at writing.
+/// The result of one poll.
 pub(super) enum Written {
     /// Nothing could be done.
     Nothing,
     /// Something was done.
     Some,
-    /// The peer can be told nothing any more.
+    /// The peer can be sent nothing any more.
     Failed(LinkError),
 }
 
@@ -38,12 +36,12 @@ impl Writer {
         }
     }
 
-    /// Whether leave has been taken, or the link has failed.
+    /// Whether the link was closed or has failed.
     pub(super) const fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Whether something waits for the peer to take it, or to be taken leave of.
+    /// Whether frames or a close still wait for the peer.
     pub(super) fn waits(&self, outbox: &Outbox) -> bool {
         !self.closed
             && (self.unflushed
@@ -51,12 +49,12 @@ impl Writer {
                 || outbox.farewell(self.side).is_some())
     }
 
-    /// Says nothing more.
+    /// Writes nothing more.
     pub(super) const fn give_up(&mut self) {
         self.closed = true;
     }
 
-    /// Gives the sink all that waits and flushes once; closes it when that is due.
+    /// Gives all queued frames to the sink and flushes once; closes it when that is due.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,

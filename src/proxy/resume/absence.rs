@@ -1,6 +1,4 @@
-//! How long a client that is gone is waited for.
-//!
-//! Not here: what happens then (see `berth`).
+//! Limits how long a disconnected client is waited for.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -10,7 +8,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::jsonrpc::Limits;
 
-/// Nobody is there.
+/// The client is disconnected.
 #[derive(Debug)]
 pub(super) struct Absence {
     since: Instant,
@@ -18,7 +16,7 @@ pub(super) struct Absence {
 }
 
 impl Absence {
-    /// From now on, with an agent that is `busy` or not.
+    /// Starts now, with an agent that is `busy` or not.
     pub(super) fn begin(busy: bool, limits: &Limits) -> Self {
         let mut absence = Self {
             since: Instant::now(),
@@ -28,8 +26,8 @@ impl Absence {
         absence
     }
 
-    /// Sets the end: an agent that has nothing to do, or can do nothing without its client, is
-    /// kept for its grace from now.
+    /// Sets the end: an agent without work, or that can do nothing without its client, is kept for
+    /// its grace period from now.
     pub(super) fn count_on(&mut self, busy: bool, limits: &Limits) {
         let longest = self.since + limits.return_turn;
         let until = if busy {

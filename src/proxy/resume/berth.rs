@@ -1,7 +1,7 @@
-//! One conversation's client, there or not: what it is told, now or when it comes back.
+//! One conversation's client, connected or not: messages reach it now or when it reconnects.
 //!
-//! Not here: what the messages mean that pass (see `passing`), how the conversation sees the berth
-//! (see `line`), and how a client finds it (see `harbour`).
+//! `messages` interprets what passes, `link` is the conversation's side of it, and `store` finds it
+//! for a client.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -21,37 +21,37 @@ use crate::jsonrpc::framing::Cut;
 use crate::jsonrpc::{Farewell, Frame, Limits, Scanner};
 use crate::transport::{Link, LinkError, Peer, Presence, Watch};
 
-/// Time the link of a client that came back elsewhere has to be closed.
+/// Time for closing the link of a client that reconnected over another one.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// One conversation's client, there or not.
+/// One conversation's client, connected or not.
 pub(super) struct Berth {
     pub(super) limits: Arc<Limits>,
-    /// Of what is said to the client.
+    /// For messages to the client.
     pub(super) scanner: Scanner,
-    /// Who began the conversation, and alone may come back to it.
+    /// The principal that began the conversation, and alone may reconnect to it.
     owner: Option<Arc<Principal>>,
     pub(super) client: Option<Link>,
-    /// How many times a client has come back.
+    /// How many times a client has reconnected.
     pub(super) connection: u32,
-    /// Nobody is there.
+    /// Runs while no client is connected.
     absence: Option<Absence>,
     /// No client is expected any more.
     over: bool,
-    /// What the client asked first, and what the agent answered.
+    /// The client's `initialize`, and the agent's answer.
     pub(super) opening: Opening,
     pub(super) ids: Ids,
     pub(super) questions: Questions,
     pub(super) history: History,
-    /// Messages to the client that belong to no session, kept while nobody is there.
+    /// Messages to the client that belong to no session, kept while it is disconnected.
     missed: VecDeque<Frame>,
     missed_bytes: usize,
-    /// What the client is told before anything else.
+    /// What is sent to the client before anything else.
     pub(super) first: VecDeque<Frame>,
-    /// What the client has said to others on our side.
+    /// What was received from the client and not handled yet.
     said: VecDeque<Frame>,
     waker: Option<Waker>,
-    /// Learns when the client is gone and when it is back.
+    /// Is told when the client disconnects and reconnects.
     watch: Option<Watch>,
 }
 
@@ -78,7 +78,7 @@ impl Berth {
         }
     }
 
-    /// Has `watch` learn when the client is gone and when it is back.
+    /// Sets what is told when the client disconnects and reconnects.
     pub(super) fn watched(&mut self, watch: Watch) {
         self.watch = Some(watch);
     }
@@ -87,23 +87,23 @@ impl Berth {
         &self.opening
     }
 
-    /// Whether the conversation is that client's.
+    /// Whether the conversation belongs to that client.
     pub(super) fn is_of(&self, peer: &Peer) -> bool {
         self.owner == peer.principal
     }
 
-    /// Whether a client can come back for this session.
+    /// Whether a client can reconnect to this session.
     pub(super) fn keeps(&self, session: &str) -> bool {
         !self.over && self.history.has(session)
     }
 
-    /// Whether its client is away and waited for, and how many bytes are kept.
+    /// Whether it waits for a disconnected client, and how many bytes are kept.
     pub(super) fn standing(&self) -> (bool, usize) {
         (self.absence.is_some() && !self.over, self.kept())
     }
 
-    /// Takes a client that has come back; `request` is what it asked for its session with. The one
-    /// that was here before, if any, is sent away.
+    /// Takes a client that has reconnected; `request` is the one that names its session. The link
+    /// of an earlier client, if any, is closed.
     ///
     /// # Errors
     /// When the conversation has just ended.
@@ -112,7 +112,7 @@ impl Berth {
             return Err(client);
         }
         let from = &client.peer.name;
-        tracing::info!(from, "the client is back");
+        tracing::info!(from, "the client has reconnected");
         if let Some(watch) = &self.watch {
             watch(Presence::Back(from));
         }
@@ -133,7 +133,7 @@ impl Berth {
         Ok(())
     }
 
-    /// The next thing heard of the client.
+    /// The next item received from the client.
     pub(super) fn poll_heard(
         &mut self,
         cx: &mut Context<'_>,
@@ -168,7 +168,7 @@ impl Berth {
         }
     }
 
-    /// Why the client's link is over, though nobody reads it.
+    /// Why the client's link is over, though it is not being read.
     pub(super) fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
         self.waker = Some(cx.waker().clone());
         match &mut self.client {
@@ -177,7 +177,7 @@ impl Berth {
         }
     }
 
-    /// Whether another message for the client can be taken.
+    /// Whether another message for the client can be accepted.
     pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.push_first(cx).is_pending() {
             return Poll::Pending;
@@ -218,12 +218,12 @@ impl Berth {
         client.tx.poll_close(cx, why).map(|_| ())
     }
 
-    /// Nobody waits for the conversation behind the berth any more.
+    /// The conversation no longer needs a client.
     pub(super) const fn close(&mut self) {
         self.over = true;
     }
 
-    /// Tells the client, or keeps it for the next one.
+    /// Sends a message to the client, or keeps it for the next one.
     pub(super) fn tell(&mut self, frame: Frame) {
         if !self.first.is_empty() {
             self.first.push_back(frame);
@@ -242,7 +242,7 @@ impl Berth {
         }
     }
 
-    /// Tells the client what comes before anything else.
+    /// Sends what comes before anything else.
     fn push_first(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut moved = false;
         while let Some(client) = &mut self.client
@@ -273,7 +273,7 @@ impl Berth {
         Poll::Ready(())
     }
 
-    /// Nothing can be said to the client any more. It may have left on purpose.
+    /// The client can be sent nothing any more. It may have left on purpose.
     fn fail(&mut self, error: &LinkError, cx: &mut Context<'_>) {
         while let Some(client) = &mut self.client {
             match client.rx.poll_next(cx) {
@@ -299,7 +299,7 @@ impl Berth {
             self.history.doubt();
         }
         let within = self.limits.return_grace;
-        tracing::info!(how, ?within, "the client is gone; its agent is kept");
+        tracing::info!(how, ?within, "the client has disconnected; its agent is kept");
         if let Some(watch) = &self.watch {
             watch(Presence::Lost(how));
         }
@@ -307,7 +307,7 @@ impl Berth {
         self.wake();
     }
 
-    /// Counts anew how long an agent is kept that has just begun to wait for its client.
+    /// Restarts the timer for an agent that has just begun to wait for its client.
     pub(super) fn rest(&mut self) {
         let busy = self.is_busy();
         if let Some(absence) = &mut self.absence {
@@ -316,7 +316,7 @@ impl Berth {
         }
     }
 
-    /// Whether the agent has something to do that needs no client.
+    /// Whether the agent has work that needs no client.
     fn is_busy(&self) -> bool {
         self.ids.in_turn() && self.questions.is_empty()
     }
@@ -337,7 +337,7 @@ impl Berth {
             return Poll::Pending;
         }
         self.over = true;
-        tracing::info!("nobody came back for the agent");
+        tracing::info!("no client reconnected to the agent");
         Poll::Ready(None)
     }
 
@@ -346,7 +346,7 @@ impl Berth {
     }
 }
 
-/// Closes the link of a client that came back over another one.
+/// Closes the link of a client that reconnected over another one.
 async fn send_away(mut old: Link) {
     let closed = poll_fn(|cx| old.tx.poll_close(cx, Farewell::Replaced));
     // A link that is not closed in time is dropped.

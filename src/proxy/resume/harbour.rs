@@ -1,6 +1,4 @@
-//! Where conversations wait for their clients.
-//!
-//! Not here: what is kept of them (see `berth`), and how a newcomer is met (see `reception`).
+//! The conversations of a listener whose clients may reconnect.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -12,17 +10,17 @@ use crate::jsonrpc::{Frame, Limits};
 use crate::observe::metrics::{Come, Ledger, Moored, Moorings};
 use crate::transport::{Link, Peer};
 
-/// All conversations of a listener whose clients may come back.
+/// All conversations of a listener whose clients may reconnect.
 #[derive(Debug)]
 pub struct Harbour {
     pub(super) limits: Arc<Limits>,
     berths: Mutex<Vec<Weak<Mutex<Berth>>>>,
-    /// Where is counted who comes, if anybody counts.
+    /// Counts connecting clients, if metrics are on.
     ledger: OnceLock<Arc<Ledger>>,
 }
 
 impl Harbour {
-    /// An empty harbour.
+    /// An empty store.
     #[must_use]
     pub fn new(limits: Arc<Limits>) -> Self {
         Self {
@@ -32,7 +30,7 @@ impl Harbour {
         }
     }
 
-    /// Has those who come counted in `ledger`, and those who wait shown by it. The first one stays.
+    /// Sets the metrics for connecting and disconnected clients. The first one stays.
     pub fn be_watched(self: &Arc<Self>, ledger: &Arc<Ledger>) {
         if self.ledger.set(Arc::clone(ledger)).is_ok() {
             let own: Weak<dyn Moorings> = Arc::downgrade(self) as _;
@@ -40,14 +38,15 @@ impl Harbour {
         }
     }
 
-    /// A client has come.
+    /// Counts a client that has connected.
     pub(super) fn came(&self, how: Come) {
         if let Some(ledger) = self.ledger.get() {
             ledger.came(how);
         }
     }
 
-    /// Gives a conversation that begins with `client` a link that outlives the client's.
+    /// Adds a conversation that begins with `client`, and returns a link for it that outlives the
+    /// client's.
     #[must_use]
     pub fn moor(&self, client: Link) -> Link {
         let peer = client.peer.clone();
@@ -58,8 +57,7 @@ impl Harbour {
         line::link(&berth, peer)
     }
 
-    /// What the agents of `peer` here have answered to an `initialize` that `params` may take for
-    /// its own.
+    /// An answer to `initialize` of one of this peer's agents that is also valid for `params`.
     pub(super) fn answer(&self, peer: &Peer, params: &[u8]) -> Option<Frame> {
         let all = self.all();
         all.iter().find_map(|berth| {
@@ -69,8 +67,8 @@ impl Harbour {
         })
     }
 
-    /// The conversation of `peer` that keeps `session`, if the agent was promised no more than
-    /// `params` does.
+    /// The conversation of `peer` that keeps `session`, if `params` has all the capabilities that
+    /// its agent was told of.
     pub(super) fn find(&self, peer: &Peer, session: &str, params: &[u8]) -> Option<Shared> {
         self.all().into_iter().find(|berth| {
             let berth = berth.lock();
@@ -78,7 +76,7 @@ impl Harbour {
         })
     }
 
-    /// Whether nobody is waited for.
+    /// Whether no conversation waits for a client.
     pub(super) fn is_empty(&self) -> bool {
         let berths = self.berths.lock();
         berths.iter().all(|berth| berth.strong_count() == 0)

@@ -1,7 +1,6 @@
-//! What was said in each session, for a client that asks for it again.
+//! What was sent in each session, for a client that loads it again.
 //!
 //! Kept from the session's beginning or not at all: half a history cannot answer `session/load`.
-//! Not here: when it is told (see `berth`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,10 +11,10 @@ use serde_json::value::RawValue;
 
 use crate::jsonrpc::{Envelope, Frame, member};
 
-/// Sessions of one conversation that are kept; those beyond it are the agent's alone.
+/// Most sessions of one conversation that are kept; the agent alone knows the others.
 const SESSIONS: usize = 1024;
 
-/// What an update has in it that repeats the user's words.
+/// What marks an update that repeats the user's prompt.
 const ECHO: &[u8] = b"\"user_message_chunk\"";
 
 /// The sessions of a conversation.
@@ -28,25 +27,25 @@ pub(super) struct History {
 /// One session.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// The answer that began it, without the session's id: what `session/load` is answered with.
-    /// It is known once the agent has given it.
+    /// The answer that opened it, without the session's id: the answer to `session/load`. Set once
+    /// the agent has given it.
     begun: Option<Frame>,
     entries: Vec<Entry>,
-    /// How many entries a client has been told.
+    /// How many entries were sent to a client.
     told: usize,
-    /// Nothing has been dropped.
+    /// Nothing was dropped.
     whole: bool,
-    /// The agent repeats what the user says by itself.
+    /// The agent repeats the user's prompts by itself.
     echoes: bool,
-    /// The client of this connection knows the session.
+    /// The client of this connection has opened the session.
     shown: bool,
 }
 
 #[derive(Debug)]
 enum Entry {
-    /// An update, as the agent said it.
+    /// An update, as the agent sent it.
     Update(Frame),
-    /// A part of a prompt, as the update that an agent would tell it with.
+    /// A part of a prompt, as the update that an agent would repeat it with.
     Prompt(Frame),
 }
 
@@ -62,19 +61,18 @@ impl History {
         known.is_some_and(|session| session.begun.is_some())
     }
 
-    /// Whether the session was begun on an earlier connection and has not been asked for on this
-    /// one.
+    /// Whether the session was opened on an earlier connection and not yet on this one.
     pub(super) fn waits(&self, session: &str) -> bool {
         let known = self.sessions.get(session);
         known.is_some_and(|session| !session.shown && session.begun.is_some())
     }
 
-    /// Whether this connection's client is told of the session's updates.
+    /// Whether this connection's client is sent the session's updates.
     pub(super) fn is_shown(&self, session: &str) -> bool {
         self.sessions.get(session).is_none_or(|known| known.shown)
     }
 
-    /// A session was begun by the agent's answer `frame`.
+    /// A session was opened by the agent's answer `frame`.
     pub(super) fn begin(&mut self, session: &str, frame: &Frame, at: &Envelope) {
         let body = at.body(frame).unwrap_or_default();
         let mut members: HashMap<Cow<'_, str>, &RawValue> =
@@ -86,22 +84,22 @@ impl History {
         }
     }
 
-    /// It is not known how much of what a client was last told has reached it, so all of it will be
-    /// told again.
+    /// It is unknown how much of the last messages has reached the client, so all of them will be
+    /// sent again.
     pub(super) fn doubt(&mut self) {
         for session in self.sessions.values_mut().filter(|session| session.whole) {
             session.told = 0;
         }
     }
 
-    /// A new connection: its client knows no session yet.
+    /// A new connection: its client has opened no session yet.
     pub(super) fn begin_anew(&mut self) {
         for session in self.sessions.values_mut() {
             session.shown = false;
         }
     }
 
-    /// An update of the agent. `true` when the client is to be told now.
+    /// Adds an update of the agent. `true` when it is to be sent to the client now.
     pub(super) fn update(
         &mut self,
         session: &str,
@@ -125,7 +123,7 @@ impl History {
         tell
     }
 
-    /// A prompt of the client.
+    /// Adds a prompt of the client.
     pub(super) fn prompt(&mut self, session: &str, frame: &Frame, at: &Envelope) {
         let body = at.body(frame).unwrap_or_default();
         let blocks: Vec<&RawValue> = member(body, "prompt")
@@ -153,7 +151,7 @@ impl History {
         self.bytes += bytes;
     }
 
-    /// Drops what clients have been told, largest session first, until `most` bytes are left or
+    /// Drops what was sent to clients, largest session first, until `limit` bytes are left or
     /// nothing more can be dropped.
     pub(super) fn shrink(&mut self, most: usize) {
         while self.bytes > most {
@@ -171,7 +169,7 @@ impl History {
         }
     }
 
-    /// What a client is told that asks for a session: the frames, and the body of the answer.
+    /// What a client that asks for a session is sent: the frames, and the body of the answer.
     /// `None` when the agent has to be asked.
     pub(super) fn tell(
         &mut self,
@@ -197,7 +195,7 @@ impl History {
         Some((frames, begun))
     }
 
-    /// The client gets the session from the agent itself: what is kept would be told twice.
+    /// The client gets the session from the agent itself: what is kept would be sent twice.
     pub(super) fn begin_again(&mut self, session: &str) {
         let Some(known) = self.known(session) else {
             return;
@@ -209,8 +207,8 @@ impl History {
         self.bytes -= dropped;
     }
 
-    /// The agent has refused to begin a session again. What was kept of it is gone, so only the
-    /// agent can tell its history. A session that never began is forgotten.
+    /// The agent has refused to load a session. What was kept of it is gone, so only the agent can
+    /// send its history. A session that was never opened is removed.
     pub(super) fn not_begun(&mut self, session: &str) {
         match self.sessions.get_mut(session) {
             Some(known) if known.begun.is_some() => known.whole = false,
@@ -218,7 +216,7 @@ impl History {
         }
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub(super) fn end(&mut self, session: &str) {
         if let Some(ended) = self.sessions.remove(session) {
             self.bytes -= ended.entries.iter().map(Entry::len).sum::<usize>();
@@ -248,7 +246,7 @@ impl Entry {
     }
 }
 
-/// The frame in memory of its own: a few bytes must not keep a whole read buffer.
+/// Copies the frame: a few bytes must not keep a whole read buffer.
 fn apart(frame: &Frame) -> Frame {
     Frame::new(Bytes::copy_from_slice(frame.as_bytes()))
 }

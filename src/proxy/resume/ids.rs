@@ -1,16 +1,15 @@
-//! The ids of a client's requests, across its connections.
+//! Maps the ids of a client's requests across its connections.
 //!
-//! Every client numbers from 0 again when it comes back, while the agent may still be busy with
-//! requests of the connection before. So from the second connection on, requests go to the agent
-//! under ids of ours, and answers come back under the client's. Not here: the agent's requests
-//! (see `questions`).
+//! Every client counts from 0 again when it reconnects, while the agent may still work on requests
+//! of the connection before. So from the second connection on, requests go to the agent under ids
+//! of the relay, and their answers to the client under its own.
 
 use std::collections::HashMap;
 
 use crate::jsonrpc::{Id, IdBuf};
 
-/// The first id of ours: far from what clients count to, and a 32-bit number, which is all that
-/// some agents understand.
+/// The relay's first id: far from what clients count to, and a 32-bit number, which is all that
+/// some agents support.
 const FIRST: u32 = 1 << 30;
 
 /// The client's requests that the agent has not answered.
@@ -27,26 +26,26 @@ pub(super) struct Open {
     pub(super) connection: u32,
     /// Its id, as the client spelled it.
     pub(super) id: IdBuf,
-    /// What was asked.
+    /// Its kind.
     pub(super) what: Asked,
 }
 
-/// What a berth has to know of a client's request when it is answered.
+/// What has to be known of a client's request when it is answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Initialize,
-    /// A session that the answer names.
+    /// The answer names a new session.
     NewSession,
-    /// This session, out of the agent's own memory.
+    /// This session, from the agent's own storage.
     OldSession(String),
-    /// That this session is forgotten.
+    /// This session is closed or deleted.
     EndOfSession(String),
     Prompt,
     Other,
 }
 
 impl Ids {
-    /// Remembers a request and returns the id it is to have at the agent.
+    /// Stores a request and returns the id for the agent.
     pub(super) fn open(&mut self, connection: u32, id: Id<'_>, what: Asked) -> IdBuf {
         let asked = Open {
             connection,
@@ -63,7 +62,7 @@ impl Ids {
         ours
     }
 
-    /// Takes the request that the agent answers under `id`.
+    /// Removes the request that the agent answers under `id`.
     pub(super) fn close(&mut self, id: Id<'_>) -> Option<Open> {
         self.open.remove(&id.to_owned())
     }
@@ -75,7 +74,7 @@ impl Ids {
         all.find(|(_, open)| theirs(open)).map(|(ours, _)| ours)
     }
 
-    /// Whether the agent is at work on a prompt.
+    /// Whether the agent is working on a prompt.
     pub(super) fn in_turn(&self) -> bool {
         self.open.values().any(|open| open.what == Asked::Prompt)
     }

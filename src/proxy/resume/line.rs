@@ -1,6 +1,4 @@
-//! The link that a conversation has to its berth.
-//!
-//! Not here: what the berth does with what passes (see `berth`).
+//! The link between a conversation and its detachable client.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,7 +10,7 @@ use crate::jsonrpc::framing::Cut;
 use crate::jsonrpc::{Farewell, Frame};
 use crate::transport::{FrameSink, FrameStream, Hold, Link, LinkError, Peer, Watch};
 
-/// A berth, shared by a conversation's two halves and the harbour. No lock is held over an await.
+/// Shared by a conversation's two halves and the store. No lock is held over an await.
 pub(super) type Shared = Arc<Mutex<Berth>>;
 
 struct Hears(Shared);
@@ -21,7 +19,7 @@ struct Says(Shared);
 
 struct Keeps(Shared);
 
-/// The link to a berth.
+/// The conversation's link to its client.
 pub(super) fn link(berth: &Shared, peer: Peer) -> Link {
     Link {
         peer: Peer {

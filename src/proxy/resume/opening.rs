@@ -1,12 +1,10 @@
-//! The exchange that began a conversation, and who may take part in it later.
-//!
-//! Not here: who comes (see `reception`).
+//! The `initialize` exchange of a conversation, and which clients it also fits.
 
 use serde_json::Value;
 
 use crate::jsonrpc::Frame;
 
-/// What the client asked first, and what the agent answered.
+/// The client's `initialize`, and the agent's answer.
 #[derive(Debug, Default)]
 pub(super) struct Opening {
     pub(super) params: Option<Frame>,
@@ -14,7 +12,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// The agent's answer, if it also answers a client that asks with `params`.
+    /// The agent's answer, if it is also valid for a client that sends `params`.
     pub(super) fn answer_to(&self, params: &[u8]) -> Option<&Frame> {
         let asked = serde_json::from_slice(params).ok()?;
         let earlier = serde_json::from_slice(self.params.as_ref()?.as_bytes()).ok()?;
@@ -22,8 +20,8 @@ impl Opening {
     }
 }
 
-/// Whether a client that asks so can take the place of one that asked `earlier`: the same version,
-/// and every capability that the agent was told of.
+/// Whether a client with `asked` can replace one with `earlier`: the same version, and every
+/// capability that the agent was told of.
 fn covers(asked: &Value, earlier: &Value) -> bool {
     asked["protocolVersion"] == earlier["protocolVersion"]
         && offers(&asked["clientCapabilities"], &earlier["clientCapabilities"])
@@ -35,7 +33,7 @@ fn offers(now: &Value, then: &Value) -> bool {
         Value::Object(members) if members.is_empty() => true,
         Value::Object(members) => members.iter().all(|(name, then)| {
             let now = now.get(name).unwrap_or(&Value::Null);
-            // What a name with an underscore means is between client and agent alone.
+            // Names with an underscore are only defined between client and agent.
             name.starts_with('_') || offers(now, then)
         }),
         other => now == other,

@@ -1,8 +1,7 @@
-//! What the messages that pass through a berth mean to a client that may come back.
+//! Interprets the messages of a conversation whose client may reconnect.
 //!
-//! Requests are remembered until they are answered, sessions and what was said in them for as long
-//! as there is room, and ids are changed from the second connection on. Not here: how a message
-//! reaches the client, or waits for it (see `berth`).
+//! Requests are stored until they are answered, sessions and their messages as long as there is
+//! room, and ids are mapped from the second connection on. `detached` delivers the messages.
 
 use std::borrow::Cow;
 
@@ -51,8 +50,8 @@ impl Berth {
         }
     }
 
-    /// Takes what the client has said, and returns what the agent is to hear of it; `None` when the
-    /// berth has dealt with it.
+    /// Takes a message of the client, and returns the one to pass on to the agent; `None` when it
+    /// was handled here.
     pub(super) fn hear(&mut self, frame: Frame) -> Option<Frame> {
         let Shape::One(at) = scan(&frame, &self.limits) else {
             return Some(frame);
@@ -140,7 +139,7 @@ impl Berth {
         self.rest();
         if open.connection != self.connection || self.client.is_none() {
             let (id, session) = (open.id.as_id(), &open.what);
-            tracing::info!(%id, ?session, "an answer came after the connection that asked for it");
+            tracing::info!(%id, ?session, "dropped an answer to a request of an earlier connection");
             return;
         }
         self.tell(if open.connection == 0 {
@@ -155,8 +154,8 @@ fn session_of(frame: &Frame, at: &Envelope) -> Option<String> {
     named_session(frame, at).map(Cow::into_owned)
 }
 
-/// A notification that is about a request, which names it as the agent knows it; others as they
-/// are. `ours` knows the agent's id for the client's.
+/// Maps the id in a notification about a request to the one that the agent knows; returns other
+/// notifications unchanged. `agent_id` maps the client's id to the agent's.
 fn with_our_id<'a>(
     frame: Frame,
     at: &Envelope,

@@ -1,6 +1,4 @@
-//! A client's link whose first messages were read already.
-//!
-//! Not here: why they were (see `reception`).
+//! Wrappers of a client's link whose first messages were read already.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,14 +13,14 @@ struct Reread {
     rest: Box<dyn FrameStream>,
 }
 
-/// Passes everything but the answer to a request that the client has been answered.
+/// Drops the answer to a request that the client was already answered.
 struct Answered {
     id: Option<IdBuf>,
     limits: Arc<Limits>,
     rest: Box<dyn FrameSink>,
 }
 
-/// `link` as it was before `first` was read from it.
+/// `link` with `first` put back in front of what it receives.
 pub(super) fn unread(link: Link, first: VecDeque<Cut>) -> Link {
     Link {
         rx: Box::new(Reread {
@@ -33,7 +31,7 @@ pub(super) fn unread(link: Link, first: VecDeque<Cut>) -> Link {
     }
 }
 
-/// `link`, over which the answer to the request `id` is not to be said a second time.
+/// `link`, on which the answer to the request `id` is not sent a second time.
 pub(super) fn answered(link: Link, id: IdBuf, limits: &Arc<Limits>) -> Link {
     Link {
         tx: Box::new(Answered {

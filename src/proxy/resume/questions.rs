@@ -1,13 +1,13 @@
-//! What the agent has asked the client and not been answered.
+//! The agent's open requests to the client.
 //!
-//! A permission that was asked for on a connection that broke is asked for again on the next, under
-//! the same id: as far as we know nobody has seen it. Not here: the client's requests (see `ids`).
+//! A permission request from a connection that broke is sent again on the next, with the same id:
+//! as far as we know no user has seen it.
 
 use std::collections::VecDeque;
 
 use crate::jsonrpc::{Frame, Id, IdBuf};
 
-/// The agent's open requests, in the order they were made.
+/// The agent's open requests, in the order they were sent.
 #[derive(Debug, Default)]
 pub(super) struct Questions(VecDeque<Question>);
 
@@ -16,12 +16,12 @@ struct Question {
     id: IdBuf,
     session: Option<String>,
     frame: Frame,
-    /// It was said on this connection.
+    /// It was sent on this connection.
     said: bool,
 }
 
 impl Questions {
-    /// Remembers a request; `said` when it has just been passed on.
+    /// Stores a request; `sent` when it has just been passed on.
     pub(super) fn ask(&mut self, id: Id<'_>, session: Option<String>, frame: Frame, said: bool) {
         self.0.push_back(Question {
             id: id.to_owned(),
@@ -31,7 +31,7 @@ impl Questions {
         });
     }
 
-    /// Whether the agent waits for nothing.
+    /// Whether no request is open.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -41,7 +41,7 @@ impl Questions {
         self.0.iter().map(|question| question.frame.len()).sum()
     }
 
-    /// Forgets the request that the client has answered under `id`.
+    /// Removes the request that the client has answered under `id`.
     pub(super) fn answer(&mut self, id: Id<'_>) {
         let id = id.to_owned();
         if let Some(at) = self.0.iter().position(|question| question.id == id) {
@@ -49,20 +49,20 @@ impl Questions {
         }
     }
 
-    /// Forgets the requests of a session that has ended; nobody can come back for it.
+    /// Removes the requests of a session that has ended; no client can reconnect to it.
     pub(super) fn forget(&mut self, session: &str) {
         self.0
             .retain(|question| question.session.as_deref() != Some(session));
     }
 
-    /// Nothing has been said on the connection that now begins.
+    /// A new connection begins, on which nothing was sent.
     pub(super) fn begin_anew(&mut self) {
         for question in &mut self.0 {
             question.said = false;
         }
     }
 
-    /// The requests of `session` that are still to be said on this connection.
+    /// Marks and returns the requests of `session` that are still to be sent on this connection.
     pub(super) fn unsaid(&mut self, session: Option<&str>) -> impl Iterator<Item = Frame> {
         let due = self
             .0

@@ -1,6 +1,4 @@
-//! How a newcomer is met: as one who comes back, or as one who needs an agent.
-//!
-//! Not here: where those are that may be come back to (see `harbour`).
+//! Attaches a connecting client to its earlier conversation, or reports that it needs an agent.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -11,17 +9,17 @@ use crate::jsonrpc::{Envelope, Frame, Kind, Shape, named_session, reply, scan};
 use crate::observe::metrics::Come;
 use crate::transport::{Link, LinkError};
 
-/// What has come of a newcomer.
+/// The result for a connecting client.
 #[derive(Debug)]
 pub enum Received {
     /// It needs an agent of its own.
     New(Link),
-    /// It has come back to its conversation.
+    /// It has been attached to its conversation.
     Back,
 }
 
 impl Harbour {
-    /// Meets a client that has connected. Where nobody is waited for, nothing is read from it.
+    /// Attaches a client that has connected. Where no conversation waits, nothing is read from it.
     pub async fn receive(&self, client: Link) -> Received {
         let received = self.meet(client).await;
         self.came(match received {
@@ -65,14 +63,14 @@ impl Harbour {
         Received::New(preface::unread(client, first))
     }
 
-    /// The client's next message, if it is a request. What is read is kept in `read`.
+    /// The client's next message, if it is a request. What is read is also kept in `read`.
     async fn request(
         &self,
         client: &mut Link,
         read: &mut VecDeque<Cut>,
     ) -> Option<(Frame, Envelope)> {
         let heard = poll_fn(|cx| client.rx.poll_next(cx)).await;
-        // An end or an error is met again by whoever reads on.
+        // Later reads return an end or an error again.
         let cut = heard?.ok()?;
         let found = match &cut {
             Cut::Frame(frame) => match scan(frame, &self.limits) {
