@@ -1,7 +1,6 @@
-//! Whether a file is a recording at all, told by how it begins.
+//! Detects whether a file is a recording, by its first lines.
 //!
-//! A damaged first line does not make it none, as long as others can be read. Not here: whether
-//! all of it is what was written (see `verify`).
+//! A damaged first line is tolerated as long as other lines can be read.
 
 use std::io;
 use std::path::Path;
@@ -10,30 +9,29 @@ use super::files::Recording;
 use super::parse::{Fault, Found};
 use super::read::Entry;
 
-/// Lines that are looked at in search of one that can be read.
+/// The number of lines that are searched for a readable one.
 const LINES: usize = 64;
 
 /// Why a file cannot be read as a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misfit {
-    /// It cannot be read at all.
+    /// It cannot be read.
     #[error("{0}")]
     Unreadable(#[from] io::Error),
     /// It is a folder.
     #[error("it is a folder; `acp-relay inspect ls` lists the recordings in one")]
     Folder,
-    /// It is a pipe or a device. What was read of one is gone, and a recording is read again and
-    /// again; the second reader would take what is left for all.
+    /// It is a pipe or a device. A recording is read several times, which these do not allow.
     #[error("it is a pipe or a device, and is read more than once: write it into a file first")]
     Pipe,
-    /// There is nothing in it.
+    /// It is empty.
     #[error("it is empty: nothing was recorded, or it was cut off before anything was")]
     Empty,
-    /// A later version of the format.
+    /// It was written by a later version of the format.
     #[error("{0}")]
     Newer(Fault),
-    /// It is something else.
+    /// It has another format.
     #[error(
         "this is no recording; of a capture, a trace or a HAR file, `acp-relay inspect import` \
          makes one"
@@ -42,8 +40,9 @@ pub enum Misfit {
 }
 
 impl Misfit {
-    /// What is wrong with what is at `path`, before it is opened; nothing for a file, and where
-    /// there is none.
+    /// What is wrong with the file type at `path`, before it is opened; `None` for a regular file
+    /// and
+    /// when there is none.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let kind = std::fs::metadata(path).ok()?.file_type();
@@ -56,7 +55,7 @@ impl Misfit {
 }
 
 impl Recording {
-    /// Looks at how it begins.
+    /// Checks how it begins.
     ///
     /// # Errors
     /// When it cannot be read as a recording.
@@ -70,14 +69,14 @@ impl Recording {
             match found {
                 Found::Header(_) | Found::Event(_) => return Ok(()),
                 Found::Broken(fault @ Fault::Newer(_)) => return Err(Misfit::Newer(fault)),
-                // A recording of one line, and that one damaged.
+                // A recording whose only line is damaged.
                 Found::Broken(_) if line.starts_with(b"{\"acpr\":") => return Ok(()),
                 Found::Broken(_) => is_empty = false,
             }
         }
         let length = |path| std::fs::metadata(path).map_or(0, |data| data.len());
         let bytes: u64 = self.segments.iter().map(length).sum();
-        // A line without its end is not shown.
+        // An incomplete line is not returned by the reader.
         let is_torn = || self.segments.iter().any(|path| begins(path));
         match (is_empty, bytes) {
             (true, 0) => Err(Misfit::Empty),
@@ -87,7 +86,7 @@ impl Recording {
     }
 }
 
-/// Whether a file holds the beginning of a first line.
+/// Whether a file holds the beginning of a header line.
 fn begins(path: &Path) -> bool {
     use std::io::Read as _;
     const HEAD: &[u8] = b"{\"acpr\":";

@@ -1,11 +1,9 @@
-//! What the calendar and the clock show, in UTC.
-//!
-//! Not here: reading a clock.
+//! Formats times as dates in UTC.
 
 use time::OffsetDateTime;
 
-/// The time as in `2026-11-20T15:59:00Z`, of microseconds since 1970; beyond the year 9999, which no
-/// clock shows, the seconds alone.
+/// Formats microseconds since 1970 as in `2026-11-20T15:59:00Z`; beyond the year 9999, as `@` and
+/// the seconds.
 #[must_use]
 pub fn calendar(micros: u64) -> String {
     let seconds = micros / 1_000_000;

@@ -1,13 +1,12 @@
-//! Captured conversations, read line by line: what others wrote down, and recordings as one of them.
+//! Reads captured conversations line by line, in foreign formats or as recordings.
 //!
-//! Three forms, told apart for each line: a capture (`{"dir":"c2a","ts":…,"msg":…}`, or
-//! `"side":"client"` for the direction, where a line that was no JSON is `"raw":"…"`, its bytes
-//! that are no UTF-8 halves of surrogate pairs, and `"dir":"note"` is a remark), a recording (what
-//! the relay has heard at either edge), and the bare message. The message keeps its bytes in all,
-//! and a changed one can be put back into a capture's line. A packed segment is unpacked on the
-//! way, and a file whose messages go over several lines is unfolded (see `unfold`). Not here: what is
-//! wrong with a message, whose a plain line is, and captures that are one document (see
-//! `cli::inspect::import`).
+//! Each line has one of three forms: a capture (`{"dir":"c2a","ts":…,"msg":…}`, or
+//! `"side":"client"` for the direction; a line that is not JSON is `"raw":"…"`, with bytes that are
+//! not UTF-8 as lone surrogates; `"dir":"note"` is a comment), a line of a recording (what the
+//! relay
+//! received from either side), or the bare message. Messages keep their bytes, and a changed one
+//! can be put back into a capture's line. Packed segments are unpacked, and files whose messages
+//! span several lines are expanded (see `expand`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,8 +24,8 @@ use super::unfold::{is_folded, unfold};
 use super::{Body, Found, MessageKind, Sealed, What, members};
 use crate::jsonrpc::{Frame, Side};
 
-/// Longest line that is read, in bytes: the longest message by default, and a little for the
-/// members of a capture. What is beyond it is skipped.
+/// Limit of a line in bytes: the default limit of a message, and a little for the members of a
+/// capture. Bytes beyond it are skipped.
 const LONGEST: u64 = (64 << 20) + (64 << 10);
 
 /// One line of a file.
@@ -34,46 +33,46 @@ const LONGEST: u64 = (64 << 20) + (64 << 10);
 pub struct Line {
     /// Its number in the file, from 1.
     pub number: u64,
-    /// All of it, without its end; of a recording's line, what it holds as a capture.
+    /// Its bytes, without the line end; of a line of a recording, the equivalent line of a capture.
     pub bytes: Vec<u8>,
-    /// Whether it was longer than any message may be, so that its end is missing.
+    /// Whether it exceeded the limit and was truncated.
     pub cut: bool,
-    /// What it holds.
+    /// The contents.
     pub holds: Holds,
-    /// Of an answer in a recording, the method that its sender was asked.
+    /// Of a response in a recording, the method of its request.
     pub asked: Option<String>,
 }
 
-/// What a line holds.
+/// The contents of a line.
 #[derive(Clone, Debug)]
 pub enum Holds {
-    /// Nothing, or a remark.
+    /// An empty line or a comment.
     Nothing,
-    /// A message, or whatever stands in its place.
+    /// A message, or any text in the place of one.
     Message {
-        /// Who sent it, where the file says so.
+        /// The sender, where the file names it.
         from: Option<Side>,
         /// The message.
         message: Frame,
-        /// Where it stands in a capture's line.
+        /// The position of the message in a capture's line.
         place: Option<Place>,
     },
 }
 
-/// The places in a capture's line that change with its message.
+/// The byte ranges of a capture's line that depend on its message.
 #[derive(Clone, Debug)]
 pub struct Place {
     message: Range<usize>,
-    /// The direction, quotes included.
+    /// The direction, including quotes.
     direction: Range<usize>,
-    /// The words it uses for the directions, the client's first.
+    /// The words for the directions in this form of capture, the client's first.
     words: [&'static str; 2],
 }
 
 /// The lines of a file.
 ///
 /// ```
-/// use acp_relay::recording::capture::{Holds, Lines};
+/// use acp_relay::recording::capture::{LineContent, Lines};
 /// use acp_relay::jsonrpc::Side;
 ///
 /// # fn main() -> std::io::Result<()> {
@@ -81,7 +80,7 @@ pub struct Place {
 /// for line in Lines::new(&file[..]) {
 ///     let line = line?;
 ///     assert_eq!(line.micros(), Some(1_500_000));
-///     let Holds::Message { from, message, .. } = line.holds else { continue };
+///     let LineContent::Message { from, message, .. } = line.content else { continue };
 ///     assert_eq!(from, Some(Side::Client));
 ///     assert_eq!(message.as_bytes(), br#"{"jsonrpc":"2.0","method":"x"}"#);
 /// }
@@ -92,25 +91,25 @@ pub struct Place {
 pub struct Lines<R> {
     reader: R,
     number: u64,
-    /// Reading has failed, which is said once.
+    /// Reading has failed; the error was returned.
     failed: bool,
 }
 
-/// The words for the two directions, in the ways in which captures spell them.
+/// The words for the two directions in the known forms of captures.
 const WORDS: [[&str; 2]; 3] = [
     ["\"c2a\"", "\"a2c\""],
     ["\"client_to_agent\"", "\"agent_to_client\""],
     ["\"client\"", "\"agent\""],
 ];
 
-/// Opens a file for its lines, packed segment or not.
+/// Opens a file for reading lines; a packed segment is unpacked.
 ///
 /// # Errors
-/// When it cannot be read, or is packed otherwise than segments are, or in no encoding of JSON.
+/// When it cannot be read, is packed otherwise than segments are, or is not in an encoding of JSON.
 pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut file = File::open(path)?;
     let mut head = Vec::new();
-    // What cannot be wound back, such as a pipe, is read as it comes.
+    // Files that cannot be rewound, such as pipes, are read directly.
     if !file.metadata()?.is_file() {
         return unfolded(BufReader::new(file));
     }
@@ -122,11 +121,11 @@ pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     unfolded(BufReader::new(file))
 }
 
-/// What is read there, a message a line. What is folded is read to its end first; all else as it
-/// comes.
+/// The same input with one message a line. Input that needs expanding is read to its end first;
+/// other input is streamed.
 ///
 /// # Errors
-/// As of [`open`].
+/// See [`open`].
 pub fn unfolded<'r>(mut reader: impl BufRead + 'r) -> io::Result<Box<dyn BufRead + 'r>> {
     if !is_folded(reader.fill_buf()?) {
         return Ok(Box::new(reader));
@@ -138,7 +137,7 @@ pub fn unfolded<'r>(mut reader: impl BufRead + 'r) -> io::Result<Box<dyn BufRead
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of what is read there.
+    /// The lines of a reader.
     pub const fn new(reader: R) -> Self {
         Self {
             reader,
@@ -147,7 +146,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line without its end and whether it was cut, or `None` at the end of the file.
+    /// The next line without its end and whether it was truncated; `None` at the end of the file.
     fn raw(&mut self) -> io::Result<Option<(Vec<u8>, bool)>> {
         let mut line = Vec::new();
         let count = (&mut self.reader)
@@ -200,7 +199,7 @@ impl<R: BufRead> Iterator for Lines<R> {
 }
 
 impl Line {
-    /// When it was, by the capture's `ts`: in microseconds since the beginning.
+    /// The capture's `ts` in microseconds since the beginning.
     #[must_use]
     pub fn micros(&self) -> Option<u64> {
         let (_, at) = members(&self.bytes).find(|(name, _)| *name == b"ts")?;
@@ -215,7 +214,7 @@ impl Line {
 }
 
 impl Place {
-    /// The line with another message, maybe of the other side.
+    /// The line with another message, which may come from the other side.
     #[must_use]
     pub fn retell(&self, line: &[u8], from: Side, message: &[u8]) -> Vec<u8> {
         let word = self.words[from as usize].as_bytes();
@@ -233,8 +232,8 @@ impl Place {
     }
 }
 
-/// What a line holds. A capture's line without a message is taken as one, so that it is
-/// complained about.
+/// The contents of a line. A capture's line without a message is treated as a message, so that it
+/// is reported as invalid.
 fn understand(line: &[u8]) -> Holds {
     if line.trim_ascii().is_empty() {
         return Holds::Nothing;
@@ -282,8 +281,8 @@ fn understand(line: &[u8]) -> Holds {
     }
 }
 
-/// A recording's line as a capture has it, if a side has said something in it, with the method that
-/// it answers; `None` for any other line.
+/// A line of a recording as a line of a capture, with the method of the request that it answers;
+/// the inner value is `None` when no side sent anything in it. `None` for any other line.
 fn recorded(line: &[u8]) -> Option<Option<(Vec<u8>, Option<String>)>> {
     if !(line.starts_with(b"{\"acpr\":") || line.starts_with(b"{\"n\":")) {
         return None;
@@ -311,10 +310,10 @@ fn recorded(line: &[u8]) -> Option<Option<(Vec<u8>, Option<String>)>> {
     Some(Some(([head.as_bytes(), &text, b"}"].concat(), asked)))
 }
 
-/// The members of a line, by name, as they stand in it.
+/// The members of a line by name, in their original spelling.
 type Members<'l> = BTreeMap<Cow<'l, str>, &'l RawValue>;
 
-/// The direction, quotes included, and the members of a capture's line; `None` for any other line.
+/// The direction, including quotes, and the members of a capture's line; `None` for any other line.
 fn capture(line: &[u8]) -> Option<(&str, Members<'_>)> {
     let names: [&[u8]; 2] = [b"\"dir\"", b"\"side\""];
     if !names

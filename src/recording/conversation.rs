@@ -1,7 +1,7 @@
-//! Who asked what, and what came of it: a recording's requests paired with their answers.
+//! Pairs the requests of a recording with their answers.
 //!
-//! It is shown one event after the other and keeps no bodies, so that it can follow a recording
-//! that grows. Not here: reading (see `read`), what is printed of it.
+//! It is given the events one by one and keeps no bodies, so that it can follow a growing
+//! recording.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,8 +18,10 @@ pub struct Conversation {
     exchanges: Vec<Exchange>,
     /// By the numbers of the requests and of their answers.
     by_number: HashMap<u64, usize>,
-    /// Open requests by edge, asker and id, for recordings whose answers do not name theirs. Of
-    /// several with one id, the last is answered first: a peer that notices refuses that one.
+    /// Open requests by edge, requester and id, for recordings whose answers do not name their
+    /// requests. If several have one id, the last is answered first: a peer that detects the
+    /// duplicate
+    /// rejects that one.
     open: HashMap<(Side, Side, IdBuf), SmallVec<[usize; 1]>>,
 }
 
@@ -28,9 +30,9 @@ pub struct Conversation {
 pub struct Exchange {
     /// The request's event.
     pub n: u64,
-    /// The edge it crossed.
+    /// The side of the relay where it was seen.
     pub hop: Side,
-    /// Who asked.
+    /// The side that sent the request.
     pub asker: Side,
     /// Its id, as spelled.
     pub id: String,
@@ -38,11 +40,11 @@ pub struct Exchange {
     pub method: String,
     /// Its session.
     pub session: Option<String>,
-    /// The heard request that this one was made from; `None` for one that was heard itself.
+    /// The received request that this one was made from; `None` for a received request.
     pub of: Option<u64>,
-    /// When it was asked, in microseconds since the recording began.
+    /// When it was sent, in microseconds since the recording began.
     pub asked: u64,
-    /// What came of it.
+    /// The answer, if there is one.
     pub answer: Option<Answer>,
 }
 
@@ -51,9 +53,9 @@ pub struct Exchange {
 pub struct Answer {
     /// Its event.
     pub n: u64,
-    /// When it crossed the edge, in microseconds since the recording began.
+    /// Its time in microseconds since the recording began.
     pub at: u64,
-    /// It says why there is none.
+    /// Whether it is an error.
     pub failed: bool,
 }
 
@@ -67,7 +69,7 @@ impl Exchange {
 }
 
 impl Conversation {
-    /// Takes an event in; the exchange it belongs to, when it is a request or an answer.
+    /// Adds an event; returns the exchange it belongs to, when it is a request or an answer.
     pub fn see(&mut self, event: &Event) -> Option<&Exchange> {
         let What::Message(message) = &event.what else {
             return None;
@@ -86,14 +88,13 @@ impl Conversation {
         &self.exchanges
     }
 
-    /// The exchange that event `n` asks for or answers.
+    /// The exchange whose request or answer is event `n`.
     #[must_use]
     pub fn exchange(&self, n: u64) -> Option<&Exchange> {
         self.by_number.get(&n).map(|index| &self.exchanges[*index])
     }
 
-    /// The exchange of event `n` as it was asked in a view: where a request was translated, there is
-    /// one for each edge.
+    /// The exchange of event `n` in a view: a translated request has one for each edge.
     #[must_use]
     pub fn exchange_in(&self, view: View, n: u64) -> Option<&Exchange> {
         let index = *self.by_number.get(&n)?;
@@ -109,8 +110,9 @@ impl Conversation {
         })
     }
 
-    /// How long the exchange took that event `n` is the request or the answer of, in microseconds.
-    /// Nothing as long as there is no answer, and of an answer that is not the one that counts.
+    /// The duration of the exchange whose request or answer is event `n`, in microseconds. `None`
+    /// as
+    /// long as there is no answer, and for an answer that does not count.
     #[must_use]
     pub fn took(&self, n: u64) -> Option<u64> {
         let exchange = self.exchange(n)?;
@@ -161,9 +163,11 @@ impl Conversation {
             at: event.t,
             failed,
         };
-        // The first answer counts; of two events for one answer, heard and said, the heard one.
+        // The first answer counts; if an answer has two events, received and sent, the received
+        // one.
         self.exchanges[index].answer.get_or_insert(answer);
-        // What a translated request was made of has it, too, and may have no event for it.
+        // The source of a translated request gets the answer too; it may have no event of its own
+        // for it.
         if let Some(origin) = self.origin(index) {
             let asked = &self.exchanges[origin];
             self.close((asked.hop, asked.asker, id_of(&asked.id)), |open| {
@@ -174,7 +178,7 @@ impl Conversation {
         Some(index)
     }
 
-    /// The request that a translated one was made of, unless that is about something else.
+    /// The source of a translated request, unless that is a different request.
     fn origin(&self, index: usize) -> Option<usize> {
         let asked = &self.exchanges[index];
         let origin = *self.by_number.get(&asked.of?)?;
@@ -182,7 +186,7 @@ impl Conversation {
         (own.asker == other.asker && own.id == other.id).then_some(origin)
     }
 
-    /// Takes the last open request of a key that is one of those.
+    /// Removes the last open request of a key that `is` accepts.
     fn close(&mut self, key: (Side, Side, IdBuf), is: impl Fn(usize) -> bool) -> Option<usize> {
         let Entry::Occupied(mut open) = self.open.entry(key) else {
             return None;

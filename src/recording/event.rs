@@ -1,8 +1,7 @@
-//! What stands in a recording: the header, and the events after it.
+//! The contents of a recording: a header and the events after it.
 //!
-//! These are the types that readers get and that seldom events are written from; frames, which
-//! are not seldom, go to the writer without one. Not here: how they are spelled (see `write`,
-//! `parse`).
+//! Readers return these types, and rare events are written from them. Frames are frequent and go
+//! to `write` without one.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -17,7 +16,7 @@ pub const VERSION: u64 = 1;
 pub struct Header {
     /// The version of the format.
     pub version: u64,
-    /// The recording, the same in all its segments: 32 hexadecimal digits.
+    /// The recording's id, the same in all its segments: 32 hexadecimal digits.
     pub id: String,
     /// The segment's number, from 0.
     pub segment: u64,
@@ -27,47 +26,47 @@ pub struct Header {
     pub began: u64,
     /// The program that wrote it, with its version.
     pub by: String,
-    /// The client's end.
+    /// The client.
     pub client: Peer,
-    /// The agent's end.
+    /// The agent.
     pub agent: Peer,
-    /// The mapping tables that were at hand: the digest of those built in, and behind a `+` that of
-    /// the user's.
+    /// The digest of the built-in mapping tables that were loaded, then, after a `+`, that of the
+    /// user's tables.
     pub tables: Option<String>,
-    /// `lossless` or `lossy`.
+    /// The recorder's policy when it cannot keep up: `lossless` or `lossy`.
     pub policy: String,
-    /// What is left out.
+    /// How secrets were redacted.
     pub redaction: Redaction,
     /// The BLAKE3 of the segment before, in hexadecimal; none in the first one.
     pub previous: Option<String>,
 }
 
-/// One end of the recorded conversation.
+/// One side of the recorded conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
-    /// Where it is, for a person.
+    /// Its address or command, for people.
     pub name: String,
-    /// The dialect it was told to speak, or `canonical`, or `auto`.
+    /// The dialect that was configured for it, or `canonical`, or `auto`.
     pub dialect: String,
 }
 
-/// How secrets were kept out.
+/// How secrets were redacted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redaction {
     /// `full`, `default`, `structure` or `meta`.
     pub mode: String,
     /// The rules' name and version, such as `default@1`.
     pub rules: String,
-    /// Tells whether two recordings were made under one key, so that their hashes can be compared.
+    /// A fingerprint of the hash key: hashes of two recordings with the same one can be compared.
     pub key: String,
 }
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its number: 1, 2, 3 … through all segments.
+    /// Its number: 1, 2, 3 … across all segments.
     pub n: u64,
-    /// Microseconds since the recording began, on a clock that never goes back.
+    /// Microseconds since the recording began, on a monotonic clock.
     pub t: u64,
     /// Microseconds since 1970, by the wall clock.
     pub w: u64,
@@ -79,62 +78,62 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum What {
-    /// `msg`: a frame crossed an edge of the relay.
+    /// `msg`: a frame was received from or sent to one side.
     Message(Box<Message>),
-    /// `passed`: frames left the relay with the bytes they came with.
+    /// `passed`: frames were forwarded unchanged.
     Passed(Passed),
-    /// `stderr`: the agent wrote this to its stderr.
+    /// `stderr`: output of the agent on stderr.
     Stderr(Body),
-    /// `proc`: a process was started, signalled, or has ended.
+    /// `proc`: a process was started or signalled, or has exited.
     Process {
         /// `start`, `signal` or `exit`.
         event: String,
-        /// The program, the signal, how it ended.
+        /// The program, the signal, or the exit status.
         what: String,
     },
-    /// `link`: an end was connected, lost, or ended its stream.
+    /// `link`: a side connected, was lost, or ended its stream.
     Link {
-        /// Whose link.
+        /// The side.
         side: Side,
-        /// `open`, `end`, `dialect`; `lost` and `resumed` when a client comes back to its agent.
+        /// `open`, `end`, `dialect`; `lost` and `resumed` when a client reconnects to its agent.
         event: String,
-        /// For a person.
+        /// A description for people.
         what: String,
     },
-    /// `note`: something that is not simply a frame passed on.
+    /// `note`: something other than a frame that was forwarded.
     Note {
-        /// Its name, as counted.
+        /// Its name, as counted in the metrics.
         name: String,
-        /// For a person.
+        /// A description for people.
         text: String,
         /// The frame that caused it.
         of: Option<u64>,
     },
-    /// `gap`: events are missing here.
+    /// `gap`: events are missing at this point.
     Gap {
-        /// How many.
+        /// The number of missing events.
         events: u64,
         /// The bytes of their frames.
         bytes: u64,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// `clock`: the wall clock was set, or the machine slept; by so many microseconds.
+    /// `clock`: the wall clock was set or the machine slept; the jump in microseconds.
     Clock {
         /// Positive when the wall clock is ahead.
         jump: i64,
     },
-    /// `mark`: somebody wants to find this place again.
+    /// `mark`: a bookmark that the user set.
     Mark(String),
-    /// `resume`: a recording that had ended, or was torn, goes on.
+    /// `resume`: a recording that was ended or torn continues.
     Resume,
-    /// `end`: nothing comes after this in the segment.
+    /// `end` or `rotate`: the last event of the segment.
     End {
-        /// Whether the recording goes on in another segment.
+        /// Whether the recording continues in another segment.
         rotated: bool,
-        /// Why it ended.
+        /// The reason it ended.
         why: String,
-        /// The BLAKE3 of all of the segment before this line, in hexadecimal.
+        /// The BLAKE3 of all bytes of the segment before this line, in hexadecimal.
         digest: String,
     },
     /// A kind that this version does not know.
@@ -146,45 +145,45 @@ pub enum What {
     },
 }
 
-/// A frame at an edge of the relay.
+/// A frame received from or sent to one side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// The edge: the client's or the agent's.
+    /// The side of the relay where it was seen: the client's or the agent's.
     pub hop: Side,
-    /// Where it is headed.
+    /// The side it is sent to.
     pub to: Side,
-    /// The id as spelled in JSON, `None` where the frame has none.
+    /// The id as spelled in JSON; `None` where the frame has none.
     pub id: Option<String>,
-    /// The method; of an answer, that of its request.
+    /// The method; of a response, that of its request.
     pub method: Option<String>,
-    /// The session it is about.
+    /// The id of the ACP session.
     pub session: Option<String>,
-    /// What it is, as far as it is known without its body.
+    /// The kind of message, when it is known without the body.
     pub kind: Option<MessageKind>,
-    /// The number of the request that this answers.
+    /// The number of the request event that this answers.
     pub answers: Option<u64>,
-    /// The number of the heard frame that led to this one.
+    /// The number of the received frame that this one was made from.
     pub of: Option<u64>,
-    /// The rules that made it out of that one, as `dialect/rule`.
+    /// The rules that translated it, as `dialect/rule`.
     pub rules: Vec<String>,
-    /// An RFC 6902 patch from that one to this.
+    /// An RFC 6902 patch from the source frame to this one.
     pub patch: Option<Value>,
-    /// JSON Pointers of what was redacted; `""` is the whole body, or what is no JSON.
+    /// JSON Pointers of redacted values; `""` is the whole body, or a body that is not JSON.
     pub redacted: Vec<String>,
-    /// The frame.
+    /// The bytes of the frame.
     pub body: Body,
 }
 
-/// What kind of message a frame is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageKind {
-    /// It wants an answer.
+    /// It expects an answer.
     Request,
-    /// It wants none.
+    /// It expects none.
     Notification,
-    /// An answer.
+    /// A response with a result.
     Result,
-    /// An answer that says why there is none.
+    /// A response with an error.
     Error,
 }
 
@@ -197,25 +196,26 @@ pub enum Body {
     Text(Bytes),
     /// `x`: any other bytes.
     Bytes(Bytes),
-    /// `z`: left out; its length.
+    /// `z`: omitted; its length in bytes.
     Absent(u64),
 }
 
-/// Frames that left with the bytes they came with.
+/// Frames that were forwarded unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
-    /// Whom they were handed to.
+    /// The side they were sent to.
     pub to: Side,
-    /// The number of the first of them, as heard.
+    /// The event number of the first of them, as received.
     pub first: u64,
-    /// The number of the last of them. In between, it is every frame heard of the other side.
+    /// The event number of the last of them. All frames received from the other side in between are
+    /// included.
     pub last: u64,
-    /// How many they are.
+    /// How many there are.
     pub count: u64,
 }
 
 impl Message {
-    /// Whether the relay heard it (rather than said it).
+    /// Whether the relay received it (rather than sent it).
     #[must_use]
     pub fn is_heard(&self) -> bool {
         self.hop != self.to
@@ -223,7 +223,7 @@ impl Message {
 }
 
 impl MessageKind {
-    /// The word it has in a recording.
+    /// The word for it in a recording.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -234,7 +234,7 @@ impl MessageKind {
         }
     }
 
-    /// The kind of that name.
+    /// The kind with that name.
     #[must_use]
     pub fn of(name: &[u8]) -> Option<Self> {
         [Self::Request, Self::Notification, Self::Result, Self::Error]
@@ -242,7 +242,7 @@ impl MessageKind {
             .find(|kind| kind.name().as_bytes() == name)
     }
 
-    /// Whether it is an answer.
+    /// Whether it is a response.
     #[must_use]
     pub const fn is_answer(self) -> bool {
         matches!(self, Self::Result | Self::Error)
@@ -250,7 +250,7 @@ impl MessageKind {
 }
 
 impl Body {
-    /// The bytes; none when they were left out.
+    /// The bytes; `None` when they were omitted.
     #[must_use]
     pub const fn bytes(&self) -> Option<&Bytes> {
         match self {
@@ -268,13 +268,13 @@ impl Body {
         }
     }
 
-    /// Whether there is nothing.
+    /// Whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The body as a tree, when it is JSON.
+    /// The body parsed as JSON; `None` when it is not JSON.
     #[must_use]
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(self.bytes()?).ok()

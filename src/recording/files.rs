@@ -1,7 +1,7 @@
 //! The files of a recording: one for each segment, packed or not.
 //!
 //! `20261120T155900Z-8f1c22ab.000.acpr` is the first segment of a recording,
-//! `….001.acpr.zst` a packed second one. Not here: making them (see `observe::recorder`).
+//! `….001.acpr.zst` a packed second one. `observe::recorder` writes them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 
 use super::{Entry, Event, Found, Reader, Sealed};
 
-/// How the name of a segment ends.
+/// The file name extension of a segment.
 pub const PLAIN: &str = ".acpr";
-/// How the name of a packed segment ends.
+/// The file name extension of a packed segment.
 pub const PACKED: &str = ".acpr.zst";
 
-/// What packed files begin with (RFC 8878, 3.1.1).
+/// The magic number of zstd files (RFC 8878, 3.1.1).
 pub(super) const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
-/// A segment's file.
+/// An open segment file.
 #[derive(Debug)]
 pub enum Source {
-    /// As it was written.
+    /// Not packed.
     Plain(File),
     /// Packed.
     Packed(Box<Sealed<File>>),
@@ -30,7 +30,7 @@ pub enum Source {
 /// All segments of one recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// The name they share.
+    /// The file name that all segments share.
     pub name: String,
     /// The segments, in order.
     pub segments: Vec<PathBuf>,
@@ -51,8 +51,8 @@ pub fn open(path: &Path) -> io::Result<Reader<Source>> {
     ))
 }
 
-/// Whether a file is packed, whatever it is called; it is left where it began. What cannot be
-/// wound back is not.
+/// Whether a file is packed, whatever its name. The file is rewound afterwards; a file that cannot
+/// be rewound counts as not packed.
 fn is_packed(file: &mut File) -> io::Result<bool> {
     if !file.metadata()?.is_file() {
         return Ok(false);
@@ -63,8 +63,8 @@ fn is_packed(file: &mut File) -> io::Result<bool> {
     Ok(head == ZSTD)
 }
 
-/// The recordings in a folder, by name. Of a segment that is there both packed and not, the one
-/// that is not counts.
+/// The recordings in a folder, by name. If a segment exists both packed and plain, the plain file
+/// is used.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -73,8 +73,8 @@ pub fn segments(folder: &Path) -> io::Result<Vec<Recording>> {
 }
 
 impl Recording {
-    /// The recording that the segment at `path` belongs to. A file with a name of another form is
-    /// a recording of one segment.
+    /// The recording that the segment at `path` belongs to. A file whose name has another form is a
+    /// recording of one segment.
     ///
     /// # Errors
     /// When its folder cannot be read.
@@ -97,8 +97,8 @@ impl Recording {
         Ok(found.into_iter().find(same).unwrap_or(alone))
     }
 
-    /// The lines of all segments, each with the number of its segment's file. Of one that cannot be
-    /// read on, an error is said once, and then the next is read.
+    /// The lines of all segments, each with the index of its segment. If a segment cannot be read
+    /// further, its error is returned once, and the next segment follows.
     pub fn entries(&self) -> impl Iterator<Item = io::Result<(usize, Entry)>> + '_ {
         let files = self.segments.iter().enumerate();
         files.flat_map(|(at, path)| {
@@ -113,7 +113,7 @@ impl Recording {
         })
     }
 
-    /// The events of all segments; broken lines and headers are passed over.
+    /// The events of all segments; broken lines and headers are skipped.
     pub fn events(&self) -> impl Iterator<Item = io::Result<Event>> + '_ {
         self.entries().filter_map(|entry| match entry {
             Ok((
@@ -129,7 +129,7 @@ impl Recording {
     }
 }
 
-/// The recordings in a folder that have segments among the `wanted` files.
+/// The recordings in a folder that have segments among the files that `filter` accepts.
 fn among(folder: &Path, wanted: impl Fn(&Path) -> bool) -> io::Result<Vec<Recording>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -139,7 +139,7 @@ fn among(folder: &Path, wanted: impl Fn(&Path) -> bool) -> io::Result<Vec<Record
             paths.push(path);
         }
     }
-    // The plain one of two stands before the packed one.
+    // A plain file sorts before the packed one of the same segment.
     paths.sort();
     let mut found: BTreeMap<String, BTreeMap<Option<u64>, PathBuf>> = BTreeMap::new();
     for path in paths {
@@ -154,10 +154,10 @@ fn among(folder: &Path, wanted: impl Fn(&Path) -> bool) -> io::Result<Vec<Record
     Ok(found.into_iter().map(recording).collect())
 }
 
-/// The recording's name in a segment's, and the segment's number.
+/// The recording's name and the segment's number, from the path of a segment.
 ///
-/// A name may end in a number that counts no segments, such as that of a version: where the header
-/// says otherwise, the number is part of the name. A file without a header goes by its name.
+/// A name may end in a number that is not a segment number, such as a version: where the header
+/// says otherwise, the number is part of the name. Without a header the file name decides.
 fn name(path: &Path) -> (String, Option<u64>) {
     let (name, number) = parts(path);
     let Some((number, digits)) = number else {
@@ -173,7 +173,7 @@ fn name(path: &Path) -> (String, Option<u64>) {
     }
 }
 
-/// What a file's name may say: the recording's name, and a number as such and as it is spelled.
+/// Splits a file name into the recording's name, and the number with its digits as spelled.
 fn parts(path: &Path) -> (String, Option<(u64, String)>) {
     let whole = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = whole
@@ -182,7 +182,7 @@ fn parts(path: &Path) -> (String, Option<(u64, String)>) {
     let stem = stem.unwrap_or(&whole);
     let number = stem.rsplit_once('.').and_then(|(name, digits)| {
         let number = digits.parse().ok()?;
-        // As the recorder spells it.
+        // The recorder writes at least three digits.
         (format!("{number:03}") == digits).then(|| (name.to_owned(), number, digits.to_owned()))
     });
     match number {
@@ -240,7 +240,7 @@ mod tests {
             write::header(&mut line, &header);
             fs::write(folder.join(file), line).unwrap();
         }
-        // Its header is not there yet.
+        // Its header is not written yet.
         fs::write(folder.join("a.1001.acpr"), "").unwrap();
         let found = segments(folder).unwrap();
         let of = Recording::of(&folder.join("a.001.acpr")).unwrap();

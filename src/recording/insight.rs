@@ -1,8 +1,7 @@
-//! What only a reader of a whole recording knows of an event: how long its exchange took, and what
-//! the linter finds about it.
+//! Properties of an event that depend on the whole recording: the duration of its exchange, and
+//! the linter's findings.
 //!
-//! It is shown one event after the other and keeps no bodies. Not here: the pairing (see
-//! `conversation`), what is looked for (see `lint`), what is asked about it (see `filter`).
+//! It is given the events one by one and keeps no bodies.
 
 use std::collections::HashMap;
 
@@ -11,17 +10,17 @@ use super::event::{Event, Header};
 use super::filter::{Facts, Field, Filter};
 use super::lint::{Finding, Linter};
 
-/// What is known of the events so far.
+/// The annotations of the events so far.
 #[derive(Debug, Default)]
 pub struct Insight {
     conversation: Conversation,
     linter: Option<Linter>,
-    /// The ids of what was found, by event.
+    /// The ids of the findings, by event.
     found: HashMap<u64, Vec<&'static str>>,
 }
 
 impl Insight {
-    /// Nothing yet; the linter looks on when the filter asks for what it finds.
+    /// No events yet; the linter runs only when the filter uses its findings.
     #[must_use]
     pub fn wanted_by(filter: Option<&Filter>) -> Self {
         let lints = filter.is_some_and(|filter| filter.asks(Field::Lint));
@@ -31,14 +30,14 @@ impl Insight {
         }
     }
 
-    /// Takes a header in.
+    /// Adds a header.
     pub fn begin(&mut self, header: &Header) {
         if let Some(linter) = &mut self.linter {
             linter.begin(header);
         }
     }
 
-    /// Takes an event in.
+    /// Adds an event.
     pub fn see(&mut self, event: &Event) {
         self.conversation.see(event);
         if let Some(linter) = &mut self.linter {
@@ -46,14 +45,14 @@ impl Insight {
         }
     }
 
-    /// Nothing comes any more: what is open stays so.
+    /// Ends the recording: open requests stay unanswered.
     pub fn end(&mut self) {
         if let Some(linter) = self.linter.take() {
             keep(&mut self.found, &linter.rest());
         }
     }
 
-    /// What is known of event `n` so far.
+    /// The annotations of event `n` so far.
     #[must_use]
     pub fn facts(&self, n: u64) -> Facts<'_> {
         Facts {

@@ -1,30 +1,29 @@
-//! The lines of frames that follow each other.
+//! Writes the lines of frames that follow each other.
 //!
-//! Where a side streams, lines differ in their number, their checksum and their frame, and in
-//! little else: many are of one moment, and of one method and session. So what comes between is
-//! spelled once, and then copied as long as it stays the same. Not here: how a line is spelled (see
-//! `write`).
+//! In a stream of frames, lines differ in number, checksum and frame, and in little else: many have
+//! the same times, method and session. So the part in between is encoded once and copied as long
+//! as it stays the same.
 
 use super::event::MessageKind;
 use super::spell::number;
 use super::write::{Facts, Kept, Stamp, keep, members, seal, times};
 use crate::jsonrpc::Side;
 
-/// Bytes of most lines of a frame, beside those of the frame.
+/// Typical bytes of a line besides the frame.
 const LINE: usize = 256;
 
-/// Writes lines of frames.
+/// Writes the lines of frames, reusing the encoding of the line before.
 #[derive(Debug, Default)]
 pub struct Lines {
-    /// The times that were written last, and how they are spelled.
+    /// The times of the last line, and their encoding.
     times: (u64, u64),
     clock: Vec<u8>,
-    /// What was written last of a frame of which no more is known, and how that is spelled.
+    /// The metadata of the last cacheable frame, and its encoding.
     plain: Plain,
     members: Vec<u8>,
 }
 
-/// What is known of most frames.
+/// The metadata that most frames have.
 #[derive(Debug, Default)]
 struct Plain {
     hop: Option<Side>,
@@ -35,7 +34,7 @@ struct Plain {
 }
 
 impl Lines {
-    /// Appends a frame, as [`write::frame`](super::write::frame) does.
+    /// Appends a frame, like [`write::frame`](super::write::frame).
     pub fn frame(&mut self, out: &mut Vec<u8>, stamp: Stamp, facts: &Facts<'_>, body: Kept<'_>) {
         out.reserve(LINE + body.len());
         let start = out.len();
@@ -62,7 +61,7 @@ impl Lines {
 }
 
 impl Plain {
-    /// Whether this is known of a frame, and nothing else.
+    /// Whether a frame has exactly this metadata.
     fn is(&self, facts: &Facts<'_>) -> bool {
         self.hop == Some(facts.hop)
             && self.to == Some(facts.to)
@@ -81,7 +80,7 @@ impl Plain {
     }
 }
 
-/// Whether nothing is known of a frame that would be another with the next one.
+/// Whether a frame has no metadata that differs from frame to frame.
 const fn is_plain(facts: &Facts<'_>) -> bool {
     let Facts {
         hop: _,

@@ -1,20 +1,19 @@
-//! What a recording is: the file format `.acpr`, written and read.
+//! The recording format `.acpr`: writing, reading, checking, redacting and replaying it.
 //!
 //! A recording is an append-only file of JSON lines that `grep`, `jq` and `tail -f` can use: a
-//! header, then one event a line, each with a checksum. Frames stand in it with the bytes they
-//! had. A long one is cut into segments, each with the digest of the one before; those that are
-//! done may be packed with zstd. This room reads no clock and knows no conversation. Not here:
-//! recording one (see `observe::recorder`), showing one to a person (`cli::inspect`).
+//! header, then one event a line, each with a checksum. Frames are stored byte for byte. A long
+//! recording is cut into segments, each with the digest of the one before; finished segments may
+//! be packed with zstd. This module reads no clock; `observe::recorder` does the recording.
 //!
 //! ```
-//! use acp_relay::recording::{Found, Reader, What};
+//! use acp_relay::recording::{EventKind, Parsed, SegmentReader};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let file = std::io::Cursor::new(b"");
-//! for entry in Reader::new(file) {
+//! for entry in SegmentReader::new(file) {
 //!     let entry = entry?;
-//!     if let Found::Event(event) = entry.found
-//!         && let What::Message(message) = event.what
+//!     if let Parsed::Event(event) = entry.parsed
+//!         && let EventKind::Message(message) = event.kind
 //!     {
 //!         println!("{} {:?} {:?}", event.n, message.method, message.body.bytes());
 //!     }

@@ -1,8 +1,7 @@
-//! Whether what the relay said was made of what it had heard, as the recording has it.
+//! Checks translated messages against their sources.
 //!
-//! A translated message names the one that led to it and the difference between them, which has to
-//! give it again. Not here: whether the rules would make the same of it today (see
-//! `cli::inspect::retell`).
+//! A translated message names the event it was made from and a patch; the patch applied to the
+//! source has to give the message again.
 
 use std::collections::VecDeque;
 
@@ -11,10 +10,10 @@ use bytes::Bytes;
 use super::event::{Body, Message};
 use super::patch;
 
-/// Bytes of heard messages that are kept. What is made of one follows it closely.
+/// Bytes of received messages that are kept. A translated message follows its source closely.
 const KEPT: usize = 32 << 20;
 
-/// Messages that were heard lately.
+/// The messages that were received lately.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
     heard: VecDeque<(u64, Bytes)>,
@@ -22,7 +21,7 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    /// Takes the message in that event `n` is; what is wrong with it.
+    /// Adds the message of event `n`; returns what is wrong with it.
     pub(super) fn see(&mut self, n: u64, message: &Message) -> Option<String> {
         let Body::Json(body) = &message.body else {
             return None;

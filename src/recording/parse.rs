@@ -1,7 +1,7 @@
-//! Reads one line of a recording.
+//! Parses one line of a recording.
 //!
-//! Members and kinds that are not known are passed over, so that a newer file of the same version
-//! can be read. Not here: files and where lines begin (see `read`), older versions (`migrate`).
+//! Unknown members and kinds are ignored, so that a file of the same version written by a newer
+//! program can be read.
 
 use bytes::Bytes;
 
@@ -12,36 +12,36 @@ use super::tokens::members;
 use super::write::{TAIL, checksum};
 use crate::jsonrpc::Side;
 
-/// What a line holds.
+/// The contents of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// A segment begins.
+    /// The header of a segment.
     Header(Box<Header>),
     /// An event.
     Event(Box<Event>),
-    /// Nothing that can be relied on.
+    /// A line that cannot be used.
     Broken(Fault),
 }
 
-/// What is wrong with a line, or with its place.
+/// What is wrong with a line, or with its position in the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It has no line break: the writer was cut off.
+    /// It has no line break: the writer was interrupted.
     #[error("the last line is torn after {bytes} bytes; what came before it is whole")]
     Torn {
-        /// What there is of it.
+        /// The number of bytes that were written.
         bytes: u64,
     },
-    /// It is not what was written.
+    /// The checksum does not match the bytes.
     #[error("the checksum is {found}, the line's own is {expected}: it was changed or damaged")]
     Checksum {
-        /// What it says.
+        /// The checksum in the line.
         found: String,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         expected: String,
     },
-    /// It is not spelled as recordings are.
+    /// It does not have the form of a recording's line.
     #[error("this is no line of a recording: {0}")]
     Malformed(&'static str),
     /// It was written by a later version of the format.
@@ -49,21 +49,21 @@ pub enum Fault {
         "this is version {0} of the format, and {VERSION} is the latest known here: use a newer acp-relay"
     )]
     Newer(u64),
-    /// It is longer than any line may be.
+    /// It exceeds the length limit.
     #[error("the line is longer than {limit} bytes")]
     TooLong {
-        /// The bound.
+        /// The limit in bytes.
         limit: u64,
     },
 }
 
-/// The members of a line that all or many events share.
+/// The members of a line or of an object in it.
 #[derive(Default)]
 struct Parts<'a> {
     members: Vec<(&'a [u8], &'a [u8])>,
 }
 
-/// Reads a line, with or without its line break.
+/// Parses a line, with or without its line break.
 #[must_use]
 pub fn line(line: &Bytes) -> Found {
     match read(line) {
@@ -103,7 +103,7 @@ fn read(line: &Bytes) -> Result<Found, Fault> {
     Ok(Found::Event(Box::new(event)))
 }
 
-/// Holds a line against its checksum.
+/// Compares a line with its checksum.
 fn check(line: &[u8]) -> Result<(), Fault> {
     let content = line
         .len()
@@ -145,7 +145,7 @@ impl<'a> Parts<'a> {
         micros(self.get(name)?)
     }
 
-    /// A text; lone surrogates, which no Rust text can hold, are replaced.
+    /// A string; lone surrogates, which a Rust string cannot hold, are replaced.
     fn text(&self, name: &str) -> Option<String> {
         let value = self.get(name)?;
         (value.first() == Some(&b'"')).then(|| {
@@ -320,7 +320,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Seconds with up to six decimals, in microseconds.
+/// Converts seconds with up to six decimals to microseconds.
 fn micros(seconds: &[u8]) -> Option<u64> {
     let seconds = std::str::from_utf8(seconds).ok()?;
     let (whole, part) = seconds.split_once('.').unwrap_or((seconds, ""));
@@ -346,7 +346,7 @@ mod tests {
         line(&Bytes::from(format!("{content},\"crc\":\"{sum}\"}}")))
     }
 
-    /// Damage and malice may have a good checksum, too.
+    /// A damaged or malicious line may still have a valid checksum.
     #[test]
     fn a_kind_that_is_no_word_is_none() {
         for (is, kind) in [

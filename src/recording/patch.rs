@@ -1,11 +1,11 @@
-//! What was changed in a message: a patch (RFC 6902) from one tree to another.
+//! Differences of two JSON trees as a patch (RFC 6902).
 //!
-//! It is made for a person to read: members are told apart one by one, lists where they differ.
-//! Applied to the message again, it tells whether the other one was made of it.
+//! The patch is made for people to read: objects are compared member by member, arrays where they
+//! differ. Applied to the source it gives the target, which `verify` uses.
 
 use serde_json::{Value, json};
 
-/// The operations that make `to` out of `from`, in order.
+/// The operations that turn `from` into `to`, in order.
 #[must_use]
 pub fn between(from: &Value, to: &Value) -> Value {
     let mut patch = Vec::new();
@@ -63,8 +63,8 @@ fn below(path: &mut String, step: &str, then: impl FnOnce(&mut String)) {
     path.truncate(length);
 }
 
-/// What a patch makes of a tree; `None` when it does not fit. Of the operations those are known
-/// that [`between`] makes.
+/// Applies a patch to a tree; `None` when it does not fit. Only the operations that [`between`]
+/// creates are supported.
 #[must_use]
 pub fn apply(tree: &Value, patch: &Value) -> Option<Value> {
     let mut tree = tree.clone();

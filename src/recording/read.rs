@@ -1,8 +1,7 @@
-//! Reads a segment, line by line.
+//! Reads a segment line by line.
 //!
-//! A reader knows where each line begins, can start in the middle, and can go on when the file
-//! has grown. It never shows half a line. Not here: what a line means (see `parse`), several
-//! segments (see `files`).
+//! A reader knows the offset of each line, can start in the middle, and can continue when the file
+//! has grown. It never returns an incomplete line.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -11,41 +10,41 @@ use bytes::{Bytes, BytesMut};
 use super::event::Event;
 use super::parse::{self, Fault, Found};
 
-/// What is asked of one read.
+/// Bytes requested by one read.
 const CHUNK: usize = 256 << 10;
 
-/// Longest line that is read. A frame may be 64 MiB, and a byte of it six on paper.
+/// Limit of a line in bytes. A frame may have 64 MiB, and each byte up to six when escaped.
 const LONGEST: usize = 512 << 20;
 
-/// Reads the lines of a segment. At the end of the file the iterator says `None`, and may be asked
-/// again when the file has grown. An error is said once, and nothing after it.
+/// Reads the lines of a segment. At the end of the file the iterator returns `None`; it may be
+/// called again when the file has grown. An error is returned once and ends the iteration.
 #[derive(Debug)]
 pub struct Reader<R> {
     from: R,
     buffer: BytesMut,
-    /// The bytes of `buffer` that are known to hold no line break.
+    /// The number of bytes of `buffer` that are known to hold no line break.
     searched: usize,
-    /// Where `buffer` begins in the file.
+    /// The offset of `buffer` in the file.
     at: u64,
-    /// A line is being skipped to its end: it was too long, or the reader began inside of it.
+    /// The rest of a line is being skipped: it was too long, or the reader began inside it.
     skipping: bool,
-    /// Reading has failed, and would again: so that nobody asks for ever.
+    /// Reading has failed; further calls return `None`.
     failed: bool,
 }
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Where it begins, in bytes of the (unpacked) segment.
+    /// Its offset in the (unpacked) segment, in bytes.
     pub at: u64,
     /// The line, with its line break.
     pub line: Bytes,
-    /// What it holds.
+    /// The parsed contents.
     pub found: Found,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads from where `from` stands, which is taken for the beginning.
+    /// Reads from the current position of `source`, which counts as offset 0.
     pub fn new(from: R) -> Self {
         Self {
             from,
@@ -57,25 +56,26 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The bytes of the last line that were there when the file ended; 0 when it ended with a
+    /// The length of an incomplete line at the end of the file in bytes; 0 when the file ends with
+    /// a
     /// whole line.
     #[must_use]
     pub fn torn(&self) -> u64 {
         self.buffer.len() as u64
     }
 
-    /// Where the next line begins.
+    /// The offset of the next line.
     #[must_use]
     pub const fn at(&self) -> u64 {
         self.at
     }
 
-    /// What it reads from. Reading there behind its back makes it miss lines.
+    /// The underlying source. Reading from it directly makes the reader miss lines.
     pub const fn source(&mut self) -> &mut R {
         &mut self.from
     }
 
-    /// The events alone; broken lines and headers are passed over.
+    /// The events only; broken lines and headers are skipped.
     pub fn events(self) -> impl Iterator<Item = io::Result<Event>> {
         self.filter_map(|entry| match entry {
             Ok(Entry {
@@ -87,7 +87,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The next line, if it is whole.
+    /// The next line, if it is complete.
     fn line(&mut self) -> io::Result<Option<Result<Bytes, Fault>>> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
@@ -130,7 +130,7 @@ impl<R: Read> Reader<R> {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Goes on with the first line that begins at `offset` or after it.
+    /// Continues with the first line that begins at `offset` or after it.
     ///
     /// # Errors
     /// When the file cannot be read there.

@@ -1,36 +1,35 @@
-//! A segment that is done, packed: zstd in frames of their own, with a table of them at the end.
+//! Finished segments, packed: independent zstd frames with a seek table at the end.
 //!
-//! Any zstd program unpacks it; one that knows the [seekable format] can start in the middle. The
-//! frames are followed by a skippable one with their digest, and the table. Not here: which
-//! segments are packed and when.
+//! Any zstd program unpacks the file; one that knows the [seekable format] can start in the middle.
+//! The frames are followed by a skippable frame with their digest, and by the table.
 //!
 //! [seekable format]: https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// Bytes of a segment in each frame.
+/// Bytes of the segment in each frame.
 const FRAME: usize = 1 << 20;
 
-/// The first four bytes of a skippable frame, of the two kinds that are used.
+/// The magic numbers of the two skippable frames in use.
 const DIGEST: u32 = 0x184D_2A50;
 const TABLE: u32 = 0x184D_2A5E;
 
 /// The last four bytes of a file with a table.
 const END: u32 = 0x8F92_EAB1;
 
-/// Bytes of the table's end: the number of frames, a descriptor, [`END`].
+/// Bytes of the table's footer: the number of frames, a descriptor, [`END`].
 const FOOT: u64 = 9;
 
-/// Bytes of the frame that holds the digest.
+/// Bytes of the skippable frame that holds the digest.
 const DIGEST_FRAME: u64 = 8 + 32;
 
-/// Reads a packed segment as if it were not.
+/// Reads a packed segment as if it were plain.
 #[derive(Debug)]
 pub struct Sealed<R> {
     from: R,
-    /// Where each frame begins, packed and not; then where the last one ends.
+    /// The packed and plain offset of each frame, and of the end of the last one.
     frames: Vec<(u64, u64)>,
-    /// What has been unpacked, and which frame it is.
+    /// The unpacked frame and its index.
     current: Option<(usize, Vec<u8>)>,
     at: u64,
 }
@@ -38,7 +37,7 @@ pub struct Sealed<R> {
 /// Packs a segment into `to`.
 ///
 /// # Errors
-/// When one cannot be read or the other not be written.
+/// When the segment cannot be read or the output cannot be written.
 pub fn pack(mut from: impl Read, mut to: impl Write, level: i32) -> io::Result<()> {
     let mut table = Vec::new();
     let mut count: u32 = 0;
@@ -60,7 +59,7 @@ pub fn pack(mut from: impl Read, mut to: impl Write, level: i32) -> io::Result<(
         count += 1;
     }
     table.extend_from_slice(&count.to_le_bytes());
-    // The descriptor: no checksums in the table, for the frames have their own.
+    // The descriptor: the table has no checksums, because the frames have their own.
     table.push(0);
     table.extend_from_slice(&END.to_le_bytes());
     skippable(&mut to, DIGEST, digest.finalize().as_bytes())?;
@@ -68,10 +67,10 @@ pub fn pack(mut from: impl Read, mut to: impl Write, level: i32) -> io::Result<(
 }
 
 impl<R: Read + Seek> Sealed<R> {
-    /// Reads the table.
+    /// Reads the seek table.
     ///
     /// # Errors
-    /// When it cannot be read, or is none.
+    /// When it cannot be read or is missing.
     pub fn new(mut from: R) -> io::Result<Self> {
         let length = from.seek(SeekFrom::End(0))?;
         let foot = length.checked_sub(FOOT).ok_or_else(no_table)?;
@@ -106,7 +105,7 @@ impl<R: Read + Seek> Sealed<R> {
         })
     }
 
-    /// Whether the packed bytes are those that were written.
+    /// Whether the packed bytes match their digest.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -125,7 +124,7 @@ impl<R: Read + Seek> Sealed<R> {
         self.frames.last().map_or(0, |(_, plain)| *plain)
     }
 
-    /// Unpacks the frame that holds the byte at hand.
+    /// Unpacks the frame that contains the current position.
     fn unpack(&mut self) -> io::Result<&[u8]> {
         let index = self.frames.partition_point(|(_, plain)| *plain <= self.at) - 1;
         if self
@@ -138,7 +137,7 @@ impl<R: Read + Seek> Sealed<R> {
             let mut packed = Vec::new();
             (&mut self.from).take(to - from).read_to_end(&mut packed)?;
             let size = usize::try_from(ends - begins).unwrap_or(usize::MAX);
-            // What we pack is never larger; a stranger's table may say anything.
+            // Frames written by `pack` are never larger; a foreign table may claim any size.
             if size > 64 * FRAME {
                 return Err(damaged());
             }

@@ -1,9 +1,9 @@
-//! How the values of a line are spelled: numbers, times, texts.
+//! Encodes single values of a line: numbers, times, strings.
 //!
-//! Each is appended to what is there, with whatever comes before it. Every frame has some of them,
-//! so digits are written two at a time. Not here: which values a line has (see `write`).
+//! Each is appended to the output behind a prefix. Every frame has some of them, so digits are
+//! written two at a time for speed.
 
-/// Texts in an array.
+/// An array of strings.
 pub(super) fn list(out: &mut Vec<u8>, name: &[u8], texts: &[String]) {
     out.extend_from_slice(name);
     for (at, say) in texts.iter().enumerate() {
@@ -12,7 +12,7 @@ pub(super) fn list(out: &mut Vec<u8>, name: &[u8], texts: &[String]) {
     out.push(b']');
 }
 
-/// A text that needs no escapes.
+/// A string that needs no escapes.
 pub(super) fn quoted(out: &mut Vec<u8>, name: &[u8], raw: &[u8]) {
     out.extend_from_slice(name);
     out.push(b'"');
@@ -20,13 +20,13 @@ pub(super) fn quoted(out: &mut Vec<u8>, name: &[u8], raw: &[u8]) {
     out.push(b'"');
 }
 
-/// Any text.
+/// Any string.
 pub(super) fn text(out: &mut Vec<u8>, name: &[u8], say: &str) {
     out.extend_from_slice(name);
     serde_json::to_writer(out, say).expect("a text can be written to memory");
 }
 
-/// A text as it stands between its quotes.
+/// The JSON form of a string without its quotes.
 pub(super) fn escaped(say: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(say.len() + 2);
     text(&mut out, b"", say);
@@ -39,7 +39,7 @@ pub(super) fn number(out: &mut Vec<u8>, name: &[u8], value: u64) {
     digits(out, value);
 }
 
-/// Microseconds, as seconds.
+/// Microseconds, written as seconds.
 pub(super) fn seconds(out: &mut Vec<u8>, name: &[u8], micros: u64) {
     out.extend_from_slice(name);
     digits(out, micros / 1_000_000);

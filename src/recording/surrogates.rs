@@ -1,19 +1,19 @@
-//! JSON with halves of surrogate pairs, as a tree.
+//! JSON with lone surrogates, as a tree.
 //!
-//! Programs that keep text as UTF-16 cut an emoji in two and send both halves, each in a message
-//! of its own. That is JSON (RFC 8259, 8.2) and no Unicode text, so no Rust string can hold it.
-//! Here a half becomes a private character that stands for it, and two halves that meet again
-//! become what they were. Captures spell what is no message as a string, in which the bytes that
-//! are no UTF-8 are halves, too; those are bytes again. Not here: messages, which nobody changes.
+//! Programs that keep text as UTF-16 may cut an emoji in two and send each half in a message of its
+//! own. That is JSON (RFC 8259, 8.2) but not Unicode text, so no Rust string can hold it. Here a
+//! half becomes a private-use character, and two adjacent halves become the original character.
+//! Captures encode lines that are not messages as strings in which bytes that are not UTF-8 are
+//! lone surrogates, too; those are converted back to bytes. Messages themselves are never changed.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The private character of the half U+D800; the other 2047 follow it.
+/// The private-use character for the half U+D800; the other 2047 follow it.
 const FIRST: u32 = 0x10_F000;
 
-/// The tree of a text; `None` when it is no JSON.
+/// Parses JSON that may have lone surrogates; `None` when it is not JSON.
 #[must_use]
 pub fn tree(json: &[u8]) -> Option<Value> {
     match serde_json::from_slice(json) {
@@ -22,16 +22,16 @@ pub fn tree(json: &[u8]) -> Option<Value> {
     }
 }
 
-/// Whether a text of JSON holds half of a surrogate pair; the place of the first one.
+/// The position of the first lone surrogate in a JSON text.
 #[must_use]
 pub fn lone(json: &[u8]) -> Option<usize> {
     halves(json).next().map(|(at, _)| at)
 }
 
-/// The bytes that a string of JSON was made from; `None` when it is no string.
+/// The bytes that a JSON string encodes; `None` when it is not a string.
 ///
-/// The halves U+DC80 to U+DCFF are bytes that are no UTF-8, as Python's `surrogateescape` has them.
-/// Any other half is what UTF-8 would spell it as (WTF-8).
+/// The halves U+DC80 to U+DCFF are bytes that are not UTF-8, as in Python's `surrogateescape`.
+/// Any other half is encoded as UTF-8 would encode it (WTF-8).
 #[must_use]
 pub fn unspelled(json: &[u8]) -> Option<Vec<u8>> {
     let inner = json.trim_ascii().strip_prefix(b"\"")?.strip_suffix(b"\"")?;
@@ -58,7 +58,7 @@ pub fn unspelled(json: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Any bytes as a string of JSON, of which [`unspelled`] makes them again.
+/// Encodes any bytes as a JSON string; [`decode_bytes`] is the inverse.
 #[must_use]
 pub fn spelled(bytes: &[u8]) -> String {
     let mut out = String::from("\"");
@@ -73,7 +73,7 @@ pub fn spelled(bytes: &[u8]) -> String {
     out
 }
 
-/// Text in which halves that have met are whole again.
+/// Joins adjacent halves into the characters they encode.
 #[must_use]
 pub fn join(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
@@ -98,13 +98,13 @@ pub fn join(text: &str) -> String {
     joined
 }
 
-/// Text to be shown, in which a half is spelled `\\ud83d` and not by a private character.
+/// Text for display, in which a half is shown as `\\ud83d` and not as a private-use character.
 #[must_use]
 pub fn parted(text: &str) -> Cow<'_, str> {
     spell(text, "\\u")
 }
 
-/// The same of a text of JSON, which stays such as all readers take.
+/// The same for JSON text, which stays valid for all readers.
 #[must_use]
 pub fn parted_json(json: &str) -> Cow<'_, str> {
     spell(json, "\\\\u")
@@ -124,13 +124,13 @@ fn spell<'a>(text: &'a str, escape: &str) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
-/// The half that a private character stands for.
+/// The half that a private-use character stands for.
 fn half_of(character: char) -> Option<u32> {
     let at = u32::from(character).checked_sub(FIRST)?;
     (at < 0x800).then_some(0xD800 + at)
 }
 
-/// The text with each half replaced; `None` when there is none.
+/// The text with each lone half replaced; `None` when there is none.
 fn stand_in(json: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(json.len());
     let mut done = 0;
@@ -144,7 +144,7 @@ fn stand_in(json: &[u8]) -> Option<Vec<u8>> {
     (done > 0).then_some(out)
 }
 
-/// The halves that stand alone: where their `\uXXXX` begins, and which they are.
+/// The lone halves: the position of each `\uXXXX`, and its code.
 fn halves(json: &[u8]) -> impl Iterator<Item = (usize, u32)> {
     let mut at = 0;
     std::iter::from_fn(move || {

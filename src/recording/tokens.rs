@@ -1,8 +1,8 @@
-//! Walks over JSON text, token by token, with the place of each.
+//! A tokenizer for JSON text that reports the position of each token.
 //!
-//! It keeps bytes where they are, so that a value can be cut out or replaced and all else stays
-//! as spelled. It never recurses. Text that is no JSON ends the walk early; it proves nothing.
-//! Not here: proof (see `jsonrpc::is_json`), trees.
+//! Bytes stay in place, so that a value can be cut out or replaced and the rest keeps its
+//! spelling. It never recurses. Invalid JSON ends the iteration early; it is not a validator (see
+//! `jsonrpc::is_json`).
 
 use std::ops::Range;
 
@@ -13,11 +13,11 @@ pub(super) enum Token {
     Object,
     /// An array begins.
     Array,
-    /// The innermost one ends.
+    /// The innermost container ends.
     End,
-    /// A member's name, with its quotes.
+    /// A member's name, including its quotes.
     Key(Range<usize>),
-    /// A string, with its quotes.
+    /// A string, including its quotes.
     String(Range<usize>),
     /// A number, `true`, `false` or `null`.
     Scalar(Range<usize>),
@@ -30,7 +30,7 @@ pub(super) struct Tokens<'a> {
     at: usize,
     /// Whether each open container is an object.
     open: Vec<bool>,
-    /// In an object: a name is next.
+    /// Inside an object: the next string is a name.
     key_next: bool,
 }
 
@@ -44,12 +44,12 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// How many containers are open.
+    /// The number of open containers.
     pub(super) fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// Skips the value that comes next; its place.
+    /// Skips the next value and returns its position.
     pub(super) fn value(&mut self) -> Option<Range<usize>> {
         let depth = self.depth();
         let start = match self.next()? {
@@ -124,7 +124,7 @@ impl Iterator for Tokens<'_> {
     }
 }
 
-/// The members of the object that `text` is, as spelled: the name without its quotes, the value.
+/// The members of the object `text`, as spelled: the name without its quotes, the value.
 pub fn members(text: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
     let mut tokens = Tokens::new(text);
     let is_object = tokens.next() == Some(Token::Object);

@@ -1,11 +1,10 @@
-//! Files whose messages are not one a line, made into lines.
+//! Rewrites files so that each message is one line.
 //!
-//! What people have in files besides a message a line: JSON that is printed over several lines,
-//! one text after the other or an array of them; messages below `Content-Length` headers; and
-//! either in UTF-16, as some shells write what is sent to a file. A message keeps the number of the
-//! line that it began in, as far as there is room: what stood around it becomes empty lines.
-//! A line that is JSON by itself, and one that nothing can be made of, stays as it is. Not here:
-//! what a line holds (see `capture`).
+//! Supported besides one message a line: JSON pretty-printed over several lines, one text after
+//! another or in an array; messages with `Content-Length` headers; and either in UTF-16, as some
+//! shells write redirected output. A message keeps the number of the line it began in where
+//! possible: surrounding lines become empty. A line that is JSON by itself, or that cannot be
+//! interpreted, stays unchanged.
 
 use std::borrow::Cow;
 use std::io;
@@ -15,17 +14,17 @@ use serde_json::value::RawValue;
 
 use crate::jsonrpc::{Limits, is_json};
 
-/// So much of a file's beginning tells whether it has to be unfolded, in bytes.
+/// Bytes at the beginning of a file that decide whether it has to be expanded.
 const TELLING: usize = 4096;
 
-/// How often each line may be read in vain, on average, before texts over several lines are no
-/// longer looked for.
+/// Failed attempts to parse a multi-line text that are allowed for each line, on average. After
+/// that, multi-line texts are no longer searched for.
 const PATIENCE: usize = 16;
 
 /// The byte order mark in UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Whether a file that begins like this may have messages that are not one a line.
+/// Whether a file with this beginning may have messages that are not one a line.
 #[must_use]
 pub(super) fn is_folded(head: &[u8]) -> bool {
     if !matches!(wide(head), Ok(None)) {
@@ -33,15 +32,15 @@ pub(super) fn is_folded(head: &[u8]) -> bool {
     }
     let text = &head[..head.len().min(TELLING)];
     let text = text.strip_prefix(BOM).unwrap_or(text);
-    // A line that is not there whole is a long one.
+    // An incomplete line is a long one.
     let mut rows = text.split_inclusive(|byte| *byte == b'\n');
     rows.any(|row| row.ends_with(b"\n") && (field(row).is_some() || goes_on(row)))
 }
 
-/// The text with a message a line.
+/// The text with one message a line.
 ///
 /// # Errors
-/// When it is UTF-16 with half of a character in it, or UTF-32.
+/// When it is UTF-16 with half a character in it, or UTF-32.
 pub fn unfold(text: &[u8]) -> io::Result<Cow<'_, [u8]>> {
     let text = match wide(text)? {
         Some(wide) => Cow::Owned(narrow(text, wide)?),
@@ -58,7 +57,7 @@ pub fn unfold(text: &[u8]) -> io::Result<Cow<'_, [u8]>> {
     Ok(Cow::Owned(fold.out))
 }
 
-/// A text, and how far it is unfolded.
+/// A text and the state of its expansion.
 struct Unfolding<'t> {
     text: &'t [u8],
     at: usize,
@@ -67,7 +66,7 @@ struct Unfolding<'t> {
     out: Vec<u8>,
     /// Line feeds in `out`.
     written: usize,
-    /// Lines that may yet be read in vain.
+    /// Lines that may still be parsed without success.
     patience: usize,
 }
 
@@ -83,7 +82,7 @@ impl<'t> Unfolding<'t> {
         }
     }
 
-    /// Takes what stands next: a message below its header, a text over several lines, or a line.
+    /// Handles the next item: a message with headers, a text over several lines, or a line.
     fn step(&mut self) {
         let rest = &self.text[self.at..];
         let row = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
@@ -106,7 +105,7 @@ impl<'t> Unfolding<'t> {
                 }
                 _ => self.put(0..end),
             }
-            // A comma is what is left of an array around it.
+            // After an element of an array, a comma remains.
             let after = rest[end..].iter();
             let blank = after.take_while(|byte| b" \t\r,".contains(byte)).count();
             let feed = usize::from(rest.get(end + blank) == Some(&b'\n'));
@@ -121,7 +120,7 @@ impl<'t> Unfolding<'t> {
         }
     }
 
-    /// Where the JSON text that begins here ends, if it goes over several lines.
+    /// The end of the JSON text that begins here, if it spans several lines.
     fn several(&mut self, rest: &[u8]) -> Option<usize> {
         if self.patience == 0 {
             return None;
@@ -139,17 +138,17 @@ impl<'t> Unfolding<'t> {
         }
     }
 
-    /// Writes the message that stands there, from here on, as a line.
+    /// Writes the message at `range` of the remaining text as a line.
     fn put(&mut self, range: Range<usize>) {
         let rest = &self.text[self.at..];
         self.begin(self.feeds + feeds(&rest[..range.start]));
-        // JSON has line breaks between its tokens alone.
+        // JSON has line breaks between tokens only.
         let plain = |byte: &u8| if b"\r\n".contains(byte) { b' ' } else { *byte };
         self.out.extend(rest[range].iter().map(plain));
         self.out.push(b'\n');
     }
 
-    /// Goes on to the line after `number` others, or to the next one.
+    /// Begins the line after `number` others, or the next one if that has passed.
     fn begin(&mut self, number: usize) {
         for _ in self.written..number {
             self.out.push(b'\n');
@@ -163,8 +162,8 @@ impl<'t> Unfolding<'t> {
     }
 }
 
-/// Where the message below the header block that begins here is. One that is longer than what is
-/// there ends with it.
+/// The range of the message after the header block that begins here. A message that is longer
+/// than the rest of the text ends with it.
 fn below_header(rest: &[u8]) -> Option<Range<usize>> {
     let mut at = 0;
     let mut length = None;
@@ -179,7 +178,7 @@ fn below_header(rest: &[u8]) -> Option<Range<usize>> {
     None
 }
 
-/// The length that a header line says, or `None` in it of another header line; `None` of any
+/// The value of a `Content-Length` line, `Some(None)` for a `Content-Type` line, `None` for any
 /// other line.
 fn field(row: &[u8]) -> Option<Option<usize>> {
     let colon = memchr::memchr(b':', &row[..row.len().min(TELLING)])?;
@@ -192,7 +191,7 @@ fn field(row: &[u8]) -> Option<Option<usize>> {
         .then_some(Some(length))
 }
 
-/// Whether a text begins in a line and is not over with it. One that was torn ends anywhere.
+/// Whether a JSON text begins in a line and continues after it. One that was torn ends anywhere.
 fn goes_on(row: &[u8]) -> bool {
     let last = row.trim_ascii_end().last();
     opens(row) && last.is_some_and(|last| b"{[,:".contains(last))
@@ -210,11 +209,11 @@ fn feeds(text: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', text).count()
 }
 
-/// How two bytes make a unit of UTF-16.
+/// Decodes two bytes as a unit of UTF-16.
 type Unit = fn([u8; 2]) -> u16;
 
-/// Of a text in UTF-16, which byte of a unit is the first. Without a mark the first character
-/// tells, for JSON begins with one of ASCII.
+/// The byte order of a text in UTF-16. Without a byte order mark the first character decides,
+/// because JSON begins with an ASCII character.
 fn wide(text: &[u8]) -> io::Result<Option<Unit>> {
     match text {
         [0xFF, 0xFE, 0, 0, ..] | [0, 0, ..] => Err(io::Error::new(
@@ -227,7 +226,7 @@ fn wide(text: &[u8]) -> io::Result<Option<Unit>> {
     }
 }
 
-/// UTF-16 in UTF-8, without its mark.
+/// Converts UTF-16 to UTF-8, without the byte order mark.
 fn narrow(text: &[u8], unit: Unit) -> io::Result<Vec<u8>> {
     let (pairs, odd) = text.as_chunks();
     let units = pairs.iter().map(|pair| unit(*pair));

@@ -1,8 +1,8 @@
-//! Whether a recording is what was written.
+//! Checks whether a recording is intact.
 //!
-//! Each line against its checksum, the numbers against each other, each segment against its digest
-//! and against the one before, packed ones against their own, and what was translated against what
-//! it was made of. Not here: what was said in it.
+//! It compares each line with its checksum, the event numbers with each other, each segment with
+//! its digest and with the one before, packed segments with their own digest, and each translated
+//! message with its source and patch.
 
 use std::io::{self, Read};
 
@@ -12,38 +12,38 @@ use super::origins::Origins;
 use super::parse::{Fault, Found};
 use super::read::Reader;
 
-/// What came of looking.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The segments looked at.
+    /// The number of segments checked.
     pub segments: usize,
-    /// The events that are whole.
+    /// The number of intact events.
     pub events: u64,
-    /// Whether the recording was ended properly. One that is still being written is not.
+    /// Whether the recording was ended properly. One that is still being written was not.
     pub ended: bool,
-    /// What is wrong.
+    /// The defects found.
     pub findings: Vec<Finding>,
 }
 
-/// Something that is wrong.
+/// A defect of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The segment, by its place.
+    /// The index of the segment.
     pub segment: usize,
-    /// Where in the (unpacked) segment, in bytes.
+    /// The offset in the (unpacked) segment, in bytes.
     pub at: u64,
-    /// A stable word for it: `torn`, `damaged`, `number`, `digest`, `link`, `time`, `header`,
-    /// `after-end`, `translation`, `unreadable`.
+    /// A stable id: `torn`, `damaged`, `number`, `digest`, `link`, `time`, `header`, `after-end`,
+    /// `translation`, `unreadable`.
     pub id: &'static str,
-    /// For a person.
+    /// A description for people.
     pub what: String,
 }
 
-/// What carries over from line to line and from segment to segment.
+/// The state that is kept from line to line and from segment to segment.
 #[derive(Default)]
 struct Progress {
     report: Report,
-    /// The number that is next; `None` before the first segment.
+    /// The expected number of the next event; `None` before the first segment.
     next: Option<u64>,
     /// The digest of the segment before, and its header.
     before: Option<(String, Header)>,
@@ -53,7 +53,7 @@ struct Progress {
     t: u64,
 }
 
-/// Looks at all segments of a recording.
+/// Checks all segments of a recording.
 #[must_use]
 pub fn verify(recording: &Recording) -> Report {
     let mut progress = Progress::default();
@@ -79,7 +79,7 @@ pub fn verify(recording: &Recording) -> Report {
     progress.report
 }
 
-/// Looks at one segment by itself.
+/// Checks one segment by itself.
 ///
 /// # Errors
 /// When it cannot be read.

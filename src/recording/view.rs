@@ -1,49 +1,48 @@
-//! From where a conversation is looked at.
+//! Points of view on a conversation.
 //!
-//! A relay hears each message at one edge and says it at the other. Whoever looks at both sees
-//! everything twice; a view is the conversation once. What was said in other words is recorded when
-//! it was written, perhaps behind what was heard after it; its place in the conversation is that of
-//! the message it was made of. Not here: what is in the messages.
+//! The relay receives each message from one side and sends it to the other, so a recording has most
+//! messages twice; a view has each once. A translated message is recorded when it was written,
+//! possibly after later received ones; its place in the conversation is that of its source.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::event::{Event, Message, Passed, What};
 use crate::jsonrpc::Side;
 
-/// From where a conversation is looked at.
+/// A point of view on a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
-    /// What both sides said, each in its own words, before anything was translated.
+    /// What both sides sent, each in its own dialect, before translation.
     #[default]
     Heard,
-    /// What crossed one edge: what that side said, and what it was told.
+    /// What one side sent and what it was sent.
     At(Side),
 }
 
-/// Tells which messages belong to a view.
+/// Decides which messages belong to a view.
 #[derive(Clone, Debug, Default)]
 pub struct Scene {
     view: View,
-    /// Ranges of heard frames that were handed over to the side of the view as they were.
+    /// Ranges of received frames that were forwarded unchanged to the side of the view.
     passed: Vec<(u64, u64)>,
-    /// What was said to the side of the view, by the number of what led to it.
+    /// What was sent to the side of the view, by the number of its source.
     said: HashMap<u64, Vec<u64>>,
-    /// What was said to either side counts for the order.
+    /// What was sent to either side counts for the order.
     both: bool,
-    /// The recording is not over: what was heard last may have been handed over.
+    /// The recording is not finished: the frames received last may have been forwarded.
     open: bool,
 }
 
-/// Has the events of a scene come in the order of the conversation.
+/// Puts the events of a view into the order of the conversation.
 #[derive(Debug)]
 pub struct InOrder<'a> {
     scene: &'a Scene,
-    /// By place and number; nothing for what is still to come.
+    /// By place and number; `None` for an event that is still to come.
     waiting: BTreeMap<(u64, u64), Option<Event>>,
 }
 
 impl Scene {
-    /// The view of a recording with these events. [`View::Heard`] needs none of them.
+    /// The view of a recording with these events. [`View::Received`] needs none of them.
     pub fn new<'a>(view: View, events: impl IntoIterator<Item = &'a Event>) -> Self {
         let mut scene = Self::heard();
         scene.view = view;
@@ -53,13 +52,13 @@ impl Scene {
         scene
     }
 
-    /// What both sides said.
+    /// What both sides sent.
     #[must_use]
     pub fn heard() -> Self {
         Self::of(View::Heard)
     }
 
-    /// A view whose events are to be shown to it first, one by one, all of them.
+    /// A view without events; all events are to be passed to [`ViewFilter::add`] first.
     #[must_use]
     pub fn of(view: View) -> Self {
         Self {
@@ -68,7 +67,7 @@ impl Scene {
         }
     }
 
-    /// What crossed both edges, for its order alone. Its events are to be shown to it first, too.
+    /// Both sides, for the order only; all events are to be passed to [`ViewFilter::add`] first.
     #[must_use]
     pub fn both() -> Self {
         Self {
@@ -77,13 +76,13 @@ impl Scene {
         }
     }
 
-    /// The recording has no end (yet). What was heard after the last frames that were recorded as
-    /// handed over, and not said in other words, is taken to be handed over.
+    /// The recording has no end (yet). Frames received after the last frames that were recorded as
+    /// forwarded, and not sent translated, are assumed to be forwarded.
     pub const fn leave_open(&mut self) {
         self.open = true;
     }
 
-    /// Takes an event in. That frames were handed over is recorded after them.
+    /// Adds an event. That frames were forwarded is recorded after them.
     pub fn see(&mut self, event: &Event) {
         match &event.what {
             What::Passed(Passed {
@@ -100,7 +99,7 @@ impl Scene {
         }
     }
 
-    /// Shows the events of the scene in order, as they are given one by one.
+    /// Returns the events of the view in order, as they are pushed one by one.
     #[must_use]
     pub const fn in_order(&self) -> InOrder<'_> {
         InOrder {
@@ -109,7 +108,7 @@ impl Scene {
         }
     }
 
-    /// Whether the message that event `n` is belongs to the view.
+    /// Whether the message of event `n` belongs to the view.
     #[must_use]
     pub fn shows(&self, n: u64, message: &Message) -> bool {
         match self.view {
@@ -128,7 +127,7 @@ impl Scene {
 }
 
 impl InOrder<'_> {
-    /// Takes the next event in; shows those whose turn it is.
+    /// Adds the next event and shows those that are ready.
     pub fn take(&mut self, event: Event, mut see: impl FnMut(&Event)) {
         let n = event.n;
         let said = self.scene.said.get(&n);
@@ -156,7 +155,7 @@ impl InOrder<'_> {
         }
     }
 
-    /// Shows what waits for something that has not come.
+    /// Shows the events that wait for one that has not come.
     pub fn end(self, mut see: impl FnMut(&Event)) {
         self.waiting
             .into_values()

@@ -1,15 +1,14 @@
-//! How a recording is spelled: one line of JSON for each event, with its checksum last.
+//! Writes a recording: one line of JSON for each event, with its checksum last.
 //!
-//! Frames are spliced in as they are, so that a line can be read with the eye and with `grep`,
-//! and the bytes come back exactly. Everything is appended to a buffer of the caller's. Not here:
-//! files, single values (see `spell`), what is left out of a frame (see `redact`), the way back (see
-//! `parse`).
+//! Frames are inserted verbatim, so that a line can be read by people and by `grep`, and the exact
+//! bytes can be restored. Everything is appended to a buffer of the caller. See `parse` for the
+//! inverse.
 
 use super::event::{Body, Header, Message, MessageKind, Passed, VERSION, What};
 use super::spell::{escaped, list, number, quoted, seconds, text};
 use crate::jsonrpc::Side;
 
-/// Bytes of a line after its last member but the checksum: `,"crc":"01234567"}`.
+/// Bytes of a line after its last member before the checksum: `,"crc":"01234567"}`.
 pub(super) const TAIL: usize = 18;
 
 /// When an event happened, and its number.
@@ -23,15 +22,15 @@ pub struct Stamp {
     pub w: u64,
 }
 
-/// What is known of a frame beside its bytes; all texts as they stand in JSON, without quotes
-/// (but the id with them).
+/// The metadata of a frame. All strings are in JSON form without quotes, except the id, which has
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// The edge.
+    /// The side of the relay where it was seen.
     pub hop: Side,
-    /// Where it is headed.
+    /// The side it is sent to.
     pub to: Side,
-    /// What it is.
+    /// The kind of message.
     pub kind: Option<MessageKind>,
     /// Its id.
     pub id: Option<&'a [u8]>,
@@ -39,31 +38,31 @@ pub struct Facts<'a> {
     pub method: Option<&'a [u8]>,
     /// Its session.
     pub session: Option<&'a [u8]>,
-    /// The request it answers.
+    /// The event number of the request that it answers.
     pub answers: Option<u64>,
-    /// The frame that led to it.
+    /// The event number of the frame it was made from.
     pub of: Option<u64>,
-    /// The rules that made it.
+    /// The rules that translated it.
     pub rules: &'a [String],
-    /// The patch from that frame, JSON.
+    /// The patch from that frame, as JSON.
     pub patch: Option<&'a [u8]>,
-    /// What was redacted.
+    /// JSON Pointers of redacted values.
     pub redacted: &'a [String],
 }
 
-/// How a frame is kept.
+/// The body of a frame as it is to be written.
 #[derive(Clone, Copy, Debug)]
 pub enum Kept<'a> {
-    /// It is known to be one JSON value in one line, without white space around it.
+    /// One JSON value in one line, without white space around it.
     Line(&'a [u8]),
     /// Any other bytes.
     Any(&'a [u8]),
-    /// Not at all; its length.
+    /// Omitted; its length.
     Not(u64),
 }
 
 impl Kept<'_> {
-    /// Its length, when it is kept.
+    /// The number of bytes that are written verbatim.
     pub(super) const fn len(&self) -> usize {
         match self {
             Self::Line(bytes) | Self::Any(bytes) => bytes.len(),
@@ -73,7 +72,7 @@ impl Kept<'_> {
 }
 
 impl<'a> Facts<'a> {
-    /// Nothing is known of a frame at `hop`.
+    /// No metadata but the direction.
     #[must_use]
     pub const fn new(hop: Side, to: Side) -> Self {
         Self {
@@ -92,7 +91,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Whether a frame that is known to be JSON fits into a line as it is.
+/// Whether a frame that is known to be JSON fits into one line unchanged.
 #[must_use]
 pub fn fits_line(json: &[u8]) -> bool {
     let space = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
@@ -131,7 +130,7 @@ pub fn header(out: &mut Vec<u8>, header: &Header) {
     seal(out, start);
 }
 
-/// Appends a frame; [`Lines`](super::Lines) does so for many.
+/// Appends a frame; [`FrameWriter`](super::FrameWriter) is faster for many.
 pub fn frame(out: &mut Vec<u8>, stamp: Stamp, facts: &Facts<'_>, body: Kept<'_>) {
     let start = out.len();
     number(out, b"{\"n\":", stamp.n);
@@ -141,7 +140,7 @@ pub fn frame(out: &mut Vec<u8>, stamp: Stamp, facts: &Facts<'_>, body: Kept<'_>)
     seal(out, start);
 }
 
-/// What is known of a frame.
+/// Appends the metadata of a frame.
 pub(super) fn members(out: &mut Vec<u8>, facts: &Facts<'_>) {
     quoted(out, b",\"k\":", b"msg");
     out.extend_from_slice(match (facts.hop, facts.to) {
@@ -254,7 +253,7 @@ pub fn event(out: &mut Vec<u8>, stamp: Stamp, what: &What) {
     seal(out, start);
 }
 
-/// A body as it was kept.
+/// A borrowed view of a body.
 #[must_use]
 pub fn kept(body: &Body) -> Kept<'_> {
     match body {
@@ -293,7 +292,7 @@ fn pass(out: &mut Vec<u8>, stamp: Stamp, passed: &Passed) -> usize {
     start
 }
 
-/// A kind we do not know goes on with the members it had, under a number that may be another.
+/// Appends an event of unknown kind with its original members, under a possibly different number.
 fn other(out: &mut Vec<u8>, stamp: Stamp, kind: &str, line: &[u8]) {
     let start = begin(out, stamp, &escaped(kind));
     for (name, value) in super::tokens::members(line) {
@@ -315,7 +314,7 @@ fn begin(out: &mut Vec<u8>, stamp: Stamp, kind: &[u8]) -> usize {
     start
 }
 
-/// When it happened.
+/// Appends the times of an event.
 pub(super) fn times(out: &mut Vec<u8>, stamp: Stamp) {
     seconds(out, b",\"t\":", stamp.t);
     seconds(out, b",\"w\":", stamp.w);

@@ -1,6 +1,6 @@
-//! Two conversations side by side.
+//! Compares two conversations.
 //!
-//! Each lane (what one side says within one session) is aligned by itself. Not here: printing.
+//! Each sequence (the messages of one side in one session) is aligned by itself.
 
 use std::collections::HashMap;
 
@@ -10,41 +10,41 @@ use super::steps::Step;
 use crate::jsonrpc::Side;
 use crate::recording::patch;
 
-/// Pairs of steps that are looked at to align two lanes. Longer ones are compared in order.
+/// Limit of the pairs of steps for an exact alignment. Longer sequences are compared in order.
 const MOST: usize = 16 << 20;
 
-/// What one side says within one session, or outside of all.
+/// The messages of one side in one session, or outside of all sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
-    /// Who says it.
+    /// The sender.
     pub from: Side,
     /// The session's name.
     pub session: Option<String>,
-    /// The kind of update, of those that come when they please: see [`Step::aside`].
+    /// The kind of update, for unordered updates: see [`Step::unordered`].
     pub aside: Option<String>,
 }
 
-/// Something in which two conversations differ; steps by their place in what was compared.
+/// A difference of two conversations; steps are given by index.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Difference {
-    /// The first one alone has this step.
+    /// Only the first one has this step.
     Missing(usize),
-    /// The second one alone has this step.
+    /// Only the second one has this step.
     Extra(usize),
-    /// Both have a step of this kind and method here, with another content.
+    /// Both have a step of this kind and method here, with different contents.
     Changed {
-        /// The first one's step.
+        /// The step of the first one.
         left: usize,
-        /// The second one's.
+        /// The step of the second one.
         right: usize,
-        /// A patch (RFC 6902) from [`Step::json`] of the one to that of the other.
+        /// A patch (RFC 6902) from [`Step::json`] of the first to that of the second.
         patch: Value,
     },
 }
 
-/// How `right` differs from `left`: nothing, when both are the same conversation. In the order of
-/// the first one's steps, as far as they have one.
+/// The differences of `right` from `left`; none when both are the same conversation. Ordered by the
+/// steps of the first one, where they have one.
 #[must_use]
 pub fn compare(left: &[Step], right: &[Step]) -> Vec<Difference> {
     let mut lanes: Vec<(Lane, [Vec<usize>; 2])> = Vec::new();
@@ -74,7 +74,7 @@ pub fn compare(left: &[Step], right: &[Step]) -> Vec<Difference> {
     found
 }
 
-/// Aligns one lane.
+/// Aligns one sequence.
 fn align(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Vec<Difference>) {
     let same = |i: usize, j: usize| left[i].is_same(&right[j]);
     let head = a.iter().zip(b).take_while(|(i, j)| same(**i, **j)).count();
@@ -90,7 +90,7 @@ fn align(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Ve
     }
 }
 
-/// The longest common subsequence, as pairs of places.
+/// The longest common subsequence, as pairs of indices.
 fn common(a: &[usize], b: &[usize], same: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     if a.len().saturating_mul(b.len()) > MOST {
@@ -128,7 +128,7 @@ fn common(a: &[usize], b: &[usize], same: impl Fn(usize, usize) -> bool) -> Vec<
     pairs
 }
 
-/// Between two steps that both have: what is of one kind is taken for changed.
+/// Compares the steps between two common ones: steps of the same kind count as changed.
 fn gap(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Vec<Difference>) {
     let kind = |step: &Step| {
         let update = step.update().map(str::to_owned);

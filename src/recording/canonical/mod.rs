@@ -1,12 +1,12 @@
-//! What was said, whoever said it and when: two conversations in this form can be compared.
+//! The canonical form of conversations, in which two of them can be compared.
 //!
 //! Two runs of one conversation differ in ids, times, folders and in how an answer is cut into
-//! chunks; nobody who compares them means that. [`Steps`] makes a conversation into [`Step`]s
-//! without all of it: ids become names in the order of their first appearance ([`Names`], which
-//! also makes the params of a single request comparable), runs of chunks become one step, times
-//! are left out. [`compare()`] aligns two of them, lane by lane: what one side says within one
-//! session is an order, what two sides or two sessions say at the same time is none.
-//! Not here: what of a difference matters to a test (see replay), how it is printed.
+//! chunks, which is irrelevant to a comparison. [`Steps`] turns a conversation into [`Step`]s
+//! without them: ids become names in the order of their first appearance ([`NameTable`], which also
+//! makes the params of a single request comparable), runs of chunks become one step, times are
+//! dropped. [`compare()`] aligns two conversations sequence by sequence: the messages of one side
+//! in
+//! one session are ordered, those of two sides or two sessions are not.
 
 mod compare;
 mod names;

@@ -1,26 +1,25 @@
-//! Values that are another in every run, by names that are not.
+//! Replaces values that vary between runs by stable names.
 //!
 //! `sessionId`, `toolCallId`, `terminalId`, `messageId` and `requestId` are named by kind and
-//! order: `‹session 1›`, `‹tool 3›`. Once named, a value goes by its name wherever it stands as a
-//! whole text, and a session's also within one; so does the folder a session works in. A session
-//! that is only listed has no number: what an agent remembers of other conversations must not
-//! change the names in this one. UUIDs, points in time (RFC 3339), numbers whose member says that
-//! they are a time, a duration or a process, and the hashes of redaction are blanked. Not here:
-//! messages.
+//! order: `‹session 1›`, `‹tool 3›`. Once named, a value is replaced wherever it is a whole string,
+//! and a session's id and working directory also within strings. A session that is only listed gets
+//! no number: an agent's memory of other conversations must not change the names in this one.
+//! UUIDs, times (RFC 3339), numbers whose member denotes a time, a duration or a process, and the
+//! hashes of redaction are blanked.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Texts shorter than this are not looked for within others: they would be found by chance.
+/// Minimum length of values that are replaced within strings; shorter ones may occur by chance.
 const SHORTEST: usize = 8;
 
 /// Members of `_meta` that trace a single run (W3C Trace Context).
 const TRACES: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
-/// Endings of members whose numbers are another in every run, without case and `_`. Agents pass
-/// on what their tools report: `started_at_ms` and `process_id` (codex-acp), `durationMs`.
+/// Endings of members whose numbers vary between runs, in lower case and without `_`. Agents
+/// forward what their tools report: `started_at_ms` and `process_id` (codex-acp), `durationMs`.
 const MEASURED: [&str; 12] = [
     "atms",
     "duration",
@@ -36,14 +35,14 @@ const MEASURED: [&str; 12] = [
     "timestampms",
 ];
 
-/// The names that were given so far.
+/// The names assigned so far.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Names by scope (the session's name) and value.
     known: HashMap<(Option<String>, String), String>,
-    /// How many there are of a kind in a scope.
+    /// The number of names of a kind in a scope.
     counts: HashMap<(&'static str, Option<String>), u64>,
-    /// What is looked for within texts, the longest first.
+    /// The values that are replaced within strings, the longest first.
     within: Vec<(String, String)>,
 }
 
@@ -55,8 +54,8 @@ impl Names {
         name
     }
 
-    /// A value without what is another in every run. `session` is the name of the session it is
-    /// about.
+    /// A value with everything that varies between runs replaced. `session` is the name of its
+    /// session.
     pub fn normal(&mut self, tree: &Value, session: Option<&str>) -> Value {
         match tree {
             Value::Object(members) => {
@@ -82,8 +81,8 @@ impl Names {
         }
     }
 
-    /// The result of `session/list`: of a session that this conversation has not met, the id is
-    /// left out.
+    /// The result of `session/list`, without the ids of sessions that this conversation has not
+    /// used.
     pub fn listed(&mut self, result: &Value) -> Value {
         let mut result = result.clone();
         let sessions = result.get_mut("sessions").and_then(Value::as_array_mut);
@@ -108,7 +107,7 @@ impl Names {
             "toolCallId" => "tool",
             "terminalId" => "terminal",
             "messageId" => "message",
-            // Of a request on the same connection; its number tells nothing.
+            // The id of a request on the same connection, which is irrelevant.
             "requestId" => return Value::String("‹request›".to_owned()),
             "sessionId" | "cwd" => "",
             _ => return self.normal(value, session),
@@ -126,7 +125,7 @@ impl Names {
         }
     }
 
-    /// What is left of a `_meta`; one with nothing but traces is as good as none.
+    /// The rest of a `_meta`; `None` if it has trace members only.
     fn meta(&mut self, value: &Value, session: Option<&str>) -> Option<Value> {
         let Value::Object(members) = value else {
             return Some(self.normal(value, session));
@@ -150,7 +149,7 @@ impl Names {
         name
     }
 
-    /// Has `text` go by its name within others.
+    /// Has `text` replaced by its name within strings.
     fn look_for(&mut self, text: &str, name: &str) {
         let known = self.within.iter().any(|(known, _)| known == text);
         if text.len() >= SHORTEST && !known {
@@ -182,7 +181,7 @@ impl Names {
     }
 }
 
-/// Whether the member `name` measures a run, such as `completed_at_ms`.
+/// Whether the member `name` is a measurement, such as `completed_at_ms`.
 fn is_measured(name: &str) -> bool {
     let plain = || {
         let letters = name.bytes().filter(|byte| *byte != b'_' && *byte != b'-');
@@ -194,7 +193,8 @@ fn is_measured(name: &str) -> bool {
     })
 }
 
-/// Whether `value` is a number, also one in a text, or made of such (`{"secs": 0, "nanos": 7}`).
+/// Whether `value` is a number, a number in a string, or an object of these
+/// (`{"secs": 0, "nanos": 7}`).
 fn is_number(value: &Value) -> bool {
     match value {
         Value::Number(_) => true,
@@ -223,7 +223,7 @@ fn is_uuid(text: &[u8]) -> bool {
         })
 }
 
-/// The hashes that redaction leaves are made with another key for each recording.
+/// Removes the hashes of redaction, because their key differs between recordings.
 fn without_hashes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

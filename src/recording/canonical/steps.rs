@@ -1,6 +1,4 @@
-//! A conversation as steps: what was said, without ids, times and the borders of chunks.
-//!
-//! Not here: which values have names (see `names`), comparing (see `compare`).
+//! Turns a conversation into steps, without ids, times and the borders of chunks.
 
 use std::collections::HashMap;
 
@@ -11,7 +9,7 @@ use crate::jsonrpc::Side;
 use crate::recording::surrogates::{join, tree};
 use crate::recording::{Body, Event, Message, MessageKind, Scene, View, What};
 
-/// Updates that come when they please; a text goes on across them.
+/// Updates that may come at any time; a text continues across them.
 const ASIDE: [&str; 6] = [
     "usage_update",
     "available_commands_update",
@@ -21,57 +19,59 @@ const ASIDE: [&str; 6] = [
     "plan",
 ];
 
-/// Something that one side said.
+/// A message or a run of chunks of one side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The event it begins with.
+    /// The number of its first event.
     pub n: u64,
-    /// When that was, in microseconds since the recording began.
+    /// Its time, in microseconds since the recording began.
     pub t: u64,
-    /// Who said it.
+    /// The sender.
     pub from: Side,
-    /// The name of the session it is about; of an answer, that of its request.
+    /// The name of its session; of an answer, that of its request.
     pub session: Option<String>,
-    /// What it is; `None` when it was no message.
+    /// The kind of message; `None` for an invalid line.
     pub kind: Option<MessageKind>,
     /// Its method, or that of the request it answers; empty when there is none.
     pub method: String,
-    /// Of a request: its number among those of its side and session, from 1; of an answer: that
-    /// of its request. `None` also for an answer to nobody.
+    /// Of a request, its number among those of its side and session, from 1; of an answer, that of
+    /// its
+    /// request. `None` for an answer to no request.
     pub number: Option<u64>,
-    /// The params, the result or the error, normal; what was no message as a text; and of a body
-    /// that was not recorded, nothing.
+    /// The normalized params, result or error; an invalid line as a string; null when the body was
+    /// not
+    /// recorded.
     pub body: Value,
-    /// It comes when it pleases: an update of what is on offer or used up, or of a plan.
+    /// It may come at any time: an update of options, usage or a plan.
     pub aside: bool,
-    /// How many frames it was.
+    /// The number of its frames.
     pub frames: u64,
 }
 
-/// Makes events into steps.
+/// Turns events into steps.
 #[derive(Debug, Default)]
 pub struct Steps {
     names: Names,
     steps: Vec<Step>,
-    /// Requests by event, of either edge, as they are called in the scene.
+    /// Requests by event, of either edge, with their properties in the view.
     asked: HashMap<u64, Asked>,
     counts: HashMap<(Side, Option<String>), u64>,
-    /// The run of chunks that is going on in a lane.
+    /// The current run of chunks of each sequence.
     runs: HashMap<(Side, Option<String>), Run>,
 }
 
-/// Chunks that are one text.
+/// Chunks that form one text.
 #[derive(Clone, Debug)]
 struct Run {
-    /// The step.
+    /// The index of the step.
     at: usize,
-    /// What they have in common: their kind, their message, and their content but for the text.
+    /// Their common properties: the kind, the message, and the content except for the text.
     kind: String,
     message: Value,
     content: Value,
 }
 
-/// A request in the scene.
+/// A request in the view.
 #[derive(Clone, Debug)]
 struct Asked {
     session: Option<String>,
@@ -79,7 +79,7 @@ struct Asked {
     method: String,
 }
 
-/// The steps of a conversation, seen from `view`.
+/// The steps of a conversation in `view`.
 #[must_use]
 pub fn steps(view: View, events: &[Event]) -> Vec<Step> {
     let scene = Scene::new(view, events);
@@ -93,7 +93,7 @@ pub fn steps(view: View, events: &[Event]) -> Vec<Step> {
 }
 
 impl Step {
-    /// Whether both say the same.
+    /// Whether both have the same contents.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.from == other.from
@@ -110,7 +110,7 @@ impl Step {
         self.body["update"]["sessionUpdate"].as_str()
     }
 
-    /// What is compared, as JSON.
+    /// The properties that are compared, as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         json!({
@@ -125,7 +125,7 @@ impl Step {
 }
 
 impl Steps {
-    /// Takes an event in. One that is not in the scene is passed over.
+    /// Adds an event. One that is not in the view is ignored.
     pub fn see(&mut self, scene: &Scene, event: &Event) {
         let What::Message(message) = &event.what else {
             return;
@@ -165,7 +165,7 @@ impl Steps {
         let mut method = message.method.clone().unwrap_or_default();
         let (session, number) = match (message.kind, answered) {
             (Some(_), Some(asked)) if is_answer => {
-                // The other edge may call it otherwise.
+                // The other edge may use a different method name.
                 method = asked.method;
                 (asked.session, Some(asked.number))
             }
@@ -264,7 +264,7 @@ impl Steps {
     }
 }
 
-/// What a content is besides its text, such as its type. What `_meta` has may be of one chunk.
+/// A content without its text; `_meta` is removed, because it may belong to one chunk.
 fn textless(content: &Value) -> Value {
     let Value::Object(members) = content else {
         return Value::Null;
@@ -274,7 +274,7 @@ fn textless(content: &Value) -> Value {
     Value::Object(members)
 }
 
-/// Ends a run of chunks: characters that were cut in two are whole again.
+/// Ends a run of chunks and joins characters that were cut in two.
 fn settle(run: &mut Step) {
     if let Some(Value::String(text)) = run.body.pointer_mut("/update/content/text") {
         *text = join(text);

@@ -1,6 +1,4 @@
-//! Whether an event is meant.
-//!
-//! Not here: the language (see `parse`).
+//! Evaluates a filter on an event.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,19 +12,19 @@ use super::scan::Sign;
 use crate::jsonrpc::Side;
 use crate::recording::{Body, Event, Message, MessageKind, What, tree};
 
-/// Which events are meant.
+/// A parsed filter.
 #[derive(Clone, Debug)]
 pub struct Filter {
     text: String,
     expr: Expr,
 }
 
-/// What does not stand in an event itself.
+/// Properties that are not part of the event itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facts<'a> {
-    /// From the request to the answer, in microseconds.
+    /// The time from the request to the answer, in microseconds.
     pub took: Option<u64>,
-    /// The ids of what was found about it.
+    /// The ids of the lint findings about it.
     pub lint: &'a [&'a str],
 }
 
@@ -53,7 +51,7 @@ pub(super) struct Bound {
     pub(super) value: f64,
 }
 
-/// An event that is asked about; its tree is made when something asks for it.
+/// An event under evaluation; its body is parsed on demand.
 struct Subject<'a> {
     event: &'a Event,
     message: Option<&'a Message>,
@@ -62,7 +60,7 @@ struct Subject<'a> {
 }
 
 impl Filter {
-    /// Whether the event is meant.
+    /// Whether the filter selects the event.
     #[must_use]
     pub fn matches(&self, event: &Event, facts: Facts<'_>) -> bool {
         let message = match &event.what {
@@ -78,8 +76,9 @@ impl Filter {
         subject.satisfies(&self.expr)
     }
 
-    /// Whether anything is asked of the field. A filter that asks for durations or for lint takes
-    /// a reader that knows the whole recording.
+    /// Whether the filter uses the field. A filter that uses durations or lint needs a reader of
+    /// the
+    /// whole recording.
     #[must_use]
     pub fn asks(&self, field: Field) -> bool {
         self.expr.asks(field)
@@ -98,7 +97,7 @@ impl FromStr for Filter {
 }
 
 impl fmt::Display for Filter {
-    /// As it was written.
+    /// The filter as it was written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

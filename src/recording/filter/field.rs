@@ -1,8 +1,6 @@
-//! What can be asked of an event.
-//!
-//! Not here: how it is answered (see `eval`).
+//! The fields of the filter language.
 
-/// What can be asked of an event.
+/// A field of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is described by its row in FIELDS")]
 pub enum Field {
@@ -25,7 +23,7 @@ pub enum Field {
     Size,
 }
 
-/// How a field's value is written.
+/// The type of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     /// A text with `*`.
@@ -62,7 +60,7 @@ const KINDS: &[&str] = &[
 ];
 const SIDES: &[&str] = &["client", "agent"];
 
-/// All fields: the name, an example, and what it asks.
+/// All fields: the name, an example, and the description.
 pub const FIELDS: [(Field, &str, &str, &str); 17] = [
     (
         Field::Method,
@@ -74,7 +72,7 @@ pub const FIELDS: [(Field, &str, &str, &str); 17] = [
         Field::Session,
         "session",
         "session:ab12",
-        "the session's id, or how it begins",
+        "the session's id, or its beginning",
     ),
     (Field::Id, "id", "id:7", "the message's id"),
     (
@@ -89,12 +87,12 @@ pub const FIELDS: [(Field, &str, &str, &str); 17] = [
         "dir:<",
         "< towards the client, > towards the agent",
     ),
-    (Field::From, "from", "from:agent", "who said it"),
+    (Field::From, "from", "from:agent", "the side that sent it"),
     (
         Field::At,
         "at",
         "at:client",
-        "the edge of the relay it crossed",
+        "the side of the relay where it was seen",
     ),
     (
         Field::Update,
@@ -106,13 +104,13 @@ pub const FIELDS: [(Field, &str, &str, &str); 17] = [
         Field::Tool,
         "tool",
         "tool:call_1",
-        "the tool call's id, or how it begins",
+        "the tool call's id, or its beginning",
     ),
     (
         Field::Text,
         "text",
         "text:\"foo bar\"",
-        "a text anywhere in it, in either case; a word alone is looked for, too",
+        "a text anywhere in it, ignoring case; the same as the word alone",
     ),
     (
         Field::Rule,
@@ -144,7 +142,7 @@ pub const FIELDS: [(Field, &str, &str, &str); 17] = [
 ];
 
 impl Field {
-    /// The field of that name.
+    /// The field with that name.
     pub(super) fn named(name: &str) -> Option<Self> {
         let found = FIELDS.iter().find(|(_, known, ..)| *known == name)?;
         Some(found.0)

@@ -1,9 +1,9 @@
-//! Texts with `*` for anything. Not here: regular expressions.
+//! Patterns with `*` for any text.
 
-/// A pattern; letters match in either case.
+/// A pattern; letters match ignoring case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Glob {
-    /// What stands between the stars, in lower case.
+    /// The texts between the stars, in lower case.
     parts: Vec<String>,
 }
 
@@ -17,13 +17,13 @@ impl Glob {
         Self { parts }
     }
 
-    /// Whether the text begins with the pattern; for ids, of which nobody types all.
+    /// Whether a text begins with the pattern; used for ids, which are usually abbreviated.
     pub(super) fn starts(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         self.rest(&text).is_some()
     }
 
-    /// Whether the pattern stands anywhere in the text.
+    /// Whether the pattern occurs anywhere in the text.
     pub(super) fn within(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let mut rest = text.as_str();
@@ -38,13 +38,13 @@ impl Glob {
             })
     }
 
-    /// Whether the whole text is the pattern.
+    /// Whether the whole text matches the pattern.
     pub(super) fn is(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         match self.parts.as_slice() {
             [only] => *only == text,
             [.., last] => {
-                // The last part stands at the end, and what is before it in the middle.
+                // The last part has to be at the end, the others before it.
                 text.len() >= self.parts.iter().map(String::len).sum()
                     && text.ends_with(last.as_str())
                     && Self {
@@ -57,7 +57,7 @@ impl Glob {
         }
     }
 
-    /// What follows the pattern at the beginning of the text.
+    /// The rest of the text after the pattern at its beginning.
     fn rest<'a>(&self, text: &'a str) -> Option<&'a str> {
         let (first, others) = self.parts.split_first()?;
         let mut rest = text.strip_prefix(first.as_str())?;

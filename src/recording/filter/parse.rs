@@ -1,6 +1,4 @@
-//! From a text to a filter; where that cannot be, the error points at the place.
-//!
-//! Not here: what a term asks (see `eval`).
+//! Parses a filter; errors point at the position in the text.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,16 +9,16 @@ use super::glob::Glob;
 use super::scan::{Sign, Spot, Word, words};
 use crate::recording::lint::RULES;
 
-/// How deep parentheses and `not` may nest.
+/// Maximum nesting of parentheses and `not`.
 const DEEPEST: usize = 64;
 
-/// Why a text is no filter.
+/// An error in a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     text: String,
-    /// The place, in bytes of the text.
+    /// The position, in bytes of the text.
     pub at: Range<usize>,
-    /// What is wrong there, and what would be right.
+    /// What is wrong there, and what is expected.
     pub why: String,
 }
 
@@ -59,9 +57,9 @@ impl Fault {
 }
 
 impl fmt::Display for Fault {
-    /// In three lines: what is wrong, the text, and marks under the place.
+    /// Three lines: the problem, the text, and marks under the position.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Control characters would move the marks.
+        // Control characters would shift the marks.
         let plain = |text: &str| -> String {
             let plain = |c: char| if c.is_control() { ' ' } else { c };
             text.chars().map(plain).collect()
@@ -139,7 +137,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A word alone is looked for; the name of a field more likely lacks its value.
+    /// A single word is a text to search; the name of a field more likely lacks its value.
     fn word(&mut self, word: &str) -> Result<Expr, Fault> {
         if Field::named(word).is_some() {
             let hint = format!("write {word}:value, or text:{word} to look for the word");
@@ -182,22 +180,22 @@ impl Parser<'_> {
     fn value(&self, field: Field, sign: Sign, value: &str) -> Result<Term, Fault> {
         let number = |units: &[(&str, f64)], example: &str| {
             quantity(value, units)
-                .ok_or_else(|| self.fault(&format!("a number is wanted, such as {example}")))
+                .ok_or_else(|| self.fault(&format!("expected a number, such as {example}")))
         };
         let bound = |value: f64| Term::Number(field, Bound { sign, value });
         match field.sort() {
             Sort::Text => {
                 let glob = Glob::new(value);
-                // A slip of the pen would find nothing, and so look as if all were well.
+                // A misspelled rule would match nothing, and look like a clean recording.
                 if field == Field::Lint && !RULES.iter().any(|rule| glob.is(rule.id)) {
-                    let why = "no rule is called so; `acp-relay inspect lint --list` has them";
+                    let why = "no such rule; `acp-relay inspect lint --list` lists them";
                     return Err(self.fault(why));
                 }
                 Ok(Term::Text(field, glob))
             }
             Sort::Word(words) => match words.iter().find(|word| **word == value) {
                 Some(word) => Ok(Term::Word(field, word)),
-                None => Err(self.fault(&format!("one of these is wanted: {}", words.join(" ")))),
+                None => Err(self.fault(&format!("expected one of: {}", words.join(" ")))),
             },
             Sort::Count => number(&[("", 1.0)], "42").map(bound),
             Sort::Bytes => {
@@ -229,7 +227,7 @@ impl Parser<'_> {
         found
     }
 
-    /// Something is wrong with the next word.
+    /// An error at the next word.
     fn fault(&self, why: &str) -> Fault {
         let end = self.text.trim_end().len();
         let at = self.words.get(self.next);
@@ -248,7 +246,7 @@ fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
     }
 }
 
-/// `1m30s` in the smallest unit.
+/// Converts a quantity such as `1m30s` to the smallest unit.
 fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let mut sum = 0.0;
     let mut rest = text;

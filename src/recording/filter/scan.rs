@@ -1,10 +1,8 @@
-//! A filter's words, each with its place.
-//!
-//! Not here: what they mean together (see `parse`).
+//! Splits a filter into words with their positions.
 
 use super::parse::Fault;
 
-/// A word.
+/// A word of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Word {
     Open,
@@ -20,7 +18,7 @@ pub(super) enum Word {
     Quoted(String),
 }
 
-/// What stands between a field and its value.
+/// The operator between a field and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     Is,
@@ -30,7 +28,7 @@ pub(super) enum Sign {
     AtLeast,
 }
 
-/// A word and its place, in bytes of the text.
+/// A word and its position, in bytes of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) word: Word,
@@ -57,7 +55,7 @@ pub(super) fn words(text: &str) -> Result<Vec<Spot>, Fault> {
                 at = start + length;
                 Word::Quoted(said)
             }
-            // A sign that follows a sign is the value: `dir:<`.
+            // An operator character after an operator is the value: `dir:<`.
             ':' | '<' | '>' | '=' if !follows_sign(&words, start) => {
                 at += usize::from(two && "<>".contains(character));
                 Word::Sign(match (character, two) {
@@ -89,12 +87,13 @@ pub(super) fn words(text: &str) -> Result<Vec<Spot>, Fault> {
     Ok(words)
 }
 
-/// Whether the word before ends at `at` and is a sign.
+/// Whether the word before ends at `at` and is an operator.
 fn follows_sign(words: &[Spot], at: usize) -> bool {
     matches!(words.last(), Some(Spot { word: Word::Sign(_), end, .. }) if *end == at)
 }
 
-/// The text in quotes, in which `\` keeps the next character, and its length as written.
+/// The contents of a quoted text, in which `\` escapes the next character, and its length as
+/// written.
 fn quoted(text: &str) -> Option<(String, usize)> {
     let mut said = String::new();
     let mut characters = text.char_indices().skip(1);

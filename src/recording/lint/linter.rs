@@ -1,9 +1,7 @@
-//! Looks at a conversation, event by event.
+//! Checks a conversation, event by event.
 //!
 //! Each message is compared with the schema as its sender wrote it. The relay's translation of a
-//! message comes later; what is no longer wrong in it was repaired, and becomes a hint.
-//!
-//! Not here: the parts of what is looked for (each has its file).
+//! message comes later; violations that it repaired become hints.
 
 use std::collections::HashMap;
 
@@ -17,24 +15,25 @@ use crate::acp::{self, Deviation, Kind};
 use crate::jsonrpc::Frame;
 use crate::recording::{Body, Event, Header, Message, MessageKind, Scene, What, tree};
 
-/// Looks at what both sides said, before anything was translated, or at what a scene shows.
+/// Checks what both sides sent before translation, or the messages of a view.
 #[derive(Debug)]
 pub struct Linter {
     scene: Scene,
     schema: acp::Conversation,
     requests: Requests,
     sessions: Sessions,
-    /// Texts were replaced by lengths, so that types cannot be told.
+    /// Strings were replaced by their lengths, so that types cannot be checked.
     blurred: bool,
-    /// Events are missing, so that answers may be.
+    /// Events are missing, possibly answers.
     gaps: bool,
-    /// The number of the segment that is looked at.
+    /// The number of the current segment.
     segment: Option<u64>,
-    /// Another segment follows this one, and is not there (yet).
+    /// Another segment follows this one, and has not been read (yet).
     cut: bool,
     findings: Vec<Finding>,
-    /// By event: whether it is an answer, and its deviations from the schema, each with the index
-    /// of its finding.
+    /// By event: whether it is an answer, and its violations of the schema, each with the index of
+    /// its
+    /// finding.
     deviations: HashMap<u64, (bool, Vec<(usize, Deviation)>)>,
 }
 
@@ -45,7 +44,7 @@ impl Default for Linter {
 }
 
 impl Linter {
-    /// Looks at what a scene shows.
+    /// Checks the messages of a view.
     #[must_use]
     pub fn at(scene: Scene) -> Self {
         Self {
@@ -62,8 +61,7 @@ impl Linter {
         }
     }
 
-    /// Takes a header in. What was said before a beginning that is not here, or in a segment that is
-    /// not, is taken to have been in order.
+    /// Adds a header. What was sent in missing segments is assumed to have been correct.
     pub fn begin(&mut self, header: &Header) {
         self.blurred |= header.redaction.mode == "structure";
         self.cut = false;
@@ -74,31 +72,31 @@ impl Linter {
         };
         if !follows {
             self.gaps = true;
-            // What was open may have been answered there, and its ids used again.
+            // Open requests may have been answered there, and their ids reused.
             self.requests = Requests::default();
             self.schema = acp::Conversation::new(false);
             self.sessions.begin_late();
         }
     }
 
-    /// A line cannot be read: what answers may be for was perhaps in it.
+    /// Records that a line cannot be read: it may have been a request or an answer.
     pub const fn miss(&mut self) {
         self.gaps = true;
     }
 
-    /// Takes an event in; what was found about it now, and the earlier findings that it changes.
+    /// Adds an event; returns its findings and the earlier findings that it changes.
     pub fn see(&mut self, event: &Event) -> Vec<Finding> {
         let before = self.findings.len();
         let mut changed = match &event.what {
             What::Message(message) if !message.is_heard() && !message.rules.is_empty() => {
                 self.translated(message)
             }
-            // The rule removed the message.
+            // A rule removed the message.
             What::Note { name, text, of } if name == "translated" => {
                 let removed = of.and_then(|of| self.deviations.remove(&of));
                 self.repair(removed.unwrap_or_default().1, text, &[])
             }
-            // What failed, or was refused to be on the safe side, is not what was meant.
+            // A message that could not be translated, or was rejected for safety, was not repaired.
             What::Note { text, of, .. }
                 if text.starts_with("untranslatable ") || text.starts_with("permission ") =>
             {
@@ -122,7 +120,7 @@ impl Linter {
         changed
     }
 
-    /// All findings, in the order of their events. What is still open now will stay so.
+    /// All findings, in the order of their events. Open requests are unanswered.
     #[must_use]
     pub fn end(mut self) -> Vec<Finding> {
         self.findings.extend(self.rest());
@@ -130,12 +128,11 @@ impl Linter {
         self.findings
     }
 
-    /// What there would be to add if the conversation were over now: the requests without an
-    /// answer, in their order.
+    /// The findings that would be added if the conversation ended now: the open requests, in order.
     #[must_use]
     pub fn rest(&self) -> Vec<Finding> {
         let open = self.requests.unanswered().into_iter();
-        // Those of a segment whose next one is missing may be answered there.
+        // The next segment is missing and may contain the answers.
         let open = open.filter(|_| !self.cut);
         open.map(|asked| Finding {
             rule: &UNANSWERED,
@@ -201,7 +198,7 @@ impl Linter {
         }
     }
 
-    /// Takes in what the relay made of a message: the deviations that are not in it any more were
+    /// Handles the relay's translation of a message: violations that it no longer has were
     /// repaired.
     fn translated(&mut self, message: &Message) -> Vec<Finding> {
         let answers = message.kind.is_some_and(MessageKind::is_answer);
@@ -220,7 +217,7 @@ impl Linter {
         self.repair(known, &message.rules.join(", "), &left.deviations)
     }
 
-    /// Makes hints of the deviations that are not among those left; the changed findings.
+    /// Turns the violations that are not among those left into hints; returns the changed findings.
     fn repair(
         &mut self,
         known: Vec<(usize, Deviation)>,

@@ -1,8 +1,8 @@
-//! Faults of a protocol's conversation, each under an id that stays.
+//! Finds violations of the protocol in a conversation, each with a stable id.
 //!
-//! [`RULES`] is what is looked for; [`Linter`] is shown one event after the other, so that it can
-//! follow a recording that grows. What the schema says comes from `canon`; who answered whom and
-//! what may be said when is here. Not here: damage of the file (see `verify`), what is printed.
+//! [`RULES`] lists the checks; [`Linter`] is given the events one by one, so that it can follow a
+//! growing recording. The schema check is in `acp`; the pairing of answers and the order of
+//! messages are checked here. See `verify` for damaged files.
 
 mod catalogue;
 mod linter;

@@ -1,6 +1,4 @@
-//! Who has asked, and whether there was an answer.
-//!
-//! Not here: what the answers say.
+//! Tracks which requests were answered.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,12 +18,12 @@ pub(super) struct Asked {
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     open: HashMap<(Side, IdBuf), Asked>,
-    /// Ids of requests that have their answer.
+    /// Ids of answered requests.
     done: HashSet<(Side, IdBuf)>,
 }
 
 impl Requests {
-    /// Takes a message in. Whether it is an answer to a request that had one.
+    /// Adds a message; returns whether it is a second answer to a request.
     pub(super) fn see(&mut self, event: &Event, message: &Message) -> bool {
         let asker = match message.kind {
             Some(MessageKind::Request) => message.to.other(),
@@ -56,7 +54,7 @@ impl Requests {
         false
     }
 
-    /// Those without an answer, in their order.
+    /// The requests without an answer, in order.
     pub(super) fn unanswered(&self) -> Vec<&Asked> {
         let mut open: Vec<_> = self.open.values().collect();
         open.sort_by_key(|asked| asked.n);

@@ -1,6 +1,4 @@
-//! What may be said when: the handshake, sessions, turns, tool calls, permissions.
-//!
-//! Not here: the schema, and whether requests are answered.
+//! Checks the order of messages: the handshake, sessions, turns, tool calls, permissions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,10 +8,10 @@ use super::catalogue::*;
 use crate::jsonrpc::Side;
 use crate::recording::{Message, MessageKind};
 
-/// A fault, before it is known to which event it belongs.
+/// A violated rule and the details, before the event is known.
 pub(super) type Fault = (&'static Rule, String);
 
-/// What is known of a conversation.
+/// The state of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     initialize: Option<String>,
@@ -21,31 +19,31 @@ pub(super) struct Sessions {
     client: Value,
     agent: Value,
     sessions: HashMap<String, Session>,
-    /// Open requests that open or load a session, by the asker's id.
+    /// Open requests that create or load a session, by the id of the request.
     opening: HashMap<String, Option<String>>,
     /// Open prompts by id, with their session.
     prompts: HashMap<String, String>,
     permissions: HashMap<String, Permission>,
-    /// There is a past that is not known.
+    /// Earlier messages are missing.
     late: bool,
 }
 
 #[derive(Debug, Default)]
 struct Session {
-    /// Somebody was told of it.
+    /// Its id was sent to the client.
     known: bool,
     loading: u64,
     turns: u64,
     open: u64,
     cancelled: bool,
-    /// Tool calls by id; whether they are over.
+    /// Tool calls by id; whether they are finished.
     tools: HashMap<String, bool>,
     early: bool,
-    /// It was loaded, and nothing was asked of it since.
+    /// It was loaded, and has had no prompt since.
     loaded: bool,
-    /// That the agent works when it should not was said.
+    /// Output of the agent outside a turn was reported.
     strays: bool,
-    /// Its beginning is not known.
+    /// Its beginning is missing.
     late: bool,
 }
 
@@ -57,7 +55,7 @@ struct Permission {
 }
 
 impl Sessions {
-    /// What was said before now is not known.
+    /// Everything before now is unknown.
     pub(super) fn begin_late(&mut self) {
         self.late = true;
         for session in self.sessions.values_mut() {
@@ -66,7 +64,7 @@ impl Sessions {
         }
     }
 
-    /// What is wrong with a message, whose tree is `tree`.
+    /// The problems of a message, whose tree is `tree`.
     pub(super) fn see(&mut self, message: &Message, tree: &Value) -> Vec<Fault> {
         let mut found = Vec::new();
         let id = message.id.clone().unwrap_or_default();
@@ -150,7 +148,7 @@ impl Sessions {
         }
     }
 
-    /// Whether the client can what the agent asks for.
+    /// Checks that the client has announced the capability that the agent uses.
     fn capable(&self, method: &str, found: &mut Vec<Fault>) {
         let name = match method {
             "fs/read_text_file" => "/fs/readTextFile",
@@ -214,7 +212,7 @@ impl Sessions {
             found.push((rule, session.to_owned()));
         }
         let works = kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
-        // Said once, until something else is asked.
+        // Reported once, until the next prompt.
         if works
             && known.open == 0
             && known.loading == 0
@@ -309,7 +307,7 @@ impl Sessions {
         open.sort_unstable();
         if !open.is_empty() {
             found.push((&TOOL_OPEN, open.join(", ")));
-            // Each is said once.
+            // Each is reported once.
             known.tools.values_mut().for_each(|over| *over = true);
         }
     }
@@ -325,7 +323,7 @@ impl Sessions {
     }
 }
 
-/// On Unix or on Windows; the recording may come from either.
+/// Whether a path is absolute on Unix or on Windows; the recording may come from either.
 fn is_absolute(path: &str) -> bool {
     let bytes = path.as_bytes();
     let drive = bytes.len() >= 3 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':';

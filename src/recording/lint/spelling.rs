@@ -1,16 +1,14 @@
-//! What is wrong with the text of a message, whatever it says.
-//!
-//! Not here: the schema (see `canon`).
+//! Checks the text of a message, independent of its meaning.
 
 use serde_json::Value;
 
 use super::catalogue::{BIG_NUMBER, LONE_SURROGATE, Rule};
 use crate::recording::lone;
 
-/// The largest integer that a double holds together with all below it: 2^53 - 1.
+/// The largest integer up to which a double holds all integers: 2^53 - 1.
 const SAFE: f64 = 9_007_199_254_740_991.0;
 
-/// What is wrong with a text, whose tree is `tree`.
+/// The problems of a text, whose tree is `tree`.
 pub(super) fn check(text: &[u8], tree: Option<&Value>) -> Vec<(&'static Rule, String)> {
     let mut found = Vec::new();
     if let Some(at) = lone(text) {
@@ -23,7 +21,7 @@ pub(super) fn check(text: &[u8], tree: Option<&Value>) -> Vec<(&'static Rule, St
     found
 }
 
-/// The first number that is too big, and its place.
+/// The first number that is too big, and its JSON Pointer.
 fn big(tree: &Value, place: &str) -> Option<String> {
     match tree {
         Value::Number(number) => {

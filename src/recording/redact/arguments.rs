@@ -1,25 +1,25 @@
-//! Command lines that are told as a list of words: `{"command": "curl", "args": ["-u", "me:…"]}`,
-//! `{"command": ["sshpass", "-p", "…"]}`.
+//! Finds secrets in command lines given as a list of words: `{"command": "curl", "args": ["-u",
+//! "me:…"]}`, `{"command": ["sshpass", "-p", "…"]}`.
 //!
-//! They are judged as the line that they make. Not here: what in a line is secret (see `commands`,
-//! `options`), a word that is a line itself, as for `sh -c` (it is judged alone).
+//! The words are judged as the line they form, by `commands` and `options`. A word that is a line
+//! itself, as for `sh -c`, is judged on its own.
 
 use std::ops::Range;
 
 use super::shapes::Shapes;
 
-/// Most bytes of a line that are judged.
+/// Limit of the bytes of a line that are judged.
 const LONGEST: usize = 4096;
 
-/// A word of a line: where it stands, with its quotes, and its place.
+/// A word of a line: its range including quotes, and its JSON Pointer.
 pub(super) type Word = (Range<usize>, String);
 
-/// Members that hold the words of a command line, or the first one of them.
+/// Whether a member holds the words of a command line, or the first one of them.
 pub(super) fn is_line(member: &str) -> bool {
     ["command", "cmd", "args", "argv", "arguments", "program"].contains(&member)
 }
 
-/// Which of the words of a line are secret because of those before them.
+/// The words of a line that are secret because of the words before them.
 pub(super) fn secrets<'a>(shapes: &Shapes, text: &[u8], words: &'a [Word]) -> Vec<&'a Word> {
     let mut line = Vec::new();
     let mut places = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn secrets<'a>(shapes: &Shapes, text: &[u8], words: &'a [Word]) -> Ve
         if !line.is_empty() {
             line.push(b' ');
         }
-        // A word that is a line itself is not gone into.
+        // A word that is a line itself is judged on its own.
         places.push((line.len()..line.len() + inner.len(), plain, word));
         line.extend(if plain {
             inner.to_vec()

@@ -1,9 +1,9 @@
-//! Passwords in command lines: behind `--password`, in a variable before a command, and where some
-//! programs take them (`mysql -psecret`, `curl -u me:secret`, `sshpass -p secret`).
+//! Finds passwords in command lines: after `--password`, in a variable before a command, and where
+//! specific programs expect them (`mysql -psecret`, `curl -u me:secret`, `sshpass -p secret`).
 //!
-//! There a word or a letter may be one, so only what stands for one, or talks of it, is none. Not
-//! here: options that are looked for before their program (see `options`), and what looks like a key
-//! wherever it stands (see `shapes`).
+//! A password may be a plain word there, so every word counts, except references to a value
+//! elsewhere and words of prose. See `options` for one-letter options, `shapes` for secrets that
+//! are recognisable anywhere.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -11,17 +11,17 @@ use std::sync::LazyLock;
 use super::escapes::{begins_word, quotes};
 use super::table::{List, has, words};
 
-/// Bytes of a line that are looked at before and behind what a program is known by.
+/// Bytes of a line that are searched before and after the mark of a program.
 pub(super) const LINE: usize = 256;
 
-/// What stands behind the name of an option in a sentence.
+/// Words that follow the name of an option in prose.
 static SAID: List = LazyLock::new(|| words(include_str!("tables/said.txt")));
 
-/// What stands where nothing does.
+/// Words for no value.
 const NOTHING: [&str; 5] = ["None", "null", "nil", "true", "false"];
 
-/// The password behind a name that says that it is one. `last` is the word that was looked at last: names may stand so close that each is
-/// in the word of the one before.
+/// The password after a name that denotes one. `last` is the word judged last: names may stand so
+/// close together that each lies in the word of the one before.
 pub(super) fn assigned(
     text: &[u8],
     name: Range<usize>,
@@ -51,7 +51,7 @@ pub(super) fn assigned(
     (!is_none).then_some(own)
 }
 
-/// The password in the line of a program whose name, or `login`, is at `at`.
+/// The password in the command line of a program whose name, or `login`, is at `at`.
 pub(super) fn given(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
     if !begins_word(text, at.start) || text.get(at.end) != Some(&b' ') {
         return None;
@@ -77,11 +77,11 @@ pub(super) fn given(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
     behind_user(text, own)
 }
 
-/// The password among the words of a program whose name ends in one for it.
+/// The password argument of a program whose name ends in `passwd` or the like.
 pub(super) fn named(text: &[u8], name: Range<usize>) -> Option<Range<usize>> {
     let line = &text[name.end..line_end(text, name.end)];
     let place = match &text[name.clone()] {
-        // In the line, and not asked for; with the file's name or without.
+        // The password is an argument with `-b`; it follows the file name unless there is `-n`.
         b"htpasswd" => {
             let short = |word: &&[u8]| word.starts_with(b"-") && !word.starts_with(b"--");
             let options = line.split(|byte| *byte == b' ').filter(short);
@@ -94,7 +94,7 @@ pub(super) fn named(text: &[u8], name: Range<usize>) -> Option<Range<usize>> {
     positional(text, name.end + 1, place)
 }
 
-/// The word of that number in a line that goes on at `from`, options apart.
+/// The argument with index `place` after `from`, not counting options.
 fn positional(text: &[u8], from: usize, place: usize) -> Option<Range<usize>> {
     let plain = |own: &Range<usize>| !own.is_empty() && text[own.start] != b'-';
     let own = words_in(text, from).filter(plain).nth(place)?;
@@ -103,7 +103,7 @@ fn positional(text: &[u8], from: usize, place: usize) -> Option<Range<usize>> {
     (!is_said(word, false) && !word.contains(&b'=')).then_some(own)
 }
 
-/// The words of a line that goes on at `from`.
+/// The words of the line from `from` on.
 fn words_in(text: &[u8], from: usize) -> impl Iterator<Item = Range<usize>> {
     let from = from.min(text.len());
     let line = &text[from..line_end(text, from)];
@@ -115,14 +115,14 @@ fn words_in(text: &[u8], from: usize) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The password behind a user and a colon.
+/// The password after a user name and a colon.
 pub(super) fn behind_user(text: &[u8], own: Range<usize>) -> Option<Range<usize>> {
     let colon = memchr::memchr(b':', &text[own.clone()])?;
     let password = own.start + colon + 1..own.end;
     (!password.is_empty()).then_some(password)
 }
 
-/// Where the line ends that goes on at `from`, and the command.
+/// The end of the command or line that contains `from`.
 pub(super) fn line_end(text: &[u8], from: usize) -> usize {
     let ends = |byte: &u8| b"\n\r|;&`".contains(byte);
     let rest = &text[from..text.len().min(from + LINE)];
@@ -130,7 +130,7 @@ pub(super) fn line_end(text: &[u8], from: usize) -> usize {
     from + memchr::memmem::find(rest, b"\\n").unwrap_or(rest.len())
 }
 
-/// Where the line begins that goes up to `end`, and the command.
+/// The start of the command or line that ends at `end`.
 pub(super) fn line_start(text: &[u8], end: usize) -> usize {
     let ends = |byte: &u8| b"\n\r|;&`(".contains(byte);
     let from = end.saturating_sub(LINE);
@@ -138,7 +138,7 @@ pub(super) fn line_start(text: &[u8], end: usize) -> usize {
     start.map_or(from, |end| from + end + 1)
 }
 
-/// Whether an option of `curl`, or several of one letter, has a user as the next word.
+/// Whether an option of `curl`, or several one-letter options, take a user as the next word.
 fn ends_in_user(option: &[u8]) -> bool {
     let letters = option.strip_prefix(b"-").unwrap_or_default();
     let short = letters.iter().all(u8::is_ascii_alphabetic) && letters.len() <= 8;
@@ -146,17 +146,17 @@ fn ends_in_user(option: &[u8]) -> bool {
     (short && user) || [&b"--user"[..], b"--proxy-user"].contains(&option)
 }
 
-/// Whether a word, or its beginning, is one that stands behind the name of an option in a sentence.
+/// Whether a word, or its beginning, is one that follows the name of an option in prose.
 pub(super) fn is_said(word: &[u8], open: bool) -> bool {
     has(&SAID, word, open)
 }
 
-/// Whether a word, or its beginning, says that there is nothing.
+/// Whether a word, or its beginning, denotes no value.
 pub(super) fn is_nothing(word: &[u8], open: bool) -> bool {
     has(&NOTHING, word, open)
 }
 
-/// A word of a command line, in quotes or not, that does not stand for another.
+/// A word of a command line, quoted or not, that is not a reference to a value elsewhere.
 pub(super) fn value(text: &[u8], start: usize, last: &mut Range<usize>) -> Option<Range<usize>> {
     let start = start + quotes(text, start);
     let ends = |byte: &u8| *byte <= b' ' || b"\"'\\`;|&<>(),[]".contains(byte);

@@ -1,28 +1,27 @@
-//! How JSON, and others that escape, spell what stands before and behind a secret.
-//!
-//! The search goes over texts as they are spelled. Not here: what is a secret (see `shapes`).
+//! Handles JSON and other escapes around secrets: the search runs on text as it is spelled, without
+//! decoding it.
 
 use std::ops::Range;
 
-/// Characters that may stand between a telling name and its secret.
+/// Characters that may stand between the name of a secret and its value.
 const BETWEEN: &[u8] = b" \t=:\"'`\\>";
 
-/// Most characters between a name and its secret: quotes, twice escaped, and a colon.
+/// Maximum distance of a name and its value: quotes, escaped twice, and a colon.
 const GAP: usize = 12;
 
-/// Whether no word goes on at `at`; the letters of an escape such as `\n` or `\u201c` are none, nor
-/// is the last one of a terminal's, such as `[31m`.
+/// Whether a word may begin at `at`. The letters of an escape such as `\n` or `\u201c` are not part
+/// of a word, nor is the last letter of a terminal escape such as `[31m`.
 pub(in crate::recording) fn begins_word(text: &[u8], at: usize) -> bool {
     let back = |by: usize| at.checked_sub(by).map(|at| text[at]);
     if back(1) == Some(b'\\') {
-        // The `n` of a line break that is escaped; a backslash that is, is none.
+        // The `n` of an escaped line break; an escaped backslash does not count.
         let slashes = text[..at].iter().rev().take_while(|byte| **byte == b'\\');
         return slashes.count() % 2 == 0;
     }
     if back(1).is_none_or(|byte| !byte.is_ascii_alphanumeric()) || back(2) == Some(b'\\') {
         return true;
     }
-    // Those of JSON, of programs and of URLs.
+    // Escapes of JSON, of programming languages and of URLs.
     let escaped = [(&b"\\u"[..], 4), (b"\\x", 2), (b"%", 2)]
         .into_iter()
         .find_map(|(sign, digits)| {
@@ -30,7 +29,7 @@ pub(in crate::recording) fn begins_word(text: &[u8], at: usize) -> bool {
             escape(&text[start..at], sign, digits)
         });
     if let Some(code) = escaped {
-        // Some escape letters, too.
+        // Some encoders escape letters, too.
         return !u8::try_from(code).is_ok_and(|byte| byte.is_ascii_alphanumeric());
     }
     let before = text[..at].strip_suffix(b"m").unwrap_or_default();
@@ -39,8 +38,8 @@ pub(in crate::recording) fn begins_word(text: &[u8], at: usize) -> bool {
     before[..before.len() - count].ends_with(b"[")
 }
 
-/// Where the secret would begin that is named by what ends at `from`: behind colons, quotes and
-/// blanks, those of other scripts included.
+/// Where the value of a name that ends at `from` would begin: after colons, quotes and blanks,
+/// including those of other scripts.
 pub(super) fn behind_gap(text: &[u8], from: usize) -> usize {
     let mut at = from;
     while at < from + GAP {
@@ -49,13 +48,13 @@ pub(super) fn behind_gap(text: &[u8], from: usize) -> usize {
             [b'\\', ..] if escape(rest, b"\\u", 4).is_some_and(separates) => 6,
             [b'%', ..] if escape(rest, b"%", 2).is_some_and(separates) => 3,
             [b'\\', b't', ..] => 2,
-            // A line that ends in a name has no secret on the next one, but behind a colon.
+            // A line break separates a name from its value only after a colon.
             [b'\\', b'n' | b'r', ..] if from < at => 2,
             [b'\n' | b'\r', ..] if from < at => 1,
-            // The letter is no part of what follows.
+            // The letter of an escape does not belong to what follows.
             [b'\\', letter, ..] if letter.is_ascii_alphanumeric() => break,
             [byte, ..] if BETWEEN.contains(byte) => 1,
-            // All that is meant here takes three bytes, but « and ».
+            // All non-ASCII separators take three bytes, except « and ».
             [0xc2, ..] | [0xe2..=0xef, ..] => match first(rest) {
                 Some(sign) if separates(sign.into()) => sign.len_utf8(),
                 _ => break,
@@ -66,21 +65,20 @@ pub(super) fn behind_gap(text: &[u8], from: usize) -> usize {
     at
 }
 
-/// What is left of a secret that begins in the middle of an escape, when that stays whole.
+/// The range of a secret, adjusted when it begins in the middle of an escape, which stays whole.
 pub(super) fn behind_escape(text: &[u8], secret: Range<usize>) -> Range<usize> {
     let slashes = text[..secret.start].iter().rev();
     let slashes = slashes.take_while(|byte| **byte == b'\\').count();
     (secret.start + slashes % 2).min(secret.end)..secret.end
 }
 
-/// How many quotes stand there, be they escaped, up to three.
+/// The number of quotes at `from`, escaped or not, up to three.
 pub(super) fn quotes(text: &[u8], from: usize) -> usize {
     let signs = text[from..].iter().take(3);
     signs.take_while(|byte| b"\\\"'".contains(byte)).count()
 }
 
-/// A string of JSON with the sign for what is no character in the place of each half of a
-/// surrogate pair.
+/// A JSON string with each lone surrogate replaced by the replacement character.
 pub(super) fn without_halves(string: &[u8]) -> Vec<u8> {
     let unit = |text: &[u8]| escape(text, b"\\u", 4);
     let mut whole = Vec::with_capacity(string.len());
@@ -108,7 +106,7 @@ pub(super) fn without_halves(string: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// What the escape says that a text begins with, of a sign and so many hexadecimal digits.
+/// The code of the escape that a text begins with: `sign` and so many hexadecimal digits.
 fn escape(text: &[u8], sign: &[u8], digits: usize) -> Option<u32> {
     let digits = text.strip_prefix(sign)?.get(..digits)?;
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
@@ -117,7 +115,7 @@ fn escape(text: &[u8], sign: &[u8], digits: usize) -> Option<u32> {
         .try_fold(0, |code, byte| Some(code << 4 | digit(byte)?))
 }
 
-/// The character that a text begins with.
+/// The first character of a text.
 fn first(text: &[u8]) -> Option<char> {
     let head = &text[..text.len().min(3)];
     let valid = match std::str::from_utf8(head) {
@@ -127,11 +125,11 @@ fn first(text: &[u8]) -> Option<char> {
     valid.chars().next()
 }
 
-/// Whether it is a colon, a quote or a blank.
+/// Whether a character is a colon, a quote or a blank.
 fn separates(code: u32) -> bool {
     match u8::try_from(code) {
         Ok(byte) if byte.is_ascii() => BETWEEN.contains(&byte),
-        // Blanks, « and »; general, Chinese and wide signs.
+        // Blanks, « and »; general, CJK and full-width punctuation.
         _ => {
             matches!(code, 0xa0 | 0xab | 0xbb | 0x2000..=0x206f | 0x3000..=0x303f | 0xff01..=0xff0f | 0xff1a..=0xff20)
         }

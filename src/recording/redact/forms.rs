@@ -1,7 +1,6 @@
-//! Forms with fields for secrets, so that what is answered to one is known for a secret.
+//! Remembers form fields for secrets, so that the values in the answer are redacted.
 //!
-//! The request has a schema that says what it asks for; the answer has values alone. Not here: how
-//! the answer is searched (see `walk`).
+//! The request has a schema that names its secret fields; the answer has values only.
 
 use std::sync::LazyLock;
 
@@ -11,18 +10,18 @@ use super::given::{is_login, may_hold};
 use super::names::counts;
 use super::table::{List, words};
 
-/// Most fields that are remembered.
+/// Limit of the fields that are remembered.
 const MOST: usize = 64;
 
-/// Words that say of a field that it is for a secret, in lower case.
+/// Words that mark a field as one for a secret, in lower case.
 static WORDS: List = LazyLock::new(|| words(include_str!("tables/fields.txt")));
 
-/// Fields for secrets that were asked for, each with the method of the request.
+/// The requested fields for secrets, each with the method of the request.
 #[derive(Debug, Default)]
 pub struct Forms(Vec<(Vec<u8>, String)>);
 
 impl Forms {
-    /// Remembers what a request of that method asks for.
+    /// Remembers the secret fields of a request with that method.
     pub fn ask(&mut self, method: &[u8], text: &[u8]) {
         let has = |word: &[u8]| memchr::memmem::find(text, word).is_some();
         if !has(b"Schema\"") && !has(b"isSecret") {
@@ -39,7 +38,7 @@ impl Forms {
         self.0.drain(..old);
     }
 
-    /// The fields that an answer to a request of that method may have.
+    /// The secret fields that an answer to a request with that method may have.
     pub(super) fn fields(&self, method: Option<&[u8]>) -> Vec<&str> {
         let own = self
             .0
@@ -49,7 +48,7 @@ impl Forms {
     }
 }
 
-/// Finds the fields of the schemas in a value, and questions that are marked.
+/// Collects the secret fields of the schemas in a value, and questions marked as secret.
 fn find(value: &Value, fields: &mut Vec<String>) {
     let Value::Object(own) = value else {
         let all = value.as_array().into_iter().flatten();
@@ -70,21 +69,21 @@ fn find(value: &Value, fields: &mut Vec<String>) {
         });
         let (secret, other): (Vec<_>, Vec<_>) =
             texts.partition(|(name, field)| is_secret(name, field));
-        // A form that says what it is for as a whole means what it asks for.
+        // If no field is marked but the form as a whole is, all its fields are secret.
         let said = secret.is_empty() && (says(own) || schema.as_object().is_some_and(says));
         let meant = if said { other } else { secret };
         fields.extend(meant.into_iter().map(|(name, _)| name.clone()));
     }
 }
 
-/// Whether a field is for a secret, by its name or what is said of it.
+/// Whether a field is for a secret, by its name or description.
 fn is_secret(name: &str, field: &Value) -> bool {
     let marked = field["format"] == "password" || field["writeOnly"] == true;
     let named = !counts(name) && (is_login(name) || may_hold(name.as_bytes()));
     marked || named || field.as_object().is_some_and(says)
 }
 
-/// Whether a title or a text says that it is about a secret.
+/// Whether a title, description or message mentions a secret.
 fn says(own: &Map<String, Value>) -> bool {
     ["title", "description", "message"].iter().any(|member| {
         let text = own.get(*member).and_then(Value::as_str).unwrap_or_default();

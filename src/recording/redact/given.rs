@@ -1,8 +1,7 @@
-//! Secrets that are too short to look random, or that somebody has thought up, behind a name that
-//! leaves no doubt: `GITHUB_TOKEN=…`, `api_key: …`, `<password>…`, `login me password …`.
+//! Finds secrets that are short or not random after names that leave no doubt:
+//! `GITHUB_TOKEN=…`, `api_key: …`, `<password>…`, `login me password …`.
 //!
-//! Not here: what looks random behind any telling name (see `shapes`), passwords in command lines
-//! (see `commands`).
+//! See `shapes` for random values after any suggestive name, `commands` for command lines.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -14,23 +13,23 @@ use super::random::{is_random, reads_as_words};
 use super::runs;
 use super::table::{List, has, rows, words};
 
-/// Fewest characters of a secret that somebody has chosen.
+/// Minimum length of a password chosen by a person.
 const CHOSEN: usize = 8;
 
-/// Fewest characters of what is put into a variable.
+/// Minimum length of the value of a variable.
 const VARIABLE: usize = 6;
 
-/// Bytes before a name that are looked at.
+/// Bytes before a name that are searched.
 const BEFORE: usize = 96;
 
-/// How names end, without dashes and in lower case, that nothing but a secret has.
+/// Name endings, without dashes and in lower case, that only secrets have.
 static SURE: List = LazyLock::new(|| words(include_str!("tables/sure.txt")));
 
-/// How the names of members end that hold a secret when it looks like one, and what it looks like.
+/// Name endings of members that hold a secret if the value has the given form.
 static HELD: LazyLock<Vec<[&str; 2]>> =
     LazyLock::new(|| rows(include_str!("tables/held.txt")).collect());
 
-/// Whether a name, with all that it is put together with, is one that only a secret has.
+/// Whether a name, with all its parts, denotes only secrets.
 pub(super) fn is_sure(name: &[u8]) -> bool {
     let plain = plain(name);
     SURE.iter().any(|end| plain.ends_with(end.as_bytes())) || is_short(name)
@@ -41,12 +40,12 @@ pub(super) fn is_short(name: &[u8]) -> bool {
     [&b"auth"[..], b"pass"].contains(&name)
 }
 
-/// Whether a name ends as those of members do that may hold a secret.
+/// Whether a name ends like those of members that may hold a secret.
 pub(super) fn may_hold(name: &[u8]) -> bool {
     looks(name).is_some()
 }
 
-/// Whether what a member with such a name holds, or follows one in a text, is a secret.
+/// Whether the value of a member with such a name, or a text after it, is a secret.
 pub(super) fn is_held(name: &[u8], text: &[u8]) -> bool {
     let digits = text.iter().any(u8::is_ascii_digit);
     let code = text.iter().any(|byte| b" \t\n(){}<>".contains(byte))
@@ -57,15 +56,15 @@ pub(super) fn is_held(name: &[u8], text: &[u8]) -> bool {
         Some("connection") => memchr::memchr2(b'=', b'@', text).is_some(),
         Some(_) if code => false,
         Some("code") => digits,
-        // Alone, it names the folder at hand, too.
+        // The name alone also denotes the current directory.
         Some("pwd") if name.len() > 3 => true,
         Some("pwd" | "password") => digits || !reads_as_words(text),
         Some(_) => runs::end(text, 0) == text.len() && is_key(text),
     }
 }
 
-/// What stands where nothing but a value does, named for a password: in an attribute or an element
-/// of XML, an entry of a connection string or of a query, a constant that is defined.
+/// The value named as a password at a position where only values stand: in an attribute or element
+/// of XML, an entry of a connection string or query, a constant definition.
 pub(super) fn framed(
     text: &[u8],
     name: Range<usize>,
@@ -110,12 +109,12 @@ pub(super) fn framed(
     (!element && !code && !is_none && (chosen || is_key(word))).then_some(own)
 }
 
-/// Whether a session's setting of that id is a secret.
+/// Whether a session setting with that id is a secret.
 pub(super) fn is_login(id: &str) -> bool {
     is_sure(id.as_bytes()) || is_secret_member(id)
 }
 
-/// Whether a word of a name, from `start` on, leaves no doubt by what stands before it: `API key`,
+/// Whether a word of a name, together with the text before it, leaves no doubt: `API key`,
 /// `?key=`.
 pub(super) fn is_sure_behind(before: &[u8], word: &[u8]) -> bool {
     let key = word.eq_ignore_ascii_case(b"key");
@@ -128,27 +127,27 @@ pub(super) fn is_sure_behind(before: &[u8], word: &[u8]) -> bool {
     key && (matches!(before.last(), Some(b'?' | b'&')) || kind())
 }
 
-/// Whether it may be a secret that somebody has chosen.
+/// Whether it may be a password chosen by a person.
 pub(super) fn is_chosen(text: &[u8]) -> bool {
     let digits = text.iter().any(u8::is_ascii_digit);
     text.len() >= CHOSEN && digits && text.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// Whether it is that or random, and is not made of words.
+/// Whether it may be a password or is random, and is not made of words.
 pub(super) fn is_key(text: &[u8]) -> bool {
     (is_random(text) || is_chosen(text)) && !reads_as_words(text)
 }
 
-/// Whether it is one, behind a sure name: no path, member or call is, and, unless the name is
-/// `placed` where nothing but values follow, no words are.
+/// Whether a value after a certain name is a secret: paths, members and calls are not; words only
+/// if the name is `placed` where nothing but values follow.
 pub(super) fn is_meant(text: &[u8], own: &Range<usize>, judged: &[u8], placed: bool) -> bool {
     let code = matches!(text.get(own.end), Some(b'(' | b'['))
         || memchr::memchr2(b'.', b'/', judged).is_some();
     !code && is_chosen(judged) && (placed || !reads_as_words(judged))
 }
 
-/// Whether a name is that of a value in a URL's query (`?token=`), of a long option (`--token=`) or
-/// of a header (`X-Api-Key:`).
+/// Whether a name is that of a parameter in a URL's query (`?token=`), of a long option
+/// (`--token=`) or of a header (`X-Api-Key:`).
 pub(super) fn is_placed(text: &[u8], name: &Range<usize>) -> bool {
     let whole = &text[name.clone()];
     let queried = matches!(text[..name.start].last(), Some(b'?' | b'&'));
@@ -159,8 +158,8 @@ pub(super) fn is_placed(text: &[u8], name: &Range<usize>) -> bool {
     }
 }
 
-/// What is put into a variable whose name is in capitals and leaves no doubt. `name` goes from its
-/// beginning to the equals sign.
+/// The value of a variable whose name is in capitals and leaves no doubt. `name` goes from its
+/// start to the equals sign.
 pub(super) fn put(
     text: &[u8],
     name: Range<usize>,
@@ -181,20 +180,20 @@ pub(super) fn put(
     let code = matches!(text.get(own.end), Some(b'(' | b'['))
         || word.iter().any(|byte| b"./:@".contains(byte))
         || word.ends_with(b"_")
-        // The name of a variable itself.
+        // The name of another variable.
         || word.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
     let enough = open || word.len() >= VARIABLE;
     (enough && !code && !word.iter().all(u8::is_ascii_digit)).then_some(own)
 }
 
-/// What it looks like that a member with such a name may hold.
+/// The form that a secret has in a member with such a name.
 fn looks(name: &[u8]) -> Option<&'static str> {
     let own = std::str::from_utf8(name).ok()?;
     let plain = plain(name);
     let held = HELD.iter().find(|[end, _]| plain.ends_with(end.as_bytes()));
     let [end, looks] = held?;
     let alone = plain == end.as_bytes() || begins_part(own, name.len().checked_sub(end.len())?);
-    // Others end as the shortest ones do, such as `compat`.
+    // Other words end like the shortest endings, such as `compat`.
     (alone || end.len() > 3 || *end == "pwd").then_some(looks)
 }
 
@@ -204,17 +203,17 @@ fn plain(name: &[u8]) -> Vec<u8> {
     letters.map(u8::to_ascii_lowercase).collect()
 }
 
-/// Where a name begins of which a word begins at `at`.
+/// The start of the name that contains the word at `at`.
 pub(super) fn name_start(text: &[u8], at: usize) -> usize {
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     let start = at - text[..at].iter().rev().take(24).take_while(part).count();
-    // The letter of a line break that is escaped is none of its.
+    // The letter of an escaped line break does not belong to the name.
     let escaped = start < at && text[..start].ends_with(b"\\");
     start + usize::from(escaped && b"nrt".contains(&text[start]))
 }
 
-/// Whether what stands before the word `password` makes what follows a blank one: `machine x login
-/// y password z`, as in a `.netrc`.
+/// Whether a value follows the word `password` and a blank because of the text before it:
+/// `machine x login y password z`, as in a `.netrc`.
 pub(super) fn logs_in(before: &[u8]) -> bool {
     let near = &before[before.len().saturating_sub(BEFORE)..];
     let says = |word: &[u8]| memchr::memmem::find(near, word).is_some();

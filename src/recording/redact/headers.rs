@@ -1,6 +1,6 @@
-//! Credentials in the text of headers: in `Authorization`, behind a scheme, in cookies.
+//! Finds credentials in the text of headers: in `Authorization`, after a scheme, in cookies.
 //!
-//! Not here: headers that are members or elements of JSON (see `walk`).
+//! See `walk` for headers that are members or elements of JSON.
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ use super::escapes::{begins_word, behind_gap};
 use super::random::{LONG, has_begun, is_random, reads_as_words};
 use super::runs::Runs;
 
-/// Fewest characters of what follows a scheme, and of cookies.
+/// Minimum length of a credential after a scheme, and of a cookie's value.
 const FEWEST: usize = 8;
 
-/// Most protocols that a client offers.
+/// Limit of the protocols in an offer that are judged.
 const PROTOCOLS: usize = 4;
 
-/// Most characters of a scheme.
+/// Limit of the length of a scheme.
 const SCHEME: usize = 32;
 
-/// What follows a scheme such as `earer`.
+/// The credential after a scheme such as `earer`.
 pub(super) fn behind_scheme(
     text: &[u8],
     runs: &mut Runs<'_>,
@@ -27,15 +27,15 @@ pub(super) fn behind_scheme(
     // `Bearer`, `bearer` and `BEARER`.
     let start = at.start.checked_sub(1)?;
     let named = matches!(text[start], b'B' | b'b') && begins_word(text, start);
-    // `a basic understanding` is none, but behind the header's name all are.
+    // `a basic understanding` is no credential, but after the header's name everything is.
     let header = memchr::memmem::find(&text[start.saturating_sub(24)..start], b"uthorization");
     let is_one = header.is_some() || !reads_as_words(cut(text, &own));
     let apart = own.start > at.end;
     (apart && own.len() >= FEWEST && named && is_one).then_some(own)
 }
 
-/// What follows the header's name, of which `uthoriz` ends at `from`, when it is random: that of
-/// other schemes, or without one.
+/// The random credential after a header name in which `uthoriz` ends at `from`: with another scheme
+/// or without one.
 pub(super) fn authorization(
     text: &[u8],
     runs: &mut Runs<'_>,
@@ -72,7 +72,7 @@ pub(super) fn authorization(
     (!is_scheme && is_one(&first)).then_some(first)
 }
 
-/// The token among what follows the name of the WebSocket's header, which ends at `from`.
+/// The token in a `Sec-WebSocket-Protocol` header whose name ends at `from`.
 pub(super) fn protocol(text: &[u8], runs: &mut Runs<'_>, from: usize) -> Option<Range<usize>> {
     let mut at = behind_gap(text, from);
     for _ in 0..PROTOCOLS {
@@ -87,7 +87,7 @@ pub(super) fn protocol(text: &[u8], runs: &mut Runs<'_>, from: usize) -> Option<
     None
 }
 
-/// The values of a header of cookies whose name ends at `from`, and where the header ends.
+/// The values of a cookie header whose name ends at `from`, and the end of the header.
 pub(super) fn cookies(text: &[u8], from: usize) -> Option<(Option<Range<usize>>, usize)> {
     let start = behind_gap(text, from);
     let named = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
@@ -101,7 +101,7 @@ pub(super) fn cookies(text: &[u8], from: usize) -> Option<(Option<Range<usize>>,
     let is_secret =
         |value: &[u8]| value.len() >= FEWEST && !reads_as_words(&value[..value.len().min(LONG)]);
     let mut values = text[own..end].split(|byte| *byte == b';');
-    // What a cookie is for, and for how long, is no secret (RFC 6265, 4.1).
+    // The attributes of a cookie are not secret (RFC 6265, 4.1).
     let others = |pair: &[u8]| {
         let pair = pair.trim_ascii_start();
         let equals = memchr::memchr(b'=', pair);
@@ -115,19 +115,19 @@ pub(super) fn cookies(text: &[u8], from: usize) -> Option<(Option<Range<usize>>,
     Some((is_one.then_some(own..end), end))
 }
 
-/// Whether a header of cookies has ended before this.
+/// Whether a byte ends a cookie header.
 pub(super) fn ends_cookies(byte: &u8) -> bool {
     *byte < b' ' || !byte.is_ascii() || b"\"'\\`<>".contains(byte)
 }
 
-/// Where blanks end, be they escaped.
+/// Skips blanks, escaped or not.
 fn behind_blanks(text: &[u8], from: usize) -> usize {
     let mut at = from;
     while at < from + 8 {
         at += match &text[at..] {
             [b' ' | b'\t', ..] => 1,
             [b'\\', b't', ..] => 2,
-            // In JSON in JSON.
+            // JSON in a JSON string.
             [b'\\', b'\\', ..] => 1,
             _ => break,
         };
@@ -135,7 +135,7 @@ fn behind_blanks(text: &[u8], from: usize) -> usize {
     at
 }
 
-/// What of it is judged.
+/// The part of it that is judged.
 fn cut<'a>(text: &'a [u8], own: &Range<usize>) -> &'a [u8] {
     &text[own.start..own.end.min(own.start + LONG)]
 }

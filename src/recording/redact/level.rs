@@ -1,6 +1,4 @@
-//! A container that a walk through a message has entered.
-//!
-//! Not here: walking (see `walk`).
+//! A container that a walk through a message (see `walk`) has entered.
 
 use std::ops::Range;
 
@@ -13,36 +11,38 @@ use super::random::{is_random, reads_as_words};
 #[derive(Default)]
 pub(super) struct Level {
     pub(super) is_object: bool,
-    /// All in it is secret.
+    /// Everything in it is secret.
     pub(super) secret: bool,
-    /// That is so because of the name of the member it is, such as `api-key`, and nothing else.
+    /// It is secret only because of its member name, such as `api-key`.
     pub(super) named: bool,
-    /// That is so because the user said so.
+    /// It is secret because of a rule of the user.
     pub(super) pointed: bool,
-    /// What is random in it is secret, for it is in `credentials` or the like.
+    /// Random values in it are secret, because it is in `credentials` or the like.
     pub(super) group: bool,
-    /// The member at hand.
+    /// The name of the current member.
     pub(super) name: String,
-    /// The element at hand.
+    /// The index of the current element.
     pub(super) index: usize,
     /// The element before was an option of a command that takes a secret.
     pub(super) option: bool,
-    /// Of `{"name": …, "value": …}`: the name, if it tells.
+    /// Of `{"name": …, "value": …}`: the name, if it suggests a secret.
     pub(super) telling: Option<String>,
     /// Of `{"configId": …, "value": …}`: whether the id is that of a secret.
     pub(super) option_id: bool,
-    /// All texts and numbers of its `value`, with their places: to be replaced if the name tells.
+    /// All strings and numbers of its `value`, with their pointers: replaced if the name suggests
+    /// so.
     pub(super) values: Vec<(Range<usize>, String)>,
-    /// The number of the level whose `value` it is in.
+    /// The index of the level whose `value` contains this one.
     pub(super) pair: Option<usize>,
-    /// Words of a command line: the first one, and the others.
+    /// The words of a command line: the first one, and the others.
     pub(super) program: Vec<Word>,
     pub(super) words: Vec<Word>,
 }
 
 impl Level {
-    /// Whether a text, which is asked for when the name may tell, is a secret by the name of the
-    /// member at hand.
+    /// Whether a string is a secret by the name of the current member; `text` is called only when
+    /// the
+    /// name suggests so.
     pub(super) fn holds(&self, text: impl FnOnce() -> String) -> bool {
         let name = self.name.as_bytes();
         let telling = || is_telling(&self.name) || is_short(name);
@@ -58,22 +58,22 @@ impl Level {
             || (held && is_held(name, text))
     }
 
-    /// Whether the member at hand is that one.
+    /// Whether the current member has that name.
     pub(super) fn is_at(&self, member: &str) -> bool {
         self.is_object && self.name == member
     }
 
-    /// Whether the member at hand is the id of a session's setting.
+    /// Whether the current member is the id of a session setting.
     pub(super) fn is_at_id(&self) -> bool {
         self.is_at("configId") || self.is_at("id")
     }
 
-    /// Whether it is what a name or an id stands beside.
+    /// Whether the current member is the value beside a name or an id.
     pub(super) fn is_at_value(&self) -> bool {
         self.is_at("value") || self.is_at("currentValue")
     }
 
-    /// The step of a JSON Pointer to what is at hand.
+    /// The last step of the JSON Pointer to the current value.
     pub(super) fn step(&self) -> String {
         if self.is_object {
             self.name.clone()

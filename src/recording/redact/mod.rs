@@ -1,12 +1,12 @@
-//! What is kept out of a recording.
+//! Removes secrets from what is recorded.
 //!
-//! A recording is evidence that is passed around, and conversations are full of keys. So secrets
-//! are replaced when a line is written, by a keyed hash that lets equal ones be seen as equal;
-//! what is forwarded is not touched. Two kinds of rule find them: by place ([`places`]: environment
-//! variables, headers, what is said to authenticate, the user's own pointers) and by shape
-//! ([`shapes`]: keys of known makers, tokens, PEM, random text after a telling name). All else
-//! keeps its bytes, but the rest of a string that is JSON itself, which is spelled anew around what
-//! was replaced. A secret that an agent says in pieces, in several messages, is known by the piece
+//! Secrets are replaced by a keyed hash when a line is written, so that equal ones can be seen to
+//! be
+//! equal; forwarded bytes are not touched. Two kinds of rule find them: by place ([`places`]:
+//! environment variables, headers, authentication requests, pointers of the user) and by shape
+//! ([`shapes`]: keys of known makers, tokens, PEM, random text after suggestive names). Everything
+//! else keeps its bytes, except that a string with JSON in it is encoded anew around what was
+//! replaced. A secret that is sent in pieces over several messages is recognised by the pieces
 //! before ([`Streams`]).
 
 mod arguments;

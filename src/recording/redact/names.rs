@@ -1,40 +1,39 @@
-//! Names that tell that what they name is a secret.
+//! Names that suggest that their value is a secret.
 //!
-//! The search for words has to stop at each of them in every spelling that is in use (see `words`);
-//! a test walks all of them (`tests/it/recording/names.rs`). Not here: what a secret looks like (see
-//! `shapes`).
+//! The word search has to find each of them in every common spelling (see `words`); a test checks
+//! all of them (`tests/it/recording/names.rs`).
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::table::{List, words};
 
-/// Headers that carry credentials. Capitals begin words; however those are put together, it is the
-/// same name.
+/// Headers that carry credentials. Capitals begin words; the spelling of the word separators is
+/// ignored.
 static HEADERS: List = LazyLock::new(|| words(include_str!("tables/headers.txt")));
 
-/// Members that hold a secret, whatever it looks like.
+/// Members whose value is always a secret.
 static MEMBERS: List = LazyLock::new(|| words(include_str!("tables/members.txt")));
 
-/// Parts of names that tell, in lower case.
+/// Parts of names that suggest a secret, in lower case.
 static PARTS: List = LazyLock::new(|| words(include_str!("tables/parts.txt")));
 
-/// Those of them that words begin with, too: `keyboard`, `tokenizer`, `secretary`.
+/// Those of them that other words begin with: `keyboard`, `tokenizer`, `secretary`.
 const WHOLE: [&str; 3] = ["key", "token", "secret"];
 
-/// Words that end as a part does, in lower case.
+/// Words that end like a part, in lower case.
 const OTHERS: [&str; 12] = [
     "monkey", "donkey", "turkey", "hockey", "jockey", "whiskey", "hotkey", "turnkey", "lackey",
     "mickey", "smokey", "flunkey",
 ];
 
-/// A password, or the folder at hand.
+/// A password, or the current directory.
 const PWD: &str = "pwd";
 
-/// How the names of members end whose lists and members are secrets, in lower case.
+/// Name endings of members whose elements and members are secrets, in lower case.
 static GROUPS: List = LazyLock::new(|| words(include_str!("tables/groups.txt")));
 
-/// Whether a name tells that its value is a secret.
+/// Whether a name suggests that its value is a secret.
 pub(super) fn is_telling(name: &str) -> bool {
     if is_one_of(&HEADERS, name) || is(PWD, name) {
         return true;
@@ -46,7 +45,7 @@ pub(super) fn is_telling(name: &str) -> bool {
     })
 }
 
-/// Whether what stands there is a word of a name, or ends one that is put together with it.
+/// Whether the text at `at` is a word of a name, or ends a compound word.
 fn is_word(name: &str, at: Range<usize>) -> bool {
     let lower = name[..at.end].to_ascii_lowercase();
     let is_other = OTHERS.iter().any(|other| lower.ends_with(other));
@@ -61,7 +60,7 @@ pub(super) fn begins_part(name: &str, at: usize) -> bool {
         || (small(before.last()) && !small(own.first()))
 }
 
-/// Whether a word of a name ends there, or but for an s.
+/// Whether a word of a name ends there, or after a plural s.
 fn ends_part(name: &str, at: usize) -> bool {
     let (before, rest) = name.as_bytes().split_at(at);
     let rest = match rest {
@@ -73,30 +72,31 @@ fn ends_part(name: &str, at: usize) -> bool {
         || (capital(rest.first()) && !capital(before.last()))
 }
 
-/// Headers that carry credentials, wherever they stand, and what is named a password.
+/// Whether a name is that of a header with credentials or of a member that is always secret.
 pub(super) fn is_secret_member(name: &str) -> bool {
     is_one_of(&HEADERS, name) || is_one_of(&MEMBERS, name)
 }
 
-/// Whether what stands in the list or object of this name is judged as if it had a telling name.
+/// Whether the contents of the list or object with this name are judged as having a suggestive
+/// name.
 pub(super) fn is_group(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     GROUPS.iter().any(|group| lower.ends_with(group))
 }
 
-/// Whether a name, telling as it is, counts something.
+/// Whether a suggestive name denotes a count.
 pub(super) fn counts(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     lower.ends_with("tokens") || lower.ends_with("keys")
 }
 
-/// Whether this is the folder at hand and no password.
+/// Whether this is the current directory and not a password.
 pub(super) fn is_folder(name: &str, inner: &[u8]) -> bool {
     name.to_ascii_lowercase().ends_with(PWD)
         && matches!(inner, [b'/' | b'~' | b'.' | b'\\', ..] | [_, b':', ..])
 }
 
-/// Whether all that is said in and after a request of this method is secret.
+/// Whether the whole content of a request with this method and of its answer is secret.
 pub(super) fn is_secret_method(method: &[u8]) -> bool {
     method == b"authenticate" || method.ends_with(b"/authenticate")
 }
@@ -105,7 +105,7 @@ fn is_one_of(known: &[&str], name: &str) -> bool {
     known.iter().any(|known| is(known, name))
 }
 
-/// Whether it is that name, however it is spelled.
+/// Compares names, ignoring case, dashes and underscores.
 fn is(known: &str, name: &str) -> bool {
     let letters = name.bytes().filter(|byte| !b"-_".contains(byte));
     letters

@@ -1,32 +1,31 @@
-//! JSON that is a string in JSON: what tools were asked and have answered, configurations.
+//! Redacts JSON that is encoded as a string in JSON: tool calls and results, configurations.
 //!
-//! Its places tell as much as those of the message itself. It is walked through like a message, and
-//! put back as a string. Not here: walking (see `walk`); JSON in the midst of other text, of which
-//! only shapes are found (see `shapes`).
+//! It is walked like a message and encoded again. In JSON embedded in other text only shapes are
+//! found (see `shapes`).
 
 use super::redactor::Redactor;
 use super::rule::Hits;
 use super::walk::walk;
 use crate::jsonrpc::{Limits, is_json};
 
-/// How many strings deep JSON is looked for.
+/// The number of nested strings in which JSON is searched.
 const DEEPEST: usize = 2;
 
-/// What some programs write before a text.
+/// A byte order mark that some programs write before a text.
 const MARK: &str = "\u{feff}";
 
-/// Whether a string, with its quotes, may be JSON with members.
+/// Whether a string, including its quotes, may be JSON with members.
 pub(super) fn may_be(string: &[u8]) -> bool {
     let inner = string.strip_prefix(b"\"").unwrap_or(string);
     let inner = inner.strip_prefix(MARK.as_bytes()).unwrap_or(inner);
     let has = |quote: &[u8]| memchr::memmem::find(inner, quote).is_some();
-    // Escaped line breaks and spaces come before it at times, and quotes are escaped in two ways.
+    // It may begin with escaped line breaks and spaces, and quotes have two escapes.
     matches!(inner.trim_ascii_start().first(), Some(b'{' | b'[' | b'\\'))
         && (has(b"\\\"") || has(b"\\u0022"))
 }
 
-/// The text as a string without its secrets, and why they were kept out; `None` when it has none,
-/// is no JSON, or stands in too many strings.
+/// The encoded text without its secrets, and the rules that applied; `None` when it has none, is
+/// not JSON, or is nested too deeply.
 pub(super) fn clean(
     redactor: &Redactor,
     text: &str,

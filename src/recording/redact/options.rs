@@ -1,8 +1,8 @@
-//! Passwords that programs take behind an option of one letter (`redis-cli -a secret`), behind one
-//! that is named for it (`-storepass secret`), and in variables with a short name (`DB_PASS=x`).
+//! Finds passwords after one-letter options of specific programs (`redis-cli -a secret`), after
+//! options named for one (`-storepass secret`), and in variables with a short name (`DB_PASS=x`).
 //!
-//! A letter says nothing by itself, so the program has to stand before it in the same line. Not
-//! here: options with two dashes, and programs whose name alone is looked for (see `commands`).
+//! A letter alone is ambiguous, so the program has to stand before it in the same line. See
+//! `commands` for long options and programs that are recognised by name alone.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -16,17 +16,17 @@ use super::runs;
 use super::shapes::name_end;
 use super::table::{List, has, rows, words};
 
-/// Programs and their options (its first lines say how it is read).
+/// Programs and their options (the head of the file describes the format).
 static PROGRAMS: LazyLock<Vec<[&str; 3]>> =
     LazyLock::new(|| rows(include_str!("tables/programs.txt")).collect());
 
-/// Options that say what stands behind them.
+/// Options that denote a password.
 static NAMED: List = LazyLock::new(|| words(include_str!("tables/named.txt")));
 
-/// What a variable with a short name for a password belongs to.
+/// Owners of a variable with a short name for a password.
 static OWNERS: List = LazyLock::new(|| words(include_str!("tables/owners.txt")));
 
-/// The password behind an option whose first letter ends at `at.end`.
+/// The password after an option whose first letter ends at `at.end`.
 pub(super) fn behind(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range<usize>> {
     let dash = at.end - 2;
     let option = &text[dash..name_end(text, dash)];
@@ -72,8 +72,8 @@ pub(super) fn behind(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range
     })
 }
 
-/// The password in a variable whose short name, with an equals sign, ends at `at.end`; or in one in
-/// lower case, of which the sign is not yet there.
+/// The password in a variable whose short name, with the equals sign, ends at `at.end`; or in one
+/// in lower case, whose sign is not included in `at`.
 pub(super) fn assigned(text: &[u8], at: Range<usize>, begun: bool) -> Option<Range<usize>> {
     if [&b"_pass"[..], b"_auth"].contains(&&text[at.clone()]) {
         return set(text, at);
@@ -88,7 +88,7 @@ pub(super) fn assigned(text: &[u8], at: Range<usize>, begun: bool) -> Option<Ran
         b"_AUTH=" => owner == b"REDISCLI",
         _ => has(&OWNERS, owner, false),
     };
-    // In one of nobody's, or of somebody else's, only what does not read as words is.
+    // With an unknown owner or none, only values that are not made of words count.
     let apart = name.is_empty() || name.ends_with(b"_") || text[at.start] == b'_';
     if !known && !apart {
         return None;
@@ -96,14 +96,14 @@ pub(super) fn assigned(text: &[u8], at: Range<usize>, begun: bool) -> Option<Ran
     let own = value(text, at.end, &mut (0..0))?;
     let word = &text[own.clone()];
     let open = begun && own.end == text.len();
-    // A path, a call, an element or a member is none.
+    // A path, a call, an element or a member is not a password.
     let code = matches!(text.get(own.end), Some(b'(' | b'[')) || word.contains(&b'.');
     let is_none = is_nothing(word, open) || code || memchr::memchr(b'/', word).is_some();
     let is_one = known || (is_chosen(word) && !reads_as_words(word));
     (is_one && !is_none).then_some(own)
 }
 
-/// What `db_pass: …` and, of npm, `_auth=…` are set to, when it does not read as words.
+/// The value of `db_pass: …` and, in npm's settings, `_auth=…`, if it is not made of words.
 fn set(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
     let start = behind_gap(text, at.end);
     let gap = &text[at.end..start];
@@ -115,7 +115,7 @@ fn set(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
     (is_chosen(word) && !reads_as_words(word) && !code).then_some(own)
 }
 
-/// Whether a line has the program in it, as a word or, with a star, the beginning of one.
+/// Whether a line contains the program as a word or, with a star, as the beginning of one.
 fn names(line: &[u8], program: &str) -> bool {
     let (known, open) = match program.strip_suffix('*') {
         Some(known) => (known.as_bytes(), true),

@@ -1,16 +1,14 @@
-//! The user's own rules: JSON Pointers (RFC 6901) in which `*` stands for any one step.
-//!
-//! Not here: walking along them (see `walk`).
+//! Redaction rules of the user: JSON Pointers (RFC 6901) in which `*` matches any one step.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A place in messages, such as `/params/_meta/acme/*`. All below it is meant, too.
+/// A place in messages, such as `/params/_meta/acme/*`, including everything below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(Vec<String>);
 
 impl Pattern {
-    /// Whether it is the place at the end of `path`.
+    /// Whether `path` leads to this place.
     pub(in crate::recording) fn is_at<'a>(
         &self,
         path: impl ExactSizeIterator<Item = &'a str>,
@@ -55,7 +53,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// A step as it stands in a pointer.
+/// A step in the escaped form of pointers.
 pub(super) fn escaped(step: &str) -> String {
     step.replace('~', "~0").replace('/', "~1")
 }

@@ -1,10 +1,9 @@
-//! One text that comes in pieces, and the secrets in it that no piece shows alone.
+//! Finds secrets in a text that arrives in pieces, where no single piece shows the secret.
 //!
-//! A piece is judged together with how the text has ended before it. What has begun at its end and
-//! may be a secret is taken for one before its shape is complete, and then so is what goes on with
-//! the next piece, up to where it cannot go on any more. What stands in earlier pieces is written
-//! already: less than twelve characters, for that many are enough (see `random`). All is
-//! judged as JSON spells it. Not here: which piece goes on which text (see `streams`).
+//! A piece is judged together with the end of the text before it. A possible secret at the end of
+//! a piece is redacted before its shape is complete, and so is its continuation in the next pieces.
+//! Earlier pieces are written already and may show its beginning: less than twelve characters,
+//! because that many suffice (see `random`). Texts are judged in their JSON spelling.
 
 use std::ops::Range;
 
@@ -13,46 +12,47 @@ use super::runs;
 use super::shapes::{SEAL, Shapes, in_order};
 use super::urls::{ends_host, open_host};
 
-/// Bytes of a text that are remembered: an announcement, what stands between it and the secret,
-/// and as much of that as it takes to know it; or the line before what may be an announcement.
+/// Bytes of a text that are remembered: a suggestive name, the separator, and as much of the secret
+/// as is needed to recognise it; or the line before a possible name.
 const TAIL: usize = 256;
 
-/// Bytes at the end of a piece that are looked at for a host that goes on in the next one.
+/// Bytes at the end of a piece that are searched for a host that continues in the next one.
 const LITTLE: usize = 64;
 
-/// Bytes on each side of the border of two pieces in which a word lies that lies across.
+/// Bytes on each side of the border of two pieces that can contain a word across it.
 const BORDER: usize = 24;
 
-/// Longest secret of many lines: 16 384 bits of RSA are some 13 000 characters.
+/// Limit of a secret of many lines: an RSA key of 16 384 bits has some 13 000 characters.
 const PEM: usize = 16 << 10;
 
-/// How a text has ended.
+/// The state of a text at its current end.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     tail: Vec<u8>,
-    /// Something in the tail announces a secret.
+    /// The tail contains something that announces a secret.
     near: bool,
     inside: Option<Inside>,
-    /// How the last piece began.
+    /// The beginning of the last piece.
     head: Vec<u8>,
 }
 
-/// In what a text has ended.
+/// The kind of secret in which a text has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inside {
-    /// In the characters of a token.
+    /// In a token.
     Token,
     /// In the values of cookies.
     Cookies,
     /// In the user or the password of a URL.
     User,
-    /// In PEM, of which at most so many bytes follow.
+    /// In PEM, with the maximum number of bytes that follow.
     Pem(usize),
 }
 
 impl Thread {
-    /// The next piece, when there is nothing to look for, in it and where it begins: no word is in
-    /// it.
+    /// Handles the next piece if nothing in or before it announces a secret; returns whether it
+    /// did.
+    /// No word lies in the piece.
     pub(super) fn pass(&mut self, shapes: &Shapes, piece: &[u8]) -> bool {
         let end = &piece[piece.len().saturating_sub(LITTLE)..];
         let passes = self.inside.is_none()
@@ -65,7 +65,7 @@ impl Thread {
         passes
     }
 
-    /// The next piece, when it is all of the text so far: it begins as the last one did.
+    /// Restarts the text if the next piece is cumulative: it begins as the last one did.
     pub(super) fn begin_anew(&mut self, piece: &[u8]) {
         if !self.head.is_empty() && piece.starts_with(&self.head) {
             self.tail.clear();
@@ -80,8 +80,9 @@ impl Thread {
     pub(super) fn piece(&mut self, shapes: &Shapes, piece: &[u8]) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut from = 0;
-        // What begins with the piece may be one whatever was before it, as it is for those who read
-        // the piece alone.
+        // A secret may also begin with the piece, whatever was before it, because a reader may see
+        // the
+        // piece alone.
         let alone = shapes.find_in_part(piece, self.inside.is_some());
         if let Some(inside) = self.inside {
             let end = inside.end(&self.tail, piece);
@@ -109,7 +110,7 @@ impl Thread {
                 self.inside = inside;
             }
             if inside == Some(IN_PEM) {
-                // What ended before is not its end.
+                // An end marker before the beginning does not count.
                 oldest = oldest.max(secret.start);
             }
             if secret.end > known {
@@ -124,13 +125,13 @@ impl Thread {
         }
         in_order(&mut found);
         self.tail.drain(..oldest);
-        // A large piece leaves no room behind.
+        // Release the memory of a large piece.
         self.tail.shrink_to(2 * TAIL);
         self.near = shapes.announces(&self.tail) || open_host(&self.tail).is_some();
         found
     }
 
-    /// Remembers the end of a piece.
+    /// Appends the end of a piece to the tail.
     fn keep(&mut self, piece: &[u8], bytes: usize) {
         let end = &piece[piece.len().saturating_sub(bytes)..];
         let old = self.tail.len().saturating_sub(bytes - end.len());
@@ -140,7 +141,7 @@ impl Thread {
         self.tail.extend_from_slice(end);
     }
 
-    /// Whether a word may lie across the border.
+    /// Whether a word may lie across the border of the tail and a piece.
     fn crosses(&self, shapes: &Shapes, piece: &[u8]) -> bool {
         let (Some(last), Some(first)) = (self.tail.last(), piece.first()) else {
             return false;
@@ -151,7 +152,7 @@ impl Thread {
         (option || joins(last) && !escape && joins(first)) && self.has_word(shapes, piece)
     }
 
-    /// Whether one does, or may.
+    /// Whether one does, by a search of the border.
     fn has_word(&self, shapes: &Shapes, piece: &[u8]) -> bool {
         let before = &self.tail[self.tail.len().saturating_sub(BORDER)..];
         let behind = &piece[..piece.len().min(BORDER)];
@@ -163,7 +164,7 @@ impl Thread {
 }
 
 impl Inside {
-    /// Where it ends in the piece that follows; `None` when it may go on behind that.
+    /// Where the secret ends in the next piece; `None` when it may continue after it.
     fn end(self, tail: &[u8], piece: &[u8]) -> Option<usize> {
         let end = match self {
             Self::Token => runs::end(piece, 0),
@@ -178,10 +179,10 @@ impl Inside {
     }
 }
 
-/// Where PEM ends in a piece.
+/// The end of a PEM block in a piece.
 fn pem(tail: &[u8], piece: &[u8]) -> Option<usize> {
     if tail.ends_with(b"-----") && piece.starts_with(b"`") {
-        // Somebody talks of how it begins.
+        // Prose about the PEM header.
         return Some(0);
     }
     let text = [tail, piece].concat();
@@ -193,5 +194,5 @@ fn pem(tail: &[u8], piece: &[u8]) -> Option<usize> {
     Some(close.saturating_sub(tail.len()))
 }
 
-/// What a text has ended in that has ended in PEM.
+/// The state of a text that has ended in PEM.
 pub(super) const IN_PEM: Inside = Inside::Pem(PEM);

@@ -1,17 +1,16 @@
-//! Passwords that one program is told by another: `echo secret | docker login --password-stdin`,
+//! Finds passwords that are piped into a program: `echo secret | docker login --password-stdin`,
 //! `echo me:secret | chpasswd`, `sudo -S <<< secret`.
 //!
-//! The password stands before what gives it away. Not here: passwords behind options (see
-//! `commands`, `options`).
+//! The password stands before the words that reveal it.
 
 use std::ops::Range;
 
 use super::commands::{LINE, behind_user, line_end, line_start, value};
 
-/// Options of those that print it.
+/// Options of the printing commands.
 const PRINTS: [&[u8]; 5] = [b"-n ", b"-e ", b"-en ", b"'%s' ", b"\"%s\" "];
 
-/// What is told a program by whose name, or that of an option, this is known.
+/// The password piped into a program with this name or option.
 pub(super) fn told(text: &[u8], name: Range<usize>) -> Option<Range<usize>> {
     let users = match &text[name.clone()] {
         b"--password-stdin" | b"--with-token" | b"--token-stdin" => false,
@@ -19,19 +18,19 @@ pub(super) fn told(text: &[u8], name: Range<usize>) -> Option<Range<usize>> {
         _ => return None,
     };
     let own = into(text, name)?;
-    // Each line has a user first.
+    // Each line begins with a user.
     match users {
         true => behind_user(text, own),
         false => Some(own),
     }
 }
 
-/// What is told the program whose option is at `at`.
+/// The input of the program whose option is at `at`.
 pub(super) fn into(text: &[u8], at: Range<usize>) -> Option<Range<usize>> {
     behind(text, at.end).or_else(|| printed(text, at.start))
 }
 
-/// In a line that is given in place: `<<< secret`.
+/// A here-string: `<<< secret`.
 fn behind(text: &[u8], from: usize) -> Option<Range<usize>> {
     let line = &text[from..line_end(text, from)];
     let sign = memchr::memmem::find(line, b"<<<")? + from + 3;
@@ -39,7 +38,7 @@ fn behind(text: &[u8], from: usize) -> Option<Range<usize>> {
     value(text, sign + blank, &mut (0..0))
 }
 
-/// In a command whose output it reads.
+/// The output of an `echo` or `printf` before the pipe.
 fn printed(text: &[u8], before: usize) -> Option<Range<usize>> {
     let from = before.saturating_sub(LINE);
     let pipe = from + memchr::memrchr(b'|', &text[from..before])?;

@@ -1,6 +1,6 @@
-//! Which places in a message are secret, and which are the protocol's own.
+//! Decides which places in a message are secret, and which belong to the protocol.
 //!
-//! Not here: names that tell (see `names`), what is done with what is found (see `walk`).
+//! See `names` for suggestive names, `walk` for the replacement.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -14,20 +14,20 @@ use super::table::{List, words};
 use super::walk::Walk;
 use crate::recording::tokens::{Token, Tokens};
 
-/// Members whose text is the protocol's own, when it is short and plain: kept in mode `structure`.
+/// Members whose short, plain text belongs to the protocol: kept in mode `structure`.
 static PROTOCOL: List = LazyLock::new(|| words(include_str!("tables/protocol.txt")));
 
-/// The types of a JSON Schema.
+/// The types of JSON Schema.
 const SCHEMA: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 
-/// Fewest digits of a number that a telling name beside it makes a secret.
+/// Minimum digits of a number that a suggestive name beside it makes a secret.
 const DIGITS: usize = 6;
 
 impl Walk<'_> {
-    /// Whether a method of the message, or of one of a batch, is a secret one. Of two methods,
-    /// nobody knows which one counts.
+    /// Whether a method of the message, or of one of a batch, is a secret one. If a message has two
+    /// methods, either counts.
     pub(super) fn says_so(&self) -> bool {
         let says = |word: &[u8]| memchr::memmem::find(self.text, word).is_some();
         if !says(b"uthenticate") && !says(b"\\u00") {
@@ -48,8 +48,8 @@ impl Walk<'_> {
         false
     }
 
-    /// Whether a text in a secret's place says what it is about and is not it: the method of
-    /// `authenticate`, a word of a JSON Schema, who wants the key.
+    /// Whether a string in a secret place is descriptive and not the secret: the method of
+    /// `authenticate`, a type of JSON Schema, the provider that needs the key.
     pub(super) fn describes(&self, inner: &[u8]) -> bool {
         let Some(level) = self.levels.last().filter(|level| level.is_object) else {
             return false;
@@ -65,7 +65,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether what stands here is secret whatever it looks like.
+    /// Whether the current value is secret because of its place.
     pub(super) fn is_secret_place(&self) -> bool {
         let Some(level) = self.levels.last() else {
             return false;
@@ -77,7 +77,7 @@ impl Walk<'_> {
             || self.is_pointed_at()
     }
 
-    /// Why what stands here is secret, when it is whatever it looks like.
+    /// The rule that makes the current place secret.
     pub(super) fn rule_of_place(&self) -> Rule {
         match self.is_pointed_at() || self.levels.iter().any(|level| level.pointed) {
             true => Rule::Pointer,
@@ -85,7 +85,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the container that begins here is secret as a whole, and why.
+    /// The level of the container that begins here: whether it is secret as a whole, and why.
     pub(super) fn enter(&self) -> Level {
         let Some(level) = self.levels.last() else {
             return Level::default();
@@ -126,7 +126,7 @@ impl Walk<'_> {
             .any(|pattern| pattern.is_at(steps.iter().map(String::as_str)))
     }
 
-    /// Whether a text is part of the protocol, or needed to follow it.
+    /// Whether a string belongs to the protocol or is needed to follow it.
     pub(super) fn is_protocol(&self, at: &Range<usize>) -> bool {
         let inner = &self.text[at.start + 1..at.end - 1];
         let known = self.levels.last().is_some_and(|level| {
@@ -137,7 +137,7 @@ impl Walk<'_> {
         known && is_plain(inner)
     }
 
-    /// `--api-key`, before its value.
+    /// Whether a string is an option such as `--api-key`, before its value.
     pub(super) fn is_option(&self, at: &Range<usize>) -> bool {
         let inner = &self.text[at.start + 1..at.end - 1];
         inner.starts_with(b"-")
@@ -147,13 +147,13 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a text may be one of the protocol's own.
+/// Whether a text may be an identifier of the protocol.
 pub(super) fn is_plain(text: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/.-".contains(byte);
     text.len() <= 48 && text.iter().all(plain) && !is_random(text)
 }
 
-/// Whether a text, with its quotes, or a number is what a telling name beside it names.
+/// Whether a string, including its quotes, or a number is the secret that a name beside it denotes.
 pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
     let text = text_in(whole);
     if !is_telling(name) {
@@ -168,13 +168,13 @@ pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
     }
 }
 
-/// Whether a text, with its quotes, that a session's setting for a secret is set to is one, and no
+/// Whether the value of a secret session setting, including its quotes, is a secret and not a
 /// choice among words.
 pub(super) fn is_setting(whole: &[u8]) -> bool {
     text_in(whole).is_some_and(is_key)
 }
 
-/// What stands between the quotes of a text.
+/// The contents of a string, without its quotes.
 fn text_in(whole: &[u8]) -> Option<&[u8]> {
     whole.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }

@@ -1,21 +1,19 @@
-//! Whether a text is random, or made of words.
-//!
-//! Not here: where that matters (see `shapes`, `walk`).
+//! Decides whether a text is random or made of words.
 
-/// Fewest characters of a secret that only its name and its randomness show.
+/// Minimum length of a secret that is recognised only by its name and its randomness.
 const RANDOM: usize = 16;
 
-/// Fewest characters by which a text that may go on is known to be random: one less is what may
-/// stand of a secret that comes in pieces.
+/// Minimum length for recognising an incomplete random text: one less may remain visible of a
+/// secret that arrives in pieces.
 const BEGUN: usize = 12;
 
-/// The same behind how the keys of a maker begin.
+/// The same after the known prefix of a maker's keys.
 const BEGUN_KEY: usize = 8;
 
-/// Of something longer than this, so much is judged.
+/// The number of bytes of a longer text that are judged.
 pub(super) const LONG: usize = 256;
 
-/// Whether a whole text, under a telling name, is more than a word or a number.
+/// Whether a complete text, after a suggestive name, is more than a word or a number.
 pub(super) fn is_random(text: &[u8]) -> bool {
     if text.len() < RANDOM {
         return false;
@@ -37,7 +35,7 @@ pub(super) fn is_random(text: &[u8]) -> bool {
     entropy > 3.0 && letters && (digits || (mixed && entropy > 3.5))
 }
 
-/// Whether a text that may go on, under a telling name, is so far what a random one is.
+/// Whether an incomplete text, after a suggestive name, is random so far.
 pub(super) fn has_begun(text: &[u8]) -> bool {
     let digits = text.iter().any(u8::is_ascii_digit);
     let mixed = text.iter().any(u8::is_ascii_lowercase) && text.iter().any(u8::is_ascii_uppercase);
@@ -45,15 +43,16 @@ pub(super) fn has_begun(text: &[u8]) -> bool {
     text.len() >= BEGUN && letters && (digits || mixed) && !reads_as_words(text)
 }
 
-/// The same behind how the keys of a maker begin, which tells more.
+/// The same after the known prefix of a maker's keys, which is stronger evidence.
 pub(super) fn has_begun_key(text: &[u8]) -> bool {
     let mut parts = text.split(|byte| !byte.is_ascii_alphanumeric());
     // The parts of names such as `g8_b8_a8` are shorter.
     text.len() >= BEGUN_KEY && parts.any(|part| part.len() >= 4) && !reads_as_words(text)
 }
 
-/// Whether a text is made of words, as names, paths and calls are, and as keys are not: parts of
-/// letters, the last ones with a digit or two, or short numbers, and not too short on the whole.
+/// Whether a text is made of words, as names, paths and calls are and keys are not: parts of
+/// letters, possibly with a digit or two at the end, or short numbers, with a minimum average
+/// length.
 pub(super) fn reads_as_words(text: &[u8]) -> bool {
     let (mut parts, mut letters, mut at) = (0_usize, 0_usize, 0);
     while at < text.len() {
@@ -85,6 +84,6 @@ pub(super) fn reads_as_words(text: &[u8]) -> bool {
             at += 1;
         }
     }
-    // A word of thirty letters is none.
+    // A part of thirty letters is not a word.
     parts > 0 && letters >= 3 * parts && letters <= 20 * parts
 }

@@ -1,6 +1,6 @@
-//! What a recording does about secrets: how much is kept, under which key, by which rules.
+//! The redaction of a recording: how much is kept, the hash key, the rules.
 //!
-//! Not here: finding them (see `walk`, `shapes`).
+//! See `walk` and `shapes` for how secrets are found.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,30 +17,30 @@ use super::streams::Streams;
 use super::walk::walk;
 use crate::recording::{MessageKind, Redaction};
 
-/// The built-in rules' name and version.
+/// The name and version of the built-in rules.
 pub const RULES: &str = "default@8";
 
-/// How much is kept; what comes later keeps less.
+/// How much is kept; later modes keep less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
-    /// Everything, secrets included.
+    /// Everything, including secrets.
     Full,
-    /// Everything but secrets.
+    /// Everything except secrets.
     #[default]
     Default,
-    /// No text at all but that of the protocol itself: lengths and hashes instead.
+    /// No text except that of the protocol: lengths and hashes instead.
     Structure,
     /// No bodies.
     Meta,
 }
 
-/// What is remembered of what one side has said, to know the secrets in what it says next.
+/// The state kept between the messages of one side, to find secrets in the next one.
 #[derive(Debug, Default)]
 pub struct Flow {
     memory: Memory,
-    /// Texts that are said in pieces.
+    /// Texts that are sent in pieces.
     pub streams: Streams,
-    /// What answers hold that was asked for as a secret.
+    /// Fields of answers that were requested as secrets.
     pub forms: Forms,
 }
 
@@ -57,16 +57,16 @@ pub struct Redactor {
 pub struct Redacted {
     /// The body.
     pub text: Vec<u8>,
-    /// JSON Pointers of what was replaced.
+    /// JSON Pointers of the replaced values.
     pub places: Vec<String>,
-    /// Why, and how often.
+    /// The rules that applied, and how often.
     pub hits: Hits,
 }
 
 impl Mode {
     const ALL: [Self; 4] = [Self::Full, Self::Default, Self::Structure, Self::Meta];
 
-    /// The one of that name.
+    /// The mode with that name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
@@ -85,8 +85,9 @@ impl Mode {
 }
 
 impl Redactor {
-    /// Replaces what `mode` says, and what is at one of `patterns` (but in mode `full`). `key`
-    /// makes the hashes: whoever has it can find out a guessed secret.
+    /// Replaces what `mode` requires, and values at one of `patterns` (except in mode `full`).
+    /// `key`
+    /// is the key of the hashes: with it, guesses of a secret can be verified.
     #[must_use]
     pub fn new(mode: Mode, patterns: Vec<Pattern>, key: [u8; 32]) -> Self {
         Self {
@@ -103,7 +104,7 @@ impl Redactor {
         self.mode
     }
 
-    /// What a header tells about it.
+    /// The description for the header of a recording.
     #[must_use]
     pub fn describe(&self) -> Redaction {
         let key = blake3::derive_key("acp-relay recording: the key's name", &self.key);
@@ -117,14 +118,14 @@ impl Redactor {
         }
     }
 
-    /// A message, which must be JSON, without its secrets; `None` when it has none. `method` is
-    /// its method, or that of the request it answers.
+    /// A message, which must be JSON, without its secrets; `None` when it has none. `method` is its
+    /// method, or that of the request it answers.
     #[must_use]
     pub fn json(&self, text: &[u8], method: Option<&[u8]>) -> Option<Redacted> {
         self.json_after(&mut Memory::default(), text, method)
     }
 
-    /// The same of a message that may begin like the one before, of which `memory` is.
+    /// The same, using the cached beginning of the message before.
     #[must_use]
     pub fn json_after(
         &self,
@@ -140,8 +141,9 @@ impl Redactor {
         self.walked(walked, text, method, &[])
     }
 
-    /// The same of a message that may hold a piece of a text, of which `flow` knows the ones
-    /// before. `kind` is what the message is.
+    /// The same of a message that may hold a piece of a text, of which `state` knows the pieces
+    /// before.
+    /// `kind` is the kind of the message.
     #[must_use]
     pub fn json_in(
         &self,
@@ -151,7 +153,7 @@ impl Redactor {
         method: Option<&[u8]>,
     ) -> Option<Redacted> {
         if self.mode != Mode::Default {
-            // In the others no text is kept, or all is.
+            // The other modes keep no text at all, or all of it.
             return self.json_after(&mut flow.memory, text, method);
         }
         let fields = match kind {
@@ -177,8 +179,9 @@ impl Redactor {
         Some(clean)
     }
 
-    /// How many bytes of a message there are before any word that announces a secret; none when it
-    /// has to be walked through.
+    /// The number of bytes before the first word that announces a secret; `None` when the message
+    /// has
+    /// to be walked.
     fn suspects(&self, memory: &mut Memory, text: &[u8]) -> Option<usize> {
         let known = self.patterns.is_empty();
         known.then(|| self.shapes.suspects(text, memory))?.ok()
@@ -191,14 +194,14 @@ impl Redactor {
         method: Option<&[u8]>,
         fields: &[&str],
     ) -> Option<Redacted> {
-        // What answers `authenticate` does not say so itself.
+        // The answer to `authenticate` does not contain the method.
         let asked = method.is_some_and(is_secret_method);
         (walked || asked || !fields.is_empty())
             .then(|| walk(self, text, asked, fields, 0))
             .flatten()
     }
 
-    /// Any other bytes without their secrets; `None` when they have none.
+    /// Other bytes without their secrets; `None` when they have none.
     #[must_use]
     pub fn text(&self, text: &[u8]) -> Option<Vec<u8>> {
         match self.mode {
@@ -208,7 +211,7 @@ impl Redactor {
         }
     }
 
-    /// What we say of a conversation, without secrets that were quoted in it. It is kept in all
+    /// A text of the relay about a conversation, without secrets quoted in it. It is kept in all
     /// modes.
     #[must_use]
     pub fn remark<'a>(&self, text: &'a str) -> Cow<'a, str> {
@@ -221,8 +224,9 @@ impl Redactor {
         })
     }
 
-    /// A text that is no message without its secrets; `None` when it has none. Its JSON, whole or
-    /// broken off, has places, too: lines of a log, messages with a fault.
+    /// A text that is not a message without its secrets; `None` when it has none. JSON in it,
+    /// complete
+    /// or truncated, is judged by place, too: log lines, invalid messages.
     fn plain(&self, text: &[u8]) -> Option<Vec<u8>> {
         let begins = |text: &[u8]| {
             memchr::memchr_iter(b'{', text).find(|at| {
@@ -236,13 +240,13 @@ impl Redactor {
         };
         let clean = |text: &[u8]| {
             let at = begins(text).filter(|at| may_have(&text[*at..]))?;
-            // A list that it is the first of is a batch.
+            // The first element of a batch.
             let at = at - usize::from(text[..at].ends_with(b"["));
             let clean = walk(self, &text[at..], false, &[], 0)?;
             Some([&text[..at], &clean.text[..]].concat())
         };
         let whole = clean(text);
-        // Behind JSON that is broken, the next line may have more.
+        // After truncated JSON, the next line may contain more.
         let lines = whole
             .as_deref()
             .unwrap_or(text)
@@ -262,8 +266,8 @@ impl Redactor {
         Some(self.replace(known, &found))
     }
 
-    /// A method as it stands in a body without its secrets, and in mode `structure` without a text
-    /// that is not the protocol's.
+    /// A method without secrets, as in a body; in mode `structure`, a method that is not the
+    /// protocol's is replaced.
     #[must_use]
     pub fn method<'a>(&self, method: &'a str) -> Cow<'a, str> {
         if self.mode == Mode::Structure && !is_plain(method.as_bytes()) {
@@ -272,7 +276,7 @@ impl Redactor {
         self.remark(method)
     }
 
-    /// Why [`Redactor::text`] and [`Redactor::remark`] keep something out.
+    /// The rule by which [`Redactor::text`] and [`Redactor::own_text`] redact.
     #[must_use]
     pub const fn rule_of_text(&self) -> Rule {
         match self.mode {
@@ -281,17 +285,17 @@ impl Redactor {
         }
     }
 
-    /// What stands for a secret.
+    /// The replacement of a secret.
     pub(super) fn mark(&self, secret: &[u8]) -> String {
         format!("‹redacted:{}›", self.hash(secret))
     }
 
-    /// What stands for a text in mode `structure`.
+    /// The replacement of a text in mode `structure`.
     pub(super) fn outline(&self, text: &[u8]) -> String {
         format!("‹{} bytes:{}›", text.len(), self.hash(text))
     }
 
-    /// The text with marks in the place of the secrets in it.
+    /// The text with the secrets in it replaced.
     pub(super) fn replace(&self, text: &[u8], secrets: &[Range<usize>]) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len());
         let mut at = 0;

@@ -1,26 +1,24 @@
-//! Why something is kept out, for those who count it.
-//!
-//! Not here: counting over more than one text (see `observe::recorder`).
+//! The reasons for redaction, and how often each applied to one text.
 
-/// Why something is kept out.
+/// The kind of rule by which something was redacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Where it stands: among variables and headers, in what authenticates, after a telling name.
+    /// Its place: variables and headers, authentication, a value after a suggestive name.
     Place,
-    /// The user has named the place.
+    /// A place that the user named.
     Pointer,
-    /// It looks like a secret.
+    /// It has the shape of a secret.
     Shape,
-    /// It is text, and none is to be kept.
+    /// It is text, and the mode keeps none.
     Text,
 }
 
-/// How often, by rule.
+/// The number of redactions by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hits([u64; Rule::ALL.len()]);
 
 impl Rule {
-    /// All of them, in the order of their numbers.
+    /// All kinds, in numeric order.
     pub const ALL: [Self; 4] = [Self::Place, Self::Pointer, Self::Shape, Self::Text];
 
     /// The word for it.
@@ -36,25 +34,25 @@ impl Rule {
 }
 
 impl Hits {
-    /// That one, once.
+    /// One redaction of that kind.
     pub(super) fn of_one(rule: Rule) -> Self {
         let mut hits = Self::default();
         hits.hit(rule);
         hits
     }
 
-    /// How often that one.
+    /// The number of redactions of that kind.
     #[must_use]
     pub const fn of(&self, rule: Rule) -> u64 {
         self.0[rule as usize]
     }
 
-    /// Once more.
+    /// Counts one more.
     pub const fn hit(&mut self, rule: Rule) {
         self.0[rule as usize] += 1;
     }
 
-    /// And these.
+    /// Adds other counts.
     pub fn add(&mut self, others: Self) {
         for (own, other) in self.0.iter_mut().zip(others.0) {
             *own += other;

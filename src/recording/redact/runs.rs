@@ -1,8 +1,7 @@
-//! Runs of the characters that tokens are made of.
+//! Runs of token characters.
 //!
-//! Words that announce a token may stand so close that each is in the run of the one before: the
-//! last run is remembered, so that a text of nothing but those takes no longer than others. Not
-//! here: what a token is (see `shapes`).
+//! Words that announce a token may stand so close together that each lies in the run of the one
+//! before. The last run is cached, so that such a text takes no longer than others.
 
 use std::ops::Range;
 
@@ -10,7 +9,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(super) struct Runs<'a> {
     text: &'a [u8],
-    /// The run that was seen last, and its last digit.
+    /// The last run, and the position of its last digit.
     last: Range<usize>,
     digit: Option<usize>,
 }
@@ -24,7 +23,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// The rest from there of the run that it is in.
+    /// The rest of the run from `start` on.
     pub(super) fn from(&mut self, start: usize) -> Range<usize> {
         if !self.last.contains(&start) {
             self.last = start..end(self.text, start);
@@ -36,20 +35,21 @@ impl<'a> Runs<'a> {
         start..self.last.end
     }
 
-    /// Whether there is a digit from there to the end of the run that was asked for last.
+    /// Whether there is a digit from `start` to the end of the run that was requested last.
     pub(super) fn has_digit(&self, start: usize) -> bool {
         self.digit >= Some(start)
     }
 }
 
-/// Where the characters end that tokens are made of.
+/// The end of the run of token characters.
 pub(super) fn end(text: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(byte) = text.get(at) {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => at += 1,
             b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=' | b'%' => at += 1,
-            // As some encoders spell `/`, and in JSON in JSON that; or as both may begin.
+            // `/` as some encoders escape it, also in JSON in a JSON string; or the beginning of
+            // either.
             b'\\' => match text[at..].iter().take(4).position(|byte| *byte != b'\\') {
                 Some(slashes) if text[at + slashes] == b'/' => at += slashes + 1,
                 None if text.len() - at < 4 => at = text.len(),

@@ -1,8 +1,8 @@
-//! Secrets that show by their shape, in any text.
+//! Finds secrets by their shape, in any text.
 //!
-//! What follows a telling word decides. It works on text as it stands in JSON, and in JSON within
-//! JSON, too, for none of these secrets needs an escape. Not here: where the words are (see
-//! `words`), places (see `walk`).
+//! The text after an announcing word decides (see `words` for the words, `walk` for places). The
+//! search runs on text as it stands in JSON, and in JSON within JSON, because none of these secrets
+//! needs an escape.
 
 use std::ops::Range;
 
@@ -23,42 +23,43 @@ use super::words::{Word, Words};
 
 const PEM: &[u8] = b"-----BEGIN";
 
-/// What stands behind the private lines of a key of PuTTY.
+/// What follows the private lines of a PuTTY key.
 pub(super) const SEAL: &[u8] = b"Private-MAC";
 
-/// Fewest characters of base64 that are looked into, and most that are.
+/// Minimum and maximum length of base64 that is decoded.
 const PACKED: Range<usize> = 24..1024;
 
-/// The same of base64 that may go on.
+/// Minimum length of incomplete base64.
 const BEGUN_PACKED: usize = 12;
 
-/// What finds secrets.
+/// Finds secrets.
 #[derive(Debug)]
 pub(super) struct Shapes {
     words: Words,
 }
 
-/// A message has to be walked through.
+/// The message has to be walked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspect;
 
-/// A look at one text. It remembers how far it has seen, so that a text that is nothing but words
+/// The scan of one text. It remembers its position, so that a text made of announcing words only
 /// takes no longer than others.
 struct Look<'a> {
     words: &'a Words,
     text: &'a [u8],
-    /// The text goes on elsewhere: what ends with it may have begun only.
+    /// The text continues elsewhere: a secret at its end may be incomplete.
     begun: bool,
     runs: Runs<'a>,
-    /// Where the last PEM ends, the last base64 that was looked into, and the last cookies.
+    /// The end of the last PEM block; below, of the last base64 that was decoded and the last
+    /// cookies.
     pem: usize,
-    /// That one is not over where the text is.
+    /// The last PEM block is not complete.
     in_pem: bool,
-    /// The same of the private lines of PuTTY's keys.
+    /// The end of the last private lines of a PuTTY key.
     lines: usize,
     packed: usize,
     cookies: usize,
-    /// The last word that may have been a password.
+    /// The last word that was judged as a password.
     value: Range<usize>,
 }
 
@@ -68,9 +69,8 @@ impl Shapes {
         Self { words }
     }
 
-    /// Whether a message has to be walked through; what is remembered of the one before saves
-    /// looking where it began in the same way. If not, also how many bytes there are before the
-    /// first word.
+    /// Whether a message has to be walked; the cache of the message before saves searching the same
+    /// beginning again. If not, the number of bytes before the first word.
     pub(super) fn suspects(&self, text: &[u8], memory: &mut Memory) -> Result<usize, Suspect> {
         let (known, alike) = memory.known(text);
         let mut free = text.len();
@@ -79,7 +79,7 @@ impl Shapes {
             free = free.min(at.start);
             match word {
                 Word::Place => !text[at.clone()].starts_with(b"\"") || ends_name(text, at.end),
-                // The name of a member, an option or a variable ends so.
+                // The end of the name of a member, an option or a variable.
                 Word::Telling
                 | Word::Authorization
                 | Word::Cookie
@@ -105,20 +105,22 @@ impl Shapes {
         Ok(free)
     }
 
-    /// Whether there is a word that announces a secret.
+    /// Whether a text contains a word that announces a secret.
     pub(super) fn announces(&self, text: &[u8]) -> bool {
         let places = [Word::Place, Word::Ending, Word::Argument, Word::User];
         let announces = |_, word| !places.contains(&word);
         self.words.each(text, 0, announces)
     }
 
-    /// The secrets in a text, in order; none lies in another.
+    /// The secrets in a text, in order and without overlaps.
     pub(super) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
         let found = self.find_in_part(text, false);
         found.into_iter().map(|(secret, _)| secret).collect()
     }
 
-    /// The same of a text that goes on elsewhere, and in what each ends; also what has only `begun`.
+    /// The same of a text that continues elsewhere if `partial`, with the kind of each secret;
+    /// includes
+    /// incomplete secrets at the end.
     pub(super) fn find_in_part(
         &self,
         text: &[u8],
@@ -158,7 +160,7 @@ impl Shapes {
     }
 }
 
-/// Puts secrets in order, those that overlap as one.
+/// Sorts secrets and merges those that overlap.
 pub(super) fn in_order(secrets: &mut Vec<Range<usize>>) {
     secrets.sort_by_key(|secret| secret.start);
     secrets.dedup_by(|next, last| {
@@ -211,13 +213,14 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether a run of characters may go on elsewhere.
+    /// Whether a run of characters may continue elsewhere.
     fn ends_in(&self, own: &Range<usize>) -> bool {
         self.begun && own.end == self.text.len()
     }
 
-    /// A token that begins there, if it is one: of so many characters, so many of them letters and
-    /// digits in a row.
+    /// The token that begins with the prefix at `at`, if it has at least `fewest` characters and
+    /// `row`
+    /// letters and digits in a row.
     fn token(&mut self, at: Range<usize>, fewest: usize, row: usize) -> Option<Range<usize>> {
         let start = at.start;
         let (text, own) = (self.text, self.runs.from(start));
@@ -231,12 +234,12 @@ impl<'a> Look<'a> {
         let begins = || self.ends_in(&own) && longest >= row.min(8) && has_begun_key(judged);
         let is_one = begins_word(text, start)
             && (is_whole || begins())
-            // A JSON object in base64, in a `data:` URL, and no JWT.
+            // A JSON object in base64, in a `data:` URL, is not a JWT.
             && !(text[start..].starts_with(b"eyJ") && text[..start].ends_with(b";base64,"));
         is_one.then_some(own)
     }
 
-    /// A key of so many characters in which a maker's sign stands.
+    /// A key with at least `fewest` characters that contains a maker's mark.
     fn within(&mut self, at: Range<usize>, fewest: usize) -> Option<Range<usize>> {
         let text = self.text;
         let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_~.".contains(byte);
@@ -249,14 +252,14 @@ impl<'a> Look<'a> {
         (is_one && !reads_as_words(judged)).then_some(own)
     }
 
-    /// The secret half of a bot's token (Telegram's), behind the bot's number.
+    /// The secret half of a bot's token (Telegram), after the bot's number.
     fn bot(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         let digits = self.text[..at.start].iter().rev().take(12);
         let number = digits.take_while(|byte| byte.is_ascii_digit()).count() >= 6;
         number.then(|| self.token(at.start + 1..at.end, 30, 0))?
     }
 
-    /// What follows a short name for a secret in a text, which a member of JSON has at times.
+    /// The value after a short name for a secret, in text or JSON.
     fn member(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         let name = name_end(self.text, at.end);
         let start = behind_name(self.text, name);
@@ -277,7 +280,7 @@ impl<'a> Look<'a> {
         (is_one && !code).then_some(own)
     }
 
-    /// Base64 that begins there, if it is that of a token.
+    /// The base64 that begins at `start`, if it encodes a token.
     fn packed(&mut self, start: usize) -> Option<Range<usize>> {
         if start < self.packed || !begins_word(self.text, start) {
             return None;
@@ -295,12 +298,12 @@ impl<'a> Look<'a> {
         is_one.then_some(own)
     }
 
-    /// What follows a telling name.
+    /// The value after a suggestive name.
     fn named(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         let text = self.text;
         let name = name_end(text, at.end);
         if text[at.clone()] == *b"PASS" && !matches!(text.get(at.end), Some(b'W' | b'P')) {
-            // The name of a variable ends so.
+            // The end of a variable's name.
             let is_one = text.get(at.end) == Some(&b'=');
             return is_one.then(|| options::assigned(text, at.start..at.end + 1, self.begun))?;
         }
@@ -319,7 +322,7 @@ impl<'a> Look<'a> {
         }
         let own = self.runs.from(start);
         let judged = &text[start..own.end.min(start + LONG)];
-        // What people think up is made of words, too, or short, and what is called is no secret.
+        // Passwords may be short or made of words; a function that is called is no secret.
         let before = &text[..at.start];
         let capitals = text[at.clone()] == *b"PASS";
         let hrase = text[at.clone()] == *b"hrase";
@@ -361,7 +364,7 @@ impl<'a> Look<'a> {
         (is_one && text.get(own.end) != Some(&b'(')).then_some(own)
     }
 
-    /// The cookies of a header, if there are any to keep out.
+    /// The cookies of a header, if any has to be redacted.
     fn cookies(&mut self, at: Range<usize>) -> Option<Range<usize>> {
         if at.start < self.cookies {
             return None;
@@ -371,7 +374,7 @@ impl<'a> Look<'a> {
         values
     }
 
-    /// What is in PEM, if not for everybody. `-----BEGIN` ends at `begun`.
+    /// A PEM block, unless it is public. `-----BEGIN` ends at `label_start`.
     fn pem(&mut self, begun: usize) -> Option<Range<usize>> {
         let text = self.text;
         let start = begun.checked_sub(PEM.len())?;
@@ -384,15 +387,15 @@ impl<'a> Look<'a> {
         let behind = &rest[length..];
         let said = match behind.strip_prefix(b"-----") {
             Some(behind) => behind.starts_with(b"`"),
-            // Where the label is cut off, no key has begun. A blank in it may be in disguise; a
-            // quote or the end of a line is none.
+            // A truncated label begins no key. A blank in it may be escaped; a quote or a line end
+            // ends it.
             None => {
                 let slashes = behind.iter().take_while(|byte| **byte == b'\\').count();
                 slashes == 0 || behind.get(slashes) != Some(&b'u')
             }
         };
         if said {
-            // Somebody talks of how it begins.
+            // Prose about the PEM header.
             return None;
         }
         let label = &rest[..rest.len().min(64)];
@@ -412,7 +415,7 @@ impl<'a> Look<'a> {
         Some(start..self.pem)
     }
 
-    /// The private lines of a key of PuTTY, whose number follows `from`, up to what seals them.
+    /// The private lines of a PuTTY key, whose number follows `from`, up to the MAC.
     fn lines(&mut self, from: usize) -> Option<Range<usize>> {
         if from < self.lines {
             return None;
@@ -428,7 +431,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// What a run of characters says, or how it begins, when it is base64.
+/// Decodes a run of characters, or its beginning, as base64.
 fn unpacked(run: &[u8], fewest: usize) -> Option<Vec<u8>> {
     let codes = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
     let length = run.iter().take(PACKED.end).take_while(|byte| codes(byte));
@@ -442,7 +445,7 @@ fn unpacked(run: &[u8], fewest: usize) -> Option<Vec<u8>> {
     coding.decode(run).ok()
 }
 
-/// Whether a colon or an equals sign stands between a name and what follows it.
+/// Whether a colon or an equals sign stands between a name and its value.
 fn is_assigned(gap: &[u8]) -> bool {
     let wide = [&b"uff1a"[..], "：".as_bytes()];
     memchr::memchr2(b':', b'=', gap).is_some()
@@ -451,7 +454,7 @@ fn is_assigned(gap: &[u8]) -> bool {
             .any(|colon| memchr::memmem::find(gap, colon).is_some())
 }
 
-/// Where the secret would begin that a name which ends at `name` is for: behind a gap, or `is`.
+/// Where the value of a name that ends at `name` begins: after a gap or the word `is`.
 fn behind_name(text: &[u8], name: usize) -> usize {
     let is = [&b" is "[..], b" is: ", b" was ", b"('", b"(\""];
     let rest = &text[name..];
@@ -462,7 +465,7 @@ fn behind_name(text: &[u8], name: usize) -> usize {
     }
     let said = is.iter().find(|is| rest.starts_with(is));
     let start = behind_gap(text, name + said.map_or(0, |said| said.len() - 1));
-    // What stands right behind it is none.
+    // A value needs a separator.
     if said.is_some() && start == name {
         name
     } else {
@@ -470,13 +473,13 @@ fn behind_name(text: &[u8], name: usize) -> usize {
     }
 }
 
-/// Whether a name that goes on at `from` is that of a member of JSON, be it JSON in a string.
+/// Whether a name that continues at `from` is that of a JSON member, possibly in a string.
 fn ends_name(text: &[u8], from: usize) -> bool {
     let rest = &text[name_end(text, from)..];
     matches!(rest, [b'"', ..] | [b'\\', b'"' | b'\\', ..])
 }
 
-/// Where the name ends that a telling word is part of, if it does so soon.
+/// The end of the name that contains an announcing word, within 24 bytes.
 pub(super) fn name_end(text: &[u8], from: usize) -> usize {
     let rest = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
     let name = text[from..].iter().take(24).take_while(|byte| rest(byte));

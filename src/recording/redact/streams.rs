@@ -1,10 +1,10 @@
-//! Texts that are said in pieces, a few letters a message: where they stand, and which piece goes
-//! on which.
+//! Tracks texts that are sent in pieces, a few letters a message: where the pieces stand, and which
+//! text each continues.
 //!
-//! Of each text it is known, within a bound, how it ended and whether a secret has begun in it, by
-//! session, kind and place; other messages may come in between. A message that is like an earlier
-//! one but for its piece is known by the bytes around that, so that it need not be walked through.
-//! Not here: what a secret in pieces is (see `piece`).
+//! For each text, by session, kind and place, the state of its end is kept within a bound; other
+//! messages may come in between. A message that equals an earlier one except for its piece is
+//! recognised by the bytes around the piece, so that it need not be walked. See `piece` for secrets
+//! in pieces.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
@@ -20,38 +20,38 @@ use crate::jsonrpc::{Limits, is_json};
 use crate::recording::MessageKind;
 use crate::recording::tokens::{Token, Tokens};
 
-/// Texts that are followed at a time; the one that was heard longest ago is forgotten.
+/// Limit of the texts that are tracked; the least recently used one is dropped.
 const THREADS: usize = 64;
 
-/// Pieces of one message that are followed: one with more must not cost more, nor have all the
-/// others forgotten.
+/// Limit of the pieces of one message that are tracked, so that no message costs more or evicts
+/// all other texts.
 const LEAVES: usize = 16;
 
-/// Messages that are known by what stands around their piece, and the bytes of that.
+/// Limits of the message templates that are kept, and of their bytes around the piece.
 const SLOTS: usize = 4;
 const AROUND: usize = 1 << 10;
 
-/// Members that hold pieces, in ACP and in what came before it.
+/// Members that hold pieces, in ACP and its predecessors.
 const PIECES: [&[u8]; 8] = [
     b"text", b"thought", b"chunk", b"data", b"delta", b"output", b"content", b"message",
 ];
 
-/// Members that tell one text from another.
+/// Members that distinguish texts from each other.
 static TELLING: List = LazyLock::new(|| words(include_str!("tables/telling.txt")));
 
-/// Requests that are turns, in ACP and in what came before it.
+/// Requests that are turns, in ACP and its predecessors.
 const TURNS: [&[u8]; 3] = [b"session/prompt", b"prompt", b"sendUserMessage"];
 
-/// What is remembered of the texts that one side says in pieces.
+/// The texts that one side sends in pieces.
 #[derive(Debug, Default)]
 pub struct Streams {
     threads: Vec<Told>,
     slots: Vec<Slot>,
-    /// Pieces so far.
+    /// The number of pieces so far.
     count: u64,
 }
 
-/// One text.
+/// A text that is tracked.
 #[derive(Debug)]
 struct Told {
     key: u64,
@@ -61,14 +61,14 @@ struct Told {
     thread: Thread,
 }
 
-/// What stands around a piece.
+/// The bytes around a piece.
 #[derive(Debug)]
 struct Slot {
     before: Vec<u8>,
     behind: Vec<u8>,
     key: u64,
     session: u64,
-    /// Whether each piece is all of the text so far.
+    /// Whether each piece repeats all of the text so far.
     whole: bool,
 }
 
@@ -77,13 +77,14 @@ struct Slot {
 struct Leaf {
     at: Range<usize>,
     place: String,
-    /// Each is all of the text so far, and not what is new.
+    /// Whether each piece repeats all of the text so far.
     whole: bool,
 }
 
 impl Streams {
-    /// A request of that method was answered: when that ends a turn, no text goes on of that
-    /// session, or of any when it is not known which.
+    /// Handles the answer to a request with that method: at the end of a turn, all texts of its
+    /// session
+    /// end, or all texts when the session is unknown.
     pub fn answer(&mut self, method: &[u8], session: Option<&[u8]>) {
         if !TURNS.contains(&method) {
             return;
@@ -93,8 +94,8 @@ impl Streams {
         self.threads.retain(|told| !over(told));
     }
 
-    /// A message without what it has of secrets that go over several; `None` when it has nothing.
-    /// No word that announces one lies in its first `free` bytes.
+    /// A message without the secrets that span several messages; `None` when it has none. No
+    /// announcing word lies in its first `clean_len` bytes.
     pub(super) fn clean(
         &mut self,
         redactor: &Redactor,
@@ -103,7 +104,7 @@ impl Streams {
         method: Option<&[u8]>,
         free: usize,
     ) -> Option<Redacted> {
-        // A piece begins its text anew once: the second time it would be its own beginning.
+        // A cumulative piece restarts its text only once: the second time it would match itself.
         let mut begun = false;
         if let Some((slot, at)) = self.known(text)
             && free >= at.end
@@ -124,7 +125,7 @@ impl Streams {
         self.replace(redactor, text, leaves, (key, session), free, begun)
     }
 
-    /// The piece of a message that is like an earlier one.
+    /// The template that matches a message, and the range of its piece.
     fn known(&self, text: &[u8]) -> Option<(&Slot, Range<usize>)> {
         self.slots.iter().find_map(|slot| {
             let at = slot.before.len()..text.len().checked_sub(slot.behind.len())?;
@@ -136,7 +137,7 @@ impl Streams {
         })
     }
 
-    /// Has messages like this one known.
+    /// Stores the template of a message.
     fn learn(&mut self, text: &[u8], leaves: &[Leaf], key: u64, session: u64) {
         let [leaf] = leaves else { return };
         let (before, behind) = (&text[..leaf.at.start], &text[leaf.at.end..]);
@@ -158,7 +159,7 @@ impl Streams {
         self.slots.insert(0, slot);
     }
 
-    /// The pieces in a message, what tells them from those of others, and the session.
+    /// The pieces in a message, the key of their text, and the session.
     fn walk(
         &self,
         text: &[u8],
@@ -190,7 +191,7 @@ impl Streams {
                     let name = name.map_or(&b""[..], |level| &text[level.1.clone()]);
                     if has(&TELLING, name, false) {
                         let value = &text[inner];
-                        // What an answer is told by is only its own.
+                        // The id of an answer is unique to it.
                         if !(polled && name == b"id") {
                             (name, value).hash(&mut key);
                         }
@@ -269,7 +270,7 @@ impl Streams {
         })
     }
 
-    /// The text of that key.
+    /// The state of the text with that key.
     fn thread(&mut self, key: u64, session: u64) -> &mut Thread {
         self.count += 1;
         let known = self.threads.iter().position(|told| told.key == key);
@@ -292,7 +293,7 @@ impl Streams {
     }
 }
 
-/// The JSON Pointer along a path.
+/// The JSON Pointer of a path.
 fn place(text: &[u8], path: &[(bool, Range<usize>, usize)]) -> String {
     let steps = path.iter().map(|(is_object, name, index)| {
         let name = String::from_utf8_lossy(&text[name.clone()]);
@@ -316,7 +317,7 @@ fn digest(text: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Whether no string of JSON ends in this.
+/// Whether a text contains no end of a JSON string.
 fn is_inner(text: &[u8]) -> bool {
     let escaped = |at: usize| {
         let slashes = text[..at].iter().rev().take_while(|byte| **byte == b'\\');
@@ -325,7 +326,7 @@ fn is_inner(text: &[u8]) -> bool {
     memchr::memchr_iter(b'"', text).all(escaped) && !escaped(text.len())
 }
 
-/// The same string without ASCII in disguise, such as `\u0073k-…`.
+/// The same string without escapes for ASCII, such as `\u0073k-…`.
 fn undisguised(inner: &[u8]) -> Option<Vec<u8>> {
     memchr::memmem::find(inner, b"\\u00")?;
     let plain: String = serde_json::from_slice(&[b"\"", inner, b"\""].concat()).ok()?;

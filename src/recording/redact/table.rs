@@ -1,14 +1,12 @@
-//! Tables of words and names, which stand in `tables`, apart from the code.
-//!
-//! Not here: what a table is for (its own first lines say so).
+//! Reads the tables of words and names in `tables`; the head of each describes it.
 
 use std::sync::LazyLock;
 
-/// The words of a table of one column.
+/// The words of a table with one column.
 pub(super) type List = LazyLock<Vec<&'static str>>;
 
-/// The rows of a table, each of so many columns with a blank between them, of which the last has
-/// what is left of the line. Lines that begin with `#` are comments.
+/// The rows of a table with `N` columns separated by blanks; the last one takes the rest of the
+/// line. Lines that begin with `#` are comments.
 pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
     let lines = table.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| {
@@ -17,12 +15,12 @@ pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = 
     })
 }
 
-/// The words of a table of one column.
+/// The words of a table with one column.
 pub(super) fn words(table: &'static str) -> Vec<&'static str> {
     rows(table).map(|[word]| word).collect()
 }
 
-/// Whether a word is one of those; or, when it is `open` and may go on, how one of them begins.
+/// Whether a word is one of `words`; or, when it is `open` (incomplete), the beginning of one.
 pub(super) fn has(words: &[&str], word: &[u8], open: bool) -> bool {
     words.iter().any(|known| match open {
         true => known.as_bytes().starts_with(word),

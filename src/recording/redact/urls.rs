@@ -1,7 +1,6 @@
-//! Secrets in URLs: users and passwords, and signatures that let whoever has the URL in.
+//! Finds secrets in URLs: user info, signatures, webhook paths.
 //!
-//! Not here: tokens and keys in queries, which have a telling name like those elsewhere (see
-//! `shapes`).
+//! Tokens and keys in queries have a suggestive name and are found by `shapes`.
 
 use std::ops::Range;
 
@@ -9,10 +8,10 @@ use super::given::{is_chosen, name_start};
 use super::random::{LONG, has_begun, is_random, reads_as_words};
 use super::runs::Runs;
 
-/// Fewest characters of a code for a token: those of faults and of countries are shorter.
+/// Minimum length of an authorization code: error and country codes are shorter.
 const CODE: usize = 10;
 
-/// Whether the user and the host of a URL have ended before this, at the latest.
+/// Whether a byte ends the user info and host of a URL.
 pub(super) fn ends_host(byte: &u8) -> bool {
     matches!(
         byte,
@@ -20,11 +19,11 @@ pub(super) fn ends_host(byte: &u8) -> bool {
     )
 }
 
-/// The user, with a password or instead of one, of a URL whose scheme ends at `start`.
+/// The user info of a URL whose scheme ends at `start`.
 pub(super) fn user(text: &[u8], start: usize) -> Option<Range<usize>> {
     let rest = &text[start..];
     let host = &rest[..rest.iter().position(ends_host).unwrap_or(rest.len())];
-    // A quote or a fragment ends it, too, but both are found in passwords.
+    // A quote or a fragment also ends it, but both occur in passwords.
     let quoted = host.iter().position(|byte| b"'#".contains(byte));
     let within = |end: usize| memchr::memrchr(b'@', &host[..end]);
     let user = match quoted.map(|quoted| (quoted, within(quoted))) {
@@ -33,15 +32,14 @@ pub(super) fn user(text: &[u8], start: usize) -> Option<Range<usize>> {
         Some((quoted, None)) if goes_on(&host[..quoted]) => within(host.len())?,
         Some(_) => return None,
     };
-    // `git@host`, but a name alone may be a token.
+    // Not `git@host`; but a name alone may be a token.
     let known = user < 16 && host[..user].iter().all(u8::is_ascii_lowercase);
     let is_one = user > 0 && !known && !is_pattern(&host[..user]);
     is_one.then_some(start..start + user)
 }
 
-/// Whether what stands before the `@` is a regular expression that is meant for users: no user
-/// begins with a class, a group or any character at all, and hardly a password with one that has
-/// not an end of its own.
+/// Whether the text before the `@` is a regular expression for user info: no user begins with a
+/// class, a group or a wildcard, and hardly any password with one that is not closed.
 fn is_pattern(user: &[u8]) -> bool {
     let any = |text: &[u8]| text.starts_with(b".*") || text.starts_with(b".+");
     let class = |text: &[u8]| text.starts_with(b"[^") || any(text);
@@ -54,7 +52,7 @@ fn is_pattern(user: &[u8]) -> bool {
     named || password.is_some_and(|password| class(password) || group(password))
 }
 
-/// Where the user or the host begins in whose midst a text ends.
+/// The start of the user info or host in which a text ends.
 pub(super) fn open_host(text: &[u8]) -> Option<usize> {
     let back = text.iter().rposition(ends_host);
     let start = back.map_or(0, |back| back + 1);
@@ -62,8 +60,7 @@ pub(super) fn open_host(text: &[u8]) -> Option<usize> {
     (before.ends_with(b"://") || before.ends_with(b":\\/\\/")).then_some(start)
 }
 
-/// Whether the host of a URL, in whose midst a text ends, is a user, for it has a password or is
-/// too random for a name.
+/// Whether an incomplete host is user info: it has a password or is too random for a name.
 pub(super) fn begun_user(host: &[u8]) -> bool {
     if is_pattern(host) {
         return false;
@@ -84,7 +81,7 @@ pub(super) fn begun_user(host: &[u8]) -> bool {
     colon > 0 && !host.starts_with(b"[") && !port && !named && password.len() >= enough
 }
 
-/// Whether a password has begun there: behind a host stands a port, or nothing.
+/// Whether a host is user info with a password, and not a host with a port.
 fn goes_on(host: &[u8]) -> bool {
     memchr::memchr(b':', host).is_some_and(|colon| colon > 0 && !is_port(&host[colon + 1..]))
 }
@@ -93,7 +90,7 @@ fn is_port(text: &[u8]) -> bool {
     !text.is_empty() && text.len() <= 5 && text.iter().all(u8::is_ascii_digit)
 }
 
-/// The signature behind `sig=`, or a name that ends in `ature`, or the code behind `code=`, in the
+/// The signature after `sig=` or a name that ends in `ature`, or the code after `code=`, in the
 /// query of a URL.
 pub(super) fn signature(
     text: &[u8],
@@ -106,7 +103,7 @@ pub(super) fn signature(
         return None;
     }
     let (before, name) = text[..sign].split_at(name_start(text, sign));
-    // As some spell the ampersand.
+    // An escaped ampersand.
     let (before, name) = match name.strip_prefix(b"u0026") {
         Some(name) if before.ends_with(b"\\") => (&b"&"[..], name),
         _ => (before, name),
@@ -125,8 +122,7 @@ pub(super) fn signature(
     ((is_random(judged) || begins || code) && !reads_as_words(judged)).then_some(own)
 }
 
-/// The path of a webhook, which lets in whoever has it, of whose name, or of that of its host, `hook`
-/// ends at `from`.
+/// The secret path of a webhook; the `hook` in its name or in that of its host ends at `from`.
 pub(super) fn hook(
     text: &[u8],
     runs: &mut Runs<'_>,

@@ -1,7 +1,7 @@
-//! Walks through a message and replaces what stands in a secret's place or has its shape.
+//! Walks a message and replaces values in secret places or with the shape of a secret.
 //!
-//! Only values are replaced, each in its quotes; all around them keeps its bytes. Not here: what
-//! secrets look like (see `shapes`), which places are secret (see `places`).
+//! Only values are replaced, within their quotes; everything around them keeps its bytes. See
+//! `shapes` and `places` for the rules.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use super::rule::{Hits, Rule};
 use crate::jsonrpc::{Limits, is_json};
 use crate::recording::tokens::{Token, Tokens};
 
-/// What is replaced.
+/// A value to be replaced.
 struct Found {
     at: Range<usize>,
     with: Vec<u8>,
@@ -27,32 +27,32 @@ struct Found {
     hits: Hits,
 }
 
-/// A walk.
+/// The state of a walk.
 pub(super) struct Walk<'a> {
     pub(super) redactor: &'a Redactor,
     pub(super) text: &'a [u8],
     pub(super) levels: Vec<Level>,
     out: Vec<u8>,
-    /// How far `text` is in `out`.
+    /// The number of bytes of `text` that are copied to `out`.
     done: usize,
     places: Vec<String>,
-    /// The same, to be looked up in.
+    /// The same pointers as a set.
     seen: HashSet<String>,
-    /// Replaced as a whole, whatever was found in them, for they turned out to stand beside a name
-    /// that tells.
+    /// Values replaced as a whole, whatever was found in them, because a name beside them suggests
+    /// a
+    /// secret.
     late: Vec<(Range<usize>, String)>,
-    /// It is said to authenticate, or answers that.
+    /// The message is an authentication request, or answers one.
     pub(super) authenticates: bool,
-    /// In how many containers the members of a message are: more than one in a batch.
+    /// The depth of the members of a message: more than one in a batch.
     pub(super) top: usize,
-    /// How many strings the text stands in.
+    /// The number of strings in which the text is nested.
     depth: usize,
-    /// Members of an answer that were asked for as secrets.
+    /// Fields of an answer that were requested as secrets.
     pub(super) fields: &'a [&'a str],
 }
 
-/// A message, or a text that stands in so many strings, without its secrets; `None` when it has
-/// none.
+/// A message, or a text nested in `depth` strings, without its secrets; `None` when it has none.
 pub(super) fn walk(
     redactor: &Redactor,
     text: &[u8],
@@ -74,7 +74,8 @@ pub(super) fn walk(
         depth,
         fields,
     };
-    // Members of one object come in any order, so names are looked at before values.
+    // The members of an object have no fixed order, so names are collected before values are
+    // judged.
     let secrets = walk.find();
     let mut hits = Hits::default();
     for found in secrets {
@@ -93,7 +94,7 @@ pub(super) fn walk(
 }
 
 impl Walk<'_> {
-    /// What is to be replaced, and by what, in order.
+    /// The replacements, in order.
     fn find(&mut self) -> Vec<Found> {
         let mut found: Vec<Found> = Vec::new();
         self.authenticates |= self.says_so();
@@ -113,7 +114,7 @@ impl Walk<'_> {
                 }
                 Token::Key(at) => {
                     let mut name = self.decoded(&at);
-                    // A secret may be the name of a member, too, and then of a place.
+                    // A member's name may be a secret, too, and would then appear in the pointer.
                     if let Some(with) = self.shaped(&at) {
                         name = String::from_utf8_lossy(&with[1..with.len() - 1]).into_owned();
                         found.push(Found {
@@ -146,7 +147,7 @@ impl Walk<'_> {
                 }
             }
         }
-        // What is broken off has not ended.
+        // Containers of truncated JSON are still open.
         while let Some(level) = self.levels.pop() {
             self.leave(level);
         }
@@ -178,13 +179,13 @@ impl Walk<'_> {
         }
     }
 
-    /// What replaces the string at `at`, if anything does, and why.
+    /// The replacement of the string at `at`, if it needs one, and its rule.
     fn string(&mut self, at: &Range<usize>) -> Option<(Vec<u8>, Hits)> {
         let inner = &self.text[at.start + 1..at.end - 1];
         let is_name = self.levels.last().is_some_and(|level| level.is_at("name"));
         let is_id = self.levels.last().is_some_and(Level::is_at_id);
         if is_name || is_id {
-            // A label for people, such as `Gemini API key`, names no variable.
+            // A label for people, such as `Gemini API key`, does not name a variable.
             let name = self.decoded(at);
             let telling = is_telling(&name) || may_hold(name.as_bytes());
             let telling = telling && !name.contains(' ');
@@ -196,13 +197,13 @@ impl Walk<'_> {
             }
         }
         self.keep_value(at);
-        // Of a list of variables or headers, the names stay.
+        // The names in a list of variables or headers are kept.
         let listed = self.levels.len() > 1 && !self.levels[self.levels.len() - 2].is_object;
         if at.len() > 2 && !(is_name && listed) && self.is_secret_place() && !self.describes(inner)
         {
             return Some((self.marked(at), Hits::of_one(self.rule_of_place())));
         }
-        // Escapes look random, whatever they stand for.
+        // Escapes look random, so the decoded text is judged.
         let level = self.levels.last();
         if level.is_some_and(|level| level.holds(|| self.decoded(at))) {
             return Some((self.marked(at), Hits::of_one(Rule::Place)));
@@ -215,7 +216,7 @@ impl Walk<'_> {
             .or_else(|| Some((self.shaped(at)?, Hits::of_one(Rule::Shape))))
     }
 
-    /// What replaces a scalar, if it is a number and anything does.
+    /// The replacement of a scalar, if it is a number and needs one.
     fn number(&mut self, at: &Range<usize>) -> Option<Found> {
         if self.text[at.start] != b'-' && !self.text[at.start].is_ascii_digit() {
             return None;
@@ -233,7 +234,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Remembers a text or number that is in the `value` of an object, for a name may tell.
+    /// Remembers a string or number in the `value` of an object, because a name may follow it.
     fn keep_value(&mut self, at: &Range<usize>) {
         let Some(level) = self.levels.last() else {
             return;
@@ -277,20 +278,20 @@ impl Walk<'_> {
                 self.late
                     .extend(values.filter(|(at, _)| is_value(&name, &self.text[at.clone()])));
             }
-            // The setting of a session (`session/set_config_option`) may be one, or a choice.
+            // A session setting (`session/set_config_option`) may be a secret or a choice.
             (None, _) if level.option_id => {
                 let text = self.text;
                 let values = level.values.into_iter();
                 self.late
                     .extend(values.filter(|(at, _)| is_setting(&text[at.clone()])));
             }
-            // A name further out may tell.
+            // A name further out may suggest a secret.
             (None, Some(pair)) => self.levels[pair].values.extend(level.values),
             (None, None) => {}
         }
     }
 
-    /// The string without the secrets of the JSON that it is, if it is any.
+    /// The string with the secrets in its JSON replaced, if it is JSON.
     fn nested(&self, at: &Range<usize>) -> Option<(Vec<u8>, Hits)> {
         if !nested::may_be(&self.text[at.clone()]) {
             return None;
@@ -303,12 +304,12 @@ impl Walk<'_> {
     /// The string with its secrets of a known shape replaced.
     fn shaped(&self, at: &Range<usize>) -> Option<Vec<u8>> {
         let whole = &self.text[at.clone()];
-        // In disguise, or in part: `\u0073k-…`.
+        // Escaped ASCII: `\u0073k-…`.
         if memchr::memmem::find(whole, b"\\u00").is_some() {
             let (plain, exact) = self.text_of(at);
             let found = self.redactor.shapes.find(plain.as_bytes());
             if !found.is_empty() {
-                // The rest is spelled anew, where it can be.
+                // The rest is encoded anew, if possible.
                 let clean = self.redactor.replace(plain.as_bytes(), &found);
                 let clean = String::from_utf8(clean).ok().filter(|_| exact);
                 let clean = clean.and_then(|clean| serde_json::to_vec(&clean).ok());
@@ -327,7 +328,7 @@ impl Walk<'_> {
         Some(if is_string { clean } else { self.marked(at) })
     }
 
-    /// What stands for a string or a number.
+    /// The replacement of a string or a number as a whole.
     fn marked(&self, at: &Range<usize>) -> Vec<u8> {
         let whole = &self.text[at.clone()];
         let inner = match whole.first() {
@@ -344,12 +345,12 @@ impl Walk<'_> {
         }
     }
 
-    /// The text of the string at `at`.
+    /// The decoded text of the string at `at`.
     pub(super) fn decoded(&self, at: &Range<usize>) -> String {
         self.text_of(at).0
     }
 
-    /// The same, and whether that is all of it: halves of surrogate pairs are no text.
+    /// The same, and whether it is complete: lone surrogates cannot be decoded.
     fn text_of(&self, at: &Range<usize>) -> (String, bool) {
         let whole = &self.text[at.clone()];
         let inner = whole.get(1..whole.len() - 1).unwrap_or_default();
@@ -364,7 +365,7 @@ impl Walk<'_> {
         (text, false)
     }
 
-    /// The JSON Pointer of what is at hand; or of a member there whose name is the secret.
+    /// The JSON Pointer of the current value; or of a member there whose name is the secret.
     fn place(&self, secret_name: bool) -> String {
         let known = self.levels.len() - usize::from(secret_name && !self.levels.is_empty());
         let steps = self.levels.iter().take(known).map(Level::step);

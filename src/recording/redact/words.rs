@@ -1,22 +1,20 @@
-//! Where in a text a secret may be: at words that some begin with, and that others stand behind.
+//! Finds the places in a text where a secret may be: words that secrets begin with or follow.
 //!
-//! Most frames have none of these words and are done with, so this is where redaction is fast or
-//! slow. Not here: whether there is a secret at a word (see `shapes`).
+//! Most frames have none of these words and need no further work, so this decides the speed of
+//! redaction. See `shapes` for the judgement of a place.
 //!
 //! # Why
-//! *Three searches and not one.* A search for many words at once looks at the first letters of
-//! sixteen places or more together, and has to stop wherever any of the words might begin. With
-//! all of them in one it stopped so often that code took twice as long as prose. The beginnings of
-//! most makers' keys end in a dash, an underline or a K: a search for those bytes finds them all,
-//! however many there are (`makers.txt`). What is left is in two groups, and of the values' no word
-//! is shorter than four letters.
+//! *Three searches instead of one.* A search for many words compares the first letters of sixteen
+//! or more positions at once, and has to stop wherever any of the words might begin. With all words
+//! in one search it stopped so often that code took twice as long as prose. The prefixes of most
+//! makers' keys end in a dash, an underscore or a K: a search for those bytes finds all of them
+//! (`makers.txt`). The rest is in two groups; no word of the values is shorter than four letters.
 //!
-//! *What was searched need not be searched again.* Whether there is a word at a place depends on
-//! the bytes of the word alone. So where a text begins with bytes that are known to have no whole
-//! word in them, a search finds the same words when it begins there, less the length of the
-//! longest one. Whether there is a secret at a word is another matter, for that depends on what
-//! follows: so a beginning with words in it that turned out to be nothing is known up to the first
-//! of them only.
+//! *The same bytes need not be searched twice.* Whether there is a word at a place depends on the
+//! bytes of the word only. So where a text begins with bytes that contain no whole word, a search
+//! may begin at their end, less the length of the longest word. Whether there is a secret at a word
+//! depends on what follows: so a beginning with words that turned out harmless is reusable only up
+//! to the first of them.
 
 use std::ops::Range;
 
@@ -24,53 +22,53 @@ use aho_corasick::{AhoCorasick, MatchKind, packed};
 
 use super::table::rows;
 
-/// The bytes that the beginnings of the makers' keys end in.
+/// The last bytes of the prefixes of makers' keys.
 const LAST: [u8; 3] = *b"-_K";
 
-/// A word that was found.
+/// A kind of word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
-    /// Of a key or token, which has so many characters, and so many letters and digits in a row.
+    /// The prefix of a key or token: minimum length, and minimum letters and digits in a row.
     Beginning(usize, usize),
-    /// Inside of a key of so many characters.
+    /// A mark inside a key: minimum length of the key.
     Within(usize),
-    /// Before the private lines of a key of PuTTY.
+    /// Precedes the private lines of a PuTTY key.
     Lines,
-    /// Of the second half of a bot's token.
+    /// The beginning of the second half of a bot's token.
     Bot,
-    /// Of a URL whose path lets in.
+    /// Part of a webhook URL.
     Hook,
-    /// Of the name of a member, or what ends it.
+    /// Part of a member's name, or its end.
     Member,
-    /// Of a key or token in base64.
+    /// The beginning of a key or token in base64.
     Packed,
     Scheme,
-    /// Of the header's name.
+    /// Part of the header name `Authorization`.
     Authorization,
-    /// That ends a header's name.
+    /// The end of the name of a cookie header.
     Cookie,
-    /// Before a signature, or a code for a token, in a URL.
+    /// Precedes a signature or an authorization code in a URL.
     Signature,
-    /// A program that is given a password.
+    /// A program that takes a password.
     Command,
-    /// The first letter of an option of a program that is given a password.
+    /// The first letter of an option of a program that takes a password.
     Option,
-    /// The end of the name of a variable, with an equals sign.
+    /// The end of a variable's name, with the equals sign.
     Variable,
     Telling,
-    /// Of the name of the WebSocket's header.
+    /// Part of the header name `Sec-WebSocket-Protocol`.
     Protocol,
     Place,
-    /// That ends the name of a member, and what ends a string behind it.
+    /// The end of a member's name, with the byte that ends the string.
     Ending,
-    /// An option of one letter by itself, as in a list of arguments.
+    /// A one-letter option by itself, as in a list of arguments.
     Argument,
     Pem,
-    /// What comes before a user in a URL.
+    /// Precedes the user info of a URL.
     User,
 }
 
-/// What finds the words.
+/// Searches for the words.
 #[derive(Debug)]
 pub(super) struct Words {
     names: Search,
@@ -78,11 +76,11 @@ pub(super) struct Words {
     makers: Makers,
 }
 
-/// Beginnings of makers' keys.
+/// Prefixes of makers' keys.
 #[derive(Debug)]
 struct Makers {
     all: Vec<(&'static [u8], Word)>,
-    /// Which of them have a byte as the third last, the second last, or the last: a bit each.
+    /// For each byte, which keys have it as the last, second last or third last: one bit each.
     last: Vec<[u128; 3]>,
 }
 
@@ -90,8 +88,7 @@ struct Makers {
 struct Search {
     words: Vec<Word>,
     engine: Engine,
-    /// Bytes of the longest word but one: so far before a border a word may begin that lies
-    /// across it.
+    /// The length of the longest word less one: a word across a border may begin so far before it.
     before: usize,
     /// With fewer bytes to search it is slow.
     fewest: usize,
@@ -100,7 +97,7 @@ struct Search {
 #[derive(Debug)]
 enum Engine {
     Packed(packed::Searcher),
-    /// For processors that the other one is not written for.
+    /// For processors without support for the packed searcher.
     Plain(AhoCorasick),
 }
 
@@ -113,8 +110,9 @@ impl Words {
         }
     }
 
-    /// Calls `is_it` for the words of a text, in no order, until it says so. No word lies as a
-    /// whole in the first `known` bytes.
+    /// Calls `is_it` for the words of a text, in no order, until it returns true. No whole word
+    /// lies in
+    /// the first `known` bytes.
     pub(super) fn each(
         &self,
         text: &[u8],
@@ -129,7 +127,7 @@ impl Words {
 }
 
 impl Word {
-    /// The one of that name in a table.
+    /// The kind with that name in a table.
     fn of(name: &str, fewest: usize, row: usize) -> Self {
         match name {
             "Beginning" => Self::Beginning(fewest, row),
@@ -157,7 +155,7 @@ impl Search {
     fn of(table: &'static str) -> Self {
         let words: Vec<&str> = rows(table).map(|[word, _]| word).collect();
         let longest = words.iter().map(|word| word.len()).max();
-        // Left to itself it takes a slower kind for more than 32 words.
+        // By default, a slower searcher is chosen for more than 32 words.
         let mut quick = packed::Config::new();
         let quick = quick.only_teddy(true).only_teddy_fat(Some(false));
         let packed = quick.builder().extend(&words).build();
@@ -200,11 +198,11 @@ impl Search {
     }
 }
 
-/// How many bytes behind a dash or an underline it takes to know a word: two groups of eight digits
-/// with a dash between them, as in Mailgun's keys.
+/// Bytes after a dash or an underscore that are needed to recognise a word: two groups of eight
+/// digits with a dash between them, as in Mailgun's keys.
 const BEHIND: usize = 17;
 
-/// Beginnings of makers' keys, options of one dash, and variables: all in one search.
+/// Searches for prefixes of makers' keys, options with one dash, and variables.
 fn marked(
     text: &[u8],
     known: usize,
@@ -222,11 +220,11 @@ fn marked(
     })
 }
 
-/// Bytes between the two dots of a bot's token (Discord's), and the longest first part.
+/// Bytes between the two dots of a bot's token (Discord), and the maximum length of the first part.
 const BETWEEN: usize = 6;
 const FIRST: usize = 32;
 
-/// Two dots as in a bot's token: many bytes are looked at together.
+/// Searches for two dots as in a bot's token, many bytes at a time.
 fn dotted(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) -> bool) -> bool {
     let from = known.saturating_sub(BETWEEN + 1);
     let ahead = text.get(from + BETWEEN + 1..).unwrap_or_default();
@@ -245,7 +243,7 @@ fn dotted(text: &[u8], known: usize, is_it: &mut impl FnMut(Range<usize>, Word) 
     })
 }
 
-/// A bot's token, up to its second dot, whose first dot is at `dot`.
+/// A bot's token up to its second dot, whose first dot is at `dot`.
 fn bot(text: &[u8], dot: usize) -> Option<Range<usize>> {
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     let before = text[..dot].iter().rev().take(FIRST);
@@ -258,7 +256,7 @@ fn bot(text: &[u8], dot: usize) -> Option<Range<usize>> {
 /// The first letters of options that take a password.
 const LETTERS: &[u8] = b"aAbdhkNpPsSuUwX";
 
-/// The word that goes on behind a dash or an underline.
+/// The word that continues after a dash or an underscore at `at`.
 fn behind(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
     let rest = &text[at + 1..];
     if text[at] == b'-' {
@@ -294,7 +292,7 @@ fn behind(text: &[u8], at: usize) -> Option<(Range<usize>, Word)> {
     named(rest).map(|length| (at..at + 1 + length, Word::Member))
 }
 
-/// The rest of a member's name, behind a dash or an underline, and its length.
+/// The length of the rest of a member's name, after a dash or an underscore.
 fn named(rest: &[u8]) -> Option<usize> {
     let names = [&b"pat"[..], b"PAT", b"Pat", b"string", b"STRING"];
     let name = names.into_iter().find(|name| rest.starts_with(name))?;
@@ -302,8 +300,8 @@ fn named(rest: &[u8]) -> Option<usize> {
     ends.then_some(name.len())
 }
 
-/// Whether a dash is that of a key of a mailer: behind 32 hexadecimal digits, before a region
-/// (Mailchimp's) or before eight and eight more (Mailgun's).
+/// Whether the dash at `at` belongs to a mailer's key: after 32 hexadecimal digits, before a region
+/// (Mailchimp) or before two groups of eight digits (Mailgun).
 fn is_packed(text: &[u8], at: usize) -> bool {
     let rest = &text[at + 1..];
     let hex = |text: &[u8]| text.iter().all(u8::is_ascii_hexdigit);
@@ -330,7 +328,7 @@ impl Makers {
             for (back, bytes) in word.iter().rev().take(3).enumerate() {
                 last[usize::from(*bytes)][back] |= 1 << (at % 128);
             }
-            // A short one has any byte before it.
+            // A short prefix has any byte before it.
             for byte in last.iter_mut().filter(|_| word.len() < 3) {
                 byte[2] |= 1 << (at % 128);
             }
@@ -338,7 +336,7 @@ impl Makers {
         Self { all, last }
     }
 
-    /// Where the beginnings of keys begin that end at `end`.
+    /// The starts of the key prefixes that end at `end`.
     fn ends(&self, text: &[u8], end: usize) -> impl Iterator<Item = (usize, Word)> {
         let bytes = text[..end].iter().rev().take(3).enumerate();
         let may_be = bytes.fold(u128::MAX, |all, (back, byte)| {

@@ -1,9 +1,9 @@
 //! Plays the agent of a recording to a live client.
 //!
-//! Told what the client says and what the time is, it tells what to say. A request that is like a
-//! recorded one starts that one's scene again; scenes go on side by side, the earliest recorded
-//! step first. Not here: which step belongs to which scene (see `plan`), which scene a request is
-//! for (see `repertoire`), a live agent behind it (see `borrowed`).
+//! Given what the client sends and the time, it returns what to send. A request that matches a
+//! recorded one starts the scene of that request; scenes run side by side, the earliest recorded
+//! step first. See `scenes` for the steps of a scene, `scene_index` for the scene of a request,
+//! `live_agent` for an agent that handles the rest.
 
 mod cancels;
 mod odd;
@@ -37,29 +37,29 @@ pub struct Actor {
     running: Vec<Run>,
     /// Requests that the client has to answer: the id it knows, and the step.
     asked: HashMap<IdBuf, usize>,
-    /// Steps of the client that are no messages, and that it has taken.
+    /// Invalid lines of the recorded client that the live client has sent, too.
     odd: HashSet<usize>,
     order: Order,
     names: Names,
     borrowed: Borrowed,
-    /// What is said before anything of the recording.
+    /// Frames that are sent before anything from the recording.
     urgent: VecDeque<Frame>,
     remarks: VecDeque<String>,
-    /// Faults that strike at the next occasion.
+    /// Faults that apply at the next opportunity.
     armed: VecDeque<Mishap>,
-    /// Steps that were said, sent back under a new name: how many.
+    /// The number of requests that were sent under a new id.
     renamed: u64,
     closed: bool,
 }
 
-/// What is to be done.
+/// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cue {
-    /// Say this to the client.
+    /// Send this to the client.
     Say(Frame),
-    /// Say this to the live agent.
+    /// Send this to the live agent.
     Forward(Frame),
-    /// Nothing until something is heard, or it is that late.
+    /// Nothing until a frame is received, or until that time.
     Wait(Option<Duration>),
     /// Nothing any more: the agent ends its stream.
     Close,
@@ -71,7 +71,7 @@ struct Run {
     scene: usize,
     /// The next part.
     at: usize,
-    /// When the part before it was over, and the step that was.
+    /// When the previous part ended, and its step.
     since: Duration,
     after: Option<usize>,
     /// The id of the live request.
@@ -79,9 +79,9 @@ struct Run {
     /// The live method.
     method: String,
     answered: bool,
-    /// Its requests that the client has not answered: step, and the id the client knows.
+    /// Its requests that the client has not answered: the step, and the id the client knows.
     open: Vec<(usize, IdBuf)>,
-    /// It is not said before this.
+    /// The next step is not sent before this time.
     held: Option<Duration>,
 }
 
@@ -110,23 +110,23 @@ impl Actor {
         actor
     }
 
-    /// How many messages wait to be said that are not of the recording.
+    /// The number of frames waiting to be sent that are not from the recording.
     #[must_use]
     pub fn backlog(&self) -> usize {
         self.urgent.len() + self.borrowed.backlog()
     }
 
-    /// Something that a person may want to know, said once.
+    /// The next notice for people, returned once.
     pub fn remark(&mut self) -> Option<String> {
         self.remarks.pop_front()
     }
 
-    /// The client has ended its stream: what still waits for it will not come.
+    /// The client has ended its stream: steps that wait for it are not sent.
     pub fn end(&mut self) {
         self.closed = true;
     }
 
-    /// The client says something.
+    /// Handles a frame of the client.
     pub fn hear(&mut self, frame: &Frame, now: Duration) {
         self.order.last = now;
         let at = match scan(frame, &Limits::default()) {
@@ -142,7 +142,7 @@ impl Actor {
         }
     }
 
-    /// The live agent says something.
+    /// Handles a frame of the live agent.
     pub fn hear_live(&mut self, frame: &Frame) {
         self.borrowed.hear(frame);
     }
@@ -152,7 +152,7 @@ impl Actor {
         self.borrowed.lose();
     }
 
-    /// What is to be done now.
+    /// What to do now.
     pub fn next(&mut self, now: Duration) -> Cue {
         if let Some(frame) = self
             .urgent
@@ -200,7 +200,7 @@ impl Actor {
         }
     }
 
-    /// The next step of a run and when it is due; `None` while it waits for the client.
+    /// The next step of a run and its time; `None` while it waits for the client.
     fn due(&self, run: &Run) -> Option<(usize, Duration)> {
         let Some(Part::Say(step)) = self.repertoire.parts(run.scene).get(run.at).copied() else {
             return None;
@@ -215,14 +215,14 @@ impl Actor {
         Some((step, run.held.map_or(at, |held| held.max(at))))
     }
 
-    /// Whether a step of a run has still to wait for what the client said before it.
+    /// Whether a step has to wait for what the client sent before it in the recording.
     fn is_early(&self, run: &Run, step: usize) -> bool {
         let cause = self.repertoire.scenes[run.scene].cause;
         let is_open = |ask| self.asked.values().any(|open| *open == ask);
         self.order.is_early(&self.script, cause, step, is_open)
     }
 
-    /// Ends runs that are over, and lets those go on that wait for what has happened.
+    /// Ends finished runs, and advances those whose wait is over.
     fn settle(&mut self, now: Duration) {
         for run in &mut self.running {
             while let Some(Part::Answered { ask, at }) =
@@ -231,7 +231,7 @@ impl Actor {
                 if run.open.iter().any(|open| open.0 == *ask) {
                     break;
                 }
-                // A wait that was already over when it was reached takes no time.
+                // A wait that was over before it was reached takes no time.
                 run.after = Some(*at);
                 run.since = now;
                 run.at += 1;
@@ -242,12 +242,12 @@ impl Actor {
             .retain(|run| run.at < repertoire.parts(run.scene).len());
     }
 
-    /// Says a step, unless a fault keeps it from being said.
+    /// Sends a step, unless a fault prevents it.
     fn say(&mut self, index: usize, step: usize, now: Duration) -> Option<Frame> {
         let script = Arc::clone(&self.script);
         let recorded = &script.steps[step];
         if self.is_early(&self.running[index], step) {
-            // What was waited for in vain is not waited for again.
+            // A wait that timed out is not repeated.
             let cause = self.repertoire.scenes[self.running[index].scene].cause;
             self.order.give_up(cause, step);
         }
@@ -295,7 +295,7 @@ impl Actor {
         frame
     }
 
-    /// A request that was dropped is not waited for.
+    /// Removes a dropped request, so that no answer is expected.
     fn forget(&mut self, index: usize, step: usize) {
         let open = &mut self.running[index].open;
         if let Some(at) = open.iter().position(|open| open.0 == step) {
@@ -303,7 +303,8 @@ impl Actor {
         }
     }
 
-    /// An answer may name a session. If the client has one of that name, this gets another.
+    /// Handles the session id in an answer. If the client has a session of that id, it gets
+    /// another.
     fn open_session(&mut self, answer: &Step) {
         let Some(recorded) = answer.body.get("sessionId").and_then(Value::as_str) else {
             return;
@@ -323,7 +324,7 @@ impl Actor {
         self.names.word(Noun::Session, recorded.to_owned(), live);
     }
 
-    /// Arms the faults that strike after event `n`.
+    /// Arms the faults that apply after event `n`.
     fn strike(&mut self, n: u64) {
         let armed = &mut self.armed;
         self.rules.faults.retain(|Fault { after, what }| {
@@ -385,7 +386,7 @@ impl Actor {
             self.start(scene, id, method, now);
         } else if forwards {
             self.remarks.push_back(format!(
-                "{method} was not recorded, so the live agent has it"
+                "{method} was not recorded, so it is sent to the live agent"
             ));
             self.borrowed.forward(frame, at);
         } else {
@@ -425,7 +426,7 @@ impl Actor {
         if self.borrowed.answered(&id, frame, at) {
             return;
         }
-        // An answer to nothing, or to a turn that is over.
+        // An answer to no request, or to a turn that is over.
         let Some(step) = self.asked.remove(&id) else {
             return;
         };

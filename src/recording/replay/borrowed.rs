@@ -1,7 +1,6 @@
-//! The live agent that has what was never recorded.
+//! State of the live agent that gets the requests that were not recorded.
 //!
-//! It is introduced with the client's own `initialize` before it is asked anything; sessions that
-//! it opens are its own. Not here: the link to it (see `transport::replay`).
+//! It is sent the client's own `initialize` before any request; the sessions it opens belong to it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -12,17 +11,17 @@ use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Envelope, Flaw, Frame, Id, IdBuf, Kind, Limits, Role, Shape, scan};
 use crate::recording::surrogates::tree;
 
-/// The id of the `initialize` that introduces the client.
+/// The id of the `initialize` that is sent to the live agent.
 const INTRODUCTION: &[u8] = b"\"replay-introduction\"";
 
-/// What is known of the live agent.
+/// The live agent.
 #[derive(Debug, Default)]
 pub(super) struct Borrowed {
-    /// The client's `initialize`, until it was passed on.
+    /// The client's `initialize`, until it is forwarded.
     introduction: Option<Frame>,
-    /// Requests of the client that it has.
+    /// Requests of the client that were forwarded to it.
     open: HashSet<IdBuf>,
-    /// Its requests to the client: the id the client knows, and its own.
+    /// Its requests to the client: the id the client knows, and the original id.
     asked: HashMap<IdBuf, IdBuf>,
     count: u64,
     sessions: HashSet<String>,
@@ -35,7 +34,7 @@ impl Borrowed {
         self.to_client.len() + self.to_agent.len()
     }
 
-    /// Whether it has still something to answer.
+    /// Whether it has requests to answer.
     pub(super) fn owes(&self) -> bool {
         !self.open.is_empty()
     }
@@ -48,7 +47,7 @@ impl Borrowed {
         self.to_agent.pop_front()
     }
 
-    /// Remembers who the client is.
+    /// Stores the client's `initialize`.
     pub(super) fn introduce(&mut self, initialize: &Frame) {
         self.introduction = Some(initialize.clone());
     }
@@ -59,12 +58,12 @@ impl Borrowed {
         session.is_some_and(|session| self.sessions.contains(session))
     }
 
-    /// Whether the client knows a request of it under this id.
+    /// Whether the client has a request of it with this id.
     pub(super) fn has_asked(&self, id: &IdBuf) -> bool {
         self.asked.contains_key(id)
     }
 
-    /// Passes a message of the client on.
+    /// Forwards a message of the client.
     pub(super) fn forward(&mut self, frame: &Frame, at: &Envelope) {
         if let Some(introduction) = self.introduction.take()
             && at.method(frame) != "initialize"
@@ -78,7 +77,7 @@ impl Borrowed {
         self.to_agent.push_back(frame.clone());
     }
 
-    /// Passes the client's answer on, if it is one to the live agent.
+    /// Forwards the client's answer, if it is one to the live agent.
     pub(super) fn answered(&mut self, id: &IdBuf, frame: &Frame, at: &Envelope) -> bool {
         let Some(own) = self.asked.remove(id) else {
             return false;
@@ -87,7 +86,7 @@ impl Borrowed {
         true
     }
 
-    /// Tells the live agent that the client's answer cannot be read, if it is one to it.
+    /// Reports to the live agent that the client's answer is invalid, if it is one to it.
     pub(super) fn botched(&mut self, flaw: &Flaw) -> bool {
         let Some(own) = self.asked.remove(&flaw.id) else {
             return false;
@@ -97,7 +96,7 @@ impl Borrowed {
         true
     }
 
-    /// The live agent is gone: what it has is not answered any more.
+    /// The live agent is gone: its requests are answered with errors.
     pub(super) fn lose(&mut self) {
         let reason = Reason::new(
             reply::PEER_LOST,
@@ -109,12 +108,12 @@ impl Borrowed {
         self.asked.clear();
     }
 
-    /// The live agent says something.
+    /// Handles a frame of the live agent.
     pub(super) fn hear(&mut self, frame: &Frame) {
         let at = match scan(frame, &Limits::default()) {
             Shape::One(at) => at,
             Shape::Bad(flaw) if flaw.role == Some(Role::Answer) && self.open.remove(&flaw.id) => {
-                // The client would wait for ever.
+                // Without an answer the client would wait for ever.
                 let reason = Reason::of_fault(&flaw.fault);
                 self.to_client
                     .push_back(reply::error(flaw.id.as_id(), &reason));
@@ -143,7 +142,7 @@ impl Borrowed {
             }
             Kind::Result | Kind::Error => {
                 if !self.open.remove(&id) {
-                    // The answer to the introduction, or to nothing.
+                    // The answer to our `initialize`, or to no request.
                     return;
                 }
                 let body = at.body(frame).and_then(tree).unwrap_or_default();

@@ -1,9 +1,8 @@
-//! How a live conversation differs from the recorded one.
+//! Compares a live conversation with the recorded one.
 //!
-//! Both are made canonical first: ids, times, folders and the borders of chunks are no difference.
-//! Nor is what was redacted, what the model has used, where a text ends in a session that was
-//! cancelled, and what the caller ignores. Not here: the canonical form, and how two
-//! of them are aligned (see `recording::canonical`).
+//! Both are made canonical first (see `recording::canonical`), so that ids, times, folders and the
+//! borders of chunks are no differences. Also ignored: redacted values, the model's usage, where a
+//! text ends in a cancelled session, and what the caller ignores.
 
 use std::collections::HashSet;
 
@@ -17,33 +16,33 @@ use crate::recording::canonical::{self, Step};
 use crate::recording::redact::Pattern;
 use crate::recording::{Event, MessageKind, View, What};
 
-/// What is another in every run and tells nothing about the agent: what its model has used.
+/// Values that vary in every run and say nothing about the agent: the usage of its model.
 const VOLATILE: [&str; 3] = [
     "/params/update/used",
     "/params/update/cost/amount",
     "/result/usage/*",
 ];
 
-/// Characters of an error's message that are shown.
+/// The number of characters of an error message that are shown.
 const MESSAGE: usize = 120;
 
-/// What is no difference, because the caller says so.
+/// Differences to ignore.
 #[derive(Clone, Debug, Default)]
 pub struct Ignored {
     /// Places in messages, such as `/params/update/rawOutput`.
     pub places: Vec<Pattern>,
-    /// Texts; a notification that holds one of them, as spelled in JSON, does not count.
+    /// Texts; a notification that contains one of them, in its JSON spelling, is ignored.
     pub messages: Vec<String>,
 }
 
-/// Two conversations side by side.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
-    /// How many steps the recorded one has, chunks of one text taken together.
+    /// The number of steps of the recorded conversation; the chunks of one text are one step.
     pub steps: usize,
-    /// The event at which each turn of it begins.
+    /// The event at which each of its turns begins.
     pub turns: Vec<u64>,
-    /// In what they differ.
+    /// The differences.
     pub differences: Vec<Difference>,
 }
 
@@ -52,15 +51,15 @@ pub struct Compared {
 pub struct Difference {
     /// `missing`, `extra` or `changed`.
     pub kind: &'static str,
-    /// The event of the recording; `None` for what is extra.
+    /// The event of the recording; `None` for an extra step.
     pub event: Option<u64>,
-    /// The turn it is in, from 1; 0 is before the first prompt.
+    /// Its turn, from 1; 0 is before the first prompt.
     pub turn: usize,
-    /// Who said it.
+    /// The sender.
     pub from: Side,
-    /// What it is, for a person: `session/update tool_call`, `result of session/prompt`.
+    /// A description for people: `session/update tool_call`, `result of session/prompt`.
     pub what: String,
-    /// A patch (RFC 6902) from the recorded message to the live one; null unless it was changed.
+    /// A patch (RFC 6902) from the recorded message to the live one; null unless it is `changed`.
     pub patch: Value,
 }
 
@@ -88,7 +87,7 @@ pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
     let cancels = left.iter().filter(|step| step.method == "session/cancel");
     let cancelled: HashSet<Option<String>> = cancels.map(|step| step.session.clone()).collect();
     let found = canonical::compare(&left, &right).into_iter();
-    // What an agent prints besides its messages may change or go; more of it is a fault.
+    // Lines besides messages may change or be missing; extra ones are differences.
     let found = found.filter(|difference| match difference {
         canonical::Difference::Missing(at) | canonical::Difference::Changed { left: at, .. } => {
             left[*at].kind.is_some()
@@ -131,8 +130,8 @@ pub fn compare(recorded: &Script, live: &Script, ignore: &Ignored) -> Compared {
     }
 }
 
-/// Whether both are a text, and one goes on where the other ends: how far an agent has come when
-/// it is cancelled is another in every run.
+/// Whether both are texts of which one continues the other: a cancelled agent gets differently far
+/// in every run.
 fn is_cut_short(one: &Step, other: &Step) -> bool {
     let text = |step: &'_ Step| {
         let is_chunk = step.update().is_some_and(|kind| kind.ends_with("_chunk"));
@@ -170,7 +169,7 @@ fn is_ignored(event: &Event, texts: &[String]) -> bool {
         && texts.any(|text| memchr::memmem::find(bytes, text.as_bytes()).is_some())
 }
 
-/// Takes the places that are ignored out of a step.
+/// Removes the ignored places from a step.
 fn leave_out(step: &mut Step, ignore: &[Pattern]) {
     if ignore.is_empty() {
         return;
@@ -199,7 +198,7 @@ fn walk(value: &mut Value, path: &mut Vec<String>, ignore: &[Pattern]) {
             Value::Object(members) if ignored => {
                 members.remove(name);
             }
-            // The place of an element is kept, for the others' sake.
+            // The element stays as null, so that the indices of the others are unchanged.
             Value::Array(items) if ignored => {
                 if let Some(item) = name.parse().ok().and_then(|at: usize| items.get_mut(at)) {
                     *item = Value::Null;

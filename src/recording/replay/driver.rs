@@ -1,8 +1,8 @@
 //! Plays the client of a recording to a live agent.
 //!
-//! Each message waits for what had been heard before it was said: answers without fail, updates
-//! as long as some may still come. What the agent asks is answered as it was. Not here: whether it
-//! went as it did (see `compare`).
+//! Each message waits for what the client had received before it in the recording: answers always,
+//! updates as long as some may still come. Requests of the agent get the recorded answers. See
+//! `compare` for the comparison with the recording.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -25,13 +25,13 @@ pub struct Driver {
     pace: Pace,
     /// The answer to each request, by step.
     answer_of: HashMap<usize, usize>,
-    /// Steps that have happened, or that are not waited for any more.
+    /// Steps that have happened, or that are no longer waited for.
     done: Vec<bool>,
-    /// The first step that has not.
+    /// The first step that is not done.
     cursor: usize,
-    /// Our requests that are not answered, with their step.
+    /// Our unanswered requests, with their step.
     open: HashMap<IdBuf, usize>,
-    /// The agent's requests that are not answered: step, id, the live step.
+    /// The agent's unanswered requests: step, id, index of the live step.
     asked: Vec<(usize, IdBuf, usize)>,
     names: Names,
     urgent: VecDeque<Frame>,
@@ -43,27 +43,27 @@ pub struct Driver {
     renamed: u64,
 }
 
-/// How long is waited.
+/// How long to wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Without a word, for updates that come when they please.
+    /// Silence after which no further updates are expected.
     pub settle: Duration,
-    /// Without a word, while a request is not answered.
+    /// Silence after which an unanswered request fails.
     pub patience: Duration,
 }
 
-/// What is to be done.
+/// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// Say this to the agent.
+    /// Send this to the agent.
     Say(Frame),
-    /// Nothing until something is heard, or it is that late.
+    /// Nothing until a frame is received, or until that time.
     Wait(Duration),
-    /// All is said.
+    /// All messages are sent.
     Done,
 }
 
-/// Whether a step can be taken.
+/// Whether a step has to wait.
 enum Ready {
     Yes,
     Until(Duration),
@@ -95,27 +95,28 @@ impl Driver {
         }
     }
 
-    /// The client works in this directory instead.
+    /// Replaces the working directory of the client.
     pub fn work_in(&mut self, directory: &str) {
         if let Some(recorded) = self.script.directory() {
             self.names.folder(recorded, directory);
         }
     }
 
-    /// What was said so far.
+    /// The live conversation so far.
     #[must_use]
     pub const fn live(&self) -> &Script {
         &self.live
     }
 
-    /// What kept the conversation from going on, for a person.
+    /// The reasons why the conversation could not continue, for people.
     #[must_use]
     pub fn troubles(&self) -> &[String] {
         &self.troubles
     }
 
-    /// All is said, and our stream to the agent is ended. What the recording leaves without an
-    /// answer may get one now: nobody knows whether it did.
+    /// All messages are sent and our stream to the agent is ended. Requests without a recorded
+    /// answer
+    /// may get one now, which does not count.
     pub const fn close(&mut self) {
         self.closed = true;
     }
@@ -126,7 +127,7 @@ impl Driver {
             return;
         }
         let open = self.open.values().copied();
-        // Once our stream is ended, it need not answer what it never did.
+        // After the end of our stream, answers that were not recorded are not required.
         let owed = open.filter(|step| !self.closed || self.answer_of.contains_key(step));
         for step in owed.collect::<Vec<_>>() {
             self.give_up(step, "the agent ended its stream before it answered");
@@ -139,7 +140,7 @@ impl Driver {
         self.stuck = true;
     }
 
-    /// The agent says something.
+    /// Handles a frame of the agent.
     pub fn hear(&mut self, frame: &Frame, now: Duration) {
         self.last = now;
         let at = self.live.steps.len();
@@ -154,7 +155,7 @@ impl Driver {
         } else if step.is_request() {
             self.asked(at, &step);
         } else {
-            // A notification; or an answer to nothing, or no message at all.
+            // A notification; or an answer to no request, or an invalid line.
             let told = self.expected(|one| {
                 one.kind() == step.kind()
                     && one.answers.is_none()
@@ -167,7 +168,7 @@ impl Driver {
         }
     }
 
-    /// What is to be done now.
+    /// What to do now.
     pub fn next(&mut self, now: Duration) -> Move {
         if let Some(frame) = self.urgent.pop_front() {
             return self.say(frame, now);
@@ -187,7 +188,7 @@ impl Driver {
             }
             let ready = match (step.from, step.answers) {
                 (Side::Agent, _) => self.came(at, now),
-                // It is given when the agent asks; if it does not, it is left out.
+                // The answer is sent when the agent sends the request; otherwise it is skipped.
                 (Side::Client, Some(ask)) => self.came(ask, now),
                 (Side::Client, None) => Ready::Yes,
             };
@@ -222,7 +223,7 @@ impl Driver {
         self.live.push(n, at, from, frame.clone());
     }
 
-    /// The recorded message with the live names, a request under an id that is free.
+    /// The recorded message with the live names, a request under an unused id.
     fn named(&mut self, at: usize, step: &Step) -> Frame {
         let frame = self.names.said(&step.frame);
         if !step.is_request() {
@@ -241,7 +242,7 @@ impl Driver {
         with_id(&frame, id)
     }
 
-    /// Whether what the agent said in step `at` has come, or is not to be waited for any longer.
+    /// Whether step `at` of the agent has happened or is no longer waited for.
     fn came(&mut self, at: usize, now: Duration) -> Ready {
         let step = &self.script.steps[at];
         let owed = step
@@ -255,15 +256,15 @@ impl Driver {
             let patience = self.pace.patience;
             self.give_up(
                 asked,
-                &format!("there is no answer, and no word for {patience:?}"),
+                &format!("there is no answer, and no message for {patience:?}"),
             );
             return Ready::Yes;
         }
         if step.answers.is_some() {
-            // Its request was never said.
+            // Its request was never sent.
             return Ready::Yes;
         }
-        // Within a turn an agent may think; after it, nothing much can come.
+        // Within a turn an agent may take its time; after it, few messages can come.
         let pause = if self.open.is_empty() {
             self.pace.settle
         } else {
@@ -277,7 +278,7 @@ impl Driver {
         }
     }
 
-    /// Whether it answers what was never answered in the recording.
+    /// Whether it answers a request that has no answer in the recording.
     fn is_left_open(&self, step: &Step) -> bool {
         let id = step.envelope.map(|at| at.id(&step.frame).to_owned());
         let asked = id.and_then(|id| self.open.get(&id));
@@ -304,7 +305,7 @@ impl Driver {
         };
         self.done[answer] = true;
         self.names.bind(&self.script.steps[answer].body, &live.body);
-        // What the turn still had to say before its answer does not come any more.
+        // Steps of the turn before its answer do not come any more.
         if turn.is_some() {
             for at in self.cursor..answer {
                 let step = &self.script.steps[at];
@@ -345,15 +346,16 @@ impl Driver {
         }
     }
 
-    /// The first step of the agent that has not come yet and is what is looked for.
+    /// The first step of the agent that has not happened yet and is accepted by `is`.
     fn expected(&self, is: impl Fn(&Step) -> bool) -> Option<usize> {
         let steps = self.script.steps.iter().enumerate();
         let mut left = steps.filter(|(at, step)| !self.done[*at] && step.from == Side::Agent);
         left.find(|(_, step)| is(step)).map(|(at, _)| at)
     }
 
-    /// The answer to a request of the agent that may be given now: when all was said that the
-    /// client said before it. An agent that asks earlier than it did has it once it falls silent.
+    /// The answer to a request of the agent that can be sent now: when everything is sent that the
+    /// client sent before it. If the agent sends the request early, the answer is sent when it is
+    /// idle.
     fn reply(&mut self, now: Duration) -> Option<Frame> {
         let silent = now >= self.last + self.pace.settle;
         let due = |ask: &usize| {
@@ -386,21 +388,20 @@ impl Driver {
         Some(with_id(&names.said(&step.frame), id.as_id()))
     }
 
-    /// The first message that the client said before step `at`, and has not yet.
+    /// The first message before step `at` that the client has not sent yet.
     fn said_before(&self, at: usize) -> Option<&Step> {
         let mut left = self.left_before(at).filter(|step| step.answers.is_none());
         left.next()
     }
 
-    /// Whether the client gave answers in the session of step `at` before that one, and has not
-    /// yet.
+    /// Whether the client has unsent answers before step `at` in the same session.
     fn answers_before(&self, at: usize) -> bool {
         let session = &self.script.steps[at].session;
         let mut left = self.left_before(at).filter(|step| step.answers.is_some());
         left.any(|step| step.session == *session)
     }
 
-    /// What the client said before step `at`, and has not yet.
+    /// The unsent steps of the client before step `at`.
     fn left_before(&self, at: usize) -> impl Iterator<Item = &Step> {
         let from = self.cursor.min(at);
         let before = self.script.steps[from..at].iter().zip(&self.done[from..at]);

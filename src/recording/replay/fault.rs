@@ -1,28 +1,27 @@
-//! What goes wrong on purpose, and when.
+//! Faults to inject, and when.
 //!
-//! A schedule is a text of one fault a line: `after EVENT WHAT`, the event being one of the
-//! recording (`inspect show` has the numbers; in a capture, the line). Not here: carrying it out
-//! (see `actor`).
+//! A schedule is a text with one fault a line: `after EVENT FAULT`, with the number of an event of
+//! the recording (see `inspect show`; in a capture, of the line). `actor` injects them.
 
 use std::str::FromStr;
 use std::time::Duration;
 
-/// One fault.
+/// A fault to inject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// It strikes once this event was played; 0 is the beginning.
+    /// It applies once this event was played; 0 is the beginning.
     pub after: u64,
-    /// What it is.
+    /// The kind of fault.
     pub what: Mishap,
 }
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mishap {
-    /// `drop`: the next message is not said.
+    /// `drop`: the next message is not sent.
     Drop,
-    /// `delay 2s`: the next message is said later.
+    /// `delay 2s`: the next message is delayed.
     Delay(Duration),
     /// `error -32603 TEXT`: the next answer is this error.
     Error {
@@ -33,19 +32,19 @@ pub enum Mishap {
     },
     /// `close`: the agent ends its stream.
     Close,
-    /// `garbage TEXT`: the agent says something that is no message.
+    /// `garbage TEXT`: the agent sends a line that is not a message.
     Garbage(String),
 }
 
-/// What is expected of a line.
+/// The syntax of a line, for errors.
 const FORM: &str =
     "expected `after EVENT` and one of: drop, delay 2s, error -32603 TEXT, close, garbage [TEXT]";
 
 impl Fault {
-    /// Reads a schedule. Empty lines and those that begin with `#` are passed over.
+    /// Parses a schedule. Empty lines and those that begin with `#` are ignored.
     ///
     /// # Errors
-    /// When a line is none; the error says which, and what was expected.
+    /// When a line is invalid; the error names the line and the syntax.
     pub fn schedule(text: &str) -> Result<Vec<Self>, String> {
         let lines = text.lines().map(str::trim).enumerate();
         lines
@@ -91,10 +90,10 @@ impl FromStr for Fault {
     }
 }
 
-/// Reads a duration such as `250ms` or `2s`.
+/// Parses a duration such as `250ms` or `2s`.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not a duration.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {

@@ -1,10 +1,8 @@
-//! A message under another id.
-//!
-//! Not here: which id it gets (see `actor`, `driver`).
+//! Reads and replaces the id of a message.
 
 use crate::jsonrpc::{Frame, Id, IdBuf, Limits, Shape, scan};
 
-/// The id of a frame that is a message.
+/// The id of a frame, if it is a message.
 pub(super) fn id_of(frame: &Frame) -> IdBuf {
     match scan(frame, &Limits::default()) {
         Shape::One(at) => at.id(frame).to_owned(),

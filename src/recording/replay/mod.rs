@@ -1,9 +1,8 @@
-//! Recordings played again: what was recorded of one side answers or asks a live peer.
+//! Replays recordings: the recorded messages of one side answer or drive a live peer.
 //!
-//! [`Script`] is the conversation at one edge, [`Plan`](plan) what follows from what in it. The
-//! [`Actor`] plays the agent, the [`Driver`] the client; both are told what is heard and what the
-//! time is, and say what is to be said. No I/O and no clock. Not here: links (see
-//! `transport::replay`), what a person is shown of it (`cli::replay`).
+//! [`Script`] is the conversation at one edge; [`scenes`] finds which steps follow from which. The
+//! [`Actor`] plays the agent, the [`Driver`] the client; both are given the received frames and the
+//! time, and return what to send. No I/O and no clock; `transport::replay` has the links.
 
 mod actor;
 mod borrowed;

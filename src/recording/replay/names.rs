@@ -1,9 +1,9 @@
-//! Which name of the live conversation stands for which recorded one: sessions, terminals, options,
-//! the working directory.
+//! Maps names of the recording to names of the live conversation: sessions, terminals, options, the
+//! working directory.
 //!
-//! Names are replaced in the text of a message, so that all its other bytes stay as they were
-//! recorded; all at once, so that none is replaced by what another was replaced by. Not here: ids of
-//! requests, which stand in the envelope, and where a name stands in a text (see `places`).
+//! Names are replaced in the text of a message, so that all its other bytes stay as recorded; all
+//! in one pass, so that no replacement is replaced again. `places` finds the names in a text; ids
+//! of requests are in the envelope (see `ids`).
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -13,11 +13,11 @@ use serde_json::Value;
 use super::places::{folders, strings};
 use crate::jsonrpc::Frame;
 
-/// Ids of sessions from this length on are replaced wherever they are a whole string. A shorter one
-/// may stand there by chance.
+/// Session ids of at least this length are replaced wherever they are a whole string. A shorter one
+/// may occur by chance.
 const UNMISTAKABLE: usize = 16;
 
-/// What has a name that is another in each conversation.
+/// A kind of thing with a different name in each conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Noun {
     Session,
@@ -35,7 +35,7 @@ pub(super) struct Names {
 }
 
 impl Noun {
-    /// What a member of this name holds the name of, if it is one of these.
+    /// The kind of name that a member holds.
     fn of(member: &[u8]) -> Option<Self> {
         let letters = member.iter().filter(|byte| **byte != b'_');
         let letters: Vec<u8> = letters.map(u8::to_ascii_lowercase).collect();
@@ -46,7 +46,7 @@ impl Noun {
         }
     }
 
-    /// Whether `word`, the name of such a thing, is replaced as a whole string in `member`.
+    /// Whether a name of this kind is replaced as a whole string in `member`.
     fn is_meant(self, word: &str, member: Option<&[u8]>) -> bool {
         match member.and_then(Self::of) {
             Some(noun) => noun == self,
@@ -56,7 +56,7 @@ impl Noun {
 }
 
 impl Names {
-    /// Takes the names that two bodies give to the same things.
+    /// Learns the names that two bodies give to the same things.
     pub(super) fn bind(&mut self, recorded: &Value, live: &Value) {
         let text = |body: &Value, name| body.get(name)?.as_str().map(str::to_owned);
         for (noun, name) in [(Noun::Session, "sessionId"), (Noun::Terminal, "terminalId")] {
@@ -69,14 +69,14 @@ impl Names {
         }
     }
 
-    /// `live` stands for `recorded` from now on.
+    /// Maps `recorded` to `live` from now on.
     pub(super) fn word(&mut self, noun: Noun, recorded: String, live: String) {
         self.words
             .retain(|(known, _, taken)| *known != noun || *taken != live);
         self.words.push((noun, recorded, live));
     }
 
-    /// The same for a directory, whether or not a slash ends its name.
+    /// The same for a directory, with or without a trailing slash.
     pub(super) fn folder(&mut self, recorded: &str, live: &str) {
         let bare = |name: &str| name.trim_end_matches(['/', '\\']).to_owned();
         let (recorded, live) = (bare(recorded), bare(live));
@@ -91,7 +91,7 @@ impl Names {
         self.recorded(live).is_some()
     }
 
-    /// The recorded session that a live one stands for, if there is one.
+    /// The recorded session that a live one is mapped to.
     pub(super) fn recorded(&self, live: &str) -> Option<&str> {
         let mut words = self.words.iter().rev();
         let pair = words.find(|(noun, _, known)| *noun == Noun::Session && known == live)?;
@@ -156,7 +156,7 @@ impl Names {
     }
 }
 
-/// What becomes of the directories in a text, by pairs of what they are called and will be.
+/// The edits that replace directories in a text, by pairs of old and new name.
 fn moved(
     text: &[u8],
     pairs: impl Iterator<Item = (String, String)>,
@@ -170,8 +170,8 @@ fn moved(
         .collect()
 }
 
-/// The text after `edits`, of which the longest counts where several begin, and the first where they
-/// overlap; `None` if it stays as it is.
+/// Applies edits to a text; of several with one start the longest counts, of overlapping ones the
+/// first. `None` if nothing changes.
 fn edit(text: &[u8], mut edits: Vec<(Range<usize>, String)>) -> Option<Vec<u8>> {
     edits.sort_by_key(|(place, _)| (place.start, Reverse(place.end)));
     let mut out = Vec::new();
@@ -187,7 +187,7 @@ fn edit(text: &[u8], mut edits: Vec<(Range<usize>, String)>) -> Option<Vec<u8>> 
     (out != text).then_some(out)
 }
 
-/// A text as JSON spells it.
+/// A text as a JSON string.
 fn json(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -214,7 +214,7 @@ mod tests {
         for (recorded, live) in [("/src", "/home/me"), ("/aa", "/bb"), ("/bb", "/cc")] {
             names.folder(recorded, live);
         }
-        // One within the other keeps its own name.
+        // A directory within another one keeps its own name.
         names.folder("/src/deep", "/src/deep");
         names
     }

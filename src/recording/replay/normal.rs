@@ -1,19 +1,18 @@
-//! When two bodies are the same.
+//! Compares recorded and live bodies; redacted values match anything.
 //!
-//! What was redacted in the recording is like anything. Not here: names (see `names`), which are
-//! replaced before.
+//! Names are replaced before (see `names`).
 
 use serde_json::Value;
 
 use super::rules::Match;
 
-/// How what was redacted begins, within a text, and how it ends.
+/// The start and end of the mark that redaction leaves in a text.
 const REDACTED: (&str, char) = ("‹redacted", '›');
 
-/// Members of `initialize` that say who the client is; they are no part of what it asks.
+/// Members of `initialize` that identify the client; they are ignored.
 const WHO: [&str; 2] = ["clientInfo", "clientCapabilities"];
 
-/// Whether the live params of `method` are the recorded ones.
+/// Whether the live params of `method` match the recorded ones.
 pub(super) fn matches(by: Match, method: &str, recorded: &Value, live: &Value) -> bool {
     let left_out = |name: &str| name == "_meta" || (method == "initialize" && WHO.contains(&name));
     match by {
@@ -23,7 +22,7 @@ pub(super) fn matches(by: Match, method: &str, recorded: &Value, live: &Value) -
     }
 }
 
-/// How alike they are: the share of the recorded leaves that the live body has, in thousandths.
+/// The share of recorded leaves that the live body has, in thousandths.
 pub(super) fn likeness(recorded: &Value, live: &Value) -> usize {
     fn count(recorded: &Value, live: Option<&Value>) -> (usize, usize) {
         let sum = |all: Vec<(usize, usize)>| {
@@ -53,7 +52,7 @@ pub(super) fn likeness(recorded: &Value, live: &Value) -> usize {
 fn equal(recorded: &Value, live: &Value, left_out: &dyn Fn(&str) -> bool) -> bool {
     match (recorded, live) {
         (Value::String(text), Value::String(live)) => same_text(text, live),
-        // Of what was no text, redaction leaves one.
+        // Redaction replaces numbers by strings, too.
         (Value::String(text), _) => text.starts_with(REDACTED.0),
         (Value::Object(a), Value::Object(b)) => {
             let counted = |members: &serde_json::Map<String, Value>| {
@@ -72,7 +71,7 @@ fn equal(recorded: &Value, live: &Value, left_out: &dyn Fn(&str) -> bool) -> boo
     }
 }
 
-/// Whether two texts are equal, whatever was redacted in the recorded one.
+/// Whether two texts are equal, apart from redacted parts of the recorded one.
 fn same_text(recorded: &str, live: &str) -> bool {
     let Some((before, marked)) = recorded.split_once(REDACTED.0) else {
         return recorded == live;
@@ -93,7 +92,7 @@ fn same_text(recorded: &str, live: &str) -> bool {
 
 fn same_shape(recorded: &Value, live: &Value, left_out: &dyn Fn(&str) -> bool) -> bool {
     match (recorded, live) {
-        // Of what was no text, redaction leaves one.
+        // Redaction replaces numbers by strings, too.
         (Value::String(text), _) if text.starts_with(REDACTED.0) => true,
         (Value::Object(a), Value::Object(b)) => {
             let plain = |name: &&String| !left_out(name);
@@ -103,7 +102,7 @@ fn same_shape(recorded: &Value, live: &Value, left_out: &dyn Fn(&str) -> bool) -
                         .is_some_and(|other| same_shape(one, other, left_out))
                 })
         }
-        // Elements beyond the shorter list are like those before them.
+        // Only elements that both arrays have are compared.
         (Value::Array(a), Value::Array(b)) => {
             a.iter().zip(b).all(|(a, b)| same_shape(a, b, left_out))
         }

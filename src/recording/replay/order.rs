@@ -1,9 +1,8 @@
-//! What the client said in the recording, and has not yet: the agent spoke after it, and does so
-//! again, so that what crossed each other in the recording comes in the same order.
+//! Keeps the recorded order of the agent's steps relative to the client's messages.
 //!
-//! A step waits for what the client said between the cause of the step and the step itself, and
-//! not for ever: a client may go its own way. Not here: what one scene waits for by itself (see
-//! `plan`).
+//! A step waits for what the client sent between the cause of the step and the step itself, with a
+//! timeout, because a live client may behave differently. See `scenes` for the waits within one
+//! scene.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,20 +11,20 @@ use std::time::Duration;
 use super::script::Script;
 use crate::jsonrpc::Side;
 
-/// How long a step waits, without a word of the client.
+/// How long a step waits while the client sends nothing.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is still to be said by the client.
+/// The messages that the client has not sent yet.
 #[derive(Debug)]
 pub(super) struct Order {
     /// By step.
     unheard: BTreeSet<usize>,
-    /// When the client was heard last.
+    /// When the client sent the last frame.
     pub(super) last: Duration,
 }
 
 impl Order {
-    /// Nothing was said yet.
+    /// Nothing was sent yet.
     pub(super) fn of(script: &Script) -> Self {
         let steps = script.steps.iter().enumerate();
         let of_client = steps.filter(|(_, step)| step.from == Side::Client);
@@ -35,13 +34,14 @@ impl Order {
         }
     }
 
-    /// The client has said what it said in this step.
+    /// The client has sent the message of this step.
     pub(super) fn heard(&mut self, step: usize) {
         self.unheard.remove(&step);
     }
 
-    /// Whether something is to come before `step`, which follows from `cause`. Of answers, those
-    /// count whose request the client has.
+    /// Whether a message of the client is missing before `step`, which follows from `cause`.
+    /// Answers
+    /// count only if the client has their request.
     pub(super) fn is_early(
         &self,
         script: &Script,
@@ -59,7 +59,7 @@ impl Order {
         })
     }
 
-    /// What a step has waited for in vain is not waited for again.
+    /// Gives up the messages that a step has waited for.
     pub(super) fn give_up(&mut self, cause: Option<usize>, step: usize) {
         let before = between(cause, step);
         self.unheard.retain(|at| !before.contains(at));

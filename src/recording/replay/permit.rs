@@ -1,14 +1,14 @@
-//! Which of the options of a live permission request is the one that was chosen in the recording.
+//! Finds the option of a live permission request that corresponds to the recorded choice.
 //!
-//! Ids of options are an agent's own affair and change from version to version; kinds do not, and
-//! names are what a person went by. Not here: sending the answer (see `driver`).
+//! Option ids are specific to an agent and change between versions; kinds do not, and names are
+//! what the person saw.
 
 use serde_json::Value;
 
-/// What to answer.
+/// The answer to give.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// As in the recording, word for word.
+    /// The recorded answer, unchanged.
     AsRecorded,
     /// This option, where the recording has that one.
     Instead {
@@ -17,11 +17,11 @@ pub(super) enum Choice {
         /// The live one.
         live: String,
     },
-    /// No option is like the recorded one.
+    /// No option corresponds to the recorded one.
     None,
 }
 
-/// The choice, from the recorded request and answer and the live request.
+/// The choice for a live request, from the recorded request and answer.
 pub(super) fn choose(asked: &Value, answered: &Value, live: &Value) -> Choice {
     let Some(recorded) = answered
         .pointer("/outcome/optionId")
@@ -55,7 +55,7 @@ pub(super) fn choose(asked: &Value, answered: &Value, live: &Value) -> Choice {
             recorded: recorded.to_owned(),
             live,
         },
-        // It was none of those offered then; some clients answer with the kind.
+        // The recorded id was not among the options; some clients answer with the kind.
         None if chosen.is_none() => Choice::AsRecorded,
         None => Choice::None,
     }

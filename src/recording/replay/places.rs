@@ -1,13 +1,11 @@
-//! Where names may stand in a text: whole strings of JSON, and directories within anything.
-//!
-//! Not here: what is replaced by what (see `names`).
+//! Finds the places in a text where names may stand: whole JSON strings, and directories anywhere.
 
 use std::ops::Range;
 
 use crate::recording::redact::begins_word;
 
-/// The strings in a JSON text that are values, with their quotes; each with the name of the member
-/// that it is the value of, as it is spelled there.
+/// The strings in a JSON text that are values, including quotes, each with the name of its member
+/// as spelled.
 pub(super) fn strings(text: &[u8]) -> impl Iterator<Item = (Range<usize>, Option<&[u8]>)> {
     let mut at = 0;
     let mut member = None;
@@ -34,7 +32,7 @@ pub(super) fn strings(text: &[u8]) -> impl Iterator<Item = (Range<usize>, Option
     })
 }
 
-/// The places of a directory in a text, whether or not that is JSON.
+/// The occurrences of a directory in a text, JSON or not.
 pub(super) fn folders<'a>(
     text: &'a [u8],
     folder: &'a [u8],
@@ -46,7 +44,7 @@ pub(super) fn folders<'a>(
     })
 }
 
-/// Where the string that begins at `from` ends.
+/// The end of the string that begins at `from`.
 fn string_end(text: &[u8], from: usize) -> usize {
     let mut at = from + 1;
     while let Some(byte) = text.get(at) {
@@ -59,13 +57,13 @@ fn string_end(text: &[u8], from: usize) -> usize {
     text.len()
 }
 
-/// Whether a directory's name may begin after `before`, and not be the rest of a longer one.
+/// Whether a directory's name may begin after `before`, and is not the rest of a longer one.
 fn begins_name(before: &[u8]) -> bool {
     let Some((last, rest)) = before.split_last() else {
         return true;
     };
     match last {
-        // The line break, or the like, of a JSON string; not behind a backslash that is one.
+        // A line break or the like in a JSON string; not after an escaped backslash.
         b'n' | b't' | b'r' | b'b' | b'f' if rest.ends_with(b"\\") => {
             let slashes = rest.iter().rev().take_while(|byte| **byte == b'\\');
             slashes.count() % 2 == 1
@@ -74,7 +72,7 @@ fn begins_name(before: &[u8]) -> bool {
         b'/' => rest.ends_with(b":/"),
         // `-I/src`.
         b'I' | b'L' if rest.ends_with(b"-") => begins_name(&rest[..rest.len() - 1]),
-        // The end of an escape, of JSON or of a terminal's colours.
+        // The end of an escape in JSON or of a terminal colour.
         byte if byte.is_ascii_alphanumeric() => begins_word(before, before.len()),
         byte => !b"_-.~})*%".contains(byte),
     }

@@ -1,13 +1,13 @@
-//! What follows from what in a recorded conversation, seen by the agent.
+//! Divides a recorded conversation into scenes, from the agent's point of view.
 //!
-//! Each message of the client with a method is a scene: what the agent said because of it, and what
-//! it waited for in between. An update belongs to the request that was open in its session, else
-//! to what the client said last. Not here: when a scene is played (see `actor`).
+//! Each request or notification of the client begins a scene: what the agent sent because of it,
+//! and what it waited for in between. An update belongs to the request that was open in its
+//! session, else to the client's latest message. `actor` plays the scenes.
 
 use super::script::Script;
 use crate::jsonrpc::{Id, Side};
 
-/// What was said because of one message of the client; the first scene is because of none.
+/// What was sent because of one message of the client; the first scene has no such message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scene {
     /// The client's message.
@@ -16,12 +16,12 @@ pub(super) struct Scene {
     pub(super) parts: Vec<Part>,
 }
 
-/// One thing in a scene. All name their step.
+/// A part of a scene, with its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The agent says something.
+    /// The agent sends this step.
     Say(usize),
-    /// The agent waits for the client's answer to what it asked in step `ask`.
+    /// The agent waits for the client's answer to its request in step `request`.
     Answered {
         /// The request.
         ask: usize,
@@ -41,12 +41,12 @@ impl Part {
     }
 }
 
-/// The scenes, in the order they began.
+/// The scenes, in the order in which they begin.
 pub(super) fn scenes(script: &Script) -> Vec<Scene> {
     let mut scenes = vec![Scene::default()];
     // The scenes whose request is not answered yet.
     let mut open: Vec<usize> = Vec::new();
-    // The scene of each step that was said in one.
+    // The scene of each step.
     let mut scene_of = vec![0; script.steps.len()];
     for (at, step) in script.steps.iter().enumerate() {
         let session_of = |scene: usize| {
@@ -76,7 +76,7 @@ pub(super) fn scenes(script: &Script) -> Vec<Scene> {
                 scenes[scene].parts.push(Part::Answered { ask, at });
                 scene
             }
-            // An answer to nothing, or what is no message, is no cause of anything.
+            // An answer to no request, or an invalid line, causes nothing.
             (Side::Client, None) if !step.is_request() && !step.is_notification() => latest,
             (Side::Client, None) => {
                 let cancels = cancelled(script, at, &open, &scenes).or_else(|| {

@@ -1,7 +1,4 @@
-//! Reads a script: from a recording, or from a capture of a line per message.
-//!
-//! Not here: the format of recordings (see `recording::read`), and that of captures (see
-//! `recording::capture`).
+//! Reads a script from a recording, or from a capture with one message a line.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,14 +10,14 @@ use crate::jsonrpc::{Frame, Side};
 use crate::recording::capture::{self, Holds, Lines};
 use crate::recording::{Event, Misfit, PACKED, PLAIN, Recording, Scene, View, What};
 
-/// Longest beginning of a file that is looked at to tell what it is.
+/// The number of bytes that are read to detect the format of a file.
 const HEAD: u64 = 4096;
 
 impl Script {
-    /// Reads what passed `edge`.
+    /// Reads the conversation at `edge`.
     ///
     /// # Errors
-    /// When the file cannot be read, or there is nothing in it that could be said again.
+    /// When the file cannot be read or contains no messages.
     pub fn open(path: &Path, edge: Edge) -> Result<Self, ScriptError> {
         let unreadable = |source| ScriptError::Unreadable {
             path: path.to_owned(),
@@ -65,7 +62,7 @@ fn is_recording(path: &Path) -> io::Result<bool> {
     Ok(name.ends_with(PLAIN) || name.ends_with(PACKED) || head.starts_with(br#"{"acpr":"#))
 }
 
-/// The script, and how many of its messages have no body.
+/// The script, and the number of its messages without a body.
 fn of_recording(recording: &Recording, edge: Edge) -> io::Result<(Script, usize)> {
     let events: Vec<Event> = recording.events().collect::<io::Result<_>>()?;
     let scene = Scene::new(
@@ -87,13 +84,14 @@ fn of_recording(recording: &Recording, edge: Edge) -> io::Result<(Script, usize)
             }
             _ => continue,
         };
-        // What the relay makes up once the client has left is nobody's word, and is made up again.
+        // Frames that the relay created after the client has left were sent by no peer and will be
+        // created again.
         client_has_left &= !(message.is_heard() && message.hop == Side::Client);
         let made_up = client_has_left && !message.is_heard() && message.of.is_none();
         if made_up || !scene.shows(event.n, message) {
             continue;
         }
-        // What was said stands where the frame that caused it was heard.
+        // A sent frame has the place of its source.
         let place = (message.of.unwrap_or(event.n), event.n);
         match message.body.bytes() {
             Some(bytes) => {
@@ -123,7 +121,7 @@ fn of_capture(path: &Path) -> io::Result<Option<Script>> {
                 let at = line.micros().unwrap_or_default();
                 script.push(line.number, at, from, message.clone());
             }
-            // Nobody said who speaks; further down, it is a line that was torn.
+            // The sender is unknown; further down, the line is torn.
             None if script.steps.is_empty() => return Ok(None),
             None => {}
         }

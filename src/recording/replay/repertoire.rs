@@ -1,6 +1,4 @@
-//! Which scene of a recording a live message is for.
-//!
-//! Not here: what belongs to a scene (see `plan`), when two bodies are the same (see `normal`).
+//! Finds the scene of a recording for a live message.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use super::rules::Match;
 use super::script::{Script, Step};
 use crate::jsonrpc::Kind;
 
-/// The scenes that can be played.
+/// The scenes of a script, and which were played.
 #[derive(Debug)]
 pub(super) struct Repertoire {
     script: Arc<Script>,
@@ -37,14 +35,14 @@ impl Repertoire {
         &self.scenes[scene].parts
     }
 
-    /// The message that a scene is because of.
+    /// The message that begins a scene.
     pub(super) fn cause(&self, scene: usize) -> Option<&Step> {
         let cause = self.scenes[scene].cause?;
         Some(&self.script.steps[cause])
     }
 
-    /// The first scene of a message like this one that was not played yet. The body goes by the
-    /// recorded names.
+    /// The first scene of a matching message that was not played yet. The body has the recorded
+    /// names.
     pub(super) fn find(&self, by: Match, method: &str, body: &Value, kind: Kind) -> Option<usize> {
         let mut all = self.causes(method, kind);
         let found = all.find(|(scene, step)| {
@@ -53,7 +51,7 @@ impl Repertoire {
         found.map(|(scene, _)| scene)
     }
 
-    /// The scene of the request that is most like this one, those that were not played first.
+    /// The scene of the most similar request; of equally similar ones, those not played come first.
     pub(super) fn nearest(&self, method: &str, body: &Value) -> Option<usize> {
         let all = self.causes(method, Kind::Request);
         let best = all.max_by_key(|(scene, step)| {
@@ -63,7 +61,7 @@ impl Repertoire {
         best.map(|(scene, _)| scene)
     }
 
-    /// Why there is no scene for a request.
+    /// Why there is no scene for a request, for the error.
     pub(super) fn explain(&self, by: Match, method: &str) -> String {
         let all = self.causes(method, Kind::Request);
         let (mut count, mut left) = (0, 0);
@@ -93,7 +91,7 @@ impl Repertoire {
     }
 }
 
-/// The recorded params in the live working directory: where a client works is not what it asks.
+/// The recorded params with the live working directory, which is not compared.
 fn somewhere(recorded: &Value, live: &Value) -> Value {
     let mut recorded = recorded.clone();
     if let (Some(was @ Value::String(_)), Some(is @ Value::String(_))) =

@@ -1,7 +1,5 @@
-//! How a recording is played: what counts as the same request, how fast, and what becomes of a
-//! request that was never recorded.
-//!
-//! Not here: what may go wrong on purpose (see `fault`).
+//! How a recording is played: which requests match, how fast, and what happens to a request that
+//! was not recorded. See `fault` for injected faults.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,31 +7,32 @@ use std::time::Duration;
 
 use super::{Edge, Fault};
 
-/// How an agent is played.
+/// How the agent is played.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// When a live request is a recorded one.
+    /// When a live request matches a recorded one.
     pub matching: Match,
     /// How fast.
     pub speed: Speed,
     /// The longest pause, whatever was recorded.
     pub max_idle: Option<Duration>,
-    /// What becomes of a request that was never recorded.
+    /// What happens to a request that was not recorded.
     pub unmatched: Unmatched,
-    /// What goes wrong on purpose.
+    /// The faults to inject.
     pub faults: Vec<Fault>,
 }
 
-/// When a live request is a recorded one. Its method is always the same.
+/// When a live request matches a recorded one. The method is always the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Match {
-    /// The params are equal, but for session ids, the working directory, `_meta`, and who the
-    /// client says it is in `initialize`.
+    /// The params are equal, except for session ids, the working directory, `_meta`, and the
+    /// client's
+    /// description of itself in `initialize`.
     #[default]
     Strict,
     /// The params have the same members of the same types.
     Shape,
-    /// Whatever the params are: the next request of that method.
+    /// Any params: the next request of that method.
     Order,
 }
 
@@ -47,20 +46,20 @@ pub enum Speed {
     Thousandths(u32),
 }
 
-/// What becomes of a request that was never recorded, or is asked more often than it was.
+/// What happens to a request that was not recorded, or is repeated more often than recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unmatched {
-    /// An error that says so.
+    /// It is answered with an error.
     #[default]
     Error,
-    /// The recorded request of that method that is most like it, also if it was played before.
+    /// The most similar recorded request of that method answers it, even if it was played before.
     Nearest,
-    /// A live agent has it.
+    /// A live agent answers it.
     Forward,
 }
 
 impl Rules {
-    /// How long to wait where the recording has a pause of `gap`.
+    /// How long to wait for a recorded pause of `gap`.
     #[must_use]
     pub fn pause(&self, gap: Duration) -> Duration {
         let pause = match self.speed {
@@ -72,7 +71,7 @@ impl Rules {
 }
 
 impl Match {
-    /// Each with its word.
+    /// Each value with its word.
     pub const NAMES: [(&str, Self); 3] = [
         ("strict", Self::Strict),
         ("shape", Self::Shape),
@@ -81,7 +80,7 @@ impl Match {
 }
 
 impl Unmatched {
-    /// Each with its word.
+    /// Each value with its word.
     pub const NAMES: [(&str, Self); 3] = [
         ("error", Self::Error),
         ("nearest", Self::Nearest),

@@ -1,6 +1,4 @@
-//! A conversation as it passed one edge of the relay, step by step.
-//!
-//! Not here: the files it is read from (see `read`), what follows from what (see `plan`).
+//! A conversation as seen at one edge of the relay, step by step.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,25 +13,26 @@ use crate::recording::{Body, Event, Message, MessageKind, Misfit, What};
 /// A conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    /// What was said, in order.
+    /// The messages, in order.
     pub steps: Vec<Step>,
-    /// Requests that are not answered yet, by who asked and their id. Of several with one id, the
-    /// last is answered first: a peer that notices refuses that one.
+    /// Unanswered requests, by requester and id. If several have one id, the last is answered
+    /// first: a
+    /// peer that detects the duplicate rejects that one.
     open: HashMap<(Side, Vec<u8>), Vec<usize>>,
 }
 
-/// One message of it.
+/// A message of a script.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The number of its event in the recording, or of its line in a capture.
     pub n: u64,
     /// Microseconds since the beginning.
     pub at: u64,
-    /// Who said it.
+    /// The sender.
     pub from: Side,
     /// The message.
     pub frame: Frame,
-    /// Where its parts lie; `None` for what is no message.
+    /// The positions of its parts; `None` for an invalid line.
     pub envelope: Option<Envelope>,
     /// The step that this answers.
     pub answers: Option<usize>,
@@ -45,12 +44,12 @@ pub struct Step {
     pub body: Value,
 }
 
-/// An edge of the relay. They differ where a dialect was translated.
+/// An edge of the relay. The edges differ where a dialect was translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// What the client said and heard.
+    /// What the client sent and received.
     Client,
-    /// What the agent said and heard.
+    /// What the agent sent and received.
     Agent,
 }
 
@@ -66,7 +65,7 @@ pub enum ScriptError {
         /// Why.
         source: io::Error,
     },
-    /// It holds something else.
+    /// It has another format.
     #[error(
         "{}: this is neither a recording (.acpr) nor a capture (lines of {{\"dir\":\"c2a\",\"ts\":0,\"msg\":…}})",
         path.display()
@@ -75,7 +74,7 @@ pub enum ScriptError {
         /// The file.
         path: PathBuf,
     },
-    /// It is a recording, and cannot be read as one.
+    /// It is a recording but cannot be read as one.
     #[error("{}: {misfit}", path.display())]
     Misfit {
         /// The file.
@@ -83,9 +82,9 @@ pub enum ScriptError {
         /// Why.
         misfit: Misfit,
     },
-    /// Its messages were left out.
+    /// Its bodies were not recorded.
     #[error(
-        "{}: {missing} messages have no body, so they cannot be said again; record with --record-redact default or full",
+        "{}: {missing} messages have no body, so they cannot be replayed; record with --record-redact default or full",
         path.display()
     )]
     Bodiless {
@@ -94,7 +93,7 @@ pub enum ScriptError {
         /// How many.
         missing: usize,
     },
-    /// Nobody says anything in it.
+    /// It has no messages.
     #[error("{}: there is no message in it", path.display())]
     Empty {
         /// The file.
@@ -121,7 +120,7 @@ impl Step {
         self.kind() == Some(Kind::Notification)
     }
 
-    /// What kind of message it is.
+    /// The kind of message.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         self.envelope.map(|envelope| envelope.kind)
@@ -136,13 +135,13 @@ impl Step {
         }
     }
 
-    /// What kind of update it is, for `session/update`.
+    /// The kind of update, for `session/update`.
     #[must_use]
     pub fn update(&self) -> Option<&str> {
         self.body.pointer("/update/sessionUpdate")?.as_str()
     }
 
-    /// What it is, for a person: `session/update agent_message_chunk`, `answer to initialize`.
+    /// A description for people: `session/update agent_message_chunk`, `answer to initialize`.
     #[must_use]
     pub fn title(&self) -> String {
         let method = &self.method;
@@ -157,7 +156,7 @@ impl Step {
 }
 
 impl Script {
-    /// Adds what was said next.
+    /// Appends a message.
     pub fn push(&mut self, n: u64, at: u64, from: Side, frame: Frame) {
         let limits = Limits::default();
         let envelope = match scan(&frame, &limits) {
@@ -198,7 +197,7 @@ impl Script {
         self.steps.push(step);
     }
 
-    /// The turns: the places of its prompts.
+    /// The indices of the prompts, each of which begins a turn.
     #[must_use]
     pub fn turns(&self) -> Vec<usize> {
         let prompts = self.steps.iter().enumerate();
@@ -210,7 +209,7 @@ impl Script {
             .collect()
     }
 
-    /// What comes before turn number `turns`, counted from 0: so many turns, and the handshake.
+    /// The steps before turn number `turns`, counted from 0: the handshake and so many turns.
     #[must_use]
     pub fn prefix(&self, turns: usize) -> Self {
         let end = self.turns().get(turns).copied();
@@ -222,7 +221,7 @@ impl Script {
         prefix
     }
 
-    /// The same as events of a recording, for what reads those.
+    /// The same as events of a recording, for code that reads those.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         let steps = self.steps.iter();
@@ -263,7 +262,7 @@ impl Script {
         }
     }
 
-    /// The directory that the client works in, as it said first.
+    /// The working directory that the client named first.
     #[must_use]
     pub fn directory(&self) -> Option<&str> {
         let mut of_client = self.steps.iter().filter(|step| step.from == Side::Client);

@@ -1,4 +1,4 @@
-//! The client takes back what it has asked.
+//! Handles cancellations by the client.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::jsonrpc::{Id, reply};
 use crate::recording::replay::plan::Part;
 
 impl Actor {
-    /// The run of a turn in the session that a `session/cancel` is about.
+    /// The run of the turn that a `session/cancel` is about.
     pub(super) fn cancelled_turn(&self, body: &Value) -> Option<usize> {
         let session = body.get("sessionId")?.as_str()?;
         let recorded = self.names.recorded(session).unwrap_or(session);
@@ -26,7 +26,7 @@ impl Actor {
         running.position(|run| !run.answered && run.id.as_id() == Id::of_json(id.as_bytes()))
     }
 
-    /// Goes on behind the recorded cancel; where there is none, the turn ends here.
+    /// Continues after the recorded cancellation; if there is none, ends the turn here.
     pub(super) fn cancel(&mut self, index: usize, now: Duration) {
         let run = &mut self.running[index];
         let parts = &self.repertoire.parts(run.scene);

@@ -1,7 +1,7 @@
-//! The client says what is no message: a batch, an id that nobody takes, garbage.
+//! Handles frames of the client that are not messages: batches, unusable ids, garbage.
 //!
-//! It is told so, as the relay tells it, unless it was said in the recording: then what was said
-//! about it there is said again.
+//! It gets the error that the relay would send, unless the recorded client sent such a line, too:
+//! then the recorded reaction is replayed.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::recording::replay::normal::matches;
 use crate::recording::replay::rules::Match;
 
 impl Actor {
-    /// Takes what is no message; without a flaw it is a batch.
+    /// Handles an invalid frame; without a `flaw` it is a batch.
     pub(super) fn heard_odd(&mut self, frame: &Frame, flaw: Option<&Flaw>, now: Duration) {
         self.remarks
-            .push_back("heard what is no message".to_owned());
-        // An answer that cannot be read is one all the same: there will be no other.
+            .push_back("received a line that is not a message".to_owned());
+        // An unreadable answer still counts as the answer: there will be no other.
         if let Some(flaw) = flaw
             && flaw.role == Some(Role::Answer)
         {
@@ -35,7 +35,7 @@ impl Actor {
         }
     }
 
-    /// What waits for the client's answer under this id goes on.
+    /// Continues the runs that wait for the client's answer with this id.
     pub(super) fn release(&mut self, id: &IdBuf, now: Duration) {
         for run in &mut self.running {
             if let Some(at) = run.open.iter().position(|open| open.1 == *id) {
@@ -45,7 +45,7 @@ impl Actor {
         }
     }
 
-    /// Whether the recorded client said such a line, each once.
+    /// Whether the recorded client sent such a line; each line counts once.
     fn was_said(&mut self, frame: &Frame) -> bool {
         let text = |frame: &Frame| {
             let text = String::from_utf8_lossy(frame.as_bytes());
