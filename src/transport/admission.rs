@@ -1,8 +1,7 @@
-//! A client on a byte stream, from the moment it is accepted: it is judged, and let in or turned
-//! away.
+//! Authenticates a client on a byte stream when it is accepted, and rejects it if necessary.
 //!
-//! One that may not come in is told so in the only words it can be expected to know: an error that
-//! answers no request. Not here: the judgement (see `guard`), and clients that begin with HTTP.
+//! A rejected client receives a JSON-RPC error with the id `null`, because no request came before.
+//! The decision itself is `auth`'s; clients over HTTP are handled elsewhere.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,10 +15,10 @@ use crate::auth::{Claim, Denial, Principal, Turned};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Farewell, Id};
 
-/// Time the client has to hear it.
+/// Time limit for sending the error to a rejected client.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Judges a client that has just come. Its link is opened by the worker that will serve it.
+/// Authenticates a new client. Its link is opened by the worker that will serve it.
 pub(super) fn arrival(
     from: String,
     claim: &Claim,
@@ -42,7 +41,7 @@ pub(super) fn arrival(
     }
 }
 
-/// The link of a client that was let in; one that was not is told.
+/// The link of an admitted client; a rejected client receives an error.
 async fn settle(
     judged: Result<Arc<Principal>, Denial>,
     mut link: Link,
@@ -59,8 +58,8 @@ async fn settle(
             let unlike = setup.gate.user_name();
             let what = format!("it is not known to be a program of the user {unlike}");
             let fault = OpenError::new(OpenErrorKind::Forbidden, &link.peer.name, what)
-                .with_remedy("Let it come over http:// or ws:// with a token");
-            // It has gone already, or reads too slowly to be told.
+                .with_remedy("Connect it over http:// or ws:// with a token");
+            // The client may have disconnected already, or read too slowly.
             let _ = timeout(PATIENCE, tell(link)).await;
             Err(fault)
         }
@@ -70,7 +69,7 @@ async fn settle(
 async fn tell(mut link: Link) -> Result<(), LinkError> {
     let reason = Reason::new(
         reply::POLICY_DENIED,
-        "only programs of the relay's own user may come in here",
+        "only programs of the relay's own user may connect here",
     );
     poll_fn(|cx| link.tx.poll_ready(cx)).await?;
     link.tx.start_send(reply::error(Id::Null, &reason))?;

@@ -1,10 +1,9 @@
-//! The certificate a listener shows, which may be exchanged while it listens, and the name in the
-//! one that a client shows.
+//! The certificate of a listener, which is reloaded while it listens, and the name in a client's
+//! certificate.
 //!
-//! When somebody comes, at most once a second, the files are looked at, and read again when they
-//! have changed. Files that will not do (a certificate is there before its key) leave the old ones
-//! in place until they do. Nothing has to be told, no task runs. Not here: how they are read (see
-//! `tls`).
+//! When a client connects, at most once a second, the files are checked and read again if they have
+//! changed. Invalid files (a certificate is written before its key) leave the old ones in use. So
+//! no reload command and no task is needed.
 
 use std::fs;
 use std::path::Path;
@@ -20,13 +19,13 @@ use super::{Endpoint, OpenError, Tls, tls};
 use crate::auth::Certificate;
 use crate::jsonrpc::printable;
 
-/// Time between two looks at the files.
+/// Minimum time between two checks of the files.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest name of a client that is taken, in bytes.
+/// Longest name of a client that is accepted, in bytes.
 const NAME: usize = 256;
 
-/// What a listener shows.
+/// The certificate and key of a listener.
 pub(super) struct Certificates {
     at: Endpoint,
     tls: Tls,
@@ -37,11 +36,11 @@ pub(super) struct Certificates {
 struct Shown {
     config: Arc<ServerConfig>,
     looked: Instant,
-    /// The files as they were when they were read last, with or without success.
+    /// The files when they were last read, with or without success.
     stamps: Vec<Stamp>,
 }
 
-/// What tells a file from the one that was there before: when it was written, its size.
+/// Identifies the version of a file: its modification time and its size.
 type Stamp = Option<(SystemTime, u64)>;
 
 impl Certificates {
@@ -62,7 +61,7 @@ impl Certificates {
         })
     }
 
-    /// What is shown to whoever comes now.
+    /// The acceptor for a new client.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut shown = self.shown.lock();
         if shown.looked.elapsed() >= PAUSE {
@@ -73,9 +72,9 @@ impl Certificates {
                 match tls::server(&self.at, &self.tls, &self.protocols) {
                     Ok(config) => {
                         shown.config = config;
-                        tracing::info!(at = %self.at, "the certificate was read again");
+                        tracing::info!(at = %self.at, "the certificate was reloaded");
                     }
-                    Err(fault) => tracing::warn!("the old certificate is shown on: {fault}"),
+                    Err(fault) => tracing::warn!("the old certificate stays in use: {fault}"),
                 }
             }
         }
@@ -93,7 +92,7 @@ fn stamps(tls: &Tls) -> Vec<Stamp> {
     files.map(|path| stamp(path)).collect()
 }
 
-/// Whose certificate a client has shown; none when it has shown none, or one without a name.
+/// The identity in a client's certificate; `None` if it has shown none, or one without a name.
 pub(super) fn shown(connection: &ServerConnection) -> Option<Certificate> {
     let chain = connection.peer_certificates()?;
     let (_, certificate) = X509Certificate::from_der(chain.first()?).ok()?;
@@ -103,14 +102,14 @@ pub(super) fn shown(connection: &ServerConnection) -> Option<Certificate> {
     }
     let until = certificate.validity().not_after.timestamp();
     Some(Certificate {
-        // It stands in logs.
+        // The name is logged.
         name: printable(name.as_bytes()).into(),
         expires: u64::try_from(until).unwrap_or(0),
     })
 }
 
-/// The first alternative name that is a host, a mail address or a URI; else the common name, as
-/// older authorities have it.
+/// The first alternative name that is a host, a mail address or a URI; otherwise the common name,
+/// as in certificates of older authorities.
 fn name(certificate: &X509Certificate<'_>) -> Option<String> {
     let alternatives = certificate.subject_alternative_name().ok().flatten();
     let alternatives = alternatives.iter().flat_map(|all| &all.value.general_names);

@@ -1,7 +1,7 @@
 //! The grammar of addresses: what `--listen` and `connect` take, and what is printed.
 //!
-//! An [`Endpoint`] prints as it is read, so the address a listener reports can be given to a
-//! connector as it stands. Names are not resolved here and nothing is opened; see `registry`.
+//! An [`Endpoint`] prints in the form in which it is parsed, so the address that a listener reports
+//! can be given to a connector. Parsing resolves no names and opens nothing.
 
 mod web;
 
@@ -16,11 +16,11 @@ pub use web::{DEFAULT_PATH, Manner, Web};
 use super::replay::Spot;
 use crate::auth::origin::is_loopback_host;
 
-/// Where a peer is.
+/// The address of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Endpoint {
-    /// Our own stdin and stdout: `stdio:`.
+    /// The relay's own stdin and stdout: `stdio:`.
     Stdio,
     /// A child process: `exec:WORDS`, or the words after `--`.
     Exec(Vec<OsString>),
@@ -33,7 +33,7 @@ pub enum Endpoint {
     },
     /// `unix:PATH`.
     Unix(PathBuf),
-    /// What begins with an HTTP request: `ws://HOST[:PORT][/PATH]`, `http://…` and others.
+    /// A URL of HTTP or a WebSocket: `ws://HOST[:PORT][/PATH]`, `http://…` and others.
     Web(Web),
     /// `replay:FILE`.
     Replay(Spot),
@@ -41,7 +41,7 @@ pub enum Endpoint {
     Memory(String),
 }
 
-/// Why a text is no endpoint.
+/// Why a text is not an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is no endpoint: {what}{}", hint(.suggestion.as_deref()))]
 pub struct EndpointError {
@@ -49,14 +49,14 @@ pub struct EndpointError {
     pub given: String,
     /// What is wrong with it and what was expected, as a clause.
     pub what: String,
-    /// What was probably meant.
+    /// The likely intended text.
     pub suggestion: Option<String>,
 }
 
 impl Endpoint {
-    /// The forms of an endpoint, each with a phrase for `--help`. Those for tests are missing.
+    /// The forms of an endpoint, each with a description for `--help`. Those for tests are missing.
     pub const FORMS: &[(&str, &str)] = &[
-        ("stdio:", "our own stdin and stdout"),
+        ("stdio:", "the relay's own stdin and stdout"),
         (
             "exec:WORDS",
             "a program to start, on its stdio; never through a shell",
@@ -103,8 +103,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether it leads to no network by itself: 127.0.0.0/8, `::1`, `localhost`, and everything that is
-    /// not a network. A tunnel may listen there all the same.
+    /// Whether it is on this machine: 127.0.0.0/8, `::1`, `localhost`, and everything that is not a
+    /// network. A tunnel may listen there all the same.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
@@ -113,13 +113,13 @@ impl Endpoint {
         }
     }
 
-    /// Whether another program listens there, which may pass on what it is sent.
+    /// Whether another program listens there, which may forward messages.
     #[must_use]
     pub const fn is_socket(&self) -> bool {
         matches!(self, Self::Tcp { .. } | Self::Web(_) | Self::Unix(_))
     }
 
-    /// Whether bytes go there that have to be cut into messages.
+    /// Whether it carries a byte stream that needs framing.
     #[must_use]
     pub const fn is_byte_stream(&self) -> bool {
         matches!(
@@ -128,7 +128,7 @@ impl Endpoint {
         )
     }
 
-    /// The same, its relative paths beginning at `folder`.
+    /// The same endpoint, its relative paths resolved against `folder`.
     #[must_use]
     pub fn below(self, folder: &Path) -> Self {
         match self {
@@ -143,8 +143,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether two listeners would be at the same port of the same host, whatever is spoken there.
-    /// Ports that are chosen later, and paths of sockets, are never the same.
+    /// Whether two listeners would use the same port of the same host, with any protocol. Port 0
+    /// and paths of sockets never conflict.
     #[must_use]
     pub fn shares_port(&self, other: &Self) -> bool {
         let place = |one: &Self| match one {
@@ -300,7 +300,7 @@ fn port_number(port: &str) -> Result<u16, String> {
         .ok_or_else(|| format!("{port:?} is not a port; expected a number from 0 to 65535"))
 }
 
-/// What would have been an endpoint of `scheme`, for an error.
+/// The expected form of an endpoint of `scheme`, for an error.
 fn expected(scheme: &str) -> String {
     let of = |(form, _): &&(&'static str, _)| form.split_once(':').is_some_and(|at| at.0 == scheme);
     let form = Endpoint::FORMS.iter().find(of);
@@ -326,7 +326,7 @@ fn without_scheme(given: &str) -> EndpointError {
     }
 }
 
-/// `wss//host`, with the colon it lacks.
+/// Completes `wss//host` with the missing colon.
 fn without_colon(given: &str) -> Option<String> {
     let (scheme, rest) = given.split_once("//")?;
     let start = format!("{scheme}://");
@@ -337,7 +337,7 @@ fn without_colon(given: &str) -> Option<String> {
     (known && text.parse::<Endpoint>().is_ok()).then_some(text)
 }
 
-/// A host and its port, or a port alone, as where a relay listens unless it is told otherwise.
+/// A host and its port, or a port alone, as a WebSocket on the default address.
 fn as_websocket(given: &str) -> Option<String> {
     let port = given.strip_prefix(':').unwrap_or(given);
     let text = match port_number(port) {
@@ -347,7 +347,7 @@ fn as_websocket(given: &str) -> Option<String> {
     text.parse::<Endpoint>().is_ok().then_some(text)
 }
 
-/// All that could have been meant, unless it is plain what was.
+/// All possible forms, unless there is a suggestion.
 fn unless(suggestion: Option<&String>) -> String {
     match suggestion {
         Some(_) => String::new(),
@@ -364,7 +364,7 @@ fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> EndpointError {
         .min()
         .filter(|(far, known)| *far <= 2 && *far < known.len())
         .map(|(_, known)| known);
-    // `localhost:8080` looks like a scheme and a rest.
+    // `localhost:8080` looks like a scheme and a path.
     let suggestion = match nearest {
         Some(near) => Some(format!("{near}:{rest}")),
         None => as_websocket(given),
@@ -377,7 +377,7 @@ fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> EndpointError {
     }
 }
 
-/// Whether two addresses are the same, or one of them stands for all of its kind.
+/// Whether two addresses are the same, or one of them is the unspecified address of its kind.
 fn are_one(one: &str, other: &str) -> bool {
     let read = |text: &str| text.parse().map(|address: IpAddr| address.to_canonical());
     let (Ok(one), Ok(other)) = (read(one), read(other)) else {
@@ -391,7 +391,7 @@ fn hint(suggestion: Option<&str>) -> String {
     suggestion.map_or_else(String::new, |text| format!("; did you mean {text:?}?"))
 }
 
-/// A host as it stands in an address.
+/// A host in the form of a URL: IPv6 addresses in brackets.
 pub(super) struct Bracketed<'a>(pub(super) &'a str);
 
 impl fmt::Display for Bracketed<'_> {

@@ -1,7 +1,4 @@
-//! One HTTP request of our own to a server, and its answer: no message of a conversation.
-//!
-//! A connection for each, which is closed behind it. Not here: what is asked, and HTTP as a
-//! transport (see `http`).
+//! Sends one HTTP request on a connection of its own, for requests outside a conversation.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -13,14 +10,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{Endpoint, OpenError, OpenErrorKind, Setup, Web, tcp, tls};
 
-/// Longest answer that is read, in bytes.
+/// Longest response body that is read, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Sends `request`, whose address has a host, to the server at `to`. Among the answer's extensions is
-/// the address that was dialed.
+/// Sends `request`, whose URI has a host, to the server at `to`. The response's extensions hold the
+/// socket address of the server.
 ///
 /// # Errors
-/// When the server cannot be reached, is not the one it should be, or breaks off.
+/// When the server cannot be reached, is not authentic, or breaks the connection.
 pub async fn errand(
     to: &Endpoint,
     setup: &Setup,

@@ -1,6 +1,6 @@
-//! Why an endpoint could not be opened, in words for a person: what, where, what to do.
+//! Errors of opening an endpoint, for a person: what happened, where, and what to do.
 //!
-//! The operating system's errors are turned into [`OpenError`]s here, once for all transports.
+//! Converts the operating system's errors to [`OpenError`]s, for all transports.
 
 use std::fmt;
 use std::io;
@@ -9,14 +9,14 @@ use hyper::StatusCode;
 
 use super::{Endpoint, OpenError, OpenErrorKind};
 
-/// What is wrong where nothing listens.
+/// The message for a refused connection.
 pub(super) const REFUSED: &str = "nothing listens there (connection refused)";
-/// What to do about a server that answers 401 or 403.
+/// The remedy for a server that answers 401 or 403.
 pub(super) const CHECK_TOKEN: &str =
     "Check the token, --bearer-file, and what else the server asks for";
 
 impl OpenError {
-    /// An error about `endpoint`; `what` is a clause.
+    /// An error of `endpoint`; `what` is a clause.
     pub(crate) fn new(
         kind: OpenErrorKind,
         endpoint: impl fmt::Display,
@@ -30,33 +30,33 @@ impl OpenError {
         }
     }
 
-    /// Adds what to do about it, as a sentence without its full stop.
+    /// Adds the remedy, as a sentence without its full stop.
     #[must_use]
     pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
 
-    /// The transport was handed an endpoint of another one.
+    /// A transport was given an endpoint of another one.
     pub(crate) fn misplaced(endpoint: &Endpoint) -> Self {
         let what = "this transport does not serve that scheme";
         Self::new(OpenErrorKind::Usage, endpoint, what)
     }
 }
 
-/// Whether a server that answers so may do later: it is busy, or drains, or a proxy stands where
-/// there is no server now.
+/// Whether a retry may succeed after this status: the server is busy or draining, or a proxy cannot
+/// reach it.
 pub(super) const fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// A socket that was accepted cannot be waited for.
+/// An accepted socket cannot be registered with the runtime.
 pub(super) fn not_taken(from: impl fmt::Display, source: &io::Error) -> OpenError {
-    let what = format!("the system does not let its socket be used ({source})");
+    let what = format!("its socket cannot be used ({source})");
     OpenError::new(OpenErrorKind::System, from, what)
 }
 
-/// Nobody could be reached at `endpoint`.
+/// `endpoint` cannot be connected.
 pub(super) fn not_connected(endpoint: &Endpoint, source: &io::Error) -> OpenError {
     use io::ErrorKind::{
         AddrNotAvailable, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable,
@@ -115,22 +115,22 @@ pub(super) fn not_bound(endpoint: &Endpoint, source: &io::Error) -> OpenError {
     }
 }
 
-/// A host's name means nothing here.
+/// A host name does not resolve.
 pub(super) fn not_resolved(endpoint: &Endpoint, host: &str, source: &io::Error) -> OpenError {
     let what = format!("the host {host:?} is not known ({source})");
     OpenError::new(OpenErrorKind::NoHost, endpoint, what).with_remedy("Check the name")
 }
 
-/// TLS could not be agreed on with the server.
+/// The TLS handshake with the server failed.
 pub(super) fn not_encrypted(to: &Endpoint, fault: &io::Error) -> OpenError {
     let text = fault.to_string();
-    // What `openssl req -x509` makes says of itself that it signs others.
+    // `openssl req -x509` makes certificates that claim to be an authority.
     let remedy = if text.contains("CaUsedAsEndEntity") {
-        "The server shows a certificate that is for signing others; pin it with --pin-sha256, or make one with CA:FALSE"
+        "The server's certificate is one of a certificate authority; pin it with --pin-sha256, or make one with CA:FALSE"
     } else {
-        "Check that the peer speaks TLS there; name its certificate with --tls-ca or --pin-sha256 if it is your own"
+        "Check that the peer speaks TLS there; name its certificate with --tls-ca or --pin-sha256 if it is self-signed"
     };
-    let what = format!("TLS could not be agreed on ({text})");
+    let what = format!("the TLS handshake failed ({text})");
     OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy(remedy)
 }
 

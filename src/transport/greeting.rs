@@ -1,20 +1,19 @@
-//! What is said besides the messages to a server that is opened with an HTTP request: headers, and
-//! the token among them.
+//! The configured headers of requests to a server, including the token.
 //!
-//! Values are marked sensitive, so that no log shows them. Not here: where a person gives them.
+//! Values are marked sensitive, so that no log shows them.
 
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
-/// What the server of a remote agent is told with every request.
+/// The configured headers of every request to a remote agent's server.
 #[derive(Clone, Debug, Default)]
 pub struct Greeting {
     /// Headers besides those that the protocol needs.
     pub headers: HeaderMap,
-    /// HTTP/2 is spoken without TLS, and without asking whether the server speaks it.
+    /// Use HTTP/2 without TLS and without negotiation.
     pub http2: bool,
 }
 
-/// Headers that are the transport's own.
+/// Headers that the transport sets itself.
 const OURS: [&str; 14] = [
     "accept",
     "acp-connection-id",
@@ -36,7 +35,8 @@ impl Greeting {
     /// Adds a header as `NAME: VALUE`.
     ///
     /// # Errors
-    /// When it is none, or one that the transport sets; the error does not repeat the value.
+    /// When it is not a header, or one that the transport sets; the error does not repeat the
+    /// value.
     pub fn add(&mut self, line: &str) -> Result<(), String> {
         let (name, value) = line
             .split_once(':')
@@ -56,7 +56,7 @@ impl Greeting {
     /// Adds a bearer token (RFC 6750).
     ///
     /// # Errors
-    /// When it cannot be one; the error does not repeat it.
+    /// When it is not a valid token; the error does not repeat it.
     pub fn bear(&mut self, token: &str) -> Result<(), String> {
         let token = token.trim();
         if token.is_empty() {

@@ -1,11 +1,11 @@
-//! Sockets that somebody else has bound for us, as systemd does (sd_listen_fds(3)).
+//! Listening sockets inherited from the service manager, such as systemd (sd_listen_fds(3)).
 //!
-//! A listener takes the one that is bound to its own address, whatever it is called there, and
-//! binds one itself when there is none. Not here: what comes in through them.
+//! A listener takes the socket that is bound to its own address, whatever its name, and binds one
+//! itself if there is none.
 //!
-//! # Why
+//! # Decisions
 //!
-//! **The very address, and no other.** A socket at `[::]:9000` would serve a listener for
+//! **Only the exact address matches.** A socket at `[::]:9000` would serve a listener for
 //! `127.0.0.1:9000` as well, and open to the network what its owner meant for this machine.
 
 use std::fmt;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use socket2::{SockRef, Type};
 
-/// Sockets that wait for their listener.
+/// Inherited sockets that no listener has taken yet.
 #[derive(Clone, Default)]
 pub struct Inherited(Arc<Mutex<Vec<OwnedFd>>>);
 
@@ -30,19 +30,19 @@ enum At<'a> {
 }
 
 impl Inherited {
-    /// These sockets. They are closed in processes that we start.
+    /// Takes over these sockets. They are closed in child processes.
     #[must_use]
     pub fn new(sockets: Vec<OwnedFd>) -> Self {
         for socket in &sockets {
             let closes = rustix::io::fcntl_setfd(socket, rustix::io::FdFlags::CLOEXEC);
             if let Err(error) = closes {
-                tracing::warn!(%error, "a socket that was passed to us stays open in agents");
+                tracing::warn!(%error, "an inherited socket stays open in agents");
             }
         }
         Self(Arc::new(Mutex::new(sockets)))
     }
 
-    /// The socket that listens at one of these addresses.
+    /// Takes the socket bound to one of these addresses.
     pub(super) fn tcp(&self, addresses: &[SocketAddr]) -> Option<TcpListener> {
         let ours = |at: At<'_>| matches!(at, At::Internet(at) if addresses.contains(&at));
         let socket: TcpListener = self.take(ours)?.into();
@@ -50,14 +50,14 @@ impl Inherited {
         Some(socket)
     }
 
-    /// The socket that listens at this file.
+    /// Takes the socket bound to this file.
     pub(super) fn unix(&self, path: &Path) -> Option<UnixListener> {
         let socket: UnixListener = self.take(|at| at == At::File(path))?.into();
         socket.set_nonblocking(true).ok()?;
         Some(socket)
     }
 
-    /// Where a socket is bound that no listener has taken.
+    /// The address of a socket that no listener has taken.
     #[must_use]
     pub fn unused(&self) -> Option<String> {
         let sockets = self.lock();

@@ -1,9 +1,9 @@
-//! One live connection to one side: a stream of frames in, a sink of frames out, and whatever
-//! must be kept alive meanwhile.
+//! A link: one live connection to one side, as a stream of incoming and a sink of outgoing frames,
+//! with a guard for the resources behind it.
 //!
-//! Every transport yields this and the relay knows nothing else about transports. The traits are
-//! poll-shaped because one task owns a whole conversation: nothing is in flight across an await,
-//! so cancelling loses nothing. Not here: what the frames mean, when a link is to be stopped.
+//! Every transport yields links, and the proxy knows nothing else about transports. The traits are
+//! poll-based because one task owns a whole conversation: nothing is in flight across an await, so
+//! cancelling loses nothing.
 
 use std::fmt;
 use std::io;
@@ -16,34 +16,34 @@ use crate::jsonrpc::{Exit, Farewell, Flaw, Frame};
 
 /// One live connection to one side.
 pub struct Link {
-    /// Who is there, for logs.
+    /// The peer, for logs.
     pub peer: Peer,
-    /// What the peer says.
+    /// The frames from the peer.
     pub rx: Box<dyn FrameStream>,
-    /// What is said to the peer.
+    /// The frames to the peer.
     pub tx: Box<dyn FrameSink>,
-    /// What lives as long as the link: a child process, a socket file.
+    /// Keeps resources alive as long as the link: a child process, a socket file.
     pub hold: Box<dyn Hold>,
 }
 
-/// Who is at the other end.
+/// The program at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Where it is, for a person: `ws://127.0.0.1:50122`, `process 4711 (goose)`.
+    /// Its address, for a person: `ws://127.0.0.1:50122`, `process 4711 (goose)`.
     pub name: String,
-    /// Whether one direction can end while the other goes on.
+    /// Whether one direction can end while the other continues.
     pub half_close: bool,
-    /// How it is related to us.
+    /// Its relation to this process.
     pub kind: PeerKind,
-    /// Who it is, if it came to a listener with a gate. `None` for what we have started or reached
-    /// ourselves, and for the program that started us.
+    /// Its principal, if it connected to a listener with a gate. `None` for a peer that this
+    /// process has started or connected to, and for the parent process.
     pub principal: Option<Arc<Principal>>,
-    /// The agent that it asks for by name, if it came where agents have names.
+    /// The agent that it requests by name, where agents have names.
     pub wanted_agent: Option<Arc<str>>,
 }
 
 impl Peer {
-    /// A program elsewhere, of which no more is known than its address.
+    /// A program of which only the address is known.
     pub(super) const fn remote(name: String, half_close: bool) -> Self {
         Self {
             name,
@@ -55,54 +55,56 @@ impl Peer {
     }
 }
 
-/// How a peer is related to this process.
+/// The relation of a peer to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerKind {
-    /// The program that started us; it sees our exit code.
+    /// The parent process; it receives the exit code.
     Parent,
-    /// A process we started; we see its exit.
+    /// A child process; its exit is observed.
     Child,
     /// A recording that plays the agent, mistakes included.
     Played,
-    /// We ourselves, as the ACP client of others who do not speak ACP. It speaks canonical ACP,
-    /// whatever dialect the listener's other clients speak.
+    /// An ACP client in this process, on behalf of clients of another protocol. It uses canonical
+    /// ACP, whatever dialect the listener's other clients use.
     Ours,
-    /// A program of our own user on this machine, at the other end of a Unix socket.
+    /// A program of the same user on this machine, over a Unix socket.
     SameUser,
     /// Anything else.
     Remote,
 }
 
-/// What a peer says. Cancel-safe: a dropped poll loses nothing.
+/// The frames from a peer. Cancel-safe: a dropped poll loses nothing.
 pub trait FrameStream: Send {
-    /// The next thing heard; `None` when the peer has ended its stream.
+    /// The next frame or framing error; `None` when the peer has ended its stream.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cut, LinkError>>>;
-    /// Why the link is over, if that shows without reading. Asked while the side is not being read.
+    /// The error that ended the link, if it shows without reading. Polled while the side is not
+    /// read.
     fn poll_over(&mut self, _cx: &mut Context<'_>) -> Poll<LinkError> {
         Poll::Pending
     }
-    /// Whether the peer ended its stream on purpose, rather than that a connection broke.
+    /// Whether the peer ended its stream deliberately, rather than by a broken connection.
     fn ended_on_purpose(&self) -> bool {
         true
     }
 }
 
-/// What is said to a peer, in the order it was given.
+/// The frames to a peer, in order.
 pub trait FrameSink: Send {
-    /// Ready when another frame may be given; pushes what waits towards the peer until then.
+    /// Ready when another frame is accepted; until then it writes queued frames to the peer.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
-    /// Gives a frame. Only after `poll_ready` was ready; the sink may keep a bounded amount.
+    /// Queues a frame. Only after `poll_ready` was ready; the queue is bounded.
     ///
     /// # Errors
-    /// When the peer is gone.
+    /// When the peer is lost.
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError>;
-    /// Ready when all that was given has left the process.
+    /// Ready when all queued frames have left the process.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
-    /// Flushes, then ends our stream to the peer: end of file, a close frame that says `why`.
+    /// Flushes, then ends the stream to the peer: end of file, or a close frame with the reason
+    /// `why`.
     fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>>;
 }
 
-/// What lives as long as a link. Dropping it ends that at once and leaves nothing behind.
+/// The resources of a link. Dropping it releases them at once and completely.
 pub trait Hold: Send {
     /// Ready when the process behind the link has exited. Other links are never ready.
     fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
@@ -113,42 +115,42 @@ pub trait Hold: Send {
     fn signal(&mut self, step: StopStep) {
         let _ = step;
     }
-    /// Has `ear` hear all that the process writes to stderr; what it wrote before comes first, as
-    /// far as it was kept.
+    /// Passes everything that the process writes to stderr to `callback`, beginning with the
+    /// earlier output that was kept.
     fn hear_stderr(&mut self, ear: Ear) {
         let _ = ear;
     }
-    /// Has `watch` learn when the peer's connection breaks and when it comes back over another one,
-    /// where a link outlives connections.
+    /// Reports to `callback` when the peer's connection is lost and when it is restored, if the
+    /// link outlives connections.
     fn watch(&mut self, watch: Watch) {
         let _ = watch;
     }
-    /// What takes secrets out of the process's words before others see them.
+    /// Redacts the process's output for logs.
     fn discretion(&self) -> fn(&str) -> String {
         str::to_owned
     }
-    /// The end of what the process wrote to stderr: at most 4 KiB, control characters escaped.
+    /// The end of the process's stderr: at most 4 KiB, control characters escaped.
     fn stderr_tail(&self) -> String {
         String::new()
     }
 }
 
-/// Hears what a process writes to stderr. Must return quickly.
+/// Receives the stderr of a process. Must return quickly.
 pub type Ear = Box<dyn Fn(&[u8]) + Send>;
 
-/// Learns where a peer is. Must return quickly.
+/// Receives the state of a peer's connection. Must return quickly.
 pub type Watch = Box<dyn Fn(Presence<'_>) + Send>;
 
-/// Where a peer is whose link outlives its connections.
+/// The state of a peer's connection, on a link that outlives connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence<'a> {
-    /// Its connection is gone; how, for a person.
+    /// The connection is lost, for this reason.
     Lost(&'a str),
-    /// It is back, from there.
+    /// The connection is restored, from this address.
     Back(&'a str),
 }
 
-/// A link that keeps nothing alive.
+/// A link without resources.
 impl Hold for () {}
 
 /// The steps of stopping a process whose stdin is already closed.
@@ -160,42 +162,42 @@ pub enum StopStep {
     Kill,
 }
 
-/// What went wrong on a link.
+/// An error of a link.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// The operating system or the peer's transport said no.
+    /// An error of the operating system or of the peer's transport.
     #[error("{context}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         context: &'static str,
-        /// Why it failed.
+        /// Its error.
         source: io::Error,
     },
-    /// The peer broke the transport's own protocol.
+    /// The peer violated the transport's protocol.
     #[error("the peer broke the {protocol} protocol: {detail}")]
     Protocol {
-        /// Which one.
+        /// The protocol.
         protocol: &'static str,
-        /// What it did.
+        /// The violation.
         detail: String,
     },
-    /// The peer's server said no, or cannot be what it was taken for.
+    /// The peer's server rejected the connection, or does not support the protocol.
     #[error("{0}")]
     Refused(String),
-    /// The peer's server does not let us in.
+    /// The peer's server denied access.
     #[error("{0}")]
     Forbidden(String),
-    /// The peer's server serves nobody at present.
+    /// The peer's server is temporarily unavailable.
     #[error("{0}")]
     Unavailable(String),
-    /// The byte stream cannot be cut into messages any more.
+    /// The byte stream cannot be framed any more.
     #[error("{0}")]
     Framing(Box<Flaw>),
 }
 
 impl LinkError {
-    /// Whether it only says that the peer has gone.
+    /// Whether it only means that the peer has disconnected.
     #[must_use]
     pub fn is_departure(&self) -> bool {
         use io::ErrorKind::{
@@ -218,7 +220,7 @@ impl LinkError {
         )
     }
 
-    /// The flaw in what the peer sent, if that is what broke the link.
+    /// The framing error, if that is what ended the link.
     #[must_use]
     pub fn into_flaw(self) -> Option<Box<Flaw>> {
         match self {

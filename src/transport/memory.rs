@@ -1,7 +1,7 @@
-//! Two ends of one link in this process: `memory:NAME`, for tests of what uses links.
+//! A pair of links in this process: `memory:NAME`, for tests.
 //!
-//! It behaves as the others do: bounded, ordered, half-closable, and with a limit on the length
-//! of a message. Not here: any bytes; frames cross as they are.
+//! It behaves as the other transports: bounded, ordered, half-closable, and with a limit on the
+//! length of a message. Frames are passed without a byte stream.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -19,14 +19,14 @@ use super::{Listener, OpenError, OpenErrorKind, Peer, Setup, Transport};
 use crate::jsonrpc::framing::Cut;
 use crate::jsonrpc::{Fault, Flaw, Frame, IdBuf, Limits};
 
-/// Bytes that may be on their way, beyond one frame.
+/// Bytes that may be queued, beyond one frame.
 const BYTES: usize = 64 << 10;
-/// Frames that may be on their way.
+/// Frames that may be queued.
 const FRAMES: usize = 256;
 /// Links that may wait to be accepted.
 const BACKLOG: usize = 16;
 
-/// The transport behind `memory:`.
+/// The transport for `memory:`.
 #[derive(Debug)]
 pub(super) struct Memory {
     rooms: Mutex<BTreeMap<String, mpsc::Sender<Link>>>,
@@ -43,9 +43,9 @@ struct Bound {
 struct Lane {
     frames: VecDeque<Frame>,
     bytes: usize,
-    /// The sender has ended the stream, or is gone.
+    /// The sender has closed the stream or was dropped.
     ended: bool,
-    /// The receiver is gone.
+    /// The receiver was dropped.
     deaf: bool,
     receiver: Option<Waker>,
     sender: Option<Waker>,
@@ -62,7 +62,7 @@ struct Mouth {
     lane: Shared,
 }
 
-/// Two linked ends.
+/// Two connected links.
 #[must_use]
 pub fn pair(limits: &Limits) -> (Link, Link) {
     let (there, back) = (Shared::default(), Shared::default());
@@ -210,7 +210,7 @@ impl FrameSink for Mouth {
         Ok(())
     }
 
-    /// What was given is where the peer can take it, which is all the others promise, too.
+    // Queued frames can be read by the peer, so they count as flushed.
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         let lane = self.lane.lock();
         if lane.deaf && !lane.frames.is_empty() {

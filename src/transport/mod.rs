@@ -1,19 +1,20 @@
-//! Bytes in and out.
+//! Byte streams, network protocols and other carriers of frames.
 //!
-//! Each transport makes [`Link`]s; the [`registry`] knows them all. Transports do not know that
-//! dialects, sessions or the core exist.
+//! Each transport opens [`Link`]s; the [`registry`] lists the transports. Transports know nothing
+//! of dialects, sessions or the conversation.
 //!
-//! - `endpoint` is what an address looks like, `open` the traits of a transport, `link` what it
-//!   yields, and `failure` why it could not, in words for a person.
-//! - [`stream`] is what all byte streams have in common: `stdio`, `tcp`, `unix`, and the pipes of
-//!   [`process`]. `wide` makes room in pipes that are found full. `admission` judges who comes by
-//!   one, and `owner` knows whose program that is.
-//! - [`http`] and [`websocket`] are for networks. `tls`, `certificate` and `pin` are trust,
-//!   `greeting` is what a server is told besides messages, `parting` are close codes, and `errand`
-//!   is a request of our own.
-//! - `agent_connect` and [`replay`] are clients and agents by themselves; [`memory`] is for tests.
-//! - `workers` are the threads that serve, `inherited` are sockets that somebody else has bound, and
-//!   `moment` is what time it is.
+//! - `endpoint` parses addresses, `open` holds the traits of a transport, `link` the link itself,
+//!   and `open_error` the errors of opening one.
+//! - [`stream`] frames byte streams: `stdio`, `tcp`, `unix`, and the pipes of [`process`], which
+//!   `pipe` widens under load. `admission` authenticates their clients, and `owner` finds the user
+//!   of a local TCP socket.
+//! - [`http`] and [`websocket`] are network protocols; `tls`, `certificate` and `pin` are TLS,
+//!   `request_headers` the configured headers, `closing` the close codes, and `one_shot` sends a
+//!   single request.
+//! - `agent_connect` and [`replay`] are clients and agents in this process; [`memory`] is for
+//!   tests.
+//! - `workers` are the threads that serve clients, `inherited` the sockets passed by the service
+//!   manager, and `clock` reads the time.
 
 mod admission;
 mod agent_connect;

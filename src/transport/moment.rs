@@ -1,10 +1,10 @@
-//! What time it is, for those who are told it.
+//! Reads the current time.
 
 use std::time::{Instant, SystemTime};
 
 use crate::auth::Moment;
 
-/// Now.
+/// The current time, by the monotonic clock and since 1970.
 #[must_use]
 pub fn moment() -> Moment {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

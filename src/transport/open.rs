@@ -1,8 +1,7 @@
-//! How links come to be: the traits a transport implements, and what can keep one from opening.
+//! Opening links: the traits that a transport implements, and the errors.
 //!
-//! A transport is one file that implements [`Transport`] and one line in `registry`. Accepting is
-//! split in two so that a slow TLS or WebSocket handshake never holds up the next client. Not
-//! here: what is done with a link once it is open.
+//! A transport implements [`Transport`] and has a line in `registry`. Accepting is split in two so
+//! that a slow TLS or WebSocket handshake does not delay the next client.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,11 +27,11 @@ pub type Binding<'a> = BoxFuture<'a, Result<Box<dyn Listener>, OpenError>>;
 /// What [`Listener::accept`] returns.
 pub type Accepting<'a> = BoxFuture<'a, Option<io::Result<Arrival>>>;
 
-/// A way to move frames.
+/// A transport: a way to carry frames.
 pub trait Transport: Send + Sync {
     /// The endpoint schemes it serves, without `:`.
     fn schemes(&self) -> &'static [&'static str];
-    /// Checks what can be checked about `to` before anybody needs it.
+    /// Checks `to` as far as possible before it is needed.
     ///
     /// # Errors
     /// When connecting could not succeed.
@@ -48,76 +47,77 @@ pub trait Transport: Send + Sync {
 
 /// A bound endpoint.
 pub trait Listener: Send {
-    /// Waits for the next peer; `None` when there will be no more. Cancel-safe.
+    /// Waits for the next peer; `None` when the listener has ended. Cancel-safe.
     fn accept(&mut self) -> Accepting<'_>;
-    /// Where it is bound, with the real port.
+    /// Its bound address, with the actual port.
     fn address(&self) -> Endpoint;
-    /// Takes over the settings that can change while it is bound, for those who come from now on.
+    /// Updates the settings that can change while it is bound, for new peers.
     ///
     /// # Errors
-    /// When it cannot; then it stays as it was.
+    /// When the settings are invalid; then the old ones stay.
     fn renew(&mut self, setup: &Setup) -> Result<(), OpenError> {
         let _ = setup;
         Ok(())
     }
 }
 
-/// A peer that has arrived and may still have to shake hands.
+/// An accepted peer whose handshake may not be finished.
 pub struct Arrival {
-    /// Who it is, for logs.
+    /// Its address, for logs.
     pub from: String,
     /// The rest of the handshake, to be run in a task of its own.
     pub finish: BoxFuture<'static, Result<Link, OpenError>>,
-    /// Where that task belongs, and all that is done for this peer.
+    /// The worker for that task and for everything done for this peer.
     pub worker: Worker,
 }
 
-/// What opening a link needs to know besides the endpoint.
+/// The settings for opening links.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// The bounds in force.
+    /// The limits.
     pub limits: Arc<Limits>,
-    /// The framing of byte streams; sniffed from the peer's first bytes when not given.
+    /// The framing of byte streams; detected from the peer's first bytes if not given.
     pub framing: Option<Framing>,
-    /// Who may come in.
+    /// Authenticates clients.
     pub gate: Gate,
     /// Certificates and keys.
     pub tls: Tls,
-    /// With which an HTTP listener proves to its own user's programs that it is on their machine.
+    /// The key with which an HTTP listener proves to programs of its own user that it is on their
+    /// machine.
     pub local_key: Option<Arc<LocalKey>>,
-    /// How an HTTP listener receives strangers.
+    /// The options of HTTP listeners.
     pub front: Front,
-    /// What a remote agent's server is told with every HTTP request.
+    /// The headers of every HTTP request to a remote agent's server.
     pub greeting: Greeting,
-    /// How Agent Connect is served.
+    /// The configuration of the Agent Connect server.
     pub agent_connect: AgentConnect,
     /// How an agent is started.
     pub launch: Launch,
-    /// Sockets that somebody else has bound for us.
+    /// Sockets inherited from the service manager.
     pub inherited: Inherited,
-    /// Cancelled once nobody is served any more, so that a transport can tell those who come.
+    /// Cancelled when no more clients are served, so that transports can reject new ones with a
+    /// reason.
     pub draining: CancellationToken,
-    /// Where those who arrive are served.
+    /// The threads that serve clients.
     pub workers: Workers,
 }
 
-/// How a listener that begins with HTTP receives those who come.
+/// The options of HTTP and WebSocket listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Front {
-    /// Origins of web pages that may come in, exactly as browsers spell them.
+    /// Origins of web pages that may connect, exactly as browsers send them.
     pub origins: Vec<String>,
-    /// Names under which the listener may be asked for besides its own: `NAME` or `NAME:PORT`.
+    /// Accepted names in `Host`, besides the listener's own: `NAME` or `NAME:PORT`.
     pub hosts: Vec<String>,
-    /// A cookie, `NAME=VALUE`, that every new connection is given, for balancers to go by.
+    /// A cookie, `NAME=VALUE`, that every new connection receives, for load balancers.
     pub affinity_cookie: Option<String>,
-    /// Whether elephant.ai's routes are left out beside the official ones.
+    /// Whether elephant.ai's routes are disabled.
     pub no_elephant: bool,
-    /// The names of agents below which there is an endpoint: `/agents/NAME` before the listener's
-    /// own path.
+    /// The names of agents with an endpoint at `/agents/NAME` before the listener's own path.
     pub agents: BTreeSet<String>,
     /// The agent for clients that name none.
     pub default_agent: Option<String>,
-    /// Whether there is no such agent, so that the listener's own path is no endpoint.
+    /// Whether there is no default agent, so that the listener's own path is not an endpoint.
     pub names_only: bool,
 }
 
@@ -128,24 +128,24 @@ pub struct Tls {
     pub cert: Option<std::path::PathBuf>,
     /// Private key of a `wss://` listener.
     pub key: Option<std::path::PathBuf>,
-    /// Authorities whose certificates clients of such a listener may show.
+    /// Authorities for client certificates of such a listener.
     pub client_ca: Option<std::path::PathBuf>,
-    /// Certificates a connector trusts instead of the system's.
+    /// Authorities that a connector trusts instead of the system's.
     pub ca: Option<std::path::PathBuf>,
-    /// The one certificate or key a connector trusts, whoever signed it.
+    /// The only certificate or key that a connector trusts, whoever signed it.
     pub pin: Option<Fingerprint>,
 }
 
-/// Why an endpoint could not be opened: what, where, and what to do about it.
+/// Why an endpoint could not be opened: what happened, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub struct OpenError {
-    /// What kind of failure it is, for the exit code.
+    /// The kind of failure, for the exit code.
     pub kind: OpenErrorKind,
     /// The endpoint, as given.
     pub endpoint: String,
     /// What happened, as a clause: `nothing listens there (connection refused)`.
     pub what: String,
-    /// What to do about it, as a sentence, when we know.
+    /// What to do about it, as a sentence, if known.
     pub remedy: Option<String>,
 }
 
@@ -153,17 +153,17 @@ pub struct OpenError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenErrorKind {
-    /// The endpoint makes no sense here (sysexits 64).
+    /// The endpoint cannot be used here (sysexits 64).
     Usage,
     /// A recording cannot be read (66).
     NoInput,
     /// The host's name does not resolve (68).
     NoHost,
-    /// The peer, program or port is not to be had (69).
+    /// The peer, program or port is unavailable (69).
     Unavailable,
-    /// The operating system failed us (71).
+    /// An error of the operating system (71).
     System,
-    /// A socket file cannot be made (73).
+    /// A socket file cannot be created (73).
     CannotCreate,
     /// The peer does not speak the transport's protocol (76).
     Protocol,

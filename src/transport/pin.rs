@@ -1,8 +1,7 @@
-//! A server that is known by the hash of its certificate or of its key, instead of by who signed it.
+//! Verifies a server by the hash of its certificate or of its key, instead of by its signer.
 //!
-//! For certificates of one's own: nobody has to be trusted, nothing expires, and names do not
-//! matter, because it is this key and no other. The server still has to prove that it holds the key.
-//! Not here: all other trust (see `tls`).
+//! For self-signed certificates: no authority is trusted, and expiry and names are ignored, because
+//! exactly this key is required. The server still has to prove that it holds the key.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +23,7 @@ use tokio_rustls::rustls::{DigitallySignedStruct, Error, SignatureScheme};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pin([u8; 32]);
 
-/// Trusts one certificate or key.
+/// Trusts exactly one certificate or key.
 #[derive(Debug)]
 pub(super) struct Pinned {
     pin: Pin,
@@ -42,8 +41,8 @@ impl Pin {
 impl FromStr for Pin {
     type Err = &'static str;
 
-    /// Reads 64 hexadecimal digits, with colons as openssl prints them or without, or Base64; a
-    /// `sha256/`, `sha256//` or `sha256:` before it is what other programs write.
+    /// Parses 64 hexadecimal digits, with or without colons (openssl), or Base64; a prefix
+    /// `sha256/`, `sha256//` or `sha256:` of other programs is accepted.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         let bare = ["sha256//", "sha256/", "sha256:"]

@@ -1,7 +1,6 @@
-//! The one list of transports.
+//! The list of transports.
 //!
-//! A new transport is a file and a line in [`all`]; what is listed here is enrolled in the
-//! conformance suite.
+//! A new transport needs a line in [`all`]; the conformance suite tests every listed transport.
 
 use super::agent_connect::Rest;
 use super::http::Http;
@@ -14,8 +13,7 @@ use super::unix::{self, Unix};
 use super::websocket::WebSocket;
 use super::{Endpoint, Link, Listener, OpenError, OpenErrorKind, Setup, Transport, Web};
 
-/// Every transport there is. Some keep state for the process (there is one stdin), so they are
-/// made once.
+/// All transports. Some have state per process (there is one stdin), so they are static.
 #[must_use]
 pub fn all() -> &'static [&'static dyn Transport] {
     static STDIO: Stdio = Stdio::new();
@@ -33,7 +31,7 @@ pub fn lookup(scheme: &str) -> Option<&'static dyn Transport> {
     all.find(|transport| transport.schemes().contains(&scheme))
 }
 
-/// Checks what can be checked about `to` before anybody needs it.
+/// Checks `to` as far as possible before it is needed.
 ///
 /// # Errors
 /// When connecting could not succeed.
@@ -41,11 +39,11 @@ pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
     serving(to)?.check(to, setup)
 }
 
-/// Whether nobody listens at `at` now, as far as that shows without listening there; who is behind a
-/// socket file is not asked.
+/// Whether nothing listens at `at`, as far as that shows without binding it; socket files are not
+/// connected.
 ///
 /// # Errors
-/// When it could not be bound whoever listens there.
+/// When it could not be bound even if it were free.
 pub fn is_free(at: &Endpoint) -> Result<bool, OpenError> {
     match at {
         Endpoint::Tcp { host, port } | Endpoint::Web(Web { host, port, .. }) => {
@@ -59,7 +57,7 @@ pub fn is_free(at: &Endpoint) -> Result<bool, OpenError> {
 /// Opens a link to a peer that listens (or starts it).
 ///
 /// # Errors
-/// When the peer is not to be had; the error says why and what to do.
+/// When the peer cannot be reached; the error says why and what to do.
 pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
     serving(to)?.connect(to, setup).await
 }
@@ -74,7 +72,7 @@ pub async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, O
 
 fn serving(endpoint: &Endpoint) -> Result<&'static dyn Transport, OpenError> {
     lookup(endpoint.scheme()).ok_or_else(|| {
-        let what = format!("\"{}:\" is not built in yet", endpoint.scheme());
+        let what = format!("\"{}:\" is not supported", endpoint.scheme());
         OpenError::new(OpenErrorKind::Usage, endpoint, what)
     })
 }

@@ -1,17 +1,18 @@
 //! Frames over TCP: `tcp://HOST:PORT`.
 //!
-//! Also where HTTP and WebSockets get their sockets from, so that every socket is set up alike: no
-//! delay for small messages, and an end when the other machine confirms nothing any more.
+//! Also opens the sockets of HTTP and WebSockets, so that all sockets have the same options: no
+//! delay for small messages, and an end when the other machine no longer acknowledges.
 //!
-//! # Why
-//! **Both keepalive and `TCP_USER_TIMEOUT`.** Keepalive asks only while nothing is on its way. What
-//! is sent into a network that is gone, Linux repeats for a quarter of an hour, and on streams of
-//! events, to which we send signs of life, something is always on its way.
+//! # Decisions
 //!
-//! **A byte stream shows no token.** A first line that is not of the protocol would keep out every
+//! **Both keepalive and `TCP_USER_TIMEOUT`.** Keepalive probes only while no data is
+//! unacknowledged. Unacknowledged data is retransmitted by Linux for a quarter of an hour, and on
+//! event streams, which carry keep-alive comments, there is always some.
+//!
+//! **A byte stream carries no token.** A first line outside the protocol would exclude every
 //! program that this transport is for (`socat`, an agent's own `--port`). So such a listener is for
-//! programs of the relay's own user, or for anybody if that is asked for. From elsewhere clients
-//! come through ssh, or over `wss://`.
+//! programs of the relay's own user, or for all if configured. From other machines clients connect
+//! through ssh, or over `wss://`.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -28,10 +29,10 @@ use super::{admission, failure, owner, stream};
 use crate::auth::{Claim, Gate, Place};
 use crate::jsonrpc::Limits;
 
-/// Shortest time that keepalive knows.
+/// Shortest keepalive time of the system.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// The transport behind `tcp://`.
+/// The transport for `tcp://`.
 #[derive(Debug)]
 pub(super) struct Tcp;
 
@@ -140,7 +141,7 @@ pub(super) async fn dial(
     .unwrap_or_else(|_| Err(failure::too_slow(to, "connecting", within)))
 }
 
-/// Binds a listening socket and says which port it got.
+/// Binds a listening socket and returns its port.
 pub(super) async fn bind(
     at: &Endpoint,
     host: &str,
@@ -158,7 +159,7 @@ pub(super) async fn bind(
     Ok((socket, port))
 }
 
-/// Whether a port is free, as far as that shows without listening there. Nobody else is kept from it
+/// Whether a port is free, as far as that shows without listening. Other programs can still bind it
 /// meanwhile.
 pub(super) fn is_free(at: &Endpoint, host: &str, port: u16) -> Result<bool, OpenError> {
     let found = (host, port).to_socket_addrs();
@@ -182,7 +183,7 @@ pub(super) fn is_free(at: &Endpoint, host: &str, port: u16) -> Result<bool, Open
     }
 }
 
-/// Accepts a socket; peers that have gone before they were accepted are passed over.
+/// Accepts a socket; connections that were closed before are skipped.
 pub(super) async fn accept(
     socket: &TcpListener,
     limits: &Limits,
@@ -199,7 +200,7 @@ pub(super) async fn accept(
     }
 }
 
-/// The user whose program a client at `address` is, where that matters and can be told.
+/// The user of the client at `address`, if the gate needs it and the system knows it.
 pub(super) fn user_of(
     stream: &TcpStream,
     address: SocketAddr,
@@ -227,9 +228,9 @@ async fn resolve(endpoint: &Endpoint, host: &str, port: u16) -> Result<Vec<Socke
     Ok(addresses)
 }
 
-/// Sets what every socket gets. A system that lacks an option serves us without it.
+/// Sets the socket options. A system without an option is used without it.
 fn tune(stream: &TcpStream, silence: Duration) {
-    // Half of the time may pass before the other machine is asked; then it is asked five times.
+    // The first probe after half of the time, then five more.
     let keepalive = TcpKeepalive::new()
         .with_time((silence / 2).max(LEAST))
         .with_interval((silence / 10).max(LEAST))

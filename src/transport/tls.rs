@@ -1,8 +1,8 @@
-//! TLS under `wss://`: which certificates we show and which we trust.
+//! TLS of `wss://`, `https://` and others: the certificates to present and to trust.
 //!
-//! The provider is named here and nowhere else, so no process-wide default is needed and another
-//! library that sets one cannot change ours. There is no way to skip the verification: a
-//! certificate of one's own is trusted by naming it.
+//! The crypto provider is named here only, so no process-wide default is needed and another library
+//! that sets one cannot change it. Verification cannot be skipped: a self-signed certificate is
+//! trusted by naming it.
 
 use std::fmt;
 use std::path::Path;
@@ -23,8 +23,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use super::pin::Pinned;
 use super::{Endpoint, OpenError, OpenErrorKind, Tls, failure};
 
-/// What a listener shows, and whose certificates it takes. `protocols` are what it speaks, in its
-/// order of preference, for clients that ask (ALPN); a listener with none does not negotiate.
+/// The configuration of a listener. `protocols` are its protocols in order of preference, for ALPN;
+/// a listener without any does not negotiate.
 pub(super) fn server(
     at: &Endpoint,
     tls: &Tls,
@@ -45,7 +45,7 @@ pub(super) fn server(
         Some(path) => {
             let roots = Arc::new(authorities(at, path)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider())
-                // Who shows no certificate may still have a token.
+                // A client without a certificate may still have a token.
                 .allow_unauthenticated()
                 .build()
                 .map_err(|fault| broken(at, &fault))?;
@@ -62,8 +62,8 @@ pub(super) fn server(
     Ok(Arc::new(config))
 }
 
-/// The files of a listener that are not there, hold something else or do not fit, each by the name of
-/// its option.
+/// The errors of a listener's certificate files, each with the name of its option: missing, invalid
+/// or not matching.
 #[must_use]
 pub fn check_certificates(at: &Endpoint, tls: &Tls) -> Vec<(&'static str, OpenError)> {
     let of = |option, fault: Option<OpenError>| Some((option, fault?));
@@ -87,22 +87,22 @@ pub fn check_certificates(at: &Endpoint, tls: &Tls) -> Vec<(&'static str, OpenEr
     ];
     let faults: Vec<_> = faults.into_iter().flatten().collect();
     if faults.is_empty() {
-        // Each is good by itself.
+        // Each file is valid by itself.
         let unfit = server(at, tls, &[]).err();
         return of("tls-key", unfit).into_iter().collect();
     }
     faults
 }
 
-/// Whether the authorities that a connector is to trust are there.
+/// Checks the file of the authorities that a connector trusts.
 ///
 /// # Errors
-/// Why they are not, and what to do.
+/// When it is missing or invalid.
 pub fn check_authorities(to: &Endpoint, path: &Path) -> Result<(), OpenError> {
     authorities(to, path).map(drop)
 }
 
-/// What a connector trusts, and the protocols it offers to speak inside.
+/// The configuration of a connector: the certificates it trusts and the protocols it offers.
 pub(super) fn connector(
     to: &Endpoint,
     tls: &Tls,
@@ -128,7 +128,7 @@ pub(super) fn connector(
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Begins TLS on a socket to a server.
+/// Performs the TLS handshake with a server.
 pub(super) async fn begin(
     to: &Endpoint,
     host: &str,
@@ -143,7 +143,7 @@ pub(super) async fn begin(
         .map_err(|fault| failure::not_encrypted(to, &fault))
 }
 
-/// A host as a certificate names it.
+/// A host as the name of a TLS server.
 pub(super) fn name(to: &Endpoint, host: &str) -> Result<ServerName<'static>, OpenError> {
     ServerName::try_from(host.to_owned()).map_err(|_| {
         let what = format!("{host:?} cannot be the name of a TLS server");
@@ -162,9 +162,9 @@ fn roots(to: &Endpoint, tls: &Tls) -> Result<RootCertStore, OpenError> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
     for fault in &found.errors {
-        tracing::debug!(%fault, "a certificate of the system was passed over");
+        tracing::debug!(%fault, "a certificate of the system was skipped");
     }
-    // A store may hold certificates that cannot be used; the others still count.
+    // A store may hold certificates that cannot be used; the others are still trusted.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let what = "this system has no certificates to trust";
@@ -174,7 +174,7 @@ fn roots(to: &Endpoint, tls: &Tls) -> Result<RootCertStore, OpenError> {
     Ok(roots)
 }
 
-/// The certificates of a file, each to be trusted.
+/// The certificates of a file, as trusted authorities.
 fn authorities(endpoint: &Endpoint, path: &Path) -> Result<RootCertStore, OpenError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(endpoint, path)? {

@@ -1,14 +1,14 @@
 //! Frames over Unix sockets: `unix:PATH`.
 //!
-//! The socket file is the lock on the door, so it is open to its owner alone from its first
-//! moment. A file left behind by a relay that was killed is replaced; one that is in use, or is
-//! no socket, is left alone.
+//! The permissions of the socket file are the access control, so it is private to its owner from
+//! its first moment. A file left behind by a relay that was killed is replaced; one that is in use,
+//! or is no socket, is not touched.
 //!
-//! Between looking at a file and replacing it, and between binding a socket and listening at it,
-//! a living socket looks like one left behind. So relays that start at the same moment take
-//! turns: for that time each holds the lock (`flock`) of the directory. A lock file of its own
-//! would stay behind, or be removed from under somebody who waits for it; binding another name
-//! and renaming it would silently take the path from a relay that has just done the same.
+//! Between checking a file and replacing it, and between binding a socket and listening on it, a
+//! live socket looks like one left behind. So relays that start at the same moment are serialised
+//! by a lock (`flock`) on the directory. A separate lock file would stay behind, or could be
+//! removed while another process waits for it; binding another name and renaming it would silently
+//! take the path from a relay that has just done the same.
 
 use std::fs::{self, File};
 use std::io;
@@ -31,27 +31,27 @@ use super::{
 use super::{Setup, Transport, admission, failure, stream};
 use crate::auth::{Claim, Place};
 
-/// Connections the system keeps for us until we accept them.
+/// Connections that the system queues until they are accepted.
 const BACKLOG: i32 = 1024;
 
-/// How long a turn at the directory is waited for. Taking one needs a few system calls.
+/// Time limit for locking the directory. The lock is held for a few system calls.
 const TURN: Duration = Duration::from_secs(2);
-/// Pause between two tries to get the turn: to wait for it would hold up a thread.
+/// Pause between two attempts to lock: waiting for the lock would block a thread.
 const PACE: Duration = Duration::from_millis(5);
 
-/// The transport behind `unix:`.
+/// The transport for `unix:`.
 #[derive(Debug)]
 pub(super) struct Unix;
 
 /// A bound `unix:` endpoint.
 struct Bound {
-    /// Dropped first: while the socket still listens, nobody else puts a file there.
+    /// Dropped first: while the socket still listens, no other relay replaces the file.
     file: SocketFile,
     socket: UnixListener,
     setup: Setup,
 }
 
-/// The file of a bound socket, removed with it unless somebody has put another one there.
+/// The file of a bound socket, removed with it unless the file was replaced.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
@@ -107,11 +107,11 @@ impl Transport for Unix {
     }
 }
 
-/// Listens at a socket file that is open to its owner alone from its first moment, in the place of
-/// one that nobody listens at any more.
+/// Listens on a socket file that is private to its owner from its first moment, and replaces a
+/// stale file.
 ///
 /// # Errors
-/// Why it cannot be made, and what to do.
+/// Why it cannot be created, and what to do.
 pub async fn bind_unix(
     at: &Endpoint,
     path: &Path,
@@ -126,8 +126,8 @@ pub async fn bind_unix(
     Ok((file, socket))
 }
 
-/// Whether such a file could be made, as far as that shows without making it. Whoever listens there
-/// already is not disturbed.
+/// Whether such a file could be created, as far as that shows without creating it. A program that
+/// already listens there is not disturbed.
 pub(super) fn check_path(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
     address(at, path)?;
     let folder = folder(path);
@@ -180,7 +180,7 @@ impl Bound {
 }
 
 impl SocketFile {
-    /// One that somebody else has made and removes.
+    /// A socket file that another process has created and removes.
     fn of_another(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -199,13 +199,13 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.identity.is_some() && self.identity == identity(&self.path) {
-            // Whoever removed it before us has done our work.
+            // Another process may have removed it already.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Device and inode of the file itself, not of what a link points to.
+/// Device and inode of the file itself, not of the target of a link.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let file = fs::symlink_metadata(path).ok()?;
     Some((file.dev(), file.ino()))
@@ -228,9 +228,8 @@ fn folder(path: &Path) -> &Path {
     parent.unwrap_or_else(|| Path::new("."))
 }
 
-/// Waits until no other relay is making a socket in the directory of `path`; the others wait until
-/// the file is dropped. `None` where the directory cannot be locked (it may not be read, or the
-/// file system has no locks): then there are no turns.
+/// Locks the directory of `path` until the returned file is dropped. `None` if it cannot be locked
+/// (it may not be read, or the file system has no locks): then relays are not serialised.
 async fn turn(at: &Endpoint, path: &Path) -> Result<Option<File>, OpenError> {
     let Ok(directory) = File::open(folder(path)) else {
         return Ok(None);
@@ -242,19 +241,19 @@ async fn turn(at: &Endpoint, path: &Path) -> Result<Option<File>, OpenError> {
             Err(Errno::INTR) => {}
             Err(Errno::WOULDBLOCK) if Instant::now() < until => sleep(PACE).await,
             Err(Errno::WOULDBLOCK) => {
-                let what = "some program holds the lock of the socket's directory";
+                let what = "another program holds the lock of the socket's directory";
                 return Err(OpenError::new(OpenErrorKind::Unavailable, at, what)
                     .with_remedy("Try again, or choose another directory"));
             }
             Err(error) => {
-                tracing::debug!(%error, "sockets are made in this directory without turns");
+                tracing::debug!(%error, "the socket's directory cannot be locked");
                 return Ok(None);
             }
         }
     }
 }
 
-/// Removes a socket file that nobody listens at any more.
+/// Removes a stale socket file.
 async fn clear_away(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
     let file = match fs::symlink_metadata(path) {
         Ok(file) => file,
@@ -266,14 +265,14 @@ async fn clear_away(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
     }
     match UnixStream::connect(path).await {
         Err(fault) if fault.kind() == io::ErrorKind::ConnectionRefused => {
-            tracing::debug!(path = %path.display(), "replacing a socket file nobody listens at");
+            tracing::debug!(path = %path.display(), "replacing a stale socket file");
             match fs::remove_file(path) {
                 Err(fault) if fault.kind() != io::ErrorKind::NotFound => Err(not_bound(at, &fault)),
                 _ => Ok(()),
             }
         }
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
-        // Somebody answers, or is too busy to, or will not talk to us.
+        // A program accepts, is too busy to, or denies access.
         _ => {
             let what = "the socket is in use";
             Err(OpenError::new(OpenErrorKind::Unavailable, at, what)
@@ -283,12 +282,12 @@ async fn clear_away(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
 }
 
 fn no_socket(at: &Endpoint) -> OpenError {
-    let what = "a file that is no socket stands there";
+    let what = "a file that is not a socket exists there";
     OpenError::new(OpenErrorKind::CannotCreate, at, what)
         .with_remedy("Choose another path; nothing was deleted")
 }
 
-/// Binds with mode 0600, and without a moment in which the file has another one.
+/// Binds with mode 0600 from the first moment.
 fn bind(address: &SockAddr) -> io::Result<StdListener> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
@@ -297,16 +296,16 @@ fn bind(address: &SockAddr) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
-/// Linux gives the file the mode of the socket it is bound to (less the umask), so nothing of the
-/// process is changed and no other thread can notice.
+/// Linux gives the file the mode of the socket it is bound to (less the umask), so no state of the
+/// process changes and no other thread is affected.
 #[cfg(target_os = "linux")]
 fn bind_private(socket: &Socket, address: &SockAddr) -> io::Result<()> {
     rustix::fs::fchmod(socket, rustix::fs::Mode::from_raw_mode(0o600))?;
     socket.bind(address)
 }
 
-/// Elsewhere the umask does it. It belongs to the whole process: a file that another thread makes
-/// in this moment is closed to others as well, which is the safe way to be wrong.
+/// On other systems the umask is set. It belongs to the whole process: a file that another thread
+/// creates at this moment is private as well, which is safe.
 #[cfg(not(target_os = "linux"))]
 fn bind_private(socket: &Socket, address: &SockAddr) -> io::Result<()> {
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
@@ -330,11 +329,11 @@ fn not_bound(at: &Endpoint, source: &io::Error) -> OpenError {
         ),
         PermissionDenied => (
             OpenErrorKind::CannotCreate,
-            "making the socket file is not permitted",
+            "creating the socket file is not permitted",
             "Choose a directory that you may write to",
         ),
         _ => {
-            let what = format!("the socket file cannot be made ({source})");
+            let what = format!("the socket file cannot be created ({source})");
             return OpenError::new(OpenErrorKind::CannotCreate, at, what);
         }
     };

@@ -1,15 +1,13 @@
-//! A pipe, made wider when what goes through it streams: the one an agent writes into, and the one
-//! of our stdout.
+//! A pipe that is widened under load: the stdout of an agent, and the relay's own stdout.
 //!
-//! Linux gives a pipe 64 KiB. Who fills it waits until the other has read, and the other then for
-//! the first: each waking takes longer than the carrying does. Not here: how much is read or written
-//! at a time (see `transport::stream`).
+//! Linux gives a pipe 64 KiB. A writer that fills it waits until the reader has read, and the
+//! reader then for the writer: each wake-up takes longer than moving the data.
 //!
-//! # Why
+//! # Decisions
 //!
-//! **Not from the start, and not for all.** The kernel bounds what all pipes of a user may hold, and
-//! gives whoever is beyond it pipes of two pages (pipe(7), `pipe-user-pages-soft`, 64 MiB). So it is
-//! done for those who fill theirs, and for [`MOST`] at a time.
+//! **Not from the start, and not for all.** The kernel bounds the total size of a user's pipes, and
+//! beyond it new pipes have two pages (pipe(7), `pipe-user-pages-soft`, 64 MiB). So only pipes that
+//! are full repeatedly are widened, and at most [`MAX_WIDE`] at a time.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -19,16 +17,16 @@ use std::task::{Context, Poll, ready};
 use rustix::fd::AsFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes a wide pipe holds: the most that the system lets anybody have by itself.
+/// Bytes of a wide pipe: the most that the system permits without privileges.
 const WIDE: usize = 1 << 20;
-/// A read of so many bytes has found a pipe about to be full.
+/// A read of at least this many bytes means that the pipe was nearly full.
 const FULL: usize = 48 << 10;
-/// So many of them make a stream.
+/// The pipe is widened after this many full reads or writes.
 const STREAM: u8 = 4;
-/// Wide pipes at a time, a quarter of what the kernel lets a user have.
+/// Wide pipes at a time, a quarter of the kernel's bound per user.
 const MOST: usize = 16;
 
-/// How many there are.
+/// Number of wide pipes.
 static THERE_ARE: AtomicUsize = AtomicUsize::new(0);
 
 /// Either end of a pipe.
@@ -40,16 +38,16 @@ pub(super) struct Pipe<P> {
 
 #[derive(Debug)]
 enum Width {
-    /// As the system made it, and found full so often.
+    /// The system's default, with the number of times it was full.
     Given(u8),
-    /// Wide, or as wide as the system lets it be.
+    /// Wide, or as wide as the system permits.
     Wide {
-        /// While it is.
+        /// Held while it is wide.
         _permit: Option<Permit>,
     },
 }
 
-/// One of [`MOST`].
+/// One of [`MAX_WIDE`] slots.
 #[derive(Debug)]
 struct Permit;
 
@@ -61,7 +59,7 @@ impl<P> Pipe<P> {
 }
 
 impl<P: AsFd> Pipe<P> {
-    /// Called each time that it was full, or about to be.
+    /// Called each time the pipe was full, or nearly.
     fn was_full(&mut self) {
         if let Width::Given(full) = &mut self.width {
             *full += 1;
@@ -139,7 +137,7 @@ impl Drop for Permit {
     }
 }
 
-/// A pipe that cannot be made wider carries as much, with more waiting.
+/// Widens a pipe; on failure it is used as it is.
 #[cfg(target_os = "linux")]
 fn widen(pipe: &impl AsFd) -> Option<Permit> {
     let permit = Permit::take()?;
@@ -160,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes of a pipe as the system makes them.
+    /// The system's default size of a pipe, in bytes.
     const GIVEN: usize = 64 << 10;
 
     async fn carry(from: &mut Sender, to: &mut Pipe<Receiver>, bytes: usize) {

@@ -1,20 +1,19 @@
-//! Threads for those who arrive: what one client causes is worked off apart from the others.
+//! Worker threads for clients: the load of one client is isolated from the others.
 //!
-//! Each worker is a thread with a runtime of its own, sockets and timers included, and a client's
-//! sockets, conversation and agent stay on the worker they were given. Not here: who arrives, and
-//! what is done with them.
+//! Each worker is a thread with a runtime of its own, sockets and timers included; a client's
+//! sockets, conversation and agent stay on the worker they were given.
 //!
-//! # Why
+//! # Decisions
 //!
-//! **The system's scheduler keeps them apart.** It lets a thread that has slept run before one that
-//! has worked. On threads that share all tasks, whichever wakes for a bystander's message has
-//! mostly just carried a flood, owes the processor time, and waits behind the flood's own processes
-//! for milliseconds. No budget inside the runtime helps against that; a thread for each does. It
-//! also spares a message the way from one thread to another.
+//! **The system's scheduler isolates the clients.** It prefers a thread that has slept over one
+//! that has worked. With threads that share all tasks, the thread that wakes for a quiet client's
+//! message has mostly just processed a busy one, has used up its time slice, and waits for
+//! milliseconds behind the busy client's own processes. No budget inside the runtime helps against
+//! that; a thread for each does. It also saves moving a message between threads.
 //!
-//! **A bounded number, and the freest first.** A thread costs some 40 KiB. As long as there are
-//! no more clients than workers, each has one alone; after that a flood is felt by those who share
-//! its worker, for as long as a turn (see `relay`).
+//! **A bounded number, and the least loaded first.** A thread costs some 40 KiB. As long as there
+//! are no more clients than workers, each has its own; after that a busy client delays those on its
+//! worker by at most one turn of the loop (see `proxy`).
 
 use std::cell::OnceCell;
 use std::future::Future;
@@ -28,19 +27,19 @@ use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Workers there may be on a small machine. A larger one has two for each processor.
+/// Minimum of the workers' upper bound; on larger machines it is two for each processor.
 const LEAST: usize = 16;
 
-/// Tasks that a worker runs before it looks at its sockets again. With tokio's 61 one client that
-/// never stops talking keeps those it shares a worker with unheard for milliseconds.
+/// Tasks that a worker runs before it polls its sockets again. With tokio's default of 61 a busy
+/// client delays others on its worker by milliseconds.
 const GLANCE: u32 = 4;
 
 thread_local! {
-    /// The worker that this thread is.
+    /// The worker of this thread.
     static HERE: OnceCell<Worker> = const { OnceCell::new() };
 }
 
-/// The workers of a program that serves many; by default there are none, and all run where they are.
+/// The workers of a server; by default there are none, and all tasks run on the current runtime.
 #[derive(Clone, Debug, Default)]
 pub struct Workers(Option<Arc<Pool>>);
 
@@ -52,7 +51,7 @@ struct Pool {
     _ends: DropGuard,
 }
 
-/// Where a client's work is done. It counts as taken while clones of it are kept.
+/// Where a client's tasks run. It counts as in use while clones of it exist.
 #[derive(Clone, Debug)]
 pub struct Worker {
     runtime: Handle,
@@ -60,7 +59,7 @@ pub struct Worker {
 }
 
 impl Workers {
-    /// Workers for this machine. Each begins when it is first needed.
+    /// Workers for this machine. Each is started when first needed.
     #[must_use]
     pub fn new() -> Self {
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
@@ -73,7 +72,7 @@ impl Workers {
         })))
     }
 
-    /// The runtimes of those that have begun.
+    /// The runtimes of the started workers.
     #[must_use]
     pub fn runtimes(&self) -> Vec<Handle> {
         let Some(pool) = &self.0 else {
@@ -86,7 +85,7 @@ impl Workers {
             .collect()
     }
 
-    /// The worker with least to do, for one who has just arrived.
+    /// The least loaded worker, for a new client.
     pub(super) fn pick(&self) -> Worker {
         let Some(pool) = &self.0 else {
             return Worker::here();
@@ -94,7 +93,7 @@ impl Workers {
         let mut workers = pool.workers.lock();
         let freest = workers.iter().min_by_key(|worker| worker.load()).cloned();
         match freest {
-            // The clone at hand is one.
+            // The clone at hand counts as one.
             Some(worker) if worker.load() <= 1 || workers.len() >= pool.most => worker,
             freest => match Worker::begin(workers.len(), pool.end.clone()) {
                 Ok(worker) => {
@@ -111,7 +110,7 @@ impl Workers {
 }
 
 impl Worker {
-    /// The worker that this is called on; the runtime at hand when it is none.
+    /// The worker of this thread; outside of workers, the current runtime.
     pub(super) fn here() -> Self {
         let own = HERE.with(|here| here.get().cloned());
         own.unwrap_or_else(|| Self {
@@ -120,7 +119,7 @@ impl Worker {
         })
     }
 
-    /// Runs a task there.
+    /// Runs a task on it.
     pub fn spawn<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
@@ -156,7 +155,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// How many keep it, besides the list of workers and its own thread.
+    /// The number of users, besides the list of workers and its own thread.
     fn load(&self) -> usize {
         Arc::strong_count(&self.taken).saturating_sub(2)
     }
@@ -182,13 +181,13 @@ mod tests {
                 leave,
                 worker.spawn(async move {
                     let here = Worker::here();
-                    // Whoever is asked on a worker's thread names that worker.
+                    // On a worker's thread, `current` returns that worker.
                     let nested = here.spawn(async { thread::current().id() }).await;
                     drop(here);
                     let told =
                         tell.send((thread::current().id(), nested.expect("it does not panic")));
                     told.expect("the test waits for it");
-                    // It goes on until the other end is dropped.
+                    // The task runs until the other end is dropped.
                     let _ = left.await;
                 }),
             ));
@@ -205,7 +204,7 @@ mod tests {
                 .is_ok_and(|id| threads.contains(&id))
         );
         drop(first);
-        // The one that becomes free is the next.
+        // The worker that becomes free is the next.
         let (leave, done) = busy.swap_remove(5);
         drop(leave);
         done.await.expect("it does not panic");

@@ -1,8 +1,8 @@
-//! A run that is not over: what the agent has said in it, what it asks, and who follows it.
+//! A run that has not ended: the agent's output, its open questions, and a log for streaming
+//! clients.
 //!
-//! Its news are told twice: `news` as soon as they are there, for those who persist or stream them;
-//! `kept` once the store has them, for those who poll and wait. Not here: what makes it go on (see
-//! `perform`).
+//! Changes are signalled twice: `changes` at once, for storing and streaming; `stored` after the
+//! store has them, for clients that poll and wait.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,29 +21,29 @@ use crate::agent_connect::record::{Outcome, Run, Status};
 use crate::agent_connect::run_request::{Permissions, RunRequest};
 use crate::agent_connect::uuid::Uuid;
 
-/// Questions of one run that may wait for an answer. Beyond it: answered without asking.
+/// Questions of one run that may be open. Further ones get the default answer.
 const QUESTIONS: usize = 64;
 
-/// The number of the last news of a run.
+/// The version of a run's final state.
 const LAST: u64 = u64::MAX;
 
-/// A run that is not over.
+/// A run that has not ended.
 pub(super) struct ActiveRun {
     pub(super) id: Uuid,
     pub(super) agent: Uuid,
-    /// The line to its agent.
+    /// The connection to its agent.
     pub(super) line: Arc<Line>,
-    /// Whose it is.
+    /// Its owner.
     pub(super) owner: Arc<str>,
-    /// Its thread, unless it was made for this run alone.
+    /// Its thread, unless the thread was created for this run alone.
     pub(super) thread: Option<Uuid>,
     pub(super) created: Moment,
     pub(super) request: RunRequest,
-    /// Somebody wants it to end.
+    /// Cancels the run.
     pub(super) cancel: CancellationToken,
     pub(super) news: watch::Sender<()>,
     pub(super) kept: watch::Sender<()>,
-    /// Bytes of updates that are kept for those who follow.
+    /// Maximum bytes of updates in the log.
     room: usize,
     state: Mutex<State>,
 }
@@ -53,44 +53,44 @@ struct State {
     fold: Fold,
     log: Log,
     questions: VecDeque<Question>,
-    /// Questions that there have been.
+    /// Number of questions so far.
     asked: usize,
-    /// What the store is to know counts up with this.
+    /// Counts the changes for the store.
     version: u64,
     over: Option<Run>,
     /// The session it runs in, and the link.
     session: Option<(Dial, String)>,
 }
 
-/// What happened, for those who follow.
+/// The log of events for streaming clients.
 #[derive(Default)]
 struct Log {
     entries: VecDeque<(Entry, usize)>,
-    /// The number of the first that is still there.
+    /// The number of the first entry that is still in the log.
     first: u64,
     bytes: usize,
-    /// Where those begin who come anew: behind the last question that was answered.
+    /// Where new clients start: after the last question that was answered.
     start: u64,
 }
 
-/// Something that happened.
+/// A log entry.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
-    /// The agent's update, as it came.
+    /// An update of the agent, unchanged.
     Update(Arc<Value>),
     /// A question became the open one.
     Interrupt(Arc<Value>),
 }
 
-/// What there is for somebody who follows.
+/// The result of reading the log at a position.
 pub(super) enum Next {
-    /// The entry of that number.
+    /// The entry at that position.
     Entry(Entry),
-    /// It came too late: what it wants to know is not kept any more.
+    /// The entry was already removed from the log.
     Lost,
-    /// Nothing yet.
+    /// No entry yet.
     Nothing,
-    /// All is told, and this is what it came to.
+    /// All entries were read, and the run has ended.
     Over(Box<Run>),
 }
 
@@ -119,7 +119,7 @@ impl ActiveRun {
         })
     }
 
-    /// It runs in this session.
+    /// Sets the session it runs in.
     pub(super) fn is_in(&self, dial: Dial, session: &str) {
         self.state().session = Some((dial, session.to_owned()));
     }
@@ -129,12 +129,12 @@ impl ActiveRun {
         self.state().session.clone()
     }
 
-    /// The link its agent is on.
+    /// The link of its session.
     pub(super) fn dial(&self) -> Option<Dial> {
         self.state().session.as_ref().map(|(dial, _)| *dial)
     }
 
-    /// Takes an update of its session.
+    /// Applies an update of its session.
     pub(super) fn hear(&self, update: &Value) {
         let mut state = self.state();
         state.fold.hear(update);
@@ -147,7 +147,7 @@ impl ActiveRun {
         self.news.send_replace(());
     }
 
-    /// The agent asks something; what is answered at once comes back.
+    /// Adds a question of the agent; returns the result if it is answered without the client.
     pub(super) fn ask(&self, question: Question, unasked: Permissions) -> Option<Value> {
         if self.cancel.is_cancelled() {
             return Some(question.cancelled());
@@ -171,7 +171,7 @@ impl ActiveRun {
         None
     }
 
-    /// The agent does not want to know any more.
+    /// Removes a question that the agent has withdrawn.
     pub(super) fn withdraw(&self, id: &Value) -> Option<Question> {
         let mut state = self.state();
         let at = state
@@ -184,8 +184,8 @@ impl ActiveRun {
         question
     }
 
-    /// The answer to the open question that a resume payload is: the id of the agent's request, and
-    /// the result for it.
+    /// The answer to the open question by a resume payload: the id of the agent's request, and the
+    /// result for it.
     pub(super) fn resume(&self, body: &Value) -> Result<(Value, Value), Fault> {
         let mut state = self.state();
         let wrapped = body.get("resume_payload").unwrap_or(body);
@@ -213,14 +213,14 @@ impl ActiveRun {
         Ok((id, answer))
     }
 
-    /// All questions that are open, which nobody will answer.
+    /// Removes and returns all open questions, when the run is cancelled.
     pub(super) fn give_up(&self) -> Vec<Question> {
         let mut state = self.state();
         state.version += 1;
         state.questions.drain(..).collect()
     }
 
-    /// How it stands now, and the number of that news.
+    /// Its current state, and the version of that.
     pub(super) fn snapshot(&self, now: Moment) -> (Run, u64) {
         let state = self.state();
         if let Some(run) = &state.over {
@@ -235,20 +235,20 @@ impl ActiveRun {
         (self.record(status, now, open), state.version)
     }
 
-    /// It ends so. Whatever is still on its way to the store counts for nothing beside that.
+    /// Ends the run. The final version replaces all others in the store.
     pub(super) fn close(&self, status: Status, outcome: Outcome, now: Moment) -> (Run, u64) {
         self.state().questions.clear();
         (self.record(status, now, Some(outcome)), LAST)
     }
 
-    /// The store knows how it has ended; now all may.
+    /// Makes the end visible, after it was stored.
     pub(super) fn publish(&self, run: Run) {
         self.state().over = Some(run);
         self.news.send_replace(());
         self.kept.send_replace(());
     }
 
-    /// What the agent has said so far, as the output shows it.
+    /// The output so far.
     pub(super) fn values(&self, stop_reason: Option<&str>) -> (Map<String, Value>, Vec<Value>) {
         let messages = self.state().fold.messages();
         let mut values = Map::new();
@@ -263,17 +263,17 @@ impl ActiveRun {
         (values, messages)
     }
 
-    /// The agent's words.
+    /// The agent's text.
     pub(super) fn text(&self) -> String {
         self.state().fold.text()
     }
 
-    /// What it has done besides.
+    /// Tool calls and the plan.
     pub(super) fn work(&self) -> Map<String, Value> {
         self.state().fold.work()
     }
 
-    /// What a follower is told next, who knows all before the entry of number `at`.
+    /// Reads the log at position `at`.
     pub(super) fn next(&self, at: u64) -> Next {
         let state = self.state();
         if at < state.log.first {
@@ -287,7 +287,7 @@ impl ActiveRun {
         }
     }
 
-    /// Where somebody begins to follow who comes anew.
+    /// The log position at which a new client starts.
     pub(super) fn start(&self) -> u64 {
         let log = &self.state().log;
         log.start.max(log.first)
@@ -307,7 +307,7 @@ impl ActiveRun {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in another task has left nothing half done that the next could not live with.
+        // The lock is not poisoned by a panic; each update leaves the state consistent.
         self.state.lock()
     }
 }
@@ -321,7 +321,7 @@ impl State {
         })
     }
 
-    /// The first question is the open one now.
+    /// Logs the first question as the open one.
     fn open(&mut self, room: usize) {
         if let Some(Outcome::Interrupt { name, payload }) = self.interrupt() {
             let size = payload.to_string().len();
@@ -333,7 +333,7 @@ impl State {
         }
     }
 
-    /// The question at `at` has its answer.
+    /// Removes the question at `at`, which was answered.
     fn close(&mut self, at: usize, room: usize) -> Option<Question> {
         let question = self.questions.remove(at);
         self.version += 1;
@@ -350,7 +350,7 @@ impl Log {
         self.first + self.entries.len() as u64
     }
 
-    /// The oldest are forgotten where there is no room.
+    /// Adds an entry and removes the oldest ones if there are too many bytes.
     fn push(&mut self, entry: Entry, size: usize, room: usize) {
         self.entries.push_back((entry, size));
         self.bytes += size;

@@ -1,6 +1,4 @@
-//! A thread that is in use: its session, its runs, and whose turn it is.
-//!
-//! Not here: what is kept of it (see `store`).
+//! A thread in use: its session and its runs, which take turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,18 +14,18 @@ use crate::agent_connect::fault::Fault;
 use crate::agent_connect::run_request::Strategy;
 use crate::agent_connect::uuid::Uuid;
 
-/// A thread that is in use.
+/// A thread in use.
 #[derive(Default)]
 pub(super) struct ActiveThread {
-    /// Held by the run whose turn it is; those who wait are served in the order they came.
+    /// Locked by the run whose turn it is; the lock is fair, so runs are served in order.
     pub(super) session: AsyncMutex<Session>,
-    /// Runs that are not over.
+    /// Runs that have not ended.
     lives: Mutex<Vec<Arc<ActiveRun>>>,
-    /// When it was asked for last.
+    /// The number of its latest request; the least recently used thread is evicted first.
     asked: AtomicU64,
 }
 
-/// The session of a thread, as far as the agent has it open.
+/// The session of a thread, if the agent has it open.
 #[derive(Default)]
 pub(super) struct Session {
     pub(super) open: Option<Open>,
@@ -43,12 +41,12 @@ pub(super) struct Open {
     pub(super) id: String,
 }
 
-/// What is lost when a thread is not active any more: a session that cannot be taken up again, an
-/// open one, and how long ago it was in use.
+/// What is lost by evicting a thread: whether its session cannot be reopened, whether a session is
+/// open, and when it was last used.
 pub(super) type Worth = (bool, bool, u64);
 
 impl ActiveThread {
-    /// Takes a run in, if what goes on allows it.
+    /// Adds a run, if the thread is idle or the run's strategy allows a busy one.
     pub(super) fn enter(&self, live: &Arc<ActiveRun>) -> Result<(), Fault> {
         let mut lives = self.lives();
         if !lives.is_empty() {
@@ -66,17 +64,17 @@ impl ActiveThread {
         self.lives().retain(|live| live.id != run);
     }
 
-    /// Whether a run is going on, or waits.
+    /// Whether a run is active or queued.
     pub(super) fn is_busy(&self) -> bool {
         !self.lives().is_empty()
     }
 
-    /// It is asked for, as the number `turn`.
+    /// Marks it as used by request number `use_number`.
     pub(super) fn asked_for(&self, turn: u64) {
         self.asked.store(turn, Ordering::Relaxed);
     }
 
-    /// What would be lost with it; `None` while it is in use.
+    /// The cost of evicting it; `None` while it is in use.
     pub(super) fn worth(&self) -> Option<Worth> {
         let session = self.session.try_lock().ok().filter(|_| !self.is_busy())?;
         let open = session.open.as_ref().filter(|open| open.is_open());
@@ -84,7 +82,7 @@ impl ActiveThread {
         Some((lost, open.is_some(), self.asked.load(Ordering::Relaxed)))
     }
 
-    /// It makes room for another: the agent may close its session.
+    /// Evicts it, and closes its session where the agent supports that.
     pub(super) fn give_up(&self) {
         if let Ok(mut session) = self.session.try_lock()
             && let Some(open) = session.open.take()
@@ -99,12 +97,12 @@ impl ActiveThread {
 }
 
 impl Open {
-    /// Whether it still is.
+    /// Whether its link is still open.
     pub(super) fn is_open(&self) -> bool {
         self.line.is_open(self.dial)
     }
 
-    /// Has the agent close it, if it can. An agent that does not close it keeps it.
+    /// Asks the agent to close it, if it supports that. Otherwise the agent keeps it.
     pub(super) async fn close(&self) {
         if self.is_open() && self.agent.offers("close") {
             let params = json!({ "sessionId": self.id });

@@ -1,6 +1,4 @@
-//! The agents that are served, each on a line of its own, and which of them somebody may use.
-//!
-//! Not here: what is said to them (see `line`).
+//! The served agents, each with its own connection, and which of them a client may use.
 
 use std::sync::Arc;
 
@@ -19,30 +17,30 @@ use crate::auth::{ONLY_AGENT, Principal};
 use crate::jsonrpc::Limits;
 use crate::transport::Arrival;
 
-/// The agents that are served.
+/// The connections to the served agents.
 pub(super) struct Agents {
     pub(super) ground: Arc<Ground>,
     lines: RwLock<Vec<Arc<Line>>>,
 }
 
-/// What all lines stand on.
+/// The context of all connections.
 pub(super) struct Ground {
-    /// Where we are reached.
+    /// The URL of the service.
     pub(super) base: String,
-    /// What is answered for those who cannot be asked.
+    /// The answer to permission requests for clients that cannot be asked.
     pub(super) unasked: Permissions,
     pub(super) limits: Arc<Limits>,
     pub(super) arrivals: mpsc::Sender<Arrival>,
-    /// No link is opened any more.
+    /// Cancelled when no more links may be opened.
     pub(super) closing: CancellationToken,
 }
 
-/// Whoever asks for something.
+/// The client of a request.
 pub(super) struct Asker {
     pub(super) principal: Arc<Principal>,
-    /// Under which name its threads and runs are kept.
+    /// The owner name under which its threads and runs are stored.
     pub(super) owner: Arc<str>,
-    /// The agent of those who name none.
+    /// The default agent of clients that name none.
     pub(super) usual: Option<String>,
 }
 
@@ -56,8 +54,8 @@ impl Agents {
         }
     }
 
-    /// Serves these from now on; those that are not among them come back. One that stays goes on as
-    /// it began, but for what it is answered for those who cannot be asked.
+    /// Replaces the served agents and returns the connections to those that were removed. An agent
+    /// that stays keeps its connection; only its default permission changes.
     pub(super) fn renew(&self, offers: &[Offer]) -> Vec<Arc<Line>> {
         let mut lines = self.lines.write();
         let mut before = std::mem::take(&mut *lines);
@@ -81,19 +79,19 @@ impl Agents {
         lines.clone()
     }
 
-    /// Those that somebody may use.
+    /// Those that a client may use.
     pub(super) fn of(&self, asker: &Asker) -> Vec<Arc<Line>> {
         let mut lines = self.all();
         lines.retain(|line| may_use(&asker.principal, line));
         lines
     }
 
-    /// Whether there is any that somebody may use.
+    /// Whether a client may use any of them.
     pub(super) fn has_any_for(&self, principal: &Principal) -> bool {
         self.all().iter().any(|line| may_use(principal, line))
     }
 
-    /// One of those that somebody may use.
+    /// The agent of that name or id, if the client may use it.
     pub(super) async fn find(&self, asker: &Asker, named: &Named) -> Result<Arc<Line>, Fault> {
         for line in self.of(asker) {
             let found = match named {
@@ -107,7 +105,7 @@ impl Agents {
         Err(Fault::unknown("there is no such agent"))
     }
 
-    /// The agent of somebody who names none: the usual one, or the only one.
+    /// The agent for a client that names none: the default one, or the only one.
     pub(super) fn usual(&self, asker: &Asker) -> Option<Arc<Line>> {
         let lines = self.of(asker);
         let is_usual = |line: &&Arc<Line>| line.offer.name == asker.usual;
@@ -118,12 +116,12 @@ impl Agents {
         usual.or_else(|| only(&lines)).cloned()
     }
 
-    /// The only agent that somebody may use; none when there are several.
+    /// The only agent that a client may use; `None` when there are several.
     pub(super) fn sole(&self, asker: &Asker) -> Option<Arc<Line>> {
         only(&self.of(asker)).cloned()
     }
 
-    /// The agent of that id, whoever may use it.
+    /// The agent of that id, without an access check.
     pub(super) async fn known(&self, id: Uuid) -> Option<Arc<Line>> {
         for line in self.all() {
             if line.id().await.is_ok_and(|known| known == id) {
@@ -133,16 +131,16 @@ impl Agents {
         None
     }
 
-    /// What those are like that somebody may use. They are asked all at once.
+    /// The descriptions of all agents that a client may use, requested in parallel.
     pub(super) async fn introduced(&self, asker: &Asker) -> Result<Vec<Arc<Agent>>, Fault> {
         let asked = self.of(asker).into_iter().map(|line| {
-            // In a task of its own: whoever does not wait any more must not keep it from others.
+            // In a task of its own: a client that disconnects must not cancel it for others.
             tokio::spawn(async move { line.introduced().await })
         });
         let asked: Vec<_> = asked.collect();
         let mut known = Vec::new();
         for agent in asked {
-            let lost = |_| Fault::later("an agent could not be asked");
+            let lost = |_| Fault::later("an agent could not be queried");
             known.push(agent.await.map_err(lost)??);
         }
         Ok(known)

@@ -1,7 +1,5 @@
-//! What is answered to a request.
-//!
-//! Not here: how a fault comes about (see `agent_connect::fault`), and answers that are alike at
-//! every port (see `http::port::answer`).
+//! HTTP responses of the Agent Connect server. Those common to all ports are in
+//! `http::port::answer`.
 
 use std::task::{Context, Poll};
 
@@ -17,19 +15,19 @@ use crate::transport::http::port::refuse::{Refusal, Why};
 
 pub(super) use crate::transport::http::port::answer::empty;
 
-/// An answer.
+/// A response.
 pub(super) type Answer = answer::Answer<Events>;
 
-/// Events, as they come.
+/// A body of events, sent as they come.
 #[derive(Debug)]
 pub(in crate::transport) struct Events(mpsc::Receiver<Bytes>);
 
-/// A JSON value.
+/// A response with a JSON value.
 pub(super) fn json(value: &Value) -> Answer {
     told(StatusCode::OK, value)
 }
 
-/// The same answer, with the place of what it is about (RFC 9110, 8.7).
+/// The same response, with the URL of the resource (RFC 9110, 8.7).
 pub(super) fn located(mut answer: Answer, place: &str) -> Answer {
     if let Ok(place) = HeaderValue::from_str(place) {
         answer.headers_mut().insert(CONTENT_LOCATION, place);
@@ -37,12 +35,12 @@ pub(super) fn located(mut answer: Answer, place: &str) -> Answer {
     answer
 }
 
-/// Events.
+/// A response with a stream of events.
 pub(super) fn events(events: mpsc::Receiver<Bytes>) -> Answer {
     answer::events(Events(events))
 }
 
-/// A fault: its sentence, as a JSON string.
+/// An error response: its message, as a JSON string.
 pub(super) fn fault(fault: &Fault) -> Answer {
     let status = StatusCode::from_u16(fault.status);
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -55,7 +53,7 @@ pub(super) fn fault(fault: &Fault) -> Answer {
     answer
 }
 
-/// A refusal, in the same way.
+/// A rejection by the port, in the same form.
 pub(super) fn refusal(refusal: Refusal) -> Answer {
     let mut fields = HeaderMap::new();
     refusal.write_fields(&mut fields);
@@ -68,7 +66,7 @@ pub(super) fn refusal(refusal: Refusal) -> Answer {
     answer
 }
 
-/// Other methods are for this path.
+/// The path takes other methods.
 pub(super) fn method(allowed: &'static str) -> Answer {
     let what = Value::from(format!("this path takes {allowed}"));
     let mut answer = told(StatusCode::METHOD_NOT_ALLOWED, &what);

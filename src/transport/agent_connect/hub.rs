@@ -1,8 +1,4 @@
-//! What all requests at a listener share: the agents, the store, the runs and threads that are in
-//! use.
-//!
-//! Not here: what is done with threads (see `threads`), how a run is started (`start`), what it does
-//! (`perform`), and HTTP (`routes`).
+//! The state shared by all requests of a listener: agents, store, active runs and threads.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -27,16 +23,16 @@ use crate::agent_connect::search;
 use crate::agent_connect::uuid::Uuid;
 use crate::jsonrpc::Limits;
 
-/// What all requests share.
+/// The state shared by all requests.
 pub(super) struct Hub {
     pub(super) agents: Agents,
     pub(super) store: Store,
     pub(super) postman: Postman,
     pub(super) limits: Arc<Limits>,
-    /// The folder of sessions that name none.
+    /// The working directory of sessions that name none.
     pub(super) cwd: String,
     state: Mutex<State>,
-    /// Told when a run is over.
+    /// Notified when a run has ended.
     pub(super) idle: Notify,
 }
 
@@ -44,16 +40,16 @@ pub(super) struct Hub {
 struct State {
     lives: HashMap<Uuid, Arc<ActiveRun>>,
     active: HashMap<Place, Arc<ActiveThread>>,
-    /// How often an active thread was asked for.
+    /// Counts the requests for active threads.
     turn: u64,
-    /// The last sessions of runs that had no thread.
+    /// The latest sessions of runs without a thread.
     discarded: VecDeque<String>,
 }
 
-/// Whose thread, and which.
+/// The owner and the id of a thread.
 type Place = (Arc<str>, Uuid);
 
-/// A run as a path names it: whose it is, on this thread if one is named, and which.
+/// A run as a path names it: its owner, its thread if the path names one, and its id.
 pub(super) struct RunAt {
     pub(super) owner: Arc<str>,
     pub(super) thread: Option<Uuid>,
@@ -75,17 +71,17 @@ impl Hub {
         }
     }
 
-    /// Takes in a run that is not over yet.
+    /// Adds a run.
     pub(super) fn begin(&self, live: &Arc<ActiveRun>) -> Result<(), Fault> {
         let mut state = self.state();
         if state.lives.len() >= self.limits.agent_connect_runs {
-            return Err(Fault::later("too many runs are going on at present"));
+            return Err(Fault::later("too many runs are in progress"));
         }
         state.lives.insert(live.id, live.clone());
         Ok(())
     }
 
-    /// The run is over.
+    /// Removes a run that has ended.
     pub(super) fn end(&self, live: &ActiveRun) {
         let mut state = self.state();
         state.lives.remove(&live.id);
@@ -98,17 +94,17 @@ impl Hub {
         self.idle.notify_waiters();
     }
 
-    /// A run that is not over.
+    /// A run that has not ended.
     pub(super) fn live(&self, id: Uuid) -> Option<Arc<ActiveRun>> {
         self.state().lives.get(&id).cloned()
     }
 
-    /// Whether no run goes on.
+    /// Whether all runs have ended.
     pub(super) fn is_idle(&self) -> bool {
         self.state().lives.is_empty()
     }
 
-    /// A session was that of a run that had no thread.
+    /// Records the session of an ended run without a thread.
     pub(super) fn discard(&self, session: &str) {
         let mut state = self.state();
         if state.discarded.len() >= self.limits.agent_connect_sessions {
@@ -117,14 +113,14 @@ impl Hub {
         state.discarded.push_back(session.to_owned());
     }
 
-    /// Whether a session is, or was, that of a run that has no thread.
+    /// Whether a session belongs, or belonged, to a run without a thread.
     pub(super) fn is_of_run(&self, session: &str) -> bool {
         let state = self.state();
         let mut lives = state.lives.values().filter_map(|live| live.session());
         lives.any(|(_, used)| used == session) || state.discarded.iter().any(|one| one == session)
     }
 
-    /// Waits until no run goes on with this agent.
+    /// Waits until no run uses this agent.
     pub(super) async fn quiet(&self, line: &Arc<Line>) {
         loop {
             let idle = self.idle.notified();
@@ -136,8 +132,8 @@ impl Hub {
         }
     }
 
-    /// The thread, active from now on. Where there are too many, that is given up which was not
-    /// asked for for longest, of those whose session can be taken up again if there are any.
+    /// Activates a thread. If there are too many active threads, the least recently used one is
+    /// evicted; threads whose session can be reopened first.
     pub(super) fn active_thread(
         &self,
         owner: &Arc<str>,
@@ -169,13 +165,13 @@ impl Hub {
         Ok(active)
     }
 
-    /// Nobody needs the thread to be active any more.
+    /// Deactivates a thread.
     pub(super) fn forget_active(&self, owner: &Arc<str>, thread: Uuid) {
         self.state().active.remove(&(owner.clone(), thread));
     }
 
-    /// A run. Those of others are not there. Of one that goes on the store is told first what it may
-    /// not have heard yet: nobody is shown how it stood before.
+    /// Reads a run; only its owner can see it. If the run has not ended, its current state is
+    /// written to the store first, so that no client sees an older one.
     pub(super) async fn run(&self, at: &RunAt) -> Result<Run, Fault> {
         let (owner, id) = (at.owner.clone(), at.id);
         let news = self.live(id).map(|live| live.snapshot(now()));
@@ -190,7 +186,7 @@ impl Hub {
             .ok_or_else(|| Fault::unknown("there is no such run"))
     }
 
-    /// Waits until a run is not pending; `None` when that takes longer than `patience`.
+    /// Waits until a run is not pending; `None` when that takes longer than `max_wait`.
     pub(super) async fn settled(
         &self,
         at: &RunAt,
@@ -211,14 +207,14 @@ impl Hub {
                         return Ok(None);
                     }
                 }
-                // It has come to its end between the two looks, or its end could not be kept.
-                (None, _) if looks > 2 => return Err(Fault::later("the end of the run is lost")),
+                // The run ended between the two reads, or its end could not be stored.
+                (None, _) if looks > 2 => return Err(Fault::later("the outcome of the run was lost")),
                 (None, _) => looks += 1,
             }
         }
     }
 
-    /// Has the store know how a run stands.
+    /// Writes the current state of a run to the store.
     pub(super) async fn keep(&self, live: &ActiveRun) -> Result<Run, Fault> {
         let (run, version) = live.snapshot(now());
         let kept = run.clone();
@@ -240,7 +236,7 @@ impl Hub {
             .await
     }
 
-    /// The agents that are looked for, as searches show them.
+    /// The agents that match a search, as shown.
     pub(super) async fn find_agents(
         &self,
         asker: &Asker,
@@ -257,7 +253,7 @@ impl Hub {
     }
 }
 
-/// What time it is.
+/// The current time.
 pub(super) fn now() -> Moment {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     Moment(since.map_or(0, |since| {
@@ -265,7 +261,7 @@ pub(super) fn now() -> Moment {
     }))
 }
 
-/// A name that nobody has had.
+/// A new random id.
 pub(super) fn uuid() -> Uuid {
     let mut bytes = [0; 16];
     // The system call behind it does not fail once the system has started.
@@ -275,7 +271,7 @@ pub(super) fn uuid() -> Uuid {
     Uuid::random(bytes)
 }
 
-/// Waits for news; whoever would tell them may be gone.
+/// Waits for a change; the sender may have been dropped.
 async fn changed(mut news: watch::Receiver<()>) {
     let _ = news.changed().await;
 }

@@ -1,9 +1,7 @@
-//! The line to one agent: a link over which we are an ACP client with many sessions.
+//! The connection to one agent: an ACP client with many sessions on one link.
 //!
-//! It is opened when somebody needs it, and again when it has been lost; each time is another
-//! `Dial`, and a session belongs to the one it was opened or taken up in. Not here: the halves of
-//! the link (see `link`), which agents there are (see `agents`), what is asked for a run (see
-//! `perform`).
+//! The link is opened when a request needs it, and again when it was lost; each link has a
+//! `LinkId`, and a session belongs to the link on which it was opened or reopened.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -29,50 +27,50 @@ use crate::agent_connect::uuid::Uuid;
 use crate::jsonrpc::Frame;
 use crate::transport::{Arrival, Worker};
 
-/// The line to one agent.
+/// The connection to one agent.
 pub(super) struct Line {
-    /// What the configuration says of it.
+    /// The agent's configuration.
     pub(super) offer: Offer,
     ground: Arc<Ground>,
-    /// What came of the last link. Held while a link is opened, so that only one is.
+    /// The result of the last link. Locked while a link is opened, so that only one is.
     met: AsyncMutex<Option<Met>>,
-    /// How many links have been tried.
+    /// Number of links tried.
     tries: AtomicU64,
-    /// How it introduced itself last.
+    /// The agent's latest answer to `initialize`.
     known: Mutex<Option<Arc<Agent>>>,
-    /// It could not be had when it was asked for last.
+    /// The last attempt to connect failed.
     failed: AtomicBool,
-    /// Whether it is granted what it asks when nobody can be asked.
+    /// Whether permission requests are granted when the client cannot be asked.
     permits: AtomicBool,
     state: Mutex<State>,
 }
 
-/// What comes of a link that is opened: the agent there, or why there is none.
+/// The result of opening a link: the agent, or the error.
 type Met = Result<(Dial, Arc<Agent>), Fault>;
 
-/// Which of the links that there have been.
+/// The number of a link of the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dial(u64);
 
-/// What the halves of the link share with those who ask something of the agent.
+/// The state shared by the halves of the link and the callers.
 #[derive(Default)]
 pub(super) struct State {
     dial: Dial,
     pub(super) open: bool,
-    /// Nothing will be said any more.
+    /// Nothing more will be sent.
     pub(super) ended: bool,
     pub(super) out: VecDeque<Frame>,
     pub(super) ear: Option<Waker>,
     next: u64,
     calls: HashMap<u64, oneshot::Sender<Answer>>,
-    /// Whose turn goes on in a session.
+    /// The run whose turn is active in each session.
     turns: HashMap<String, Arc<ActiveRun>>,
-    /// What may still be told of the past in a session.
+    /// Filters for the history that may still be replayed in a session.
     pasts: HashMap<String, Past>,
     asks_forms: bool,
 }
 
-/// What the agent answers: a result, or an error.
+/// The agent's response: a result, or an error.
 pub(super) type Answer = Result<Value, Value>;
 
 impl Line {
@@ -91,15 +89,15 @@ impl Line {
         Arc::new(line)
     }
 
-    /// Takes over from `offer` whether the agent is granted what it asks when nobody can be asked.
-    /// The rest of the offer stays as it was.
+    /// Updates from the configuration whether permission requests are granted when the client
+    /// cannot be asked. The rest of the configuration stays.
     pub(super) fn renew(&self, offer: &Offer) {
         let rule = offer.unasked.unwrap_or(self.ground.unasked);
         let permits = rule == Permissions::Allow;
         self.permits.store(permits, Ordering::Relaxed);
     }
 
-    /// The agent's id. One that the configuration gives no name has to say its own.
+    /// The agent's id. An agent without a configured name must report one.
     pub(super) async fn id(self: &Arc<Self>) -> Result<Uuid, Fault> {
         match &self.offer.name {
             Some(name) => Ok(Uuid::of_agent(name)),
@@ -107,8 +105,8 @@ impl Line {
         }
     }
 
-    /// The agent's description: what it says when it introduces itself. If it cannot be reached,
-    /// what it said before, or what the configuration says; the next run asks it again.
+    /// The agent's description, from its answer to `initialize`. If it cannot be reached: its
+    /// previous answer, or the configuration; the next run tries again.
     pub(super) async fn introduced(self: &Arc<Self>) -> Result<Arc<Agent>, Fault> {
         let named = self.offer.name.is_some();
         if !named || !self.failed.load(Ordering::Relaxed) {
@@ -123,8 +121,8 @@ impl Line {
         Ok(known.unwrap_or_else(|| Arc::new(self.described(&Value::Null))))
     }
 
-    /// The agent, on an open line. All who ask while a link is tried learn what comes of it: a
-    /// crowd that waits for an agent that cannot be had waits once, not one after the other.
+    /// The agent, on an open link. All callers that wait for the same attempt share its result:
+    /// many clients of an unreachable agent wait once, not one after the other.
     pub(super) async fn agent(self: &Arc<Self>) -> Met {
         let tries = self.tries.load(Ordering::Relaxed);
         let mut met = self.met.lock().await;
@@ -145,7 +143,7 @@ impl Line {
         came
     }
 
-    /// Opens a link, and has the agent introduce itself.
+    /// Opens a link and initialises the agent.
     async fn meet(self: &Arc<Self>) -> Met {
         if self.ground.closing.is_cancelled() {
             return Err(Fault::later("the relay is shutting down"));
@@ -168,7 +166,7 @@ impl Line {
                     .get("message")
                     .and_then(Value::as_str)
                     .unwrap_or("no reason given");
-                return Err(Fault::later(format!("the agent cannot be had: {why}")));
+                return Err(Fault::later(format!("the agent cannot be reached: {why}")));
             }
             Err(_) => {
                 self.hang_up(dial);
@@ -190,12 +188,12 @@ impl Line {
         state.dial == dial && state.open
     }
 
-    /// Whether the agent has asked for a form to be filled in.
+    /// Whether the agent has requested a form.
     pub(super) fn asks_forms(&self) -> bool {
         self.state().asks_forms
     }
 
-    /// Asks the agent; an error of ours says that it is gone.
+    /// Sends a request to the agent; an error with code -32603 if the link is lost.
     pub(super) fn call(
         &self,
         dial: Dial,
@@ -211,12 +209,12 @@ impl Line {
             state.say(say::request(id, method, params));
         }
         async move {
-            let gone = json!({ "code": -32603, "message": "the agent is gone" });
+            let gone = json!({ "code": -32603, "message": "the agent has disconnected" });
             told.await.unwrap_or(Err(gone))
         }
     }
 
-    /// Tells the agent something.
+    /// Sends a frame to the agent.
     pub(super) fn tell(&self, dial: Dial, frame: Frame) {
         let mut state = self.state();
         if state.dial == dial && state.open {
@@ -224,7 +222,7 @@ impl Line {
         }
     }
 
-    /// The updates and questions of a session are this run's until it is taken out again.
+    /// Routes the updates and questions of a session to this run until `end_turn`.
     pub(super) fn begin_turn(&self, session: &str, live: &Arc<ActiveRun>) {
         self.state().turns.insert(session.to_owned(), live.clone());
     }
@@ -235,20 +233,19 @@ impl Line {
         state.pasts.remove(session);
     }
 
-    /// A session is taken up again, in which the agent may tell of this past until a turn of it is
-    /// over.
+    /// Filters the replayed history of a session that is reopened, until `end_turn`.
     pub(super) fn expect_past(&self, session: &str, past: Past) {
         self.state().pasts.insert(session.to_owned(), past);
     }
 
-    /// Nothing more is said, once what waits has been.
+    /// Ends the stream after the queued frames.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.ended = true;
         state.wake();
     }
 
-    /// Hears what the agent says. What cannot be read was refused before it came here.
+    /// Handles a frame of the agent. Invalid frames were rejected before.
     pub(super) fn hear(&self, dial: Dial, frame: &Frame) {
         let Ok(Value::Object(mut message)) = serde_json::from_slice(frame.as_bytes()) else {
             return;
@@ -268,14 +265,14 @@ impl Line {
                         Some(error) => Err(error),
                         None => Ok(message.remove("result").unwrap_or_default()),
                     };
-                    // Whoever asked may not wait any more.
+                    // The caller may have stopped waiting.
                     let _ = call.send(answer);
                 }
             }
         }
     }
 
-    /// The agent asks for something.
+    /// Handles a request of the agent.
     fn asked(&self, dial: Dial, id: &Value, method: &str, params: Value) {
         let Some(question) = Question::of(id.clone(), method, params) else {
             return self.tell(dial, say::unknown_method(id, method));
@@ -300,7 +297,7 @@ impl Line {
         }
     }
 
-    /// The agent tells something.
+    /// Handles a notification of the agent.
     fn told(&self, dial: Dial, method: &str, params: &Value) {
         if method == "$/cancel_request" {
             let turns: Vec<Arc<ActiveRun>> = self.state().turns.values().cloned().collect();
@@ -326,7 +323,7 @@ impl Line {
         }
     }
 
-    /// The link is gone: nobody answers any more.
+    /// Marks the link as lost and fails its pending calls.
     pub(super) fn hang_up(&self, dial: Dial) {
         let mut state = self.state();
         if state.dial == dial {
@@ -340,7 +337,7 @@ impl Line {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in another task has left nothing half done that the next could not live with.
+        // The lock is not poisoned by a panic; each update leaves the state consistent.
         self.state.lock()
     }
 
@@ -354,7 +351,7 @@ impl Line {
             asks_forms,
             ..State::default()
         };
-        // The first id is 1, as in most clients' conversations.
+        // The first id is 1, as with most clients.
         state.next = 1;
         dial
     }

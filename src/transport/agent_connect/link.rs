@@ -1,7 +1,6 @@
-//! The two halves of a line's link.
+//! The two halves of an agent connection's link.
 //!
-//! What is given to the sink, the line hears at once; the stream is what the line says. Not here:
-//! what is said (see `line`).
+//! Frames given to the sink are handled at once; the stream yields the frames for the agent.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,19 +10,19 @@ use crate::jsonrpc::framing::Cut;
 use crate::jsonrpc::{Farewell, Frame};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
 
-/// What we say.
+/// Yields the frames for the agent.
 struct Ear {
     line: Arc<Line>,
     dial: Dial,
 }
 
-/// What we are told.
+/// Accepts the frames of the agent.
 struct Mouth {
     line: Arc<Line>,
     dial: Dial,
 }
 
-/// A link whose client we are.
+/// A link on which this process is the client.
 pub(super) fn open(line: Arc<Line>, dial: Dial) -> Link {
     let wanted_agent = line.offer.name.as_deref().map(Arc::from);
     Link {
@@ -31,7 +30,7 @@ pub(super) fn open(line: Arc<Line>, dial: Dial) -> Link {
             name: "agent-connect".to_owned(),
             half_close: true,
             kind: PeerKind::Ours,
-            // It carries the threads of many; each request is judged on its own.
+            // It carries the threads of many clients; each request is authorised on its own.
             principal: None,
             wanted_agent,
         },

@@ -1,7 +1,5 @@
-//! Begins to serve Agent Connect at a port: the service that answers requests, the hub behind it,
-//! and the lines to the agents.
-//!
-//! Not here: the port (see `http::port`), and what is answered (see `routes`).
+//! Starts the Agent Connect server of a port: the service, the hub, and the connections to the
+//! agents.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -20,14 +18,14 @@ use crate::transport::http::port::caller::Caller;
 use crate::transport::http::port::{Port, Served, bind};
 use crate::transport::{Endpoint, Listener, OpenError, OpenErrorKind, Setup};
 
-/// Binds an endpoint, and serves Agent Connect there.
+/// Binds an endpoint and serves Agent Connect on it.
 pub(super) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
     let bound = bind(at, setup).await?;
     let service = serve(&bound.port, &bound.port.at.path)?;
     Ok(bound.serve(service))
 }
 
-/// Serves Agent Connect below a path of a port, and returns what does it.
+/// Serves Agent Connect below a path of a port, and returns the service.
 pub(in crate::transport) fn serve(port: &Arc<Port>, path: &str) -> Result<Arc<Service>, OpenError> {
     let service = &port.setup.agent_connect;
     let path = path.trim_end_matches('/').to_owned();
@@ -55,11 +53,11 @@ pub(in crate::transport) fn serve(port: &Arc<Port>, path: &str) -> Result<Arc<Se
     };
     let agents = Agents::new(ground, &service.agents);
     if let [only] = &*agents.all() {
-        // It introduces itself before anybody asks for it; one of several when it is asked for.
+        // A single agent is initialised at once; one of several when a client needs it.
         let only = only.clone();
         tokio::spawn(async move {
             if let Err(fault) = only.agent().await {
-                tracing::warn!("Agent Connect is served without an agent: {}", fault.what);
+                tracing::warn!("Agent Connect has no agent at present: {}", fault.what);
             }
         });
     }
@@ -83,7 +81,7 @@ impl Served for Service {
         routes::answer(self, request, caller)
     }
 
-    /// An agent that is not served any more is let go when its last run is over.
+    /// Connections to agents that are no longer served end with their last run.
     fn renew(&self, setup: &Setup) {
         for line in self.hub.agents.renew(&setup.agent_connect.agents) {
             let hub = self.hub.clone();
@@ -94,7 +92,7 @@ impl Served for Service {
         }
     }
 
-    /// Once nobody accepts any more the lines end with the last run.
+    /// After the listener has stopped, the agent connections end with the last run.
     async fn ended(&self) {
         loop {
             let idle = self.hub.idle.notified();

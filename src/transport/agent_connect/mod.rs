@@ -1,25 +1,25 @@
-//! Agent Connect's server: REST in front, and behind it a client that speaks canonical ACP; and, in
-//! `remote`, its client: an agent that speaks canonical ACP, and behind it REST.
+//! Agent Connect over HTTP: a REST server that is an ACP client of its agents, and, in `remote`, a
+//! client of REST servers that is an ACP agent.
 //!
-//! `listen` serves a port; `routes` answers with an `answer` what `hub` and `threads` and, for runs,
-//! `start` do, to those who may `stay`. `agents` are those that are served; to each there is a
-//! `line`, which is the ACP client, and `link` is what the relay sees of it: one link carries all
-//! threads of an agent. `active_thread` is a thread in use, `active_run` a run that is not over;
-//! `perform` carries it to its end, `stream` tells its events, `webhook` its status. `store` keeps
-//! what has been. What all of it means is in the room `agent_connect`.
+//! `listen` binds a port; `routes` answers requests from `hub`, `threads` and `start`, as long as
+//! the client has an access `permit`. `agents` are the served agents; each has an
+//! `agent_connection`, the ACP client, whose link is in `link`: one link carries all threads of an
+//! agent. `active_thread` is a thread in use, `active_run` a run that has not ended; `perform`
+//! executes it, `stream` sends its events, `webhook` its status. `store` is the database. The
+//! protocol itself is in the module `agent_connect`.
 //!
-//! # Why
+//! # Decisions
 //!
-//! **One agent process carries many threads**, as ACP's sessions are made for. So a link is no
-//! client's; it is opened when the listener is, and again when the agent has gone.
+//! **One agent process carries many threads**, as ACP's sessions allow. So a link belongs to no
+//! client; it is opened with the listener, and again when the agent has exited.
 //!
-//! **All that is read comes out of the store**, and is written there before anybody hears of it.
-//! What is in memory only wakes those who wait. So a relay that is killed has told nothing that it
-//! does not know afterwards.
+//! **All reads come from the store**, and each change is written there before a client receives it.
+//! State in memory only wakes waiting clients. So a relay that is killed has reported nothing that
+//! it does not know after a restart.
 //!
-//! **The link takes all that it is given at once**, for one slow client must not keep the agent from
-//! the others. What is kept for those who follow has a bound for each run; who is slower than that
-//! hears the end of the run where it asks for it.
+//! **The link accepts every frame at once**, because one slow client must not block the agent for
+//! the others. The events kept for streaming clients are bounded per run; a client that is slower
+//! than that gets the end of the run with its next request.
 
 mod agents;
 mod answer;

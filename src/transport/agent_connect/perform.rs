@@ -1,6 +1,5 @@
-//! What a run does: it waits for its turn, has a session, prompts, and comes to an end.
-//!
-//! Not here: what the agent says meanwhile (see `active_run`).
+//! Executes a run: waits for its turn, opens the session, sends the prompt, and records the
+//! outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +17,10 @@ use crate::agent_connect::run_request::text_block;
 use crate::agent_connect::say;
 use crate::jsonrpc::reply;
 
-/// Why a run fails: a JSON-RPC code, and what happened.
+/// Why a run failed: a JSON-RPC code and a message.
 pub(super) type Failure = (i64, String);
 
-/// Carries a run to its end and keeps it.
+/// Executes a run to its end and stores the outcome.
 pub(super) async fn perform(
     hub: Arc<Hub>,
     live: Arc<ActiveRun>,
@@ -35,7 +34,7 @@ pub(super) async fn perform(
             Ok(stop_reason) => (Status::Success, result(&live, &stop_reason)),
             Err((code, what)) => (Status::Error, Outcome::Error { code, what }),
         },
-        () = watch(&hub, &live) => unreachable!("it watches for ever"),
+        () = watch(&hub, &live) => unreachable!("it never returns"),
         () = sleep(limit) => {
             give_up(&live);
             let what = format!("the run took longer than {limit:?}");
@@ -55,9 +54,9 @@ pub(super) async fn perform(
             _ => Ok(()),
         }
     };
-    // When it cannot be kept it was said, and those who follow hear of the end all the same.
+    // A failed write was logged, and clients that stream the run get its end all the same.
     let _ = hub.store.ask(keep).await;
-    // A thread is free before anybody hears that its run is over.
+    // The thread is free before a client learns that its run has ended.
     hub.end(&live);
     live.publish(run.clone());
     tell(&hub, &live, &run);
@@ -66,7 +65,7 @@ pub(super) async fn perform(
     }
 }
 
-/// Does what a run is there for; why its turn has ended comes back.
+/// Executes the turn of a run and returns its stop reason.
 async fn carry_out(
     hub: &Hub,
     live: &Arc<ActiveRun>,
@@ -96,7 +95,7 @@ async fn carry_out(
         .open_session(&mut session, &live.owner, &mut thread, &live.line)
         .await?;
     let Some(open) = session.open.clone() else {
-        return Err((-32603, "the agent named no session".to_owned()));
+        return Err((-32603, "the agent returned no session id".to_owned()));
     };
     live.is_in(open.dial, &open.id);
     set_up(live, &open, &opened).await?;
@@ -109,7 +108,7 @@ async fn carry_out(
     ended
 }
 
-/// Sets a session to what the run wants.
+/// Sets the mode and the options of a session as the run requests.
 async fn set_up(live: &ActiveRun, open: &Open, opened: &Value) -> Result<(), Failure> {
     let (setup, session) = (&live.request.setup, &open.id);
     let call = async |method, params: Value| {
@@ -130,7 +129,7 @@ async fn set_up(live: &ActiveRun, open: &Open, opened: &Value) -> Result<(), Fai
 async fn prompt(hub: &Hub, live: &ActiveRun, open: &Open) -> Result<String, Failure> {
     let request = &live.request;
     let mut prompt = request.input.prompt.clone();
-    // An agent that has heard what was said before need not be told.
+    // In a thread the agent already has the earlier messages.
     if let Some(before) = request
         .input
         .before
@@ -158,7 +157,7 @@ async fn prompt(hub: &Hub, live: &ActiveRun, open: &Open) -> Result<String, Fail
     Ok(reason.unwrap_or("end_turn").to_owned())
 }
 
-/// Tells the agent that nobody wants the turn any more, nor answers what it asks.
+/// Cancels the turn and the agent's open questions.
 fn give_up(live: &ActiveRun) {
     let Some((dial, session)) = live.session() else {
         return;
@@ -172,7 +171,7 @@ fn give_up(live: &ActiveRun) {
     }
 }
 
-/// Keeps each change of a run that goes on, and tells of it.
+/// Stores each change of a run until it ends, and calls its webhook.
 async fn watch(hub: &Hub, live: &ActiveRun) {
     let mut news = live.news.subscribe();
     let mut known = 0;
@@ -180,9 +179,9 @@ async fn watch(hub: &Hub, live: &ActiveRun) {
         let (run, version) = live.snapshot(now());
         if version > known {
             known = version;
-            // When it cannot be kept it was said.
+            // A failed write was logged.
             let _ = hub.keep(live).await;
-            // That it goes on is known to who has it go on.
+            // The client knows that the run continues: it started or resumed it.
             if run.status != Status::Pending {
                 tell(hub, live, &run);
             }
@@ -193,7 +192,7 @@ async fn watch(hub: &Hub, live: &ActiveRun) {
     }
 }
 
-/// Tells whoever wants to hear of a run's status.
+/// Calls the run's webhook, if it has one.
 fn tell(hub: &Hub, live: &ActiveRun, run: &Run) {
     if let Some(webhook) = &live.request.webhook {
         hub.postman.send(webhook, &run.shown());
@@ -210,7 +209,7 @@ fn result(live: &ActiveRun, stop_reason: &str) -> Outcome {
     }
 }
 
-/// What a run has added to its thread.
+/// The turn that a run added to its thread.
 fn turn(live: &ActiveRun, run: &Run) -> Option<Turn> {
     let Some(Outcome::Result {
         values, messages, ..
@@ -231,7 +230,7 @@ fn turn(live: &ActiveRun, run: &Run) -> Option<Turn> {
     })
 }
 
-/// The session of a run that has no thread is of no use any more.
+/// Closes the session of a run without a thread.
 async fn discard(hub: &Hub, active: &ActiveThread) {
     if let Some(open) = active.session.lock().await.open.take() {
         hub.discard(&open.id);

@@ -1,6 +1,4 @@
-//! The parameters of an address: `?limit=10&before=…`.
-//!
-//! Not here: which there are (see `routes`).
+//! Query parameters of a URL: `?limit=10&before=…`.
 
 use crate::agent_connect::fault::Fault;
 
@@ -50,7 +48,7 @@ impl Query {
     }
 }
 
-/// A text without its percent-encoding (RFC 3986, 2.1), and with spaces for plus signs.
+/// Decodes percent-encoding (RFC 3986, 2.1) and plus signs, which are spaces.
 fn plain(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,7 +1,4 @@
-//! Who answers a request.
-//!
-//! Not here: what a request wants (see `agent_connect::route`), what is done for it (`hub`,
-//! `start`).
+//! Dispatches the requests of the Agent Connect API.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -34,37 +31,37 @@ use crate::transport::http::port::{Port, receive};
 
 /// The methods that are served.
 const METHODS: &str = "GET, POST, PATCH, DELETE";
-/// How long `/output` waits when it is not told, and how long at most.
+/// How long `/output` waits by default, and at most.
 const BLOCK: Duration = Duration::from_secs(60);
 const LONGEST_BLOCK: f64 = 600.0;
 
-/// What stands between a port and the hub.
+/// The Agent Connect service of a port.
 #[derive(Debug)]
 pub(in crate::transport) struct Service {
     pub(super) port: Arc<Port>,
     pub(super) hub: Arc<Hub>,
-    /// The path that is listened at, without a slash at its end.
+    /// The path it is served at, without a slash at the end.
     pub(super) path: String,
-    /// Where we are reached.
+    /// Its URL.
     pub(super) base: String,
 }
 
 impl Service {
-    /// Whether a path of the port is ours.
+    /// Whether it serves a path of the port.
     pub(in crate::transport) fn serves(&self, path: &str) -> bool {
         let below = path.strip_prefix(&self.path);
         below.is_some_and(|rest| rest.starts_with('/'))
     }
 }
 
-/// A request, without what only HTTP knows.
+/// The parts of a request that the handlers need.
 struct Asked {
     query: Query,
     body: Bytes,
     last_event: Option<String>,
 }
 
-/// Answers one request.
+/// Answers a request.
 pub(super) async fn answer(
     service: Arc<Service>,
     request: Request<Incoming>,
@@ -82,7 +79,7 @@ pub(super) async fn answer(
     Ok(answered.await)
 }
 
-/// Who asks, if any of the agents is for that guest.
+/// The client, if it may use any of the agents.
 fn asker(service: &Service, guest: Guest) -> Result<Asker, Refusal> {
     let principal = guest.principal;
     if !service.hub.agents.has_any_for(&principal) {
@@ -120,10 +117,10 @@ async fn serve(
     let last_event = last_event
         .and_then(|id| id.to_str().ok())
         .map(str::to_owned);
-    // Web pages may post other types anywhere without asking first.
+    // Without this check a web page could post other types from another origin without a preflight.
     let is_json = is_of(request.headers(), "application/json");
     let port = &service.port;
-    // The share of the memory for bodies is held until the answer is there.
+    // Its share of the memory for bodies is held until the response is complete.
     let (body, _share) = body::read(request.into_body(), &port.bodies, &port.limits).await?;
     if !body.is_empty() && !is_json {
         let why = "Content-Type must be application/json";
@@ -136,7 +133,7 @@ async fn serve(
     };
     let answered = Box::pin(route_to(service, route, asked, &asker)).await;
     Ok(answered.unwrap_or_else(|fault| {
-        tracing::debug!(status = fault.status, what = %fault.what, "a request was refused");
+        tracing::debug!(status = fault.status, what = %fault.what, "a request was rejected");
         if fault.status == StatusCode::NOT_FOUND.as_u16() {
             port.count(Turned::Unknown);
         }
@@ -220,8 +217,8 @@ async fn route_to(
     })
 }
 
-/// Starts a run, and answers as is wanted. The run's own place is told beside, for those who hear of
-/// its id only at its end.
+/// Starts a run and answers as requested. The run's URL is sent in a header, for clients that
+/// otherwise learn its id only at its end.
 async fn begin(
     service: &Service,
     asker: &Arc<Asker>,
@@ -321,14 +318,14 @@ async fn with_run(
                     answer::events(follow(live, modes, last, Tied(None), stay))
                 }
                 None if run.status.is_final() => answer::events(last(&run)),
-                // It came to its end between the two looks.
+                // It ended between the two reads.
                 None => answer::events(last(&hub.run(at).await?)),
             }
         }
     })
 }
 
-/// A run and its output, as 0.2.3 has them.
+/// A run and its output, in the form of 0.2.3.
 fn waited(run: Option<&Run>) -> Answer {
     match run {
         Some(run) => answer::json(&json!({ "run": run.shown(), "output": run.output() })),
@@ -342,12 +339,12 @@ impl Asked {
         if self.body.is_empty() {
             return Ok(json!({}));
         }
-        let wrong = |error| Fault::invalid(format!("the body is no JSON: {error}"));
+        let wrong = |error| Fault::invalid(format!("the body is not JSON: {error}"));
         serde_json::from_slice(&self.body).map_err(wrong)
     }
 
-    /// How long is waited: `block_timeout` in seconds, in the address or, as in the prose, in the
-    /// body; what is usual when there is none.
+    /// How long to wait: `block_timeout` in seconds, in the query or, as in the prose
+    /// specification, in the body; `default` if not given.
     fn patience(&self, usual: Option<Duration>) -> Result<Option<Duration>, Fault> {
         let mut given = self.query.seconds("block_timeout")?;
         if given.is_none() && !self.body.is_empty() {

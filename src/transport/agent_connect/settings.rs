@@ -1,36 +1,34 @@
-//! How Agent Connect is served, as far as its operator chooses.
-//!
-//! Not here: how that is read from the command line and the configuration file (see
-//! `cli::agent_connect`).
+//! The configuration of the Agent Connect server. `cli::agent_connect` reads it from the command
+//! line and the configuration file.
 
 use std::path::PathBuf;
 
 use crate::agent_connect::run_request::Permissions;
 
-/// How Agent Connect is served.
+/// The configuration of the Agent Connect server.
 #[derive(Clone, Debug)]
 pub struct AgentConnect {
     /// The agents that are served.
     pub agents: Vec<Offer>,
-    /// The path below which it is served beside ACP, where ACP is listened for; nowhere when not
-    /// given.
+    /// The path below which Agent Connect is served on ACP's HTTP listeners; none if not given.
     pub beside: Option<String>,
-    /// Where threads and runs are kept; in memory when not given.
+    /// The database file of threads and runs; in memory if not given.
     pub store: Option<PathBuf>,
-    /// What is answered to an agent for those who cannot be asked.
+    /// The answer to permission requests for clients that cannot be asked.
     pub unasked: Permissions,
-    /// Who may be called back although it is within our network, or in clear: `HOST` or `HOST:PORT`.
+    /// Webhook hosts that are allowed although they are in a private network or use plain HTTP:
+    /// `HOST` or `HOST:PORT`.
     pub callbacks: Vec<String>,
 }
 
 /// An agent that is served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// Its name by configuration; one that has none is called what it calls itself.
+    /// Its configured name; an agent without one uses the name it reports itself.
     pub name: Option<String>,
-    /// What the configuration says of it.
+    /// Its configured description.
     pub about: Option<String>,
-    /// What it is answered for those who cannot be asked, where it is not as with the others.
+    /// Overrides the answer to permission requests for clients that cannot be asked.
     pub unasked: Option<Permissions>,
 }
 

@@ -1,6 +1,4 @@
-//! A run comes to be, is answered, is cancelled, is forgotten.
-//!
-//! Not here: what it does meanwhile (see `perform`).
+//! Starts, resumes, cancels and deletes runs.
 
 use std::sync::Arc;
 
@@ -22,8 +20,8 @@ use crate::agent_connect::say;
 use crate::agent_connect::session::Setup;
 use crate::agent_connect::uuid::Uuid;
 
-/// Starts the run that `body` wishes for, on the thread of the path if there is one. In a task of
-/// its own: a client that does not wait for the answer must not leave half a run.
+/// Starts the run that `body` requests, on the thread of the path if there is one. In a task of its
+/// own: a client that disconnects must not leave a half-started run.
 pub(super) async fn start(
     hub: &Arc<Hub>,
     asker: &Arc<Asker>,
@@ -61,7 +59,7 @@ async fn start_whole(
             );
             let line = agent(hub, asker, &request, &thread).await?;
             if request.keep && !hub.add_thread(owner, &thread).await? {
-                return Err(Fault::later("too many threads are kept already"));
+                return Err(Fault::later("too many threads are stored already"));
             }
             (request.keep.then_some(thread.id), line)
         }
@@ -105,8 +103,8 @@ async fn start_whole(
     }
 }
 
-/// The agent that a run is for: the one it names, or its thread's. A thread in which something was
-/// said stays with its agent.
+/// The connection to the agent of a run: the one it names, or its thread's. A thread with messages
+/// stays with its agent.
 async fn agent(
     hub: &Hub,
     asker: &Asker,
@@ -120,13 +118,13 @@ async fn agent(
     if thread.agent.is_some_and(|of| of != id)
         && !hub.told(&asker.owner, thread.id).await?.is_empty()
     {
-        return Err(Fault::invalid("the thread is another agent's"));
+        return Err(Fault::invalid("the thread belongs to another agent"));
     }
     Ok(line)
 }
 
-/// The thread is there, or is made when the request allows it. Its session's setup is the thread's
-/// own once it has one; before, the run's counts.
+/// Reads the thread, or creates it if the request allows that. Once the thread has a session, its
+/// setup is fixed; before, the run's setup is used.
 async fn known_thread(
     hub: &Hub,
     owner: &Arc<str>,
@@ -156,7 +154,7 @@ async fn known_thread(
             let thread = new_thread(id, serde_json::Map::new(), hub.kept_setup(&request.setup));
             match hub.add_thread(owner, &thread).await? {
                 true => Ok(thread),
-                // Somebody else has made it meanwhile, or there are too many.
+                // Another request has created it meanwhile, or there are too many.
                 false => hub.thread(owner, id).await,
             }
         }
@@ -169,11 +167,11 @@ pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> Result<Run, F
     let run = hub.run(at).await?;
     Fields::of(body)?;
     let Some(live) = hub.live(at.id) else {
-        let what = format!("the run is over, with status {}", run.status.word());
+        let what = format!("the run has ended, with status {}", run.status.word());
         return Err(Fault::conflict(what));
     };
     let (request, answer) = live.resume(body)?;
-    // Kept before the agent goes on: what it says next is newer.
+    // Stored before the agent continues: its next updates are newer.
     let run = hub.keep(&live).await?;
     if let Some(dial) = live.dial() {
         live.line.tell(dial, say::result(&request, &answer));
@@ -181,17 +179,17 @@ pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> Result<Run, F
     Ok(run)
 }
 
-/// Cancels a run, which may take a while to end.
+/// Cancels a run; it may take a while to end.
 pub(super) async fn cancel(hub: &Hub, at: &RunAt) -> Result<Arc<ActiveRun>, Fault> {
     let run = hub.run(at).await?;
     let Some(live) = hub.live(at.id).filter(|_| !run.status.is_final()) else {
-        return Err(Fault::conflict("the run is over already"));
+        return Err(Fault::conflict("the run has already ended"));
     };
     live.cancel.cancel();
     Ok(live)
 }
 
-/// Forgets a run; one that goes on is cancelled first.
+/// Deletes a run; one that has not ended is cancelled first.
 pub(super) async fn delete(hub: &Hub, at: &RunAt) -> Result<(), Fault> {
     hub.run(at).await?;
     if let Some(live) = hub.live(at.id) {
@@ -202,7 +200,7 @@ pub(super) async fn delete(hub: &Hub, at: &RunAt) -> Result<(), Fault> {
     hub.store.ask(move |db| store::delete_run(db, id)).await
 }
 
-/// Waits until a run is over.
+/// Waits until a run has ended.
 pub(super) async fn over(hub: &Hub, live: &ActiveRun) {
     loop {
         let mut kept = live.kept.subscribe();

@@ -1,6 +1,4 @@
-//! How long somebody may wait or follow: until what let it in is not good any more.
-//!
-//! Not here: the judgement (see `guard`).
+//! Access of a client while it waits or streams: it ends when its credentials become invalid.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +11,13 @@ use crate::agent_connect::fault::Fault;
 use crate::auth::{Gate, Principal};
 use crate::transport::moment;
 
-/// Somebody who was let in.
+/// The access of an authenticated client.
 pub(super) struct Stay {
     gate: Gate,
     principal: Arc<Principal>,
-    /// How often it is judged again.
+    /// Interval between checks of the credentials.
     recheck: Duration,
-    /// How often it is given a sign of life.
+    /// Interval between keep-alive comments.
     pub(super) sign_of_life: Duration,
 }
 
@@ -33,7 +31,7 @@ impl Stay {
         }
     }
 
-    /// Waits until it may stay no longer. Cancel-safe.
+    /// Waits until the access ends. Cancel-safe.
     pub(super) async fn over(&self) {
         if self.principal.key.is_none() && self.principal.expires.is_none() {
             return std::future::pending().await;
@@ -46,7 +44,7 @@ impl Stay {
         }
     }
 
-    /// What `waiting` comes to, as long as it may wait.
+    /// Runs `waiting` while the access lasts.
     pub(super) async fn during<T>(
         &self,
         waiting: impl Future<Output = Result<T, Fault>>,
@@ -55,7 +53,7 @@ impl Stay {
             waited = waiting => waited,
             () = self.over() => Err(Fault {
                 status: 401,
-                what: format!("{} is no longer let in", self.principal).into(),
+                what: format!("{} is no longer authorized", self.principal).into(),
             }),
         }
     }

@@ -1,14 +1,12 @@
 //! A run's events, as server-sent events.
 //!
-//! An event's id is the run's and the number of the agent's update behind which it stands, so a
-//! client that comes back with `Last-Event-ID` goes on where it was. Not here: what is kept for
-//! those (see `active_run`).
+//! An event's id is the run's id and the number of the agent's update before it, so a client that
+//! reconnects with `Last-Event-ID` continues where it was. `active_run` keeps the events.
 //!
-//! # Why
+//! # Decisions
 //!
-//! **Values are told at most every 100 ms**, for each time all that was said so far is told. The
-//! first is told at once; who hears each update anyway loses nothing by waiting for the first as
-//! well.
+//! **Values are sent at most every 100 ms**, because each time all messages so far are sent. The
+//! first are sent at once, except to a client that gets each update anyway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,33 +23,33 @@ use crate::agent_connect::record::{Outcome, Run};
 use crate::agent_connect::run_request::Modes;
 use crate::agent_connect::uuid::Uuid;
 
-/// Time between two tellings of all that was said.
+/// Time between two events with all messages.
 const PACE: Duration = Duration::from_millis(100);
-/// A sign of life. The SDK of Agent Connect takes the empty line behind a comment for an event, so
-/// there is none.
+/// A keep-alive comment without the usual empty line, which the SDK of Agent Connect takes for an
+/// event.
 const SIGN: &[u8] = b":\n";
-/// Events that may wait to be written.
+/// Events that may be queued for writing.
 const WAITING: usize = 16;
 
-/// Somebody who follows a run.
+/// A client that streams a run.
 struct Follower {
     live: Arc<ActiveRun>,
     modes: Modes,
     tx: mpsc::Sender<Bytes>,
-    /// It knows all before this number.
+    /// The number of the next log entry to send.
     at: u64,
     fold: Fold,
-    /// Something was said that was not told yet.
+    /// There are messages that were not sent yet.
     unsaid: bool,
-    /// Not before then.
+    /// The next values are not sent before.
     due: Instant,
 }
 
-/// A client that follows or waits for a run. Dropped before it is released, the run is cancelled, if
-/// there is one: it was tied to that client.
+/// A client that streams or waits for a run. If it is dropped before `release`, its run, if it has
+/// one, is cancelled.
 pub(super) struct Tied(pub(super) Option<Arc<ActiveRun>>);
 
-/// The events of a run that goes on, behind the one with this id.
+/// Streams the events of a run that has not ended, after the one with the id `last`.
 pub(super) fn follow(
     live: Arc<ActiveRun>,
     modes: Modes,
@@ -73,7 +71,7 @@ pub(super) fn follow(
         live,
     };
     tokio::spawn(async move {
-        // What was said before is part of all that was said.
+        // Values include the messages before the first event.
         while follower.at < at
             && let Next::Entry(entry) = follower.live.next(follower.at)
         {
@@ -85,7 +83,7 @@ pub(super) fn follow(
         follower.at = at;
         let told = tokio::select! {
             told = follower.run(stay.sign_of_life) => told,
-            // The stream is cut.
+            // The client's access has ended; the stream is closed.
             () = stay.over() => None,
         };
         if told.is_some() {
@@ -95,16 +93,16 @@ pub(super) fn follow(
     rx
 }
 
-/// The only event of a run that is over.
+/// The only event of a run that has ended.
 pub(super) fn last(run: &Run) -> mpsc::Receiver<Bytes> {
     let (tx, rx) = mpsc::channel(1);
-    // There is room for one.
+    // The channel has room for one.
     let _ = tx.try_send(event(&format!("{}-0", run.id), &ending(run)));
     rx
 }
 
 impl Tied {
-    /// The run need not be cancelled: the client has what it came for.
+    /// The client has received the end; the run is not cancelled.
     pub(super) fn release(&mut self) {
         self.0 = None;
     }
@@ -119,7 +117,8 @@ impl Drop for Tied {
 }
 
 impl Follower {
-    /// Tells everything up to the end, or the next question; `None` when nobody follows any more.
+    /// Sends all events up to the end or the next question; `None` when the client has
+    /// disconnected.
     async fn run(&mut self, sign_of_life: Duration) -> Option<()> {
         let sign_of_life = sign_of_life.max(Duration::from_millis(10));
         let mut news = self.live.news.subscribe();
@@ -134,7 +133,7 @@ impl Follower {
                     Next::Nothing => break,
                     Next::Lost => {
                         tracing::warn!(
-                            "somebody who follows a run is too slow for it; its stream is ended"
+                            "a client reads the events of a run too slowly; its stream is closed"
                         );
                         return Some(());
                     }
@@ -170,7 +169,7 @@ impl Follower {
         }
     }
 
-    /// Tells one entry; whether it is the last.
+    /// Sends one entry; tells whether it is the last.
     async fn tell(&mut self, entry: Entry) -> Option<bool> {
         let run = self.live.id.to_string();
         let id = format!("{run}-{}", self.at);
@@ -192,7 +191,7 @@ impl Follower {
                 }
                 Some(false)
             }
-            // One that is answered already is of no use to anybody.
+            // An interrupt that was already answered is skipped.
             Entry::Interrupt(_) if self.at <= self.live.start() => Some(false),
             Entry::Interrupt(interrupt) => {
                 self.due = Instant::now();
@@ -204,7 +203,7 @@ impl Follower {
         }
     }
 
-    /// Tells all that was said, if something of it is new and it is time.
+    /// Sends all messages, if there are new ones and the interval has passed.
     async fn say_values(&mut self) -> Option<()> {
         if !self.unsaid || !self.modes.values || self.due > Instant::now() {
             return Some(());
@@ -231,7 +230,7 @@ impl Follower {
     }
 }
 
-/// The last event of a run.
+/// The data of a run's last event.
 fn ending(run: &Run) -> Value {
     let mut data = run.output();
     match &run.outcome {
@@ -244,8 +243,8 @@ fn ending(run: &Run) -> Value {
     data
 }
 
-/// An event. Characters that some clients take for the end of a line are escaped; outside of strings
-/// JSON has none of them.
+/// An event. Characters that some clients take for line ends are escaped; in JSON they occur only
+/// inside strings.
 fn event(id: &str, data: &Value) -> Bytes {
     let mut data = data.to_string();
     for (odd, escaped) in [
@@ -260,7 +259,7 @@ fn event(id: &str, data: &Value) -> Bytes {
     Bytes::from(format!("id: {id}\nevent: agent_event\ndata: {data}\n\n"))
 }
 
-/// The number in an event's id, when it is of this run.
+/// The number in an event's id, if it belongs to this run.
 fn number(id: &str, run: Uuid) -> Option<u64> {
     let number = id.strip_prefix(&run.to_string())?.strip_prefix('-')?;
     number.trim_end_matches('v').parse().ok()

@@ -1,6 +1,4 @@
-//! What is done with threads: made, changed, copied, found, deleted; each for its principal alone.
-//!
-//! Not here: the runs on them (see `start`).
+//! Operations on threads: create, change, copy, search, delete; each for its owner alone.
 
 use std::sync::Arc;
 
@@ -23,11 +21,11 @@ use crate::agent_connect::session::Setup;
 use crate::agent_connect::uuid::Uuid;
 use crate::auth::Means;
 
-/// Pages of an agent's own list of sessions that are read.
+/// Pages of an agent's `session/list` that are read.
 const PAGES: usize = 10;
 
 impl Hub {
-    /// A thread. Those of others are not there.
+    /// Reads a thread; only its owner can see it.
     pub(super) async fn thread(&self, owner: &Arc<str>, id: Uuid) -> Result<Thread, Fault> {
         let owner = owner.clone();
         let read = move |db: &rusqlite::Connection| store::read_thread(db, &owner, id);
@@ -40,7 +38,7 @@ impl Hub {
         self.told(owner, id).await
     }
 
-    /// A thread as it is shown.
+    /// A thread as shown.
     pub(super) async fn show_thread(
         &self,
         owner: &Arc<str>,
@@ -54,8 +52,8 @@ impl Hub {
         self.store.ask(read).await
     }
 
-    /// Makes a thread: its session at once when there is only one agent for it and that gives one,
-    /// else with its first run.
+    /// Creates a thread. Its session is created at once if the client has only one agent and that
+    /// succeeds, otherwise with the first run.
     pub(super) async fn make_thread(&self, asker: &Asker, body: &Value) -> Result<Value, Fault> {
         let owner = &asker.owner;
         let fields = Fields::of(body)?;
@@ -69,14 +67,14 @@ impl Hub {
             return match self.thread(owner, id).await {
                 Ok(known) if may_exist => self.show_thread(owner, known).await,
                 Ok(_) => Err(Fault::conflict("a thread of this id exists")),
-                Err(_) => Err(Fault::later("too many threads are kept already")),
+                Err(_) => Err(Fault::later("too many threads are stored already")),
             };
         }
         let mut opened = thread.clone();
         if let Some(line) = self.agents.sole(asker) {
             let active = self.active_thread(owner, id)?;
             let mut session = active.session.lock().await;
-            // What keeps the agent from it is said to the first run.
+            // An error of the agent is reported to the first run.
             if self
                 .open_session(&mut session, owner, &mut opened, &line)
                 .await
@@ -88,7 +86,7 @@ impl Hub {
         self.show_thread(owner, thread).await
     }
 
-    /// Keeps a new thread; `false` when there is one, or there are too many.
+    /// Stores a new thread; `false` if its id exists or there are too many.
     pub(super) async fn add_thread(
         &self,
         owner: &Arc<str>,
@@ -101,7 +99,7 @@ impl Hub {
             .await
     }
 
-    /// What of a setup is kept with the thread, so that its session can be taken up again.
+    /// The part of a setup that is stored with the thread, to reopen its session.
     pub(super) fn kept_setup(&self, setup: &Setup) -> Value {
         let cwd = setup.cwd.as_deref().unwrap_or(&self.cwd);
         json!({ "cwd": cwd, "mcpServers": setup.mcp_servers })
@@ -116,7 +114,7 @@ impl Hub {
         let fields = Fields::of(body)?;
         if fields.any("values").is_some() || fields.any("messages").is_some() {
             return Err(Fault::invalid(
-                "only \"metadata\" can be changed: what was said to an agent cannot be taken back",
+                "only \"metadata\" can be changed: messages sent to an agent cannot be withdrawn",
             ));
         }
         fields.object("checkpoint")?;
@@ -162,7 +160,7 @@ impl Hub {
             .await
     }
 
-    /// A second thread that begins as this one is, where the agent can do that.
+    /// Creates a copy of a thread, if the agent can fork sessions.
     pub(super) async fn copy_thread(&self, asker: &Asker, id: Uuid) -> Result<Value, Fault> {
         let owner = &asker.owner;
         let mut thread = self.thread(owner, id).await?;
@@ -192,7 +190,7 @@ impl Hub {
                 let forked = line.call(dial, "session/fork", &params).await;
                 let forked = forked.map_err(|error| Fault::invalid(agent.complaint(&error).1))?;
                 let forked = forked.get("sessionId").and_then(Value::as_str);
-                let id = forked.ok_or_else(|| Fault::invalid("the agent named no session"))?;
+                let id = forked.ok_or_else(|| Fault::invalid("the agent returned no session id"))?;
                 let id = id.to_owned();
                 thread.session = Some(id.clone());
                 open.open = Some(Open {
@@ -205,7 +203,7 @@ impl Hub {
         }
         (thread.id, thread.created, thread.updated) = (copy, now(), now());
         if !self.add_thread(owner, &thread).await? {
-            return Err(Fault::later("too many threads are kept already"));
+            return Err(Fault::later("too many threads are stored already"));
         }
         let of = owner.clone();
         self.store
@@ -214,8 +212,8 @@ impl Hub {
         self.show_thread(owner, thread).await
     }
 
-    /// The threads that are looked for, as they are shown. For whoever may see what is not its own
-    /// these are also the sessions that an agent has and that were not begun here.
+    /// The threads that match a search, as shown. For clients that may see all sessions these
+    /// include the sessions that the agents list and that were created elsewhere.
     pub(super) async fn find_threads(
         &self,
         asker: &Asker,
@@ -224,7 +222,7 @@ impl Hub {
         let who = &asker.principal;
         if who.grant.admin || who.means == Means::Nobody {
             for line in self.agents.of(asker) {
-                // Those that cannot be listed now are found another time.
+                // Sessions that cannot be listed now are added by a later search.
                 let _ = timeout(self.limits.handshake, self.adopt(asker, &line)).await;
             }
         }
@@ -234,7 +232,7 @@ impl Hub {
             .await
     }
 
-    /// The agent that runs on a thread: the one that has its session, or the usual one.
+    /// The agent for a thread: the one that has its session, or the default one.
     pub(super) async fn agent_of(
         &self,
         asker: &Asker,
@@ -250,8 +248,8 @@ impl Hub {
         }
     }
 
-    /// Has the agent open the session of a thread: a new one, or its own again. What the agent said
-    /// to that comes back; `null` when it is open already.
+    /// Opens the session of a thread: a new one, or its previous one again. Returns the agent's
+    /// result; `null` if it was already open.
     pub(super) async fn open_session(
         &self,
         session: &mut Session,
@@ -262,7 +260,7 @@ impl Hub {
         let unavailable = |fault: Fault| (-32603, fault.what.into_owned());
         let (dial, agent) = line.agent().await.map_err(unavailable)?;
         if thread.agent.is_some_and(|of| of != agent.id) {
-            // Nothing was said in it: it is another agent's now.
+            // The thread has no messages: it now belongs to the other agent.
             (thread.agent, thread.session) = (None, None);
             if let Some(open) = session.open.take() {
                 open.close().await;
@@ -280,8 +278,8 @@ impl Hub {
         let mut params = thread.setup.clone();
         if let Some(id) = &thread.session {
             let method = agent.revives_with().ok_or_else(|| {
-                let what = "its session is not open any more, and the agent cannot take up its \
-                            sessions again (no session/load)";
+                let what = "its session is closed, and the agent cannot reopen sessions (no \
+                            session/load)";
                 (-32002, what.to_owned())
             })?;
             params["sessionId"] = json!(id);
@@ -300,13 +298,13 @@ impl Hub {
         let opened = opened.map_err(|error| agent.complaint(&error))?;
         let id = opened.get("sessionId").and_then(Value::as_str);
         let id = id
-            .ok_or_else(|| (-32603, "the agent named no session".to_owned()))?
+            .ok_or_else(|| (-32603, "the agent returned no session id".to_owned()))?
             .to_owned();
         session.open = Some(open(&id));
         (thread.session, thread.agent) = (Some(id.clone()), Some(agent.id));
         let (owner, of, agent) = (owner.clone(), thread.id, agent.id);
         let keep = move |db: &rusqlite::Connection| {
-            // Its metadata may have been changed meanwhile.
+            // Its metadata may have changed meanwhile.
             match store::read_thread(db, &owner, of)? {
                 Some(mut kept) => {
                     (kept.session, kept.agent) = (Some(id), Some(agent));
@@ -319,7 +317,7 @@ impl Hub {
         Ok(opened)
     }
 
-    /// What was said in a thread.
+    /// The turns of a thread.
     pub(super) async fn told(&self, owner: &Arc<str>, id: Uuid) -> Result<Vec<Turn>, Fault> {
         let owner = owner.clone();
         self.store
@@ -327,7 +325,7 @@ impl Hub {
             .await
     }
 
-    /// Keeps as threads the sessions that an agent lists and that are none yet.
+    /// Stores as threads the sessions that an agent lists and that are not threads yet.
     async fn adopt(&self, asker: &Asker, line: &Arc<Line>) -> Result<(), Fault> {
         let (dial, agent) = line.agent().await?;
         if !agent.offers("list") {
@@ -366,7 +364,7 @@ impl Hub {
     }
 }
 
-/// A thread that nothing has been said in.
+/// A thread without messages.
 pub(super) fn new_thread(id: Uuid, metadata: Map<String, Value>, setup: Value) -> Thread {
     let now = now();
     Thread {
@@ -380,7 +378,7 @@ pub(super) fn new_thread(id: Uuid, metadata: Map<String, Value>, setup: Value) -
     }
 }
 
-/// The thread that a session is which an agent lists.
+/// The thread for a session that an agent lists.
 fn listed_thread(agent: Uuid, listed: &Value) -> Option<Thread> {
     let session = listed.get("sessionId")?.as_str()?;
     let cwd = listed.get("cwd").and_then(Value::as_str).unwrap_or("/");

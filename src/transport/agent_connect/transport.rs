@@ -1,12 +1,10 @@
-//! The transport behind `agent-connect+http://` and `agent-connect+https://`.
-//!
-//! Not here: what it does (see `listen` and `remote`).
+//! The transport for `agent-connect+http://` and `agent-connect+https://`.
 
 use super::listen::listen;
 use super::remote;
 use crate::transport::{Binding, Connecting, Endpoint, OpenError, Setup, Transport};
 
-/// The transport behind `agent-connect+http://` and `agent-connect+https://`.
+/// The transport for `agent-connect+http://` and `agent-connect+https://`.
 #[derive(Debug)]
 pub(in crate::transport) struct Rest;
 

@@ -1,15 +1,13 @@
-//! Whoever wants to hear of a run is called: the address is judged, then the call is made.
+//! Calls webhooks: the address is checked, then the call is made. Which addresses are public is in
+//! `auth::address`.
 //!
-//! Not here: what somebody wants to hear of (see `perform`), which addresses are public (see
-//! `auth::inner`).
+//! # Decisions
 //!
-//! # Why
+//! **The address that is called is the one that was checked.** A name is resolved once for each
+//! call, every address of it is checked, and the socket is opened to one of those: a name that
+//! resolves to another address a moment later (DNS rebinding) gains nothing.
 //!
-//! **The address that is called is the one that was judged.** A name is resolved once for each
-//! call, every address of it is judged, and the socket is opened to one of those: a name that means
-//! another address the next moment gains nothing.
-//!
-//! **Redirects are not followed**, for where they lead was not judged.
+//! **Redirects are not followed**, because their targets were not checked.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,44 +30,45 @@ use crate::auth::inner::is_public;
 use crate::transport::endpoint::{Endpoint, Manner, Web};
 use crate::transport::{Tls, tls};
 
-/// Time a call may take.
+/// Time limit of a call.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time before each call of one piece of news.
+/// Delays before the attempts of one call.
 const DELAYS: [Duration; 3] = [
     Duration::ZERO,
     Duration::from_millis(500),
     Duration::from_secs(3),
 ];
-/// News that may wait to be told. Beyond it: not told.
+/// Calls that may be queued. Further calls are dropped.
 const WAITING: usize = 1024;
-/// Calls at a time.
+/// Concurrent calls.
 const CALLS: usize = 32;
 
-/// Calls whoever wants to hear of a run.
+/// Sends the status of runs to webhooks.
 #[derive(Clone, Debug)]
 pub(super) struct Postman {
-    /// Who may be called although it is within, or in clear: `HOST` or `HOST:PORT`.
+    /// Hosts that are allowed although they are in a private network or use plain HTTP: `HOST` or
+    /// `HOST:PORT`.
     allowed: Arc<Vec<String>>,
     waiting: Arc<Semaphore>,
     calls: Arc<Semaphore>,
 }
 
-/// Where somebody is called.
+/// The address of a webhook.
 #[derive(Clone, Debug)]
 struct Address {
     tls: bool,
     host: String,
     port: u16,
     uri: Uri,
-    /// Its operator has said that it may be called.
+    /// The operator has allowed this host.
     allowed: bool,
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 enum Miss {
-    /// The same call may do later.
+    /// A retry may succeed.
     Now(String),
-    /// It never will.
+    /// A retry cannot succeed.
     Ever(String),
 }
 
@@ -82,21 +81,21 @@ impl Postman {
         }
     }
 
-    /// Judges an address as far as that can be done without resolving its name.
+    /// Checks an address without resolving its name.
     pub(super) fn check(&self, webhook: &str) -> Result<(), Fault> {
         let address = self.read(webhook).map_err(Fault::invalid)?;
         match address.host.trim_matches(['[', ']']).parse() {
             Ok(ip) if !address.allowed && !is_public(ip) => Err(Fault::invalid(
-                "\"webhook\" names an address of an inner network",
+                "\"webhook\" names an address of a private network",
             )),
             _ => Ok(()),
         }
     }
 
-    /// Tells the news; nobody waits for it.
+    /// Queues a call and returns at once.
     pub(super) fn send(&self, webhook: &str, news: &Value) {
         let Ok(place) = self.waiting.clone().try_acquire_owned() else {
-            tracing::warn!("too much news is waiting to be told; a webhook is not called");
+            tracing::warn!("too many webhook calls are queued; this one is dropped");
             return;
         };
         let (postman, webhook) = (self.clone(), webhook.to_owned());
@@ -132,7 +131,7 @@ impl Postman {
         }
         tracing::warn!(
             webhook = crate::jsonrpc::printable(webhook.as_bytes()),
-            "nobody heard of a run's status: {why}"
+            "the webhook could not be called: {why}"
         );
     }
 
@@ -200,7 +199,7 @@ async fn call(address: &Address, news: Bytes) -> Result<(), Miss> {
     }
 }
 
-/// Opens a socket to an address that was judged.
+/// Opens a socket to a checked address.
 async fn reach(address: &Address) -> Result<TcpStream, Miss> {
     let name = (address.host.trim_matches(['[', ']']), address.port);
     let found = lookup_host(name).await;
@@ -208,10 +207,10 @@ async fn reach(address: &Address) -> Result<TcpStream, Miss> {
     let found: Vec<SocketAddr> = found.collect();
     if !address.allowed && found.iter().any(|one| !is_public(one.ip())) {
         return Err(Miss::Ever(
-            "its name means an address of an inner network".to_owned(),
+            "its name resolves to an address of a private network".to_owned(),
         ));
     }
-    let mut why = "its name means no address".to_owned();
+    let mut why = "its name resolves to no address".to_owned();
     for one in found {
         match TcpStream::connect(one).await {
             Ok(socket) => return Ok(socket),

@@ -1,30 +1,28 @@
-//! Addresses of what begins with an HTTP request.
-//!
-//! Not here: the other addresses, and what host and port look like (see `endpoint`).
+//! URLs of HTTP and WebSocket endpoints.
 
 use std::fmt;
 
 use super::{Bracketed, authority_parts, expected};
 
-/// Path of an endpoint that names none.
+/// Path of a URL without a path.
 pub const DEFAULT_PATH: &str = "/acp";
 
-/// Where an endpoint is that begins with an HTTP request.
+/// The address of an endpoint that begins with an HTTP request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Web {
-    /// What is spoken once it is reached.
+    /// The protocol.
     pub manner: Manner,
-    /// Whether TLS is under it.
+    /// Whether it uses TLS.
     pub tls: bool,
     /// Name or address, without brackets.
     pub host: String,
-    /// Port; 80 or 443 when left out, 0 lets a listener choose.
+    /// Port; 80 or 443 if not given, 0 lets a listener choose.
     pub port: u16,
-    /// Path, [`DEFAULT_PATH`] when left out; the root for Agent Connect, whose own paths follow.
+    /// Path, [`DEFAULT_PATH`] if not given; the root for Agent Connect, whose own paths follow.
     pub path: String,
 }
 
-/// How messages are moved over HTTP.
+/// How messages are carried over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
     /// In a WebSocket: `ws`, `wss`.
@@ -38,7 +36,7 @@ pub enum Manner {
 }
 
 impl Manner {
-    /// Each with its schemes, in clear and over TLS.
+    /// The protocols with their schemes, without and with TLS.
     const SCHEMES: [(Self, &'static str, &'static str); 4] = [
         (Self::WebSocket, "ws", "wss"),
         (Self::StreamableHttp, "http", "https"),
@@ -50,7 +48,7 @@ impl Manner {
         ),
     ];
 
-    /// What a scheme in lower case means: the manner, and whether TLS is under it.
+    /// The protocol of a scheme in lower case, and whether it uses TLS.
     pub(super) fn of_scheme(scheme: &str) -> Option<(Self, bool)> {
         Self::SCHEMES.iter().find_map(|(manner, clear, tls)| {
             let secured = scheme == *tls;
@@ -67,7 +65,7 @@ impl Web {
         if self.tls { tls } else { clear }
     }
 
-    /// The port that need not be said.
+    /// The port that is omitted from URLs.
     #[must_use]
     pub const fn default_port(&self) -> u16 {
         if self.tls { 443 } else { 80 }
@@ -90,7 +88,7 @@ impl fmt::Display for Web {
     }
 }
 
-/// Reads what follows the scheme and its colon.
+/// Parses the text after the scheme and its colon.
 pub(super) fn read(manner: Manner, tls: bool, rest: &str) -> Result<Web, String> {
     let mut web = Web {
         manner,

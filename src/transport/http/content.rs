@@ -1,6 +1,4 @@
-//! What a body says that it is.
-//!
-//! Not here: what is then made of it.
+//! The content type of a body.
 
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -12,7 +10,7 @@ pub(in crate::transport) fn is_of(headers: &HeaderMap, wanted: &str) -> bool {
     essence.is_some_and(|essence| essence.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()))
 }
 
-/// The content type as it was spelled, for a person.
+/// The content type as it was sent, for a person.
 pub(super) fn spelled(headers: &HeaderMap) -> String {
     let given = headers.get(CONTENT_TYPE);
     let given = given.map_or(&b"nothing"[..], HeaderValue::as_bytes);

@@ -1,13 +1,9 @@
-//! What is served where somebody listens with HTTP: ACP, and Agent Connect beside it where that is
-//! wanted.
-//!
-//! Not here: the port, and what is answered there (see `port`, `server`,
-//! `transport::agent_connect`).
+//! Serves ACP on an HTTP listener, and Agent Connect on the same port where that is configured.
 //!
 //! # Why
 //!
-//! **ACP's own paths go first.** Agent Connect may be served below `/`, and has `/agents/…` as well;
-//! none of its paths ends as ACP's do.
+//! **ACP's own paths go first.** Agent Connect may be served below `/`, and has `/agents/…` as
+//! well; none of its paths ends as ACP's do.
 
 use std::sync::Arc;
 
@@ -15,7 +11,7 @@ use super::port::{Beside, bind};
 use super::server;
 use crate::transport::{Endpoint, Listener, OpenError, Setup, agent_connect};
 
-/// Binds an endpoint that begins with HTTP, and serves ACP there.
+/// Binds an HTTP endpoint and serves ACP there.
 pub(in crate::transport) async fn listen(
     at: &Endpoint,
     setup: &Setup,

@@ -1,8 +1,7 @@
-//! ACP over HTTP: Streamable HTTP in both roles, and the door through which WebSockets come in.
+//! ACP over HTTP: Streamable HTTP in both roles, and the WebSocket upgrades on the same port.
 //!
-//! `port` is any port that speaks HTTP, `server` what answers ACP there and `listen` both of them;
-//! `client` speaks to one; `names` is what both have to call alike, and `content` what a body says
-//! that it is. Not here: frames of WebSockets (see `websocket`), certificates (see `tls`).
+//! `port` is a port that serves HTTP, `server` answers ACP there and `listen` combines both;
+//! `client` is the client side; `names` are the headers both use, and `content` the content types.
 
 pub mod client;
 pub(super) mod content;

@@ -1,6 +1,4 @@
 //! The transport behind `http://`, `https://` and elephant.ai's routes.
-//!
-//! Not here: what either half does (see `client`, `listen`).
 
 use super::{client, listen};
 use crate::transport::{Binding, Connecting, Endpoint, Setup, Transport};

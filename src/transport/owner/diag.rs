@@ -1,7 +1,5 @@
-//! The kernel is asked for one socket by its addresses: sock_diag(7), over netlink.
-//!
-//! One message there and one back, whatever the number of sockets. Not here: what is done where
-//! the kernel does not speak it.
+//! Queries the kernel for one socket by its addresses: sock_diag(7), over netlink. One message in
+//! each direction, whatever the number of sockets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,24 +9,24 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with,
 };
 
-/// `SOCK_DIAG_BY_FAMILY`, the type of request and answer.
+/// `SOCK_DIAG_BY_FAMILY`, the type of the request and the response.
 const BY_FAMILY: u16 = 20;
 /// `NLM_F_REQUEST`.
 const REQUEST: u16 = 1;
 /// `IPPROTO_TCP`.
 const TCP: u8 = 6;
-/// `TCP_LISTEN`; the kernel answers with a listener where it finds no connection.
+/// `TCP_LISTEN`; the kernel returns a listener if it finds no connection.
 const LISTEN: u8 = 10;
-/// Any interface, and a socket whose cookie we do not know.
+/// Any interface, and a socket of unknown cookie.
 const ANY: [u8; 12] = [0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255];
 /// Length of a netlink header, in bytes.
 const HEADER: usize = 16;
 
-/// The user of the socket that is `near` and connected to `far`; `None` when there is no such socket
-/// or no program holds it.
+/// The user of the socket with the local address `near` and the remote address `far`; `None` when
+/// there is no such socket or no program holds it.
 ///
 /// # Errors
-/// When the kernel cannot be asked.
+/// When the kernel cannot be queried.
 pub(super) fn user(near: SocketAddr, far: SocketAddr) -> io::Result<Option<u32>> {
     let socket = socket_with(
         AddressFamily::NETLINK,
@@ -39,7 +37,7 @@ pub(super) fn user(near: SocketAddr, far: SocketAddr) -> io::Result<Option<u32>>
     let kernel = SocketAddrNetlink::new(0, 0);
     sendto(&socket, &question(near, far), SendFlags::empty(), &kernel)?;
     let mut answer = [0; 256];
-    // The answer is there before the question has returned.
+    // The kernel has queued the response before `sendto` returns.
     let (length, _) = recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
     Ok(read(&answer[..length]))
 }
@@ -51,7 +49,7 @@ fn question(near: SocketAddr, far: SocketAddr) -> Vec<u8> {
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
     let mut body = vec![family.as_raw() as u8, TCP, 0, 0];
-    // In whatever state it is.
+    // In any state.
     body.extend(u32::MAX.to_ne_bytes());
     body.extend(near.port().to_be_bytes());
     body.extend(far.port().to_be_bytes());
@@ -62,7 +60,7 @@ fn question(near: SocketAddr, far: SocketAddr) -> Vec<u8> {
     let mut message = length.to_ne_bytes().to_vec();
     message.extend(BY_FAMILY.to_ne_bytes());
     message.extend(REQUEST.to_ne_bytes());
-    // A number of ours, and who asks, which the kernel knows better.
+    // The sequence number and the port id, which the kernel fills in.
     message.extend([0; 8]);
     message.extend(body);
     message
@@ -79,8 +77,8 @@ fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// The user in an `inet_diag_msg`. A socket that its program has closed lives on for a while; it has
-/// no inode then, and root for its user.
+/// The user in an `inet_diag_msg`. A socket that its program has closed exists for a while; it has
+/// no inode then, and root as its user.
 fn read(message: &[u8]) -> Option<u32> {
     let number = |at: usize| {
         Some(u32::from_ne_bytes(

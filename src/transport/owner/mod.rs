@@ -1,10 +1,9 @@
-//! Whose program a TCP socket of this machine belongs to.
+//! Finds the user who owns a TCP socket of this machine.
 //!
-//! The kernel knows, as it does of Unix sockets, but has to be asked in another way: by the
-//! addresses of both ends, which `socket` does. `diag` asks for the one socket; where that is not
-//! to be had, `table` looks for it in the list of all. Both answer for this network namespace only,
-//! and nothing where they are not sure. On other systems than Linux there is no answer without
-//! unsafe code. Not here: what follows from it (see `guard`).
+//! Unlike for Unix sockets, the kernel has to be queried by the addresses of both ends, which
+//! `socket` does. `diag` queries the one socket; if that is not available, `table` searches the
+//! list of all. Both know this network namespace only, and return nothing where they are not sure.
+//! On systems other than Linux there is no answer without unsafe code.
 
 #[cfg(target_os = "linux")]
 mod diag;

@@ -1,22 +1,21 @@
-//! Asks whose a socket is, one way or the other.
+//! Queries the owner of a socket, over netlink or from the list of sockets.
 
 use std::net::SocketAddr;
 
 #[cfg(target_os = "linux")]
 use super::{diag, table};
 
-/// What the kernel shows of users that are not mapped into our user namespace: one number for all.
+/// The kernel's overflow user id, for users that are not mapped into this user namespace.
 const NOBODY_KNOWN: u32 = 65_534;
 
-/// The user whose program holds the socket that is `near` and connected to `far`.
+/// The user of the socket with the local address `near` and the remote address `far`.
 #[must_use]
 pub(in crate::transport) fn of_socket(near: SocketAddr, far: SocketAddr) -> Option<u32> {
     let (near, far) = (canonical(near), canonical(far));
     asked(near, far).filter(|user| *user != NOBODY_KNOWN)
 }
 
-/// Whether somebody listens at `port` of this machine, and nobody but `user`, at any address.
-/// `None` where that cannot be told.
+/// Whether the port is listened on at any address, by `user` only. `None` if that is unknown.
 #[must_use]
 pub fn listens_alone(user: u32, port: u16) -> Option<bool> {
     let mut users = listeners(port)?;
@@ -44,7 +43,7 @@ fn listeners(_port: u16) -> Option<Vec<u32>> {
     None
 }
 
-/// An IPv4 address in IPv6's clothes is the IPv4 address.
+/// Converts an IPv4-mapped IPv6 address to the IPv4 address.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -70,7 +69,7 @@ mod tests {
             assert_eq!(of_socket(near, at), Some(me));
             assert_eq!(listens_alone(me, at.port()), Some(true));
             assert_eq!(listens_alone(me + 1, at.port()), Some(false));
-            // What is sent and left behind belongs to nobody, which the kernel spells as root.
+            // A connection left behind has no owner, which the kernel reports as root.
             drop(client);
             assert_eq!(diag::user(near, at).unwrap_or(None), None);
             assert_eq!(table::user(near, at), None);

@@ -1,7 +1,7 @@
-//! The list of all TCP sockets: /proc/net/tcp and /proc/net/tcp6, see proc(5).
+//! Reads the list of all TCP sockets: /proc/net/tcp and /proc/net/tcp6, see proc(5).
 //!
-//! Slow where there are many, so that it is read for a connection only when the kernel does not
-//! answer about one. Not here: that (see `diag`).
+//! Slow where there are many sockets, so it is read for a connection only when netlink is not
+//! available.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -31,10 +31,10 @@ pub(super) fn listeners(port: u16) -> Option<Vec<u32>> {
     Some(rows.map(|row| row.user).collect())
 }
 
-/// All sockets; `None` where there is no list.
+/// All sockets; `None` if the list is not available.
 fn rows() -> Option<impl Iterator<Item = Row>> {
     let v4 = fs::read_to_string("/proc/net/tcp").ok()?;
-    // Where there is no IPv6 there is no such file.
+    // Without IPv6 the file does not exist.
     let v6 = fs::read_to_string("/proc/net/tcp6").unwrap_or_default();
     let rows = |text: &str| text.lines().skip(1).filter_map(row).collect::<Vec<_>>();
     Some(rows(&v4).into_iter().chain(rows(&v6)))
@@ -55,7 +55,7 @@ fn row(line: &str) -> Option<Row> {
     })
 }
 
-/// `0100007F:1F90`: words of the address as the machine has them, and the port.
+/// Parses `0100007F:1F90`: words of the address in native byte order, and the port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

@@ -1,8 +1,8 @@
-//! The agents of this process, for those who start them, signal them and wait for their end.
+//! The interface to the agents of this process: starting them, signalling them, waiting for their
+//! end.
 //!
-//! Nothing here waits for the thread that does the work, but [`settle`] and [`farewell`], which are
-//! for the end of a program. Not here: that thread (see `reaper`), and the list that it works off
-//! (see `roll`).
+//! Only [`settle`] and [`shut_down`] wait for the thread that does the work (see `reaper`); they
+//! are for the end of a program. The agents are listed in `child_table`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,27 +18,27 @@ use super::reaper::reaper;
 use super::roll::Agent;
 use crate::transport::StopStep;
 
-/// A start that has begun.
+/// A child that is being started.
 #[derive(Debug)]
 pub(super) struct Starting {
     ticket: u64,
     _mark: Option<Worn>,
 }
 
-/// Makes this process answer for every process below it: the orphans of agents become our
-/// children (Linux), which are killed with their agent and reaped, and when this process is
-/// killed, a small helper process ends all of its agents. `program` is what the helper runs: our
-/// own executable, whose `main` calls [`keeper::run`](super::keeper::run) when its first argument
-/// is [`keeper::WORD`](super::keeper::WORD).
+/// Makes this process responsible for every process below it: the orphans of agents become its
+/// children (Linux), which are killed with their agent and reaped, and when this process is killed,
+/// a small helper process ends all of its agents. `program` is what the helper runs: the executable
+/// of this process, whose `main` calls [`watchdog::run`](super::watchdog::run) when its first
+/// argument is [`watchdog::SUBCOMMAND`](super::watchdog::SUBCOMMAND).
 ///
-/// For a program that starts children in no other way than through this room: any other child
-/// would be taken for an orphan. Children that it has already now (a shell script may have started
-/// something and then replaced itself by us) and all that descends from them are left alone, and
-/// so is what comes to the first process of a container from elsewhere in it. Call it once,
-/// before the first agent.
+/// For a program that starts children only through this module: any other child would be taken for
+/// an orphan. Children that exist already (a shell script may have started something and then
+/// replaced itself by this program) and all their descendants are left alone, and so are processes
+/// that the first process of a container inherits from elsewhere in it. Call it once, before the
+/// first agent.
 ///
 /// # Errors
-/// When the operating system does not let us adopt.
+/// When the operating system does not allow it.
 pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -57,26 +57,26 @@ pub fn answer_for_orphans(program: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Has all agents refused from now on, because nobody could answer for what they start. What starts
-/// no agent needs no answer.
+/// Makes every later start of an agent fail, because its processes could not be found and ended.
+/// The rest of the program keeps running.
 pub fn bar(why: &io::Error) {
     reaper().lock().barred = Some(why.to_string());
 }
 
-/// Waits until all that was dropped is gone; `false` when that takes longer than `patience`.
-/// Blocks: for the end of `main`, after the runtime.
+/// Waits until all dropped agents are gone; `false` when that takes longer than `timeout`. Blocks:
+/// for the end of `main`, after the runtime.
 pub fn settle(patience: Duration) -> bool {
     reaper().settled(patience).is_some()
 }
 
-/// The same when no agent will be started any more: if nothing is left of those there were, the
-/// keeper need not look for it.
+/// The same when no agent will be started any more: if nothing is left of the agents, the watchdog
+/// is released.
 pub fn farewell(patience: Duration) -> bool {
     let Some(mut roll) = reaper().settled(patience) else {
         return false;
     };
-    // Of those who hide below others' children only the keeper knows, which has looked. And what
-    // cannot be seen to be over is left to it.
+    // Only the watchdog, which has looked, knows of processes that hide below children of other
+    // programs. It also handles what cannot be proved to be finished.
     let over = roll.agents.is_empty() && roll.expected == 0 && !roll.others;
     if over && roll.is_alone() {
         roll.keeper.release();
@@ -89,10 +89,10 @@ pub(super) fn barred() -> Option<String> {
     reaper().lock().barred.clone()
 }
 
-/// To be called before a child is started. To be dropped when it could not be started.
+/// Call it before a child is started, and drop the result when the start failed.
 ///
 /// # Errors
-/// When there can be no thread to reap it.
+/// When the thread that reaps children cannot be started.
 pub(super) fn starting() -> io::Result<Starting> {
     let reaper = reaper();
     let mut roll = reaper.lock();
@@ -121,7 +121,7 @@ pub(super) fn signal(ticket: u64, step: StopStep) {
     let Some(agent) = roll.agents.get_mut(&ticket) else {
         return;
     };
-    // A kill is not taken back.
+    // A kill is not revoked.
     if agent.order != Some(StopStep::Kill) {
         agent.order = Some(step);
     }
@@ -129,7 +129,7 @@ pub(super) fn signal(ticket: u64, step: StopStep) {
     reaper.bell.notify_one();
 }
 
-/// Has a whole tree killed, which nobody holds any more.
+/// Has a whole tree killed whose handle was dropped.
 pub(super) fn kill(ticket: u64) {
     let reaper = reaper();
     let mut roll = reaper.lock();
@@ -142,13 +142,13 @@ pub(super) fn kill(ticket: u64) {
 }
 
 impl Starting {
-    /// Lists the child, and returns what it is listed under and where its exit will be told.
+    /// Registers the child; returns its ticket and the place where its exit will be stored.
     pub(super) fn list(self, child: Child) -> (u64, Arc<Fate>) {
         let reaper = reaper();
         let mut roll = reaper.lock();
         let (ticket, pid) = (self.ticket, child.id());
         roll.births += 1;
-        // Not known where there is no `/proc`; then there is its group.
+        // Unknown where there is no `/proc`; then the process group has to do.
         let who = Kin::of(pid).unwrap_or(Kin { pid, start: 0 });
         let fate = Arc::<Fate>::default();
         roll.agents.insert(
@@ -163,7 +163,7 @@ impl Starting {
             },
         );
         roll.keeper.announce(who);
-        // It may have exited before it was listed.
+        // It may have exited before it was registered.
         roll.died = true;
         drop(roll);
         reaper.bell.notify_one();

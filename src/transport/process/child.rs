@@ -1,8 +1,7 @@
-//! Starting an agent, and holding it.
+//! Starts an agent and holds its process.
 //!
-//! The words go to the operating system as they are: no shell.
-//! Dropping a [`Process`] kills its whole tree. Not here: how trees are found and ended (see
-//! `reaper`), and what the bytes in the pipes mean.
+//! The arguments go to the operating system as they are: no shell. Dropping a [`Process`] kills its
+//! whole tree (see `reaper`).
 
 use std::ffi::OsString;
 use std::io;
@@ -23,17 +22,17 @@ use crate::transport::{Ear, Exit, Hold, OpenError, Peer, PeerKind, StopStep};
 /// An agent that was started.
 #[derive(Debug)]
 pub struct Child {
-    /// Who it is.
+    /// Its description as a peer.
     pub peer: Peer,
-    /// What it reads.
+    /// The pipe to its stdin.
     pub stdin: ChildStdin,
-    /// What it writes.
+    /// The pipe from its stdout.
     pub stdout: ChildStdout,
     /// The process itself.
     pub hold: Process,
 }
 
-/// A running agent. Dropped, it and all its descendants are killed, and it is reaped.
+/// A running agent. Dropping it kills and reaps the process and all its descendants.
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
@@ -42,12 +41,12 @@ pub struct Process {
     stderr: Stderr,
 }
 
-/// Starts the program `argv[0]`, looked up on `PATH`, with the words `argv`, as `launch` says. To be
-/// called on a runtime with I/O enabled.
+/// Starts the program `argv[0]`, looked up on `PATH`, with the arguments `argv`, as `launch` says.
+/// To be called on a runtime with I/O enabled.
 ///
 /// # Errors
-/// As [`find_program`](super::find_program), and `System` when the operating system has no
-/// process or descriptor left.
+/// As [`find_program`](super::find_program), and `System` when the operating system has no process
+/// or descriptor left.
 pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Child, OpenError> {
     program::check_answerable(argv)?;
     program::find_program(argv, launch)?;
@@ -102,7 +101,7 @@ pub fn spawn(argv: &[OsString], launch: &Launch, limits: &Limits) -> Result<Chil
 }
 
 impl Process {
-    /// Its number, also that of its process group.
+    /// Its process id, also that of its process group.
     pub fn id(&self) -> u32 {
         self.pid
     }

@@ -1,7 +1,6 @@
-//! `exec:` and the words after `--`: a child process as a transport.
+//! `exec:` and the command after `--`: a child process as a transport.
 //!
-//! It can only be connected to: a process that we start is always the agent. Not here: starting
-//! it (see `child`).
+//! It can only be connected to: a process that the relay starts is always the agent.
 
 use super::program::check_answerable;
 use super::{find_program, spawn};
@@ -53,7 +52,7 @@ impl Transport for Exec {
             let error = OpenError::new(
                 OpenErrorKind::Usage,
                 at,
-                "a process that we start cannot be listened for",
+                "a process that the relay starts cannot be listened on",
             );
             Err(error.with_remedy(
                 "Name the agent's command after `--`, and listen on stdio:, tcp:, unix: or ws:",

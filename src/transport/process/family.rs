@@ -1,10 +1,10 @@
-//! The processes below a process, and signals for exactly those.
+//! Finds the processes below a process, and signals exactly those.
 //!
-//! A process group is not enough: agents leave daemons in sessions of their own, and whoever
-//! signals a bare number may hit a stranger that was given the number meanwhile. So on Linux
-//! relatives are found by the parent links in `/proc`, and a process is its number *and*
-//! its start time. Where there is no `/proc`, [`Census::take`] fails and callers are left with the
-//! group. Not here: when to signal whom (see `reaper` and `keeper`).
+//! A process group is not enough: agents leave daemons in sessions of their own, and a signal to a
+//! bare number may hit another process that got the number meanwhile. So on Linux descendants are
+//! found by the parent links in `/proc`, and a process is its number *and* its start time. Where
+//! there is no `/proc`, [`ProcessTree::scan`] fails and callers are left with the group. `reaper`
+//! and `watchdog` decide when to signal which process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -17,13 +17,13 @@ use rustix::process::{Pid, Signal};
 
 use super::walk;
 
-/// How often new children are looked for while their parents are being stopped. Each round can
-/// only find what was forked before the round before; three are rarely needed.
+/// How often new children are looked for while their parents are being stopped. Each round can only
+/// find what was forked before the round before; three are rarely needed.
 const ROUNDS: usize = 8;
-/// What is waited for those who were stopped, in all. Who waits for a device, or for a child that
-/// has yet to run its program, does not stop before that.
+/// How long to wait for stopped processes, in all. A process that waits for a device, or for a
+/// child that has yet to run its program, does not stop before that.
 const REST: Duration = Duration::from_millis(100);
-/// Between two looks whether they have.
+/// Pause between two checks whether they have stopped.
 const BREATH: Duration = Duration::from_micros(200);
 
 /// One process, told apart from a later one of the same number by its start time.
@@ -35,10 +35,10 @@ pub(super) struct Kin {
     pub(super) start: u64,
 }
 
-/// What we know about one process.
+/// What `/proc` says of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Who it is.
+    /// Its number and start time.
     pub(super) who: Kin,
     /// Its parent.
     pub(super) parent: u32,
@@ -67,7 +67,7 @@ impl Kin {
         look_at(self.pid).is_some_and(|entry| entry.who == self && entry.alive)
     }
 
-    /// Signals it, or nobody.
+    /// Signals this process, and no other that has its number by now.
     ///
     /// # Errors
     /// `SRCH` when it is gone, `PERM` when it changed its user.
@@ -92,7 +92,7 @@ impl Kin {
 }
 
 impl Census {
-    /// Looks at every process. Takes about ten microseconds for each, so not on a runtime thread.
+    /// Reads every process. Takes about ten microseconds for each, so not on a runtime thread.
     ///
     /// # Errors
     /// When `/proc` cannot be listed.
@@ -103,7 +103,7 @@ impl Census {
             let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            // One that ended since the listing is no loss.
+            // A process that ended since the listing is not needed.
             if let Some(entry) = look_at(pid) {
                 entries.insert(pid, entry);
             }
@@ -111,8 +111,8 @@ impl Census {
         Ok(Self { entries })
     }
 
-    /// Looks at `top` and all below it, and at every process where that cannot be had for less;
-    /// at every process, too, when there is no `top`.
+    /// Reads `top` and all below it, or every process where the former is not possible or not
+    /// cheaper; every process, too, when there is no `top`.
     ///
     /// # Errors
     /// When `/proc` cannot be listed.
@@ -133,7 +133,7 @@ impl Census {
         let mut todo: Vec<&Entry> = Vec::new();
         for root in roots {
             match self.entries.get(&root.pid) {
-                // The number, and with it the group's, belongs to somebody else now.
+                // The number, and with it the group's, belongs to another process now.
                 Some(entry) if entry.who != root => continue,
                 _ => {}
             }
@@ -165,7 +165,7 @@ impl Census {
         self.entries.values().filter(move |e| e.parent == pid)
     }
 
-    /// Everybody.
+    /// All processes.
     pub(super) fn all(&self) -> impl Iterator<Item = Kin> {
         self.entries.values().map(|entry| entry.who)
     }
@@ -176,7 +176,7 @@ impl Census {
     }
 }
 
-/// The children of `parent`, living and dead, but those in `known`.
+/// The children of `parent`, living and dead, except those in `known`.
 ///
 /// # Errors
 /// When `/proc` cannot be listed.
@@ -190,14 +190,15 @@ pub(super) fn children(parent: u32, known: &BTreeSet<u32>) -> io::Result<Vec<Ent
     Ok(census.children(parent).copied().filter(strange).collect())
 }
 
-/// Kills `roots` and all below them, and says whom it hit. All of them are below `top`, if there is
-/// one.
+/// Kills `roots` and all below them, and returns the processes it signalled. All of them are below
+/// `top`, if there is one.
 ///
 /// They are stopped first, and looked for again until there is no new one: a stopped process
-/// neither forks nor, by ending, hands its children to another parent where they are not found.
-/// But it stops no sooner than it has returned from the kernel, and a fork that has begun is done
-/// before; so nobody is looked for until all are at rest. They are killed from the leaves up, for
-/// the system has a stopped group go on when the parent that it had outside of it ends, setpgid(2).
+/// neither forks nor, by ending, hands its children to another parent where they are not found. But
+/// it stops only after it has returned from the kernel, and a fork that has begun is finished
+/// before; so the next search begins when all have stopped. They are killed from the leaves up,
+/// because the system continues a stopped group when the parent that it had outside of it ends,
+/// setpgid(2).
 ///
 /// # Errors
 /// When `/proc` cannot be listed; what was found until then is killed all the same.
@@ -227,7 +228,7 @@ pub(super) fn fell(roots: &[Kin], top: Option<u32>) -> io::Result<Vec<Kin>> {
     outcome.map(|()| held)
 }
 
-/// Waits until each of `kins` has stopped or ended, no longer than `patience`, and gives what is
+/// Waits until each of `ids` has stopped or ended, no longer than `timeout`, and returns what is
 /// left of that.
 fn await_rest(mut kins: Vec<Kin>, patience: Duration) -> Duration {
     let begun = Instant::now();
@@ -252,12 +253,12 @@ fn rests(pid: u32) -> bool {
     each.all(|thread| thread.is_none_or(|entry| entry.rests))
 }
 
-/// The process number as the system calls want it.
+/// The process number as the system calls take it.
 pub(super) fn number(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// Reads about one process.
+/// Reads the entry of one process.
 pub(super) fn look_at(pid: u32) -> Option<Entry> {
     read(format!("/proc/{pid}/stat"))
 }
@@ -328,7 +329,7 @@ mod tests {
             (31, 30, 30, 5, 'S'),
             // Its parent has ended, but it stayed in the group.
             (40, 10, 20, 6, 'S'),
-            // A zombie is nobody to signal.
+            // A zombie is not signalled.
             (41, 20, 20, 7, 'Z'),
             // Not related.
             (50, 10, 50, 8, 'S'),
@@ -340,7 +341,7 @@ mod tests {
     fn parents_come_before_their_children() {
         let census = census(&[
             (10, 1, 10, 1, 'S'),
-            // Born after numbers began anew: in the group, below somebody who has left it.
+            // Started after numbers wrapped: in the group, below a process that has left it.
             (5, 30, 10, 4, 'S'),
             (30, 10, 30, 3, 'S'),
             (40, 10, 10, 2, 'S'),

@@ -1,6 +1,4 @@
-//! How an agent ended: told once, by whoever reaps it, and waited for by whoever holds it.
-//!
-//! Not here: the reaping (see `reaper`).
+//! The exit of an agent, set once by the thread that reaps it and awaited by its holder.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -11,7 +9,7 @@ use futures_util::task::AtomicWaker;
 
 use crate::transport::Exit;
 
-/// The end of one agent, shared by the two.
+/// The exit of one agent, shared by the thread that reaps it and its holder.
 #[derive(Debug, Default)]
 pub(super) struct Fate {
     exit: OnceLock<Exit>,
@@ -19,26 +17,26 @@ pub(super) struct Fate {
 }
 
 impl Fate {
-    /// It has ended so.
+    /// Stores the exit and wakes the holder.
     pub(super) fn is(&self, exit: Exit) {
         // It is reaped once.
         let _ = self.exit.set(exit);
         self.waker.wake();
     }
 
-    /// Ready once it has ended.
+    /// Ready once it has exited.
     pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<Exit> {
         if self.exit.get().is_none() {
             self.waker.register(cx.waker());
         }
-        // It may have ended before the waker was there.
+        // It may have exited before the waker was registered.
         self.exit
             .get()
             .map_or(Poll::Pending, |exit| Poll::Ready(*exit))
     }
 }
 
-/// What the operating system says of an end.
+/// Converts the status that the operating system reports.
 pub(super) fn how(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Code(code),

@@ -1,17 +1,15 @@
-//! The small process that ends our agents when we were killed.
+//! A small process that ends the agents when the relay was killed.
 //!
-//! Nothing runs in a process that gets SIGKILL, so another one has to be there. It is started
+//! No code runs in a process that gets SIGKILL, so another one has to be there. It is started
 //! before the first agent, has a session of its own, and reads from a pipe which agents come and
-//! go; nobody else holds the pipe's other end. When the pipe ends, however we ended, it asks what is
-//! left of our agents to end, and kills what does not.
+//! go; no other process holds the writing end. When the pipe ends, however the relay ended, it
+//! terminates the remaining processes of the agents, and kills those that do not exit.
 //!
-//! By the time it hears of our death, the daemons of agents have other parents and are not to be
-//! found from there. They are known by their marks; for those that have none (see `mark`) it also
-//! looks now and then at the whole tree below us, and who was born and orphaned since the last
-//! look escapes. It does not stop anybody before looking: stopped processes get SIGHUP when we
-//! vanish.
-//!
-//! Not here: our orderly end, from which it is sent home (see `agents`).
+//! When it learns of the relay's death, the daemons of agents have other parents and cannot be
+//! found from there. They are known by their marks; for those without a mark (see `mark`) it also
+//! scans the whole tree below the relay now and then, and a process that was started and orphaned
+//! since the last scan escapes. It stops no process before a scan: stopped processes get SIGHUP
+//! when the relay vanishes. After an orderly end of the relay it is released (see `agents`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -30,28 +28,28 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::family::{self, Census, Kin};
 use super::mark::Mark;
 
-/// The first argument that makes our executable the keeper.
-pub const WORD: &str = "__keeper";
+/// The first argument that makes the executable of the relay run as the watchdog.
+pub const WORD: &str = "__watchdog";
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// Time after SIGKILL in which the system is to end what was killed.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between looks at whether they have gone.
+/// Pause between checks whether they are gone.
 const PACE: Duration = Duration::from_millis(20);
-/// Pause before the first look at the tree after an agent came, and the longest. They double.
+/// Pause before the first scan of the tree after an agent came, and the longest. They double.
 const LOOK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
-/// Looking takes no more than one part in so many of the time, for a look costs what all processes
-/// of the machine cost, and each new agent asks for one.
+/// Scanning takes no more than one part in so many of the time, because a scan costs in proportion
+/// to all processes of the machine, and each new agent triggers one.
 const SHARE: u32 = 50;
 /// The last line of a relay that has left nothing behind.
 const RELEASE: &str = "=\n";
 
-/// The relay's end.
+/// The relay's side: starts the watchdog and reports agents to it.
 #[derive(Debug, Default)]
 pub(super) struct Keeper {
     program: Option<PathBuf>,
-    /// Whether the relay has children that are no agent's.
+    /// Whether the relay has children that do not come from agents.
     others: bool,
     post: Option<Post>,
 }
@@ -62,18 +60,18 @@ struct Post {
     pipe: ChildStdin,
 }
 
-/// What the keeper knows.
+/// What the watchdog knows.
 struct Watch {
     relay: Kin,
-    /// Whether what is unmarked below the relay is to be left alone.
+    /// Whether unmarked processes below the relay are to be left alone.
     others: bool,
     agents: BTreeMap<u32, Kin>,
-    /// All that was below the relay at the last look.
+    /// All processes that were below the relay at the last scan.
     seen: BTreeSet<Kin>,
 }
 
-/// Runs the keeper, until the relay is gone and nothing is left of its agents. To be called by
-/// `main` before all else when the first argument is [`WORD`].
+/// Runs the watchdog, until the relay is gone and no process of its agents is left. To be called by
+/// `main` before all else when the first argument is [`SUBCOMMAND`].
 ///
 /// # Errors
 /// When the arguments are not those the relay gives, or the pipe cannot be read.
@@ -87,7 +85,8 @@ pub fn run() -> io::Result<()> {
             "this is a part of acp-relay that only acp-relay starts",
         ));
     };
-    // What is meant for the relay's terminal, group or working directory is not meant for us.
+    // Signals to the relay's terminal or group, and its working directory, must not affect this
+    // process.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir("/");
     ignore_signals()?;
@@ -106,19 +105,19 @@ pub fn run() -> io::Result<()> {
 }
 
 impl Keeper {
-    /// Says what to run, without which there is no keeper; and whether there are `others` below
-    /// us who are to be left alone.
+    /// Sets the program to run, without which there is no watchdog, and whether the relay has
+    /// `others` below it that are to be left alone.
     pub(super) fn set_program(&mut self, program: &Path, others: bool) {
         self.program = Some(program.to_owned());
         self.others = others;
     }
 
-    /// Its process number.
+    /// Its process id.
     pub(super) fn id(&self) -> Option<u32> {
         self.post.as_ref().map(|post| post.child.id())
     }
 
-    /// Whether there should be one and is none; reaps one that died.
+    /// Whether there should be one and is none; reaps one that exited.
     pub(super) fn is_gone(&mut self) -> bool {
         let dead = |post: &mut Post| !matches!(post.child.try_wait(), Ok(None));
         if self.post.as_mut().is_some_and(dead) {
@@ -127,7 +126,7 @@ impl Keeper {
         self.program.is_some() && self.post.is_none()
     }
 
-    /// Starts one, if there is none, and tells it of `agents`.
+    /// Starts one, if there is none, and reports `agents` to it.
     pub(super) fn staff(&mut self, agents: impl Iterator<Item = Kin>) {
         if !self.is_gone() {
             return;
@@ -143,25 +142,25 @@ impl Keeper {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "agents will outlive us if we are killed: no keeper");
+                tracing::warn!(%error, "no watchdog: agents outlive the relay if it is killed");
             }
         }
     }
 
-    /// Tells it of an agent that has come.
+    /// Reports a new agent.
     pub(super) fn announce(&mut self, agent: Kin) {
         self.say('+', agent);
     }
 
-    /// Tells it of an agent that has gone.
+    /// Reports that an agent is gone.
     pub(super) fn dismiss(&mut self, agent: Kin) {
         self.say('-', agent);
     }
 
-    /// Sends it home: there is nothing to be found.
+    /// Ends it without a search: there is nothing to be found.
     pub(super) fn release(&mut self) {
         if let Some(mut post) = self.post.take() {
-            // Told nothing, it looks in vain.
+            // Without the line it searches and finds nothing.
             let _ = post.pipe.write_all(RELEASE.as_bytes());
         }
     }
@@ -173,8 +172,8 @@ impl Keeper {
         // Shorter than PIPE_BUF, so written whole or not at all.
         let line = format!("{what}{pid} {start}\n");
         if let Err(error) = post.pipe.write_all(line.as_bytes()) {
-            tracing::warn!(%error, "the keeper does not listen; another one takes its place");
-            // First of all it must not take the end of the pipe for our death.
+            tracing::warn!(%error, "the watchdog does not read its pipe; it will be replaced");
+            // It must not take the end of the pipe for the relay's death.
             let _ = post.child.kill();
             let _ = post.child.wait();
             self.post = None;
@@ -191,14 +190,14 @@ impl Post {
             .arg0(OsString::from("acp-relay"))
             .arg(WORD)
             .args(numbers)
-            // It needs none of our secrets.
+            // It needs none of the relay's secrets.
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
         let pipe = child.stdin.take().expect("stdin was asked for");
-        // A keeper that somebody stopped must not stop us.
+        // A watchdog that was stopped must not block the relay.
         if let Err(errno) = rustix::io::ioctl_fionbio(&pipe, true) {
             let _ = child.kill();
             let _ = child.wait();
@@ -209,7 +208,7 @@ impl Post {
 }
 
 impl Watch {
-    /// Reads the pipe to its end, looking at the tree meanwhile; whether something may be left.
+    /// Reads the pipe to its end and scans the tree meanwhile; whether processes may be left.
     fn until_the_relay_is_gone(&mut self) -> io::Result<bool> {
         let stdin = io::stdin();
         let mut text = Vec::new();
@@ -219,7 +218,7 @@ impl Watch {
         let mut rests_until = next_look;
         loop {
             let left = next_look.saturating_duration_since(Instant::now());
-            // With no agent there is nothing to look at, and nothing to wake up for.
+            // With no agent there is nothing to scan, and nothing to wake up for.
             let timeout = (!self.agents.is_empty())
                 .then(|| Timespec::try_from(left))
                 .transpose()
@@ -258,7 +257,7 @@ impl Watch {
         }
     }
 
-    /// Takes in one line; whether it told of a new agent.
+    /// Handles one line; whether it reported a new agent.
     fn hear(&mut self, line: &str) -> bool {
         let Some((what, rest)) = line.split_at_checked(1) else {
             return false;
@@ -282,14 +281,14 @@ impl Watch {
 
     fn look(&mut self) -> io::Result<()> {
         let census = Census::within(Some(self.relay.pid))?;
-        // Below one that has just died nobody is found any more.
+        // Below a relay that has just died no process is found any more.
         if census.get(self.relay.pid).is_some_and(|entry| entry.alive) {
             self.seen = self.below_the_relay(&census);
         }
         Ok(())
     }
 
-    /// All that is below the relay, but not its own process group, in which others may be.
+    /// All processes below the relay, without its own process group, in which others may be.
     fn below_the_relay(&self, census: &Census) -> BTreeSet<Kin> {
         if (census.get(self.relay.pid)).is_none_or(|entry| entry.who != self.relay) {
             return BTreeSet::new();
@@ -308,7 +307,7 @@ impl Watch {
         Mark::on(kin.pid).is_some_and(|mark| mark.is_from(self.relay))
     }
 
-    /// Those to be ended.
+    /// The processes to be ended.
     fn left(&self) -> io::Result<BTreeSet<Kin>> {
         let census = Census::take()?;
         // The relay's files are closed before its children get another parent.
@@ -327,10 +326,10 @@ impl Watch {
     }
 }
 
-/// Ends `left` and all below, and waits until they are gone.
+/// Ends `remaining` and all below, and waits until they are gone.
 fn end(mut left: BTreeSet<Kin>) -> io::Result<()> {
     for kin in &left {
-        // One that is gone already is what we want.
+        // It does not matter if it is gone already.
         let _ = kin.signal(Signal::TERM);
     }
     let asked = Instant::now();
@@ -348,7 +347,7 @@ fn end(mut left: BTreeSet<Kin>) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the signals that end a relay mean nothing to us: our signal is the end of the pipe.
+/// Ignores the signals that end a relay: the watchdog ends when the pipe does.
 fn ignore_signals() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()

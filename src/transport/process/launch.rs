@@ -1,7 +1,7 @@
-//! Where an agent is started, and what it finds in its environment.
+//! The working directory and the environment of an agent.
 //!
 //! What is meant for the relay alone is never passed on: its own secrets, and what systemd tells a
-//! service of its sockets. Not here: the words of its command, which are an endpoint.
+//! service of its sockets.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -9,10 +9,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where `execvp` looks when there is no `PATH`.
+/// The search path of `execvp` when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// What a bare environment keeps of ours; a `*` at the end stands for any rest.
+/// What a bare environment keeps; a `*` at the end stands for any rest.
 const BARE: [&str; 8] = [
     "HOME", "LANG", "LC_*", "PATH", "SHELL", "TERM", "TMPDIR", "USER",
 ];
@@ -30,29 +30,29 @@ const OF_SERVICES: [&str; 9] = [
     "WATCHDOG_USEC",
 ];
 
-/// What `serve` and `connect` set for themselves (see `cli::memory`): the first says that the
-/// second, the C library's, is ours.
+/// What `serve` and `connect` set for themselves (see `cli::memory`): the first says that the relay
+/// set the second, which is the C library's.
 pub const ALLOCATOR: [&str; 2] = ["ACP_RELAY_ALLOCATOR", "MALLOC_MMAP_THRESHOLD_"];
 
-/// How our own variables begin.
+/// How the relay's own variables begin.
 const OURS: &[u8] = b"ACP_RELAY_";
-/// What stands in the names of those that are secret.
+/// Words in the names of those that are secret.
 const SECRET: [&str; 5] = ["BEARER", "KEY", "PASSWORD", "SECRET", "TOKEN"];
 
-/// How a program is started, besides its words.
+/// How a program is started, besides its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
-    /// Its working directory; ours, when not given.
+    /// Its working directory; the relay's when not given.
     pub dir: Option<PathBuf>,
-    /// Variables it is given, whatever ours are.
+    /// Variables it is given, which override the relay's.
     pub env: Vec<(OsString, OsString)>,
-    /// Whether it finds no more of our environment than every program needs: `HOME`, `LANG`,
+    /// Whether it gets no more of the relay's environment than every program needs: `HOME`, `LANG`,
     /// `LC_*`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `USER`.
     pub bare: bool,
 }
 
 impl Launch {
-    /// This one, with what `under` says besides.
+    /// This one, completed by `defaults`.
     #[must_use]
     pub fn over(mut self, under: Self) -> Self {
         let mut env = under.env;
@@ -64,7 +64,7 @@ impl Launch {
         }
     }
 
-    /// Has `command` start so.
+    /// Makes `command` start this way.
     pub(super) fn apply(&self, command: &mut Command) {
         if let Some(dir) = &self.dir {
             command.current_dir(dir);
@@ -77,7 +77,7 @@ impl Launch {
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
     }
 
-    /// Where its program is looked for.
+    /// The search path for its program.
     pub(super) fn path(&self) -> OsString {
         let own = self.env.iter().rfind(|(name, _)| name == "PATH");
         let path = own
@@ -86,7 +86,7 @@ impl Launch {
         path.unwrap_or_else(|| DEFAULT_PATH.into())
     }
 
-    /// Whether one of our own variables is passed on.
+    /// Whether a variable of the relay is passed on.
     fn keeps(&self, name: &OsStr) -> bool {
         if ALLOCATOR.iter().any(|one| name == *one) && env::var_os(ALLOCATOR[0]).is_some() {
             return false;

@@ -1,15 +1,15 @@
-//! The mark by which the processes of an agent are known, wherever they went.
+//! The mark by which the processes of an agent are recognized.
 //!
-//! A daemon has left its session, closed its files and lost its parent; what is left of where it
-//! came from is what the kernel hands from process to process and no program thinks of. The soft
-//! limit on file locks (`RLIMIT_LOCKS`) is such a thing: inherited by `fork`, kept by `exec`,
-//! shown in `/proc/PID/limits`, and without any effect since Linux 2.4.25, see getrlimit(2). So
-//! while an agent is being started, our own limit is a number that tells this relay and this
-//! agent, and all that ever descends from the agent has it, from its first moment.
+//! A daemon has left its session, closed its files and lost its parent; what is left are properties
+//! that the kernel hands from process to process and that no program thinks of. The soft limit on
+//! file locks (`RLIMIT_LOCKS`) is one: inherited by `fork`, kept by `exec`, shown in
+//! `/proc/PID/limits`, and without any effect since Linux 2.4.25, see getrlimit(2). So while an
+//! agent is being started, the relay's own limit is a number that identifies this relay and this
+//! agent, and all descendants of the agent have it from their first moment.
 //!
 //! It is a name and no fence: a program that sets the limit is unmarked. (`sudo` may do that.)
-//! Where the limit cannot be set there are no marks. Not here: what is done about the unmarked
-//! (see `reaper` and `keeper`).
+//! Where the limit cannot be set there are no marks. `reaper` and `watchdog` handle unmarked
+//! processes.
 
 use std::fs::File;
 use std::io::Read;
@@ -25,11 +25,11 @@ const PID: u32 = 22;
 /// Bits of the relay's start time.
 const START: u32 = 16;
 
-/// What marks the processes of one agent of one relay.
+/// The mark of the processes of one agent of one relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark(u64);
 
-/// There are no marks.
+/// Marks are not supported.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub(super) enum Worn {}
@@ -37,7 +37,7 @@ pub(super) enum Worn {}
 impl Mark {
     /// The mark of the agent `ticket` of `relay`.
     pub(super) const fn new(relay: Kin, ticket: u64) -> Self {
-        // The uppermost bit leaves numbers that somebody may have set as a limit.
+        // The uppermost bit avoids numbers that may have been set as a limit.
         let house = 1 << START | low(relay.start, START);
         Self((house << PID | low(relay.pid as u64, PID)) << TICKET | low(ticket, TICKET))
     }
@@ -58,8 +58,8 @@ impl Mark {
         self.0 >> TICKET == Self::new(relay, 0).0 >> TICKET
     }
 
-    /// Marks what this process starts from now on; others who would, wait until that is over.
-    /// `None` when marking is not possible.
+    /// Marks the processes that this process starts from now on, until the guard is dropped; other
+    /// callers wait for that. `None` when marking is not possible.
     pub(super) fn wear(self) -> Option<Worn> {
         #[cfg(target_os = "linux")]
         return Worn::new(self.0);
@@ -92,7 +92,7 @@ mod linux {
     /// The limit belongs to the whole process, so one start is marked at a time.
     static TURN: Mutex<()> = Mutex::new(());
 
-    /// While it is there, processes that this process starts are marked.
+    /// While it exists, processes that this process starts are marked.
     #[derive(Debug)]
     pub(in super::super) struct Worn {
         before: Rlimit,
@@ -121,7 +121,7 @@ mod linux {
                 current: self.before.current,
                 maximum: self.before.maximum,
             };
-            // It was so before, and nobody lowered the maximum: this does not fail.
+            // It was so before, and the maximum was not lowered: this does not fail.
             let _ = setrlimit(Resource::Locks, before);
         }
     }

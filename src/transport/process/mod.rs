@@ -1,40 +1,38 @@
 //! A child process as an agent link.
 //!
-//! The agent gets its words, our environment (but what is ours alone), three pipes, and a process
-//! group of its own, so that a Ctrl-C meant for the relay does not reach it. In return nothing of it
-//! is left behind, however it or the relay ends.
+//! The agent gets its arguments, the relay's environment (without the relay's own variables), three
+//! pipes, and a process group of its own, so that a Ctrl-C meant for the relay does not reach it.
+//! None of its processes are left behind, however it or the relay ends.
 //!
 //! - [`exec`] makes it a transport;
 //! - [`child`] starts it and is its [`Hold`](super::Hold): exit, signals, the end of its stderr;
-//! - [`fate`] tells how it ended;
-//! - [`launch`] says where it starts and what it finds in its environment;
-//! - [`program`] looks for it before anything is started, to say what is wrong in words;
-//! - [`stderr`] reads what it complains about;
-//! - [`family`] finds its descendants, wherever they moved, and signals exactly those; [`walk`]
-//!   looks for them below us alone;
-//! - [`mark`] makes its descendants known, when they have lost their parents, too;
-//! - [`agents`] is what is asked of the thread that reaps agents, ends whole trees and reaps what
-//!   we inherit from them: [`reaper`], whose list is [`roll`];
-//! - [`keeper`] is the small process that does the same when the relay itself was killed.
-//!
-//! Not here: frames (see `transport::stream`), and when an agent is to be stopped (see `relay`).
+//! - [`exit`] stores its exit;
+//! - [`launch`] is its working directory and environment;
+//! - [`program`] checks that it can be started, and explains why not;
+//! - [`stderr`] reads its stderr;
+//! - [`tree`] finds its descendants and signals exactly those; [`walk`] searches only below the
+//!   relay;
+//! - [`mark`] makes its descendants recognizable, even when they have lost their parents;
+//! - [`agents`] is the interface to the thread that reaps agents, ends whole trees and reaps
+//!   orphans: [`reaper`], whose list is [`child_table`];
+//! - [`watchdog`] is the small process that does the same when the relay itself was killed.
 //!
 //! # Why
 //!
-//! **Marks rather than memory.** To remember whom one has seen below which agent takes looking
-//! often, and fails for the most common daemon all the same: `(setsid daemon &)` has lost its
-//! parent within a millisecond of its birth, and its adoption is not signalled to anybody. The
-//! mark is there from birth, costs two system calls for each agent and nothing while it runs.
-//! Refused: a variable in the environment, which agents would see and some clear; control
-//! groups, which need a right we mostly do not have; whose pipe a process has as its stderr,
-//! which a proper daemon closes.
+//! **Marks rather than memory.** To remember which process was seen below which agent takes
+//! frequent scans, and fails for the most common daemon all the same: `(setsid daemon &)` has lost
+//! its parent within a millisecond of its start, and its adoption is not signalled. The mark is
+//! there from the start, costs two system calls for each agent and nothing while it runs. Rejected:
+//! a variable in the environment, which agents would see and some clear; control groups, which need
+//! a right that the relay mostly does not have; the pipe a process has as its stderr, which a
+//! proper daemon closes.
 //!
 //! **Three descriptors for each agent**: its pipes. tokio has a fourth for each child, a pidfd, to
-//! wait for it; `reaper` hears SIGCHLD anyhow, for orphans, and asks every agent whether it is
-//! the one, at most every few milliseconds. Refused: one stderr for all agents, because a pipe
-//! does not tell who wrote, and what does (a datagram socket with credentials) cannot be opened
-//! as `/dev/stderr` and names processes that are gone; one socket for stdin and stdout, because
-//! programs look at what kind of file those are, and closing stdin would take a `shutdown`.
+//! wait for it; `reaper` gets SIGCHLD anyhow, for orphans, and asks every agent whether it is the
+//! one, at most every few milliseconds. Rejected: one stderr for all agents, because a pipe does
+//! not tell which process wrote, and what does (a datagram socket with credentials) cannot be
+//! opened as `/dev/stderr` and names processes that are gone; one socket for stdin and stdout,
+//! because programs check what kind of file those are, and closing stdin would take a `shutdown`.
 
 mod agents;
 mod child;

@@ -1,7 +1,7 @@
-//! Whether there is a program to start, and words for it when there is not.
+//! Checks that a program can be started, and explains why not.
 //!
-//! The operating system says `ENOENT` for a missing program, a missing interpreter and a missing
-//! working directory alike, and says it only when it is asked to start one. Not here: starting it.
+//! The operating system reports `ENOENT` for a missing program, a missing interpreter and a missing
+//! working directory alike, and only when it is asked to start one.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,11 +13,11 @@ use rustix::fs::Access;
 use super::{Launch, agents};
 use crate::transport::{OpenError, OpenErrorKind};
 
-/// Whether the program that `argv` names could be started as `launch` says.
+/// Checks that the program `argv` names could be started as `launch` says.
 ///
 /// # Errors
-/// `Usage` when there are no words, `Unavailable` when there is no such program, `Forbidden` when
-/// we may not execute it.
+/// `Usage` when there are no arguments, `Unavailable` when there is no such program, `Forbidden`
+/// when the relay may not execute it.
 pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError> {
     let dir = launch.dir.as_deref();
     let Some(program) = argv.first().filter(|word| !word.is_empty()) else {
@@ -55,7 +55,7 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
             kind: OpenErrorKind::Forbidden,
             endpoint: words(argv),
             what: format!("`{}` is not executable", printable(place.as_os_str())),
-            remedy: Some("If it is a program, `chmod +x` makes it one that may run".to_owned()),
+            remedy: Some("If it is a program, run `chmod +x` on it".to_owned()),
         });
     }
     Err(OpenError {
@@ -80,7 +80,7 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
 /// Whether agents may be started at all.
 ///
 /// # Errors
-/// `System` when nobody could answer for what they start.
+/// `System` when their processes could not be found and ended.
 pub(super) fn check_answerable(argv: &[OsString]) -> Result<(), OpenError> {
     let Some(why) = agents::barred() else {
         return Ok(());
@@ -88,12 +88,12 @@ pub(super) fn check_answerable(argv: &[OsString]) -> Result<(), OpenError> {
     Err(OpenError {
         kind: OpenErrorKind::System,
         endpoint: words(argv),
-        what: format!("the processes that it starts could not be found and ended ({why})"),
+        what: format!("the processes of the agent could not be found and ended ({why})"),
         remedy: Some("Start the relay where /proc is mounted".to_owned()),
     })
 }
 
-/// What the operating system said when it was asked to start a program that [`find_program`] found.
+/// The error for a start that failed although [`find_program`] found the program.
 pub(super) fn refused(argv: &[OsString], source: &io::Error) -> OpenError {
     let name = argv
         .first()
@@ -192,7 +192,7 @@ mod tests {
                 assert!(error.to_string().contains(says), "{error}");
             }
         }
-        // The superuser may read anything, but may not execute what nobody may.
+        // The superuser may read any file, but may not execute one that no user may execute.
         let error = find_program(&argv(&[plain]), &Launch::default()).unwrap_err();
         assert_eq!(error.kind, OpenErrorKind::Forbidden, "{error}");
     }

@@ -1,18 +1,14 @@
-//! The one thread that reaps agents, ends their trees, and reaps what they leave behind.
+//! The thread that reaps agents, ends their trees, and reaps what they leave behind.
 //!
 //! Ending a tree takes walks through `/proc`, which no runtime thread should make and which serve
-//! many endings at once; reaping and the children of dead agents concern the whole process. So
-//! there is one list and one thread for all of it, woken by SIGCHLD. Nobody who orders something
-//! waits for it.
+//! many trees at once; reaping and the children of dead agents concern the whole process. So there
+//! is one list and one thread for all of it, woken by SIGCHLD. Callers do not wait for it.
 //!
-//! A program that called `answer_for_orphans` also inherits what its agents leave behind. An orphan
-//! that bears the mark of an agent is killed when that agent is gone. An orphan without a mark
-//! cannot have come from an agent younger than itself, so it is killed when no living agent is old
-//! enough to be its parent. But where others than agents may leave us orphans, those without a mark
-//! are taken for theirs, and live.
-//!
-//! Not here: what the rest of the program asks of it (see `agents`), finding and signalling
-//! processes (see `family`), how they are marked (see `mark`), our own death (see `keeper`).
+//! A program that called `adopt_orphans` also inherits what its agents leave behind. An orphan with
+//! the mark of an agent is killed when that agent is gone. An orphan without a mark cannot have
+//! come from an agent younger than itself, so it is killed when no living agent is old enough to be
+//! its parent. But where other processes than agents may leave orphans to the relay, those without
+//! a mark are attributed to them and are left alone.
 
 use std::io;
 use std::sync::{OnceLock, mpsc};
@@ -30,28 +26,28 @@ use super::mark::Mark;
 use super::roll::{Agent, Roll};
 use crate::transport::StopStep;
 
-/// Shortest time between two looks for orphans while agents live.
+/// Shortest time between two searches for orphans while agents live.
 const SWEEP: Duration = Duration::from_secs(1);
-/// First and longest pause before looking again whether what was killed is gone.
+/// First and longest pause before checking again whether killed processes are gone.
 const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
-/// Shortest time between two looks for agents that have exited. Each agent is asked, some 0.3 µs.
+/// Shortest time between two checks for exited agents. Each agent costs some 0.3 µs.
 const REAP: Duration = Duration::from_millis(5);
 
-/// The thread, as others see it.
+/// The interface to the thread.
 pub(super) struct Reaper {
     roll: Mutex<Roll>,
-    /// Rung whenever there is something to do.
+    /// Notified whenever there is something to do.
     pub(super) bell: Notify,
-    /// Rung whenever something was done.
+    /// Notified whenever something was done.
     done: Condvar,
 }
 
-/// When the thread does what may be done only now and then.
+/// When the thread does what is limited in rate.
 struct Pace {
     next_reap: Instant,
     next_look: Instant,
     next_sweep: Instant,
-    /// The next pause before looking whether those who were killed are gone.
+    /// The next pause before checking whether killed processes are gone.
     pause: Duration,
 }
 
@@ -94,7 +90,7 @@ impl Reaper {
         self.roll.lock()
     }
 
-    /// Waits until nothing is left to be done; `None` when that takes longer than `patience`.
+    /// Waits until nothing is left to be done; `None` when that takes longer than `timeout`.
     pub(super) fn settled(&self, patience: Duration) -> Option<MutexGuard<'_, Roll>> {
         let busy = |roll: &mut Roll| {
             roll.leaving().next().is_some() || roll.sweeping || (roll.adopts && roll.stirred)
@@ -104,8 +100,8 @@ impl Reaper {
         (!waited.timed_out()).then_some(roll)
     }
 
-    /// Starts the thread. To be called once. It has a runtime of its own, so that it hears of every
-    /// SIGCHLD whichever other runtimes come and go.
+    /// Starts the thread. To be called once. It has a runtime of its own, so that it receives every
+    /// SIGCHLD independently of other runtimes.
     pub(super) fn start(&'static self) -> io::Result<()> {
         let (tell, told) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("reaper".to_owned());
@@ -117,7 +113,7 @@ impl Reaper {
             runtime.block_on(async {
                 match signal(SignalKind::child()) {
                     Ok(deaths) => {
-                        // Whoever starts us waits for this word.
+                        // `start` waits for this.
                         let _ = tell.send(Ok(()));
                         self.keep(deaths).await;
                     }
@@ -128,7 +124,7 @@ impl Reaper {
         told.recv().map_err(io::Error::other)?
     }
 
-    /// The thread. Sleeps unless there is an order, a leaving agent, or something stirred.
+    /// The thread. Sleeps unless there is an order, a leaving agent, or a possible orphan.
     async fn keep(&self, mut deaths: Signals) {
         let mut pace = Pace::new();
         loop {
@@ -190,7 +186,7 @@ impl Reaper {
         true
     }
 
-    /// Signals whom we were ordered to, and lets go of who is gone; whether somebody is.
+    /// Sends the ordered signals, and removes agents that are gone; whether one was removed.
     fn carry_out(&self) -> bool {
         let mut terminate = Vec::new();
         let mut kill = Vec::new();
@@ -220,7 +216,7 @@ impl Reaper {
         self.let_go()
     }
 
-    /// Forgets the leaving agents that are reaped and have left nothing; whether there were any.
+    /// Removes the leaving agents that are reaped and have left nothing; whether there were any.
     fn let_go(&self) -> bool {
         let mut roll = self.lock();
         roll.reap();
@@ -249,7 +245,7 @@ impl Reaper {
         gone
     }
 
-    /// Reaps and kills orphans; whether it is worth looking again soon.
+    /// Reaps and kills orphans; whether another search soon is worth it.
     fn sweep(&self) -> bool {
         let roll = self.lock();
         let births = roll.births;
@@ -258,7 +254,7 @@ impl Reaper {
         let Ok(strangers) = family::children(std::process::id(), &listed) else {
             return false;
         };
-        // Nobody but us reaps them, so their numbers stay theirs.
+        // Only this thread reaps them, so their numbers stay theirs.
         let found: Vec<(Kin, bool, Option<Mark>)> = (strangers.into_iter())
             .map(|child| (child.who, child.alive, Mark::on(child.who.pid)))
             .collect();
@@ -281,7 +277,7 @@ impl Reaper {
                     orphans.push(who);
                 }
             } else if let Some(pid) = family::number(who.pid) {
-                // Ours and a zombie, so it does not block and nobody else has the number.
+                // A zombie child: the call does not block, and no other process has the number.
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
             }
         }
@@ -293,7 +289,7 @@ impl Reaper {
         match family::fell(&orphans, top) {
             Ok(felled) => {
                 tracing::debug!(count = felled.len(), "killed what agents left behind");
-                // One that has gone by itself may have left us its children.
+                // An orphan that exited by itself may have left its children to this process.
                 !felled.is_empty() || orphans.iter().any(|orphan| !orphan.is_alive())
             }
             Err(_) => false,
@@ -301,7 +297,7 @@ impl Reaper {
     }
 }
 
-/// Asks a tree to end. Each process is asked once: many take a second signal for impatience.
+/// Sends SIGTERM to a tree, once to each process: many treat a second one as a request to hurry.
 fn ask(who: Kin, reaped: bool, top: Option<u32>) {
     let Ok(census) = Census::within(top) else {
         signal_group(who, reaped, Signal::TERM);
@@ -309,19 +305,19 @@ fn ask(who: Kin, reaped: bool, top: Option<u32>) {
     };
     let tree = census.below([who]);
     if !reaped {
-        // As one, so that no member sees another vanish first.
+        // With one call, so that no member sees another vanish first.
         signal_group(who, reaped, Signal::TERM);
     }
     for kin in tree {
         let in_group = census.get(kin.pid).is_some_and(|e| e.group == who.pid);
         if reaped || !in_group {
-            // One that is gone is what we want.
+            // It does not matter if it is gone already.
             let _ = kin.signal(Signal::TERM);
         }
     }
 }
 
-/// Signals the group of a child that was not waited for, so that the number is still its own.
+/// Signals the group of a child that is not reaped yet, so that the number is still its own.
 fn signal_group(who: Kin, reaped: bool, signal: Signal) {
     if let (Some(group), false) = (family::number(who.pid), reaped) {
         let _ = rustix::process::kill_process_group(group, signal);

@@ -1,6 +1,4 @@
-//! The agents there are: who they are, whether they have ended, and what is to become of them.
-//!
-//! Not here: the thread that does it (see `reaper`).
+//! The table of agents: their processes, exits and pending signals. `reaper` works on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
@@ -12,20 +10,20 @@ use super::keeper::Keeper;
 use super::mark::Mark;
 use crate::transport::{Exit, StopStep};
 
-/// All agents, and what concerns all of them.
+/// All agents, and the state that concerns all of them.
 #[derive(Default)]
 pub(super) struct Roll {
-    /// By ticket, for process numbers come round again.
+    /// By ticket, because process numbers are reused.
     pub(super) agents: BTreeMap<u64, Agent>,
     /// Children that are being started: not listed yet, but not orphans either.
     pub(super) expected: usize,
     /// Counts starts, begun and finished.
     pub(super) births: u64,
-    /// Whether orphans become our children.
+    /// Whether orphans become children of this process.
     pub(super) adopts: bool,
     /// Why no agent may be started, if none may.
     pub(super) barred: Option<String>,
-    /// Ourselves, once marks are to be made.
+    /// This process, once marks are made.
     pub(super) me: Option<Kin>,
     /// Whether there may be orphans that no agent left.
     pub(super) others: bool,
@@ -34,36 +32,36 @@ pub(super) struct Roll {
     pub(super) died: bool,
     /// Whether there may be orphans.
     pub(super) stirred: bool,
-    /// Whether the thread is looking for them just now.
+    /// Whether the thread is searching for them just now.
     pub(super) sweeping: bool,
     /// Whether the thread runs.
     pub(super) started: bool,
 }
 
-/// One of them.
+/// One agent.
 pub(super) struct Agent {
     pub(super) who: Kin,
     pub(super) child: Child,
     pub(super) fate: Arc<Fate>,
-    /// Its number, and so its group's, may belong to somebody else by now.
+    /// Its number, and so its group's, may belong to another process by now.
     pub(super) reaped: bool,
     pub(super) order: Option<StopStep>,
-    /// Nobody has it any more, and it is to be gone.
+    /// Its handle was dropped, and it is to be killed.
     pub(super) leaving: bool,
 }
 
 impl Roll {
-    /// Those who are to be gone.
+    /// The agents that are to be killed.
     pub(super) fn leaving(&self) -> impl Iterator<Item = &Agent> {
         self.agents.values().filter(|agent| agent.leaving)
     }
 
-    /// Below whom all is that an agent ever started: ourselves, if no orphan passes us by.
+    /// The process below which all processes of agents are: this one, if it adopts all orphans.
     pub(super) fn top(&self) -> Option<u32> {
         self.adopts.then(std::process::id)
     }
 
-    /// Whether we have no child but the keeper.
+    /// Whether this process has no child but the watchdog.
     pub(super) fn is_alone(&self) -> bool {
         let strangers = family::children(std::process::id(), &self.listed());
         strangers.is_ok_and(|all| {
@@ -74,7 +72,7 @@ impl Roll {
         })
     }
 
-    /// The numbers of those children that are not orphans.
+    /// The process numbers of children that are not orphans.
     pub(super) fn listed(&self) -> BTreeSet<u32> {
         let running = self.agents.values().filter(|agent| !agent.reaped);
         (running.map(|agent| agent.who.pid))
@@ -94,7 +92,7 @@ impl Roll {
         }
     }
 
-    /// Collects the exits of agents, and tells those who wait for them.
+    /// Collects the exits of agents and wakes their holders.
     pub(super) fn reap(&mut self) {
         self.died = false;
         for agent in self.agents.values_mut().filter(|agent| !agent.reaped) {
@@ -102,7 +100,7 @@ impl Roll {
                 Ok(None) => continue,
                 Ok(Some(status)) => how(status),
                 Err(error) => {
-                    // Somebody else reaped it.
+                    // It was reaped elsewhere.
                     let pid = agent.who.pid;
                     tracing::warn!(pid, %error, "the exit code of the agent is lost");
                     Exit::Code(-1)
@@ -113,7 +111,7 @@ impl Roll {
         }
     }
 
-    /// Sees to it that there is a keeper and that it knows every agent.
+    /// Makes sure that there is a watchdog and that it knows every agent.
     pub(super) fn staff_keeper(&mut self) {
         let known = self.agents.values().map(|agent| agent.who);
         self.keeper.staff(known);

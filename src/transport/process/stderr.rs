@@ -1,9 +1,8 @@
-//! What an agent says on stderr.
+//! Captures the stderr of an agent.
 //!
-//! A task reads it, so that the agent never waits for us; the last part is kept to explain a
-//! failure, and each line goes to our log. All of it is another program's text: it is escaped
+//! A task reads it, so that the agent never waits for the relay; the last part is kept to explain a
+//! failure, and each line goes to the log. All of it is another program's text: it is escaped
 //! before a terminal sees it, bounded in length, in rate and in memory, and never reaches stdout.
-//! Not here: what a failure is.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,17 +22,18 @@ use crate::transport::Ear;
 const LINE: usize = 8 << 10;
 /// Most lines logged in a [`WINDOW`]; the rest is counted.
 const LINES: u32 = 100;
-/// The time over which [`LINES`] are counted.
+/// The time over which [`MAX_LINES`] are counted.
 const WINDOW: Duration = Duration::from_secs(1);
 /// Longest tail, in bytes as escaped.
 const TAIL: usize = 4 << 10;
-/// Most that is read at once.
+/// Most that is read at once, in bytes.
 const PART: usize = 8 << 10;
-/// Most that is read to complete a tail; a pipe holds 64 KiB unless its owner asked for more.
+/// Most that is read to complete a tail, in bytes; a pipe holds 64 KiB unless its owner asked for
+/// more.
 const LATE: usize = 1 << 20;
 
-/// The reader of one agent's stderr. Ends with the pipe, or when it is dropped: processes the
-/// agent left behind may hold the pipe open for ever.
+/// The reader of one agent's stderr. Ends with the pipe, or when it is dropped: processes the agent
+/// left behind may hold the pipe open for ever.
 #[derive(Debug)]
 pub(super) struct Stderr {
     shared: Arc<Shared>,
@@ -43,7 +43,7 @@ pub(super) struct Stderr {
 #[derive(Debug)]
 struct Shared {
     pipe: Receiver,
-    /// Read and kept under one lock, so that the task and [`Stderr::tail`] keep the order.
+    /// Read and stored under one lock, so that the task and [`Stderr::tail`] keep the order.
     kept: Mutex<Kept>,
 }
 
@@ -64,7 +64,7 @@ struct Ring {
 #[derive(Debug)]
 struct Lines {
     line: Vec<u8>,
-    /// Bytes of this line beyond [`LINE`].
+    /// Bytes of this line beyond [`MAX_LINE`].
     beyond: usize,
     rate: Rate,
 }
@@ -96,7 +96,7 @@ impl Stderr {
         Ok(Self { shared, task })
     }
 
-    /// Has `ear` hear what was kept so far and all that comes.
+    /// Passes what was kept so far, and all that follows, to `receiver`.
     pub(super) fn hear(&self, ear: Ear) {
         let mut kept = self.shared.lock();
         let (old, new) = kept.ring.bytes.as_slices();
@@ -104,13 +104,13 @@ impl Stderr {
         kept.ear = Some(ear);
     }
 
-    /// The last lines: at most 4 KiB, escaped. Complete when the agent has exited, for what is
+    /// The last lines: at most 4 KiB, escaped. Complete when the agent has exited, because what is
     /// still in the pipe is read first.
     pub(super) fn tail(&self) -> String {
         let mut kept = self.shared.lock();
         let mut buffer = [0; PART];
         let mut late = 0;
-        // The descriptor is asked, not tokio, which knows only what epoll has told it so far.
+        // Reads the descriptor directly: tokio knows only what epoll has reported so far.
         while late < LATE
             && let Ok(length @ 1..) = rustix::io::read(&self.shared.pipe, &mut buffer)
         {
@@ -142,7 +142,7 @@ impl Shared {
 
     /// Reads what is there; whether there may be more.
     fn read_some(&self) -> bool {
-        // Most agents have nothing to say for most of the time, so no memory waits for it.
+        // Most agents write nothing most of the time, so no buffer is kept.
         let mut buffer = [0; PART];
         let mut kept = self.lock();
         match self.pipe.try_read(&mut buffer) {
@@ -195,7 +195,7 @@ impl Ring {
         self.bytes.extend(bytes);
     }
 
-    /// As many of the last lines as fit in [`TAIL`]; of a longer last line, its end.
+    /// As many of the last lines as fit in [`MAX_TAIL`]; of a longer last line, its end.
     fn tail(&self) -> String {
         let skip = self.bytes.len().saturating_sub(TAIL);
         let last: Vec<u8> = self.bytes.iter().skip(skip).copied().collect();
@@ -218,7 +218,7 @@ impl Ring {
             kept.push(line);
         }
         kept.reverse();
-        // A first line whose beginning the window cut off is kept: half a line explains more.
+        // A first line whose beginning was cut off is kept: half a line explains more than none.
         kept.join("\n")
     }
 }

@@ -1,13 +1,13 @@
-//! Finds the processes below one process, at a cost that depends on how many those are and not on
-//! how many the machine has.
+//! Finds the processes below one process, at a cost that depends on their number and not on the
+//! number of all processes of the machine.
 //!
 //! Linux lists the children of every thread (`/proc/PID/task/TID/children`, if the kernel was built
-//! so). A list is only right while nobody in it dies, and a child may come to another parent while
-//! we walk. But a walk can only miss a process that was there when it began if another one that it
-//! did see, or a thread of it, ends meanwhile; and the next walk sees that. So a walk counts when the
-//! one after it finds exactly the same, and is repeated until then. In a tree that never rests, or
-//! is large, no walk counts, and whoever asked takes a census instead (see `family`). Not here: whom
-//! is looked for, and why.
+//! so). A list is only right while no process in it exits, and a child may come to another parent
+//! during the walk. But a walk can only miss a process that was there when it began if another one
+//! that it did see, or a thread of it, ends meanwhile; and the next walk sees that. So a walk
+//! counts when the one after it finds exactly the same, and is repeated until then. In a tree that
+//! keeps changing, or is large, no walk counts, and the caller scans all processes instead (see
+//! `tree`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, read_dir};
@@ -15,22 +15,22 @@ use std::io::{self, Read};
 
 use super::family::{Entry, look_at};
 
-/// How often is walked at most.
+/// How many walks there are at most.
 const WALKS: usize = 4;
-/// A walk opens no more than one file for so many processes and threads of the machine, lest
-/// walking costs more than the census: that opens one for each process.
+/// A walk opens no more than one file for so many processes and threads of the machine, so that it
+/// does not cost more than a scan, which opens one for each process.
 const SHARE: usize = 8;
-/// But so many it may always open.
+/// So many files it may always open.
 const LEAST: usize = 64;
 
-/// What one walk saw.
+/// The result of one walk.
 #[derive(Debug, PartialEq, Eq)]
 struct Walk {
     /// Processes, by their numbers.
     entries: BTreeMap<u32, Entry>,
     /// Their threads.
     threads: BTreeSet<u32>,
-    /// Whether nobody vanished under our eyes.
+    /// Whether no process vanished during the walk.
     whole: bool,
 }
 
@@ -41,7 +41,7 @@ struct Family {
     children: Vec<u32>,
 }
 
-/// `root` and all below it; `None` when that is not to be had in this way.
+/// `root` and all below it; `None` when a walk cannot find them.
 pub(super) fn below(root: u32) -> Option<BTreeMap<u32, Entry>> {
     let budget = budget();
     let walk = settled(|| Walk::take(root, budget), |walk| walk.whole)?;
@@ -54,7 +54,7 @@ pub(super) fn children(parent: u32) -> Option<Vec<u32>> {
     Some(family.children)
 }
 
-/// What `look` sees twice in a row, if that `counts`.
+/// The result that `scan` gives twice in a row, if it `counts`.
 fn settled<T: PartialEq>(look: impl Fn() -> Option<T>, counts: impl Fn(&T) -> bool) -> Option<T> {
     let mut before = look()?;
     for _ in 1..WALKS {
@@ -101,7 +101,7 @@ impl Walk {
             for child in family.children {
                 match look_at(child) {
                     Some(entry) if entry.parent == pid => {
-                        // Seen before, it has moved.
+                        // If it was seen before, it has moved.
                         walk.whole &= walk.entries.insert(child, entry).is_none();
                         if entry.alive {
                             todo.push(child);

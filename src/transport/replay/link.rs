@@ -1,8 +1,7 @@
-//! A link with a recording at its other end.
+//! A link to a recording that plays the agent.
 //!
-//! What is given to the sink, the actor hears at once; the stream is what it says, when it is due.
-//! The live agent that it may have behind it is served by the stream, too. Not here: what is said
-//! (see `recording::replay`).
+//! Frames given to the sink are handled by the actor at once; the stream yields the actor's frames
+//! when they are due. The stream also drives the live agent, if there is one.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -19,21 +18,21 @@ use crate::jsonrpc::Frame;
 use crate::jsonrpc::framing::Cut;
 use crate::recording::replay::{Actor, Cue};
 
-/// Messages of our own making that may wait to be read before no more are taken.
+/// Queued frames of the actor and for the live agent, beyond which no more are accepted.
 const BACKLOG: usize = 256;
 
-/// How long the live agent may take to end after the client has, once it owes no answer.
+/// How long the live agent may take to exit after the client has closed, if it owes no response.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// What the two halves share.
+/// The state shared by the two halves.
 struct Stage {
     actor: Actor,
-    /// Messages that wait for the live agent.
+    /// Number of frames queued for the live agent.
     waiting: usize,
     began: Instant,
     ear: Option<Waker>,
     mouth: Option<Waker>,
-    /// The client has ended its stream, in this way.
+    /// The client has closed its stream, for this reason.
     farewell: Option<Farewell>,
 }
 
@@ -46,25 +45,25 @@ struct Ear {
     over: bool,
 }
 
-/// The live agent, and what waits for it.
+/// The live agent, and the frames for it.
 struct Live {
     rx: Box<dyn FrameStream>,
     tx: Box<dyn FrameSink>,
     half_close: bool,
     waiting: VecDeque<Frame>,
-    /// Nothing more will be said to it, in this way.
+    /// The stream to it is to be closed, for this reason.
     closing: Option<Farewell>,
-    /// It has been told so.
+    /// The stream to it was closed.
     closed: bool,
     grace: Option<Pin<Box<Sleep>>>,
 }
 
 struct Mouth(Shared);
 
-/// Keeps the live agent alive. How it ends is not how the recording does.
+/// Keeps the live agent alive. Its exit does not end the link.
 struct Kept(Option<Box<dyn Hold>>);
 
-/// Opens a link to what `actor` plays.
+/// Opens a link to the recording that `actor` plays.
 pub(super) fn open(name: String, kind: PeerKind, actor: Actor, live: Option<Link>) -> Link {
     let stage = Arc::new(Mutex::new(Stage {
         actor,
@@ -119,7 +118,7 @@ impl FrameStream for Ear {
                 && !live.serve(cx, &mut stage.actor)
             {
                 if live.closing.is_none() {
-                    tracing::warn!("the live agent behind the recording is gone");
+                    tracing::warn!("the live agent behind the recording has exited");
                 }
                 stage.actor.lose_live();
                 self.live = None;
@@ -183,7 +182,7 @@ impl FrameStream for Ear {
 }
 
 impl Live {
-    /// Hands over what waits in both directions; `false` when the agent is gone.
+    /// Sends and receives what is ready; `false` when the agent is lost.
     fn serve(&mut self, cx: &mut Context<'_>, actor: &mut Actor) -> bool {
         while !self.waiting.is_empty() {
             match self.tx.poll_ready(cx) {
@@ -213,7 +212,7 @@ impl Live {
             match self.rx.poll_next(cx) {
                 Poll::Ready(Some(Ok(Cut::Frame(frame)))) => actor.hear_live(&frame),
                 Poll::Ready(Some(Ok(Cut::Flaw(flaw)))) => {
-                    tracing::warn!("the live agent behind the recording: {flaw}");
+                    tracing::warn!("a message of the live agent behind the recording: {flaw}");
                 }
                 Poll::Ready(Some(Err(_)) | None) => return false,
                 Poll::Pending => break,
@@ -256,7 +255,7 @@ impl Stage {
         self.actor.backlog() + self.waiting < BACKLOG
     }
 
-    /// The client ends its stream.
+    /// The client closes its stream.
     fn end(&mut self, why: Farewell) {
         self.farewell.get_or_insert(why);
         self.actor.end();

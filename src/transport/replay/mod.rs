@@ -1,8 +1,7 @@
 //! A recording as the agent: `replay:PATH`.
 //!
-//! Who connects to it hears what the recorded client heard. [`Spot`] is how it is named, [`link`]
-//! what is at the other end. With `agent_connect` it is one of the two transports that know what
-//! messages mean. Not here: what is said when (see `recording::replay`).
+//! The client receives what the recorded client received. [`ReplayAddress`] is the address,
+//! [`link`] the link; `recording::replay` decides which message is sent when.
 
 mod link;
 mod spot;

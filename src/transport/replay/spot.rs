@@ -1,7 +1,4 @@
-//! How a recording is named as an agent, and how it is to be played:
-//! `replay:PATH?match=order&speed=2`.
-//!
-//! Not here: what the settings do (see `recording::replay::Rules`).
+//! The address of a recording, with how it is played: `replay:PATH?match=order&speed=2`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,22 +12,22 @@ use crate::recording::replay::{Edge, Fault, Rules, Speed, Unmatched, duration};
 pub struct Spot {
     /// The recording, or a capture.
     pub path: PathBuf,
-    /// How it is played, but for the faults.
+    /// How it is played, without the faults.
     pub rules: Rules,
     /// The file with the faults.
     pub fault: Option<PathBuf>,
-    /// Whose words are said, where a dialect was translated.
+    /// The side whose form of the messages is played, where a dialect was translated.
     pub edge: Edge,
-    /// The live agent that has what was not recorded.
+    /// The live agent that answers requests that were not recorded.
     pub forward: Option<Box<Endpoint>>,
 }
 
-/// What may follow the path.
+/// The options that may follow the path.
 const SETTINGS: &str = "match=strict|shape|order, speed=1|10|max, max-idle=2s, \
                         unmatched=error|nearest, fault=FILE, edge=client|agent, forward=ENDPOINT";
 
 impl Spot {
-    /// A recording, played as by default.
+    /// A recording, played with the default options.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -41,10 +38,10 @@ impl Spot {
         }
     }
 
-    /// Reads what stands after `replay:`.
+    /// Parses the text after `replay:`.
     ///
     /// # Errors
-    /// When it is no path with settings; the error says what was expected.
+    /// When it is not a path with options; the error says what was expected.
     pub(in crate::transport) fn read(rest: &str) -> Result<Self, String> {
         let (path, mut settings) = match rest.split_once('?') {
             Some((path, settings)) => (path, settings),
@@ -59,7 +56,7 @@ impl Spot {
         let mut spot = Self::new(path);
         while !settings.is_empty() {
             let here = if settings.starts_with("forward=") {
-                // The other endpoint may have settings of its own, so it takes all that is left.
+                // The other endpoint may have options of its own, so it takes the rest.
                 std::mem::take(&mut settings)
             } else {
                 let (here, rest) = settings.split_once('&').unwrap_or((settings, ""));
@@ -79,7 +76,7 @@ impl Spot {
             "max-idle" => self.rules.max_idle = Some(duration(value)?),
             "unmatched" if value != "forward" => self.rules.unmatched = value.parse()?,
             "unmatched" => {
-                return Err("who is forwarded to is named by forward=ENDPOINT".to_owned());
+                return Err("the agent to forward to is named by forward=ENDPOINT".to_owned());
             }
             "fault" => self.fault = Some(PathBuf::from(value)),
             "edge" => self.edge = value.parse()?,
@@ -88,7 +85,7 @@ impl Spot {
                 self.forward = Some(Box::new(read.map_err(|error| error.to_string())?));
                 self.rules.unmatched = Unmatched::Forward;
             }
-            _ => return Err(format!("{name:?} is no setting; expected {SETTINGS}")),
+            _ => return Err(format!("{name:?} is not an option; expected {SETTINGS}")),
         }
         Ok(())
     }
@@ -96,7 +93,7 @@ impl Spot {
     /// The rules, with the faults of the file.
     ///
     /// # Errors
-    /// When there is no such file, or it holds something else.
+    /// When the file cannot be read or is invalid.
     pub(super) fn rules(&self) -> Result<Rules, String> {
         let mut rules = self.rules.clone();
         if let Some(path) = &self.fault {

@@ -1,6 +1,4 @@
-//! The transport behind `replay:`.
-//!
-//! Not here: its address (see `spot`), what it says (see `link`).
+//! The transport for `replay:`.
 
 use std::sync::Arc;
 
@@ -39,7 +37,8 @@ impl Transport for Replay {
             let actor = Actor::new(Arc::new(script), rules);
             let kind = match spot.edge {
                 Edge::Client => PeerKind::Played,
-                // A relay has stood between those words and the client, and does so again.
+                // A relay stood between that form of the messages and the client, and does so
+                // again.
                 Edge::Agent => PeerKind::Remote,
             };
             Ok(link::open(to.to_string(), kind, actor, live))
@@ -48,7 +47,7 @@ impl Transport for Replay {
 
     fn listen<'a>(&'a self, at: &'a Endpoint, _setup: &'a Setup) -> Binding<'a> {
         Box::pin(async move {
-            let what = "a recording is played as the agent; nobody can connect from it";
+            let what = "a recording plays the agent; no client can connect from it";
             let mut error = OpenError::new(OpenErrorKind::Usage, at, what);
             error.remedy =
                 Some("To play the client, use `acp-relay replay client FILE`".to_owned());
@@ -69,7 +68,7 @@ fn read(to: &Endpoint, spot: &Spot) -> Result<(Script, Rules), OpenError> {
     let script = Script::open(&spot.path, spot.edge).map_err(|error| unread(error.to_string()))?;
     let rules = spot.rules().map_err(unread)?;
     if rules.unmatched == Unmatched::Forward && spot.forward.is_none() {
-        let what = "nobody is named to forward to";
+        let what = "the agent to forward to is missing; name it with forward=ENDPOINT";
         return Err(OpenError::new(OpenErrorKind::Usage, to, what));
     }
     Ok((script, rules))

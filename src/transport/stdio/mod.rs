@@ -1,7 +1,7 @@
-//! Our own stdin and stdout: `stdio:`.
+//! The standard input and output of this process: `stdio:`.
 //!
-//! Only this room touches them. Pipes and sockets are waited for by the runtime, all else by
-//! threads. Not here: stderr, which belongs to the log.
+//! Nothing else in the program touches them. The runtime waits for pipes and sockets, threads wait
+//! for everything else. stderr belongs to the log.
 
 mod pollable;
 mod threads;

@@ -1,10 +1,11 @@
-//! Pipes and sockets, which the runtime itself can wait for: nearly everybody who starts us gives us
-//! one of them. A message then takes no thread and no copy more than over any other transport.
+//! Pipes and sockets as stdin and stdout, which the runtime itself can wait for: most programs that
+//! start the relay give it one of them. A message then takes no thread and no copy more than over
+//! any other transport.
 //!
-//! Neither is made non-blocking, for the flag belongs to all who share the file, the shell that
-//! started us perhaps. A pipe is opened once more, through `/proc`, which gives it a description of
-//! our own (proc_pid_fd(5)); a socket is told with each call not to wait (`MSG_DONTWAIT`). Not here:
-//! what can be neither (see `threads`).
+//! Neither is made non-blocking, because the flag belongs to all processes that share the file,
+//! such as the shell that started the relay. A pipe is opened once more, through `/proc`, which
+//! gives it a file description of its own (proc_pid_fd(5)); a socket is read and written with
+//! `MSG_DONTWAIT`. Other files go through `threads`.
 
 use std::io;
 use std::pin::Pin;
@@ -17,21 +18,21 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::unix::pipe;
 
-/// The most that is read from a socket at once. The room for it has to be cleared first.
+/// The most that is read from a socket at once, in bytes. This much has to be cleared first.
 const BITE: usize = 16 << 10;
 
-/// A socket that somebody else may wait for, too.
+/// A socket whose file description may be shared with other processes.
 #[derive(Debug)]
 pub(super) struct Socket(AsyncFd<OwnedFd>);
 
-/// stdin, when it can be opened once more.
+/// stdin, when it is a pipe that can be opened once more.
 pub(super) fn pipe_in() -> Option<pipe::Receiver> {
     cfg!(target_os = "linux")
         .then(|| pipe::OpenOptions::new().open_receiver("/proc/self/fd/0"))?
         .ok()
 }
 
-/// stdout, when it can be opened once more.
+/// stdout, when it is a pipe that can be opened once more.
 pub(super) fn pipe_out() -> Option<pipe::Sender> {
     cfg!(target_os = "linux")
         .then(|| pipe::OpenOptions::new().open_sender("/proc/self/fd/1"))?
@@ -39,7 +40,7 @@ pub(super) fn pipe_out() -> Option<pipe::Sender> {
 }
 
 impl Socket {
-    /// `file`, when it is a socket that carries a stream.
+    /// `file`, when it is a stream socket.
     pub(super) fn of(file: BorrowedFd<'_>, interest: Interest) -> Option<Self> {
         if socket_type(file) != Ok(SocketType::STREAM) {
             return None;
@@ -47,7 +48,7 @@ impl Socket {
         let own = file.try_clone_to_owned().ok()?;
         #[expect(
             deprecated,
-            reason = "it is for those who lie about their descriptor; this one is owned"
+            reason = "the new name is for unowned descriptors; this one is owned"
         )]
         let waited_for = AsyncFd::with_interest(own, interest);
         waited_for.ok().map(Self)
@@ -126,7 +127,7 @@ impl AsyncWrite for Socket {
         Poll::Ready(Ok(()))
     }
 
-    /// The file is not ours, and the exit closes it.
+    /// Does nothing: other processes may share the file, and the exit closes it.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

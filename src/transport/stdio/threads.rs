@@ -1,7 +1,7 @@
-//! Two threads, for stdin and stdout that cannot be waited for in another way: terminals and files.
+//! Two threads, for stdin and stdout that the runtime cannot wait for: terminals and files.
 //!
-//! A runtime thread that reads stdin cannot be cancelled and would hang our exit, so a thread of its
-//! own reads and another one writes, each behind a bounded pipe.
+//! A runtime thread that reads stdin cannot be cancelled and would block the exit of the program,
+//! so one thread reads and another one writes, each behind a bounded pipe.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::Handle;
 
-/// Bytes that wait between a thread and the runtime, each way.
+/// Bytes that wait between a thread and the runtime, in each direction.
 const PIPE: usize = 64 << 10;
 
 /// The runtime's end of the pipe to the writing thread.
@@ -30,7 +30,7 @@ pub(super) struct Stdout {
 /// What the writing thread has done so far.
 #[derive(Default)]
 struct Progress {
-    /// Bytes that have left the process.
+    /// Bytes written to stdout.
     written: AtomicU64,
     /// The thread has ended.
     over: AtomicBool,
@@ -39,7 +39,7 @@ struct Progress {
     waker: AtomicWaker,
 }
 
-/// What comes from stdin.
+/// Starts the thread that reads stdin, and returns what it reads.
 pub(super) fn start_reading() -> io::Result<DuplexStream> {
     let (near, mut far) = duplex(PIPE);
     let runtime = Handle::current();
@@ -55,13 +55,13 @@ pub(super) fn start_reading() -> io::Result<DuplexStream> {
                 match read {
                     Ok(0) => break,
                     Ok(count) => {
-                        // It fails when nobody listens to us any more.
+                        // It fails when the reading end was dropped.
                         if runtime.block_on(far.write_all(&buffer[..count])).is_err() {
                             break;
                         }
                     }
                     Err(fault) => {
-                        // The relay sees the end of the stream, which is what it amounts to.
+                        // The relay handles it as the end of the stream.
                         tracing::warn!(%fault, "stdin cannot be read any more");
                         break;
                     }
@@ -71,7 +71,7 @@ pub(super) fn start_reading() -> io::Result<DuplexStream> {
     Ok(near)
 }
 
-/// What goes to stdout.
+/// Starts the thread that writes stdout.
 pub(super) fn start_writing() -> io::Result<Stdout> {
     let (near, mut far) = duplex(PIPE);
     let progress = Arc::new(Progress::default());
@@ -115,8 +115,8 @@ fn write_all(mut bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Repeats an interrupted call, and waits when whoever shares the file with us has made it
-/// non-blocking (a terminal in the hands of several programs often is).
+/// Repeats an interrupted call, and waits when another process that shares the file has made it
+/// non-blocking (a terminal shared by several programs often is).
 fn retry<T>(
     file: BorrowedFd<'_>,
     ready: PollFlags,
@@ -146,7 +146,7 @@ impl Stdout {
         }
     }
 
-    /// Ready when the thread has written what it was given, or has ended.
+    /// Ready when the thread has written all accepted bytes, or has ended.
     fn poll_written(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.progress.waker.register(cx.waker());
         if self.progress.written.load(Ordering::Acquire) == self.given {
@@ -179,8 +179,8 @@ impl AsyncWrite for Stdout {
         self.poll_written(cx)
     }
 
-    /// Ready when everything has left the process and the thread has ended. The file stays open:
-    /// it is not ours, and the exit closes it.
+    /// Ready when all bytes are written and the thread has ended. The file stays open: other
+    /// processes may share it, and the exit closes it.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         std::task::ready!(self.poll_written(cx))?;
         std::task::ready!(Pin::new(&mut self.pipe).poll_shutdown(cx))?;

@@ -1,6 +1,4 @@
-//! The one link that our stdin and stdout make.
-//!
-//! What they are decides how they are read and written. Not here: how that is.
+//! The one link over stdin and stdout. The kind of each file decides how it is read or written.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +20,7 @@ pub(in crate::transport) struct Stdio {
     taken: AtomicBool,
 }
 
-/// Yields the one link, then nothing more.
+/// Yields the one link, then ends.
 struct Once(Option<Setup>);
 
 impl Stdio {
@@ -92,7 +90,7 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
         let what = format!("a thread could not be started ({source})");
         OpenError::new(OpenErrorKind::System, Endpoint::Stdio, what)
     })?;
-    // Who started us is as near as whom we start.
+    // The process that started the relay is as local as one that the relay starts.
     let max = setup.limits.frame_from_child;
     let (rx, tx) = stream::halves(input, output, max, setup);
     Ok(Link {

@@ -1,7 +1,5 @@
-//! The two halves of a link, what they share (the framing the peer was heard to speak), and the
-//! link that TCP and Unix sockets make of them.
-//!
-//! Not here: reading and writing (see `read`, `write`).
+//! The two halves of a link over a byte stream, the framing they share, and the link that TCP and
+//! Unix sockets make of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -25,7 +23,7 @@ where
     )
 }
 
-/// The link to a peer of another process, which ends what it says by half-closing the stream.
+/// Makes the link to a peer in another process, whose stream ends by a half-close.
 pub(in crate::transport) fn remote<R, W>(reader: R, writer: W, name: String, setup: &Setup) -> Link
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -41,7 +39,7 @@ where
     }
 }
 
-/// The framing a peer speaks, told by the reader of a link to its writer.
+/// The framing the peer uses, detected by the reader of a link and used by its writer.
 #[derive(Clone, Debug)]
 pub(super) struct Spoken(Arc<AtomicU8>);
 

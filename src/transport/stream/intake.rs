@@ -1,8 +1,8 @@
-//! The buffer bytes are read into, and how large it is.
+//! The buffer that bytes are read into, and its size.
 //!
-//! It grows while a peer sends much and is given back a moment after it has stopped, for most
-//! links are idle most of the time. A peer whose messages are little beside what it sends around
-//! them gets them copied (see `thrift`). Not here: what the bytes mean.
+//! It grows while a peer sends much and is released a second after the peer has stopped, because
+//! most links are idle most of the time. Small messages are copied out of it when they would keep
+//! much unused memory alive (see `buffer_pool`).
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -15,33 +15,33 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::thrift::Thrift;
 
-/// The buffer of a link that has little to say. It keeps it, so this is most of what an idle link
-/// costs; one that says much has a larger one after a few reads.
+/// The buffer of a link with little traffic, in bytes. An idle link keeps it, so it is most of what
+/// an idle link costs; under load the buffer grows after a few reads.
 pub(in crate::transport) const SMALL: usize = 2 << 10;
-/// The most that is asked of one read.
+/// The largest single read, in bytes.
 pub(in crate::transport) const LARGE: usize = 64 << 10;
 /// A read with less room than this is not worth its system call.
 const ROOM: usize = 1 << 10;
-/// How long a larger buffer is kept for a peer that says nothing.
+/// How long a larger buffer is kept while the peer sends nothing.
 pub(in crate::transport) const KEPT: Duration = Duration::from_secs(1);
 
-/// A reader and the buffer before it.
+/// A reader and its buffer.
 #[derive(Debug)]
 pub(in crate::transport) struct Intake<R> {
     io: R,
-    /// What was read and not taken yet. Whoever takes messages out of it shares its memory.
+    /// Bytes that were read and not consumed yet. Messages cut from it share its memory.
     pub(in crate::transport) buffer: BytesMut,
-    /// Room made before a read.
+    /// Room made before a read, in bytes.
     want: usize,
-    /// What is known of the memory behind `buffer`.
+    /// The memory behind `bytes`.
     pub(in crate::transport) memory: Thrift,
-    /// Runs while a large buffer waits for nothing.
+    /// Runs while a large buffer is idle.
     quiet: Option<Pin<Box<Sleep>>>,
     timing: bool,
 }
 
 impl<R> Intake<R> {
-    /// `begun` is what was read of the stream before.
+    /// `initial` holds bytes of the stream that were read before.
     pub(in crate::transport) fn new(io: R, begun: BytesMut) -> Self {
         Self {
             io,
@@ -53,15 +53,15 @@ impl<R> Intake<R> {
         }
     }
 
-    /// Gives the buffer back for good.
+    /// Releases the buffer for good.
     pub(in crate::transport) fn done(&mut self) {
         self.buffer = BytesMut::new();
         self.memory.is_given_back();
         self.quiet = None;
     }
 
-    /// Gives a large buffer back when nothing has come for a while. Called when there is nothing
-    /// to read, so that the timer wakes us.
+    /// Releases a large buffer when nothing has arrived for a while. Called when there is nothing
+    /// to read, so that the timer wakes the task.
     pub(in crate::transport) fn rest(&mut self, cx: &mut Context<'_>) {
         let is_roomy = self.memory.size() > SMALL && self.buffer.is_empty();
         if !is_roomy && !self.memory.has_large() {
@@ -102,8 +102,8 @@ impl<R: AsyncRead + Unpin> Intake<R> {
         Poll::Ready(Ok(read))
     }
 
-    /// Reads once, at most `most` bytes, into memory of the caller's: a part of a message whose
-    /// length is known need not pass through the buffer.
+    /// Reads once, at most `max` bytes, into memory of the caller: a part of a message whose length
+    /// is known need not pass through the buffer.
     pub(in crate::transport) fn poll_read_past(
         &mut self,
         target: &mut BytesMut,

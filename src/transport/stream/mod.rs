@@ -1,9 +1,8 @@
 //! Byte streams and frames: what stdio, pipes, TCP and Unix sockets have in common.
 //!
-//! [`halves()`] turns any reader and writer into the two halves of a link. The writer lays frames
-//! the way the peer does (NDJSON until the peer has spoken), so the two share what was sniffed.
-//! Not here: how the bytes come to be (see `tcp`, `unix`, `stdio`, `process`), and the framings
-//! themselves (see `jsonrpc::framing`).
+//! [`halves()`] turns any reader and writer into the two halves of a link. The writer uses the
+//! framing of the peer (NDJSON until the peer has sent something), so the halves share what the
+//! reader detected. The framings themselves are in `jsonrpc::framing`.
 
 mod halves;
 mod intake;

@@ -1,7 +1,7 @@
-//! Bytes that wait to be written.
+//! A queue of bytes to be written.
 //!
-//! What is small is gathered in one buffer so that a batch is one write; what is large is passed
-//! on as it is, without a copy. Not here: what the bytes are, and how many may wait.
+//! Small pieces are gathered in one buffer so that a batch is one write; large ones are queued
+//! without a copy.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -15,35 +15,35 @@ use tokio::io::AsyncWrite;
 pub(in crate::transport) const BOUND: usize = 64 << 10;
 /// Messages of this size and more are not copied.
 pub(in crate::transport) const LARGE: usize = 16 << 10;
-/// The buffer a quiet link keeps.
+/// The buffer an idle link keeps, in bytes.
 pub(in crate::transport) const SMALL: usize = 8 << 10;
 /// Pieces given to one vectored write.
 const SLICES: usize = 16;
 
-/// What waits to be written.
+/// Bytes that wait to be written.
 #[derive(Debug, Default)]
 pub(in crate::transport) struct Pile {
-    /// What goes out first.
+    /// Written first.
     pieces: VecDeque<Bytes>,
     /// Bytes in `pieces`. Those of the first piece count until all of it is written, because its
     /// memory is held until then.
     in_pieces: usize,
     /// Bytes of the first piece that are written.
     struck: usize,
-    /// What goes out after all pieces; small things are laid here.
+    /// Written after all pieces; small messages are appended here.
     pub(in crate::transport) tail: BytesMut,
-    /// The most that has lately gone out between two flushes, slowly forgotten.
+    /// A slowly decaying maximum of the bytes written between two flushes.
     recent: usize,
     since_flush: usize,
 }
 
 impl Pile {
-    /// Bytes that wait, or lie in memory with others that do.
+    /// Bytes that wait, or share memory with bytes that wait.
     pub(in crate::transport) fn waiting(&self) -> usize {
         self.in_pieces + self.tail.len()
     }
 
-    /// Puts `piece` behind all that waits, without a copy.
+    /// Queues `piece` behind everything else, without a copy.
     pub(in crate::transport) fn push(&mut self, piece: Bytes) {
         let before = self.tail.split().freeze();
         for piece in [before, piece] {
@@ -54,7 +54,7 @@ impl Pile {
         }
     }
 
-    /// Writes once what waits.
+    /// Writes queued bytes with one call.
     pub(in crate::transport) fn poll_write<W: AsyncWrite + Unpin>(
         &mut self,
         io: &mut W,
@@ -82,11 +82,10 @@ impl Pile {
         Poll::Ready(Ok(()))
     }
 
-    /// Gives memory back that a passing burst or a large message has left behind. Called when all
-    /// is written.
+    /// Releases memory left over from a burst or a large message. Called when the queue is empty.
     pub(in crate::transport) fn shrink(&mut self) {
         // A batch that follows batches of about its size finds its buffer; after some thirty small
-        // ones the memory goes. A buffer beyond what batches need goes at once.
+        // ones the memory is released. A buffer beyond what batches need is released at once.
         self.recent = self
             .since_flush
             .min(BOUND)
@@ -101,7 +100,7 @@ impl Pile {
         }
     }
 
-    /// Strikes off what was written.
+    /// Removes written bytes from the queue.
     fn written(&mut self, mut count: usize) {
         self.since_flush += count;
         while count > 0 {

@@ -1,7 +1,6 @@
-//! Frames out of a stream of bytes.
+//! Cuts frames out of a byte stream.
 //!
-//! The bytes of a message are read once and not copied: frames share the read buffer. Not here:
-//! how large that is (see `intake`), and where a message ends (see `jsonrpc::framing`).
+//! The bytes of a message are read once and not copied: frames share the read buffer.
 
 use std::task::{Context, Poll};
 
@@ -20,7 +19,7 @@ pub struct Reader<R> {
     cutter: Cutter,
     spoken: Spoken,
     told: bool,
-    /// Nothing was read since the buffer was found to hold no whole message.
+    /// The buffer holds no whole message, and nothing was read since.
     dry: bool,
     stage: Stage,
 }
@@ -28,7 +27,7 @@ pub struct Reader<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// The peer has ended its stream; what is left in the buffer is still to be taken.
+    /// The peer has ended its stream; the rest of the buffer is still to be consumed.
     Ended,
     Done,
 }
@@ -46,7 +45,7 @@ impl<R> Reader<R> {
         }
     }
 
-    /// Ends the reading and gives the buffer back.
+    /// Ends reading and releases the buffer.
     fn done(&mut self) {
         self.stage = Stage::Done;
         self.intake.done();
@@ -122,7 +121,7 @@ mod tests {
         Reader::new(io, Spoken::new(None), 1 << 24, &setup)
     }
 
-    /// The next frame, and of the memory it shares with the buffer, the end and the size; nothing
+    /// The next frame, and the end and the size of the memory it shares with the buffer; `None`
     /// when it has memory of its own.
     fn next(reader: &mut Reader<&[u8]>) -> Option<(Frame, Option<(usize, usize)>)> {
         let mut cx = Context::from_waker(std::task::Waker::noop());
@@ -133,13 +132,13 @@ mod tests {
             panic!("no frame");
         };
         let buffer = reader.intake.buffer.as_ptr().addr();
-        // Nothing but the line's end lies between a frame and what is left of its memory.
+        // Nothing but the line end lies between a frame and what is left of its memory.
         let shared = frame.as_bytes().as_ptr_range().end.addr() + 1 == buffer;
         let end = buffer + reader.intake.buffer.capacity();
         Some((frame, shared.then_some((end, reader.intake.memory.size()))))
     }
 
-    /// Bytes of the frames in `stream`, and of memory, if none of them is let go.
+    /// Bytes of the frames in `stream`, and of memory, if no frame is dropped.
     fn retained(stream: &[u8]) -> (usize, usize) {
         let mut reader = reader(stream);
         let mut frames = Vec::new();
@@ -173,7 +172,7 @@ mod tests {
         let mut reader = reader(stream.as_bytes());
         let mut memories = BTreeMap::new();
         for count in 0..20_000 {
-            // Each is let go before the next one is read.
+            // Each is dropped before the next one is read.
             let (_, shared) = next(&mut reader).expect("there are more");
             let (end, size) = shared.expect("it is not copied");
             if count > 2000 {
@@ -261,7 +260,7 @@ mod tests {
         assert!(reader.poll_next(&mut cx).is_pending());
         assert!(
             reader.intake.memory.size() >= LARGE,
-            "it was kept for no time at all"
+            "it was released at once"
         );
         advance(KEPT).await;
         assert!(reader.poll_next(&mut cx).is_pending());
@@ -269,7 +268,7 @@ mod tests {
             (reader.intake.memory.size(), reader.intake.buffer.capacity()),
             (0, 0)
         );
-        // And it goes on.
+        // Reading goes on.
         far.write_all(b"{}\n").await.expect("it has room");
         assert!(reader.poll_next(&mut cx).is_ready());
         assert!(

@@ -2,48 +2,46 @@
 //!
 //! A frame shares the read buffer it was cut from, and while it waits for a slow reader, all of
 //! that memory waits with it: a peer that sends 64 KiB of blank lines around each small message
-//! would have us keep 64 KiB for each. What comes behind a frame is not known when it is cut. So
+//! would make the relay keep 64 KiB for each. What follows a frame is not known when it is cut. So
 //! the rule looks back: when memory has to be replaced while frames still hold it, and less than
-//! half of it was frames, small frames are copied out from then on, until memory was mostly
-//! frames again. What waits holds at most a few times its own bytes and one buffer, and a stream
-//! of messages with nothing around them is never copied and needs no allocation.
+//! half of it was frames, small frames are copied out from then on, until memory was mostly frames
+//! again. Queued frames hold at most a few times their own bytes and one buffer, and a stream of
+//! messages with nothing around them is never copied and needs no allocation.
 //!
-//! A message that is larger than any buffer has memory of its own, which would be asked of the
-//! system, and grown, anew for each. So the memory of the last two is remembered: while one is
-//! being written, the next is read into the other. It is given back as soon as small messages
-//! follow.
-//!
-//! Not here: how many bytes may wait (see `conversation::Outbox`).
+//! A message that is larger than any buffer has memory of its own, which would be allocated and
+//! grown anew for each. So the memory of the last two is remembered: while one is being written,
+//! the next is read into the other. It is released as soon as small messages follow. How many bytes
+//! may wait is limited elsewhere (see `conversation::Outbox`).
 
 use bytes::{Bytes, BytesMut};
 
-/// Memory of more than this, in bytes, was needed for one large message. Small ones that happen to
-/// lie in it are copied out, so that it is not kept for them.
+/// Memory of more than this, in bytes, was needed for one large message. Small messages in it are
+/// copied out, so that it is not kept for them.
 const ROOMY: usize = 128 << 10;
 
-/// The memory of messages longer than this, in bytes, is remembered. Shorter ones grow in few steps,
-/// and a thousand links that remembered theirs would keep much.
+/// The memory of messages longer than this, in bytes, is remembered. Shorter ones grow in few
+/// steps, and a thousand links that remembered theirs would keep much.
 const LONG: usize = 512 << 10;
 
 /// The memory behind a read buffer.
 #[derive(Debug, Default)]
 pub(in crate::transport) struct Thrift {
-    /// Its size, which the buffer's capacity does not tell once frames are cut.
+    /// Its size, which the buffer's capacity does not show once frames are cut.
     size: usize,
     /// Bytes of it that were frames.
     framed: usize,
     /// Whether memory like this was last held by few frames.
     wasteful: bool,
-    /// The buffer before: while its last frames are being written, the next bytes are read, and
-    /// the two take turns without a fresh allocation.
+    /// The previous buffer: while its last frames are being written, the next bytes are read into
+    /// the current one, and the two alternate without an allocation.
     spare: BytesMut,
     spare_size: usize,
-    /// The last large messages, for the memory they lie in.
+    /// The last large messages, kept for their memory.
     large: [Bytes; 2],
 }
 
 impl Thrift {
-    /// For `buffer`, which nobody shares yet.
+    /// For `buffer`, which is not shared yet.
     pub(super) fn new(buffer: &BytesMut) -> Self {
         Self {
             size: buffer.capacity(),
@@ -56,7 +54,7 @@ impl Thrift {
         self.size
     }
 
-    /// The buffer was dropped.
+    /// Records that the buffer was dropped.
     pub(super) fn is_given_back(&mut self) {
         self.size = 0;
         self.framed = 0;
@@ -70,23 +68,23 @@ impl Thrift {
         !(self.large[0].is_empty() && self.large[1].is_empty())
     }
 
-    /// Lets go of the memory of large messages.
+    /// Releases the memory of large messages.
     pub(super) fn forget_large(&mut self) {
         self.large = Default::default();
     }
 
-    /// Makes room for `want` more bytes.
+    /// Makes room for `room` more bytes.
     pub(super) fn make_room(&mut self, buffer: &mut BytesMut, want: usize) {
         let full = 2 * self.framed >= self.size;
         if (1..=ROOMY).contains(&self.framed) {
             self.forget_large();
         }
-        // When every frame of the memory has been dropped, this takes it again, though the beginning
-        // of a message that is carried over may take half of the room.
+        // When every frame of the memory has been dropped, this reuses it, though the beginning of
+        // a message that is carried over may take half of the room.
         if buffer.try_reclaim(want) || (self.size >= want && buffer.try_reclaim(want / 2)) {
             self.wasteful &= !full;
         } else if self.framed == 0 {
-            // A message longer than the memory; it grows, where the allocator can without a copy.
+            // A message longer than the memory: it grows, without a copy where the allocator can.
             if !self.take_over(buffer, want) {
                 buffer.reserve(want);
             }
@@ -105,7 +103,7 @@ impl Thrift {
         self.framed = 0;
     }
 
-    /// Passes on a message that shares the buffer, with memory of its own if it is to be copied.
+    /// Passes on a message that shares the buffer, copied to memory of its own if necessary.
     pub(in crate::transport) fn share(&mut self, message: Bytes) -> Bytes {
         self.framed += message.len();
         if message.len() > LONG {
@@ -119,8 +117,8 @@ impl Thrift {
         message
     }
 
-    /// Has the large message in `buffer` go on in the memory of an earlier one, if everybody has let
-    /// go of that and it is larger.
+    /// Continues the large message in `buffer` in the memory of an earlier one, if that is no
+    /// longer shared and is larger.
     fn take_over(&mut self, buffer: &mut BytesMut, want: usize) -> bool {
         let needed = buffer.len() + want;
         if needed <= LONG {

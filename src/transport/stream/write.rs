@@ -1,7 +1,6 @@
-//! Frames into a stream of bytes.
+//! Writes frames to a byte stream.
 //!
-//! At most [`BOUND`] bytes wait here beyond the last frame given. Not here: how bytes wait (see
-//! `pile`), which frame comes next (see `relay`).
+//! At most [`HIGH_WATER`] bytes wait here beyond the last frame given.
 
 use std::io::{self, Write as _};
 use std::pin::Pin;
@@ -19,7 +18,7 @@ use crate::transport::{Farewell, FrameSink, LinkError};
 /// The sending half of a link over a byte stream.
 #[derive(Debug)]
 pub struct Writer<W> {
-    /// `None` once it is closed: a pipe ends only when its descriptor is gone.
+    /// `None` once it is closed: a pipe ends only when its descriptor is closed.
     io: Option<W>,
     spoken: Spoken,
     pile: Pile,
@@ -34,7 +33,7 @@ impl<W> Writer<W> {
         }
     }
 
-    /// Puts a large frame behind what waits, without a copy.
+    /// Queues a large frame without a copy.
     fn push_whole(&mut self, framing: Framing, frame: Frame) {
         if framing == Framing::ContentLength {
             let mut head = (&mut self.pile.tail).writer();
@@ -49,7 +48,7 @@ impl<W> Writer<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
-    /// Writes until no more than `left` bytes wait.
+    /// Writes until no more than `max_waiting` bytes wait.
     fn poll_write_down(&mut self, cx: &mut Context<'_>, left: usize) -> Poll<io::Result<()>> {
         while self.pile.waiting() > left {
             let Some(io) = &mut self.io else {
@@ -73,7 +72,7 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
         let framing = self.spoken.get().unwrap_or(Framing::Ndjson);
-        // A line must not hold another one: some peers end a line at a bare CR, too.
+        // A line must not hold another one: some peers also end a line at a bare CR.
         let whole = frame.len() >= LARGE
             && (framing == Framing::ContentLength
                 || memchr::memchr2(b'\n', b'\r', frame.as_bytes()).is_none());
@@ -111,7 +110,7 @@ mod tests {
     use super::*;
     use crate::transport::stream::pile::SMALL;
 
-    /// Sends `frame` and returns the memory that is kept.
+    /// Sends `frame` and returns the size of the buffer that is kept.
     fn kept(writer: &mut Writer<tokio::io::Sink>, frame: &Frame) -> usize {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(writer.poll_ready(&mut cx).is_ready());
@@ -120,7 +119,7 @@ mod tests {
         writer.pile.tail.capacity()
     }
 
-    /// A writer that takes so many bytes, and then none.
+    /// A writer that accepts this many bytes, and then none.
     struct Sated(usize);
 
     impl AsyncWrite for Sated {
@@ -152,7 +151,7 @@ mod tests {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         for (takes, ready) in [(1 << 20, false), ((1 << 20) + 1, true)] {
             let mut writer = Writer::new(Sated(takes - 1), Spoken::new(None));
-            writer.start_send(large.clone()).expect("a pile takes all");
+            writer.start_send(large.clone()).expect("a queue takes all");
             let is_ready = writer.poll_ready(&mut cx).is_ready();
             assert_eq!(is_ready, ready, "{takes}");
         }

@@ -1,6 +1,4 @@
-//! The agent: hears the client's messages, and answers each request in a task of its own.
-//!
-//! Not here: what the server is asked for them (see `threads`, `turn`).
+//! The agent: receives the client's messages and answers each request in a task of its own.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,15 +20,15 @@ use crate::agent_connect::run_request::Permissions;
 use crate::agent_connect::say;
 use crate::jsonrpc::{Frame, Id, IdBuf, Kind, Shape, reply, scan};
 
-/// Somebody else's agent, and the sessions it has with one client.
+/// A remote agent and its sessions with one client.
 pub(super) struct Agent {
     pub(super) server: Server,
-    /// Its id or its name, as the address has it.
+    /// Its id or its name, from the URL.
     named: String,
-    /// What is answered for a client that does not answer itself.
+    /// The answer to permission requests that the client does not answer.
     pub(super) unasked: Permissions,
     said: mpsc::Sender<Frame>,
-    /// Nobody hears what is said.
+    /// Cancelled when the client no longer reads.
     pub(super) over: CancellationToken,
     learnt: Turnstile<Option<Arc<Descriptor>>>,
     state: Mutex<State>,
@@ -39,41 +37,40 @@ pub(super) struct Agent {
 
 #[derive(Default)]
 struct State {
-    /// The client fills in forms.
+    /// The client supports forms.
     forms: bool,
-    /// The client says nothing any more.
+    /// The client has closed its stream.
     deaf: bool,
     tasks: usize,
     sessions: HashMap<String, Arc<Session>>,
-    /// Who waits for the client's answers.
+    /// Requests that wait for the client's answers.
     asked: HashMap<u64, oneshot::Sender<Option<Value>>>,
 }
 
 /// A session.
 pub(super) struct Session {
     pub(super) id: String,
-    /// It is a thread of the server's, and not only ours.
+    /// It is a thread of the server, not only local.
     pub(super) is_thread: bool,
     pub(super) notes: Mutex<Notes>,
 }
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Default)]
 pub(super) struct Notes {
-    /// Cancels the turn that goes on.
+    /// Cancels the current turn.
     pub(super) turn: Option<CancellationToken>,
     /// `_meta.agentConnect` of the request that opened it.
     pub(super) meta: Value,
-    /// The options that the client has set, and what the agent is sent for them.
+    /// The options that the client has set, with the values for the agent.
     pub(super) chosen: Map<String, Value>,
     /// The ids of its messages so far.
     pub(super) old: HashSet<String>,
-    /// The thread that its first run made, in the prose.
+    /// The thread that its first run created, in the prose specification.
     pub(super) thread: Option<String>,
-    /// What was said, if it is no thread.
+    /// The messages so far, if it is not a thread.
     pub(super) before: Vec<Value>,
-    /// The run that waits for the next prompt, what it asks, and what the client has been told of
-    /// it.
+    /// The run that waits for the next prompt, its interrupt, and the content sent for it.
     pub(super) open: Option<(String, Interrupt, Told)>,
 }
 
@@ -96,7 +93,7 @@ impl Agent {
         }
     }
 
-    /// Hears a message. Never waits.
+    /// Handles a message. Never waits.
     pub(super) fn hear(self: &Arc<Self>, frame: &Frame) {
         let Shape::One(at) = scan(frame, &self.server.limits()) else {
             return;
@@ -116,14 +113,14 @@ impl Agent {
         }
     }
 
-    /// The client says nothing any more: nobody waits for its answers.
+    /// The client has closed its stream: open requests get no answers.
     pub(super) fn deafen(&self) {
         let mut state = self.state();
         state.deaf = true;
         state.asked.clear();
     }
 
-    /// What is known of the agent; it is looked for until it is found.
+    /// The agent's descriptor; requested until it is found.
     pub(super) async fn descriptor(&self) -> Result<Arc<Descriptor>, Failure> {
         let mut learnt = self.learnt.lock().await;
         if let Some(known) = learnt.as_ref().filter(|known| !known.locked) {
@@ -134,18 +131,18 @@ impl Agent {
         Ok(found)
     }
 
-    /// Whether the client fills in forms.
+    /// Whether the client supports forms.
     pub(super) fn fills_forms(&self) -> bool {
         self.state().forms
     }
 
-    /// Says something in a session.
+    /// Sends an update of a session.
     pub(super) async fn update(&self, session: &str, update: &Value) {
         let params = json!({ "sessionId": session, "update": update });
         self.say(say::notification("session/update", &params)).await;
     }
 
-    /// Asks the client; `None` when it answers with an error, or not at all.
+    /// Sends a request to the client; `None` when it answers with an error, or not at all.
     pub(super) async fn ask(&self, method: &str, params: &Value) -> Option<Value> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (tx, rx) = oneshot::channel();
@@ -163,7 +160,7 @@ impl Agent {
         answer
     }
 
-    /// The session of this name. One that was not opened here is the server's to judge.
+    /// The session of this id. One that was not opened on this link is left to the server to check.
     pub(super) fn session(&self, id: &str, is_thread: bool) -> Result<Arc<Session>, Failure> {
         let most = self.server.limits().agent_connect_sessions;
         let mut state = self.state();
@@ -183,12 +180,12 @@ impl Agent {
         Ok(session)
     }
 
-    /// The session of this name, if it is known.
+    /// The session of this id, if there is one.
     pub(super) fn known(&self, id: &str) -> Option<Arc<Session>> {
         self.state().sessions.get(id).cloned()
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub(super) fn forget(&self, id: &str) {
         self.state().sessions.remove(id);
     }
@@ -211,7 +208,7 @@ impl Agent {
             .and_then(|id| id.parse().ok());
         let waiting = id.and_then(|id: u64| self.state().asked.remove(&id));
         if let Some(waiting) = waiting {
-            // Who asked may have been cancelled meanwhile.
+            // The caller may have been cancelled.
             let _ = waiting.send(result);
         }
     }
@@ -223,7 +220,8 @@ impl Agent {
             state.tasks += 1;
             state.tasks <= most
         };
-        // A prompt belongs to what the client says next: its cancellation must find it.
+        // The turn is registered before the next message is handled, so that its cancellation finds
+        // it.
         let is_turn = method == "session/prompt";
         let begun = (fits && is_turn)
             .then(|| turn::begin(self, &params))
@@ -238,7 +236,7 @@ impl Agent {
                 }
                 agent.serve(&method, &params, begun).await
             };
-            // A turn ends by itself, for its run has to be cancelled.
+            // A turn is not dropped, because its run has to be cancelled.
             let served = if is_turn {
                 Some(serving.await)
             } else {
@@ -289,7 +287,7 @@ impl Agent {
     }
 
     async fn say(&self, frame: Frame) {
-        // When nobody hears it, the task is about to end.
+        // If the receiver is dropped, this task is about to end.
         let _ = self.said.send(frame).await;
     }
 
@@ -304,7 +302,7 @@ impl Session {
     }
 }
 
-/// Somebody waits for the client's answer; when they do not any more, it is forgotten.
+/// Removes a pending request when its caller is dropped.
 struct Waiting<'a> {
     agent: &'a Agent,
     id: u64,

@@ -1,6 +1,4 @@
-//! Connecting to an agent of a server, by an address that names both.
-//!
-//! Not here: what agent it is, which is asked when the client asks (see `learn`).
+//! Connects to an agent of a server, by a URL that names both.
 
 use std::sync::Arc;
 
@@ -14,8 +12,8 @@ pub(in crate::transport::agent_connect) fn check(to: &Endpoint) -> Result<(), Op
     place(to).map(|_| ())
 }
 
-/// Opens a link to an agent of a server. Whether the server is there is known at once; what agent it
-/// is, when the client asks.
+/// Opens a link to an agent of a server. The server is connected at once; the agent is looked up
+/// when the client initialises.
 pub(in crate::transport::agent_connect) async fn connect(
     to: &Endpoint,
     setup: &Setup,
@@ -31,7 +29,7 @@ pub(in crate::transport::agent_connect) async fn connect(
     }))
 }
 
-/// The path below which the server's own begin, and the agent's name.
+/// The base path of the server, and the agent's name.
 fn place(to: &Endpoint) -> Result<(&str, &str), OpenError> {
     let Endpoint::Web(web) = to else {
         return Err(OpenError::misplaced(to));

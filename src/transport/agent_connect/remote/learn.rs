@@ -1,6 +1,4 @@
-//! Finding an agent on a server: its id, its descriptor, and which generation the server is of.
-//!
-//! Not here: what the descriptor means.
+//! Finds an agent on a server: its id, its descriptor, and the server's API generation.
 
 use serde_json::{Value, json};
 
@@ -19,7 +17,8 @@ pub(super) async fn learn(server: &Server, agent: &str) -> Result<Descriptor, Fa
             let found = server.post("/agents/search", &wanted).await?;
             match found.status {
                 401 | 403 => return Ok(Descriptor::unknown(agent.to_owned(), true)),
-                // A server without a search knows it by that name, or says so.
+                // A server without a search may know the agent by that name, or reports an error
+                // later.
                 _ if found.is_absent() => {
                     no_agents = true;
                     agent.to_owned()
@@ -51,7 +50,7 @@ pub(super) async fn learn(server: &Server, agent: &str) -> Result<Descriptor, Fa
     Ok(Descriptor::unknown(id, false))
 }
 
-/// The assistant of that id, or of the graph of that name, where the server has LangGraph's paths.
+/// The assistant of that id, or of the graph of that name, if the server has LangGraph's paths.
 async fn assistant(
     server: &Server,
     agent: &str,
@@ -84,7 +83,7 @@ async fn assistant(
         .map(|(id, document)| Descriptor::new(id, Generation::Graph, document)))
 }
 
-/// The id of the agent of that name; the name itself when the server has none of it.
+/// The id of the agent of that name; the name itself if the server lists no such agent.
 fn named(found: &Value, agent: &str) -> String {
     let of_name = |entry: &&Value| {
         entry.get("agent_id").is_some_and(Value::is_string)

@@ -1,7 +1,6 @@
-//! The two halves of a link to an agent that is ourselves.
+//! The two halves of a link to an agent in this process.
 //!
-//! What is given to the sink, the agent hears at once; the stream is what it says. Not here: what is
-//! said (see `agent`).
+//! Frames given to the sink are handled at once; the stream yields the agent's frames.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,7 +13,7 @@ use crate::jsonrpc::framing::Cut;
 use crate::jsonrpc::{Farewell, Frame};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
 
-/// Messages that may wait for the client before the agent's tasks wait.
+/// Messages to the client that may be queued before the agent's tasks wait.
 const WAITING: usize = 256;
 
 struct Ear {
@@ -22,11 +21,10 @@ struct Ear {
     over: CancellationToken,
 }
 
-/// The agent is kept by this half, and by its tasks: when all of them are gone it has nothing to
-/// say.
+/// Keeps the agent alive, together with its tasks: when all of them are dropped, the stream ends.
 struct Mouth(Option<Arc<Agent>>);
 
-/// Opens a link to the agent that is made with where it speaks to.
+/// Opens a link to the agent that is made with the sender of its frames.
 pub(super) fn open(name: String, agent: impl FnOnce(mpsc::Sender<Frame>) -> Arc<Agent>) -> Link {
     let (tx, said) = mpsc::channel(WAITING);
     let agent = agent(tx);
@@ -70,7 +68,7 @@ impl FrameSink for Mouth {
     }
 }
 
-/// Nobody hears the agent any more.
+/// The client no longer reads.
 impl Drop for Ear {
     fn drop(&mut self) {
         self.over.cancel();

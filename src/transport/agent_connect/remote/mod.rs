@@ -1,19 +1,20 @@
-//! Agent Connect's client: an ACP agent by itself, whose words are those of an agent behind REST.
+//! The Agent Connect client: a link to an ACP agent in this process, which forwards to a REST
+//! server.
 //!
-//! `connect` opens a link, and `link` is what the relay holds of it. `agent` hears what the client
-//! says and answers it: sessions are `threads`, a prompt is a `turn`, whose paths are a `run`'s.
-//! `learn` finds the agent's descriptor, and `server` asks over HTTP, with the client's half of
-//! `transport::http`. What all of it means is in the room `agent_connect::remote`.
+//! `connect` opens the link, whose halves are in `link`. `agent` handles the client's messages:
+//! sessions are `threads`, a prompt is a `turn`, and the paths of its run are in `run`.
+//! `find_agent` finds the agent's descriptor, and `server` sends the HTTP requests, with the client
+//! of `transport::http`. The protocol itself is in the module `agent_connect::remote`.
 //!
-//! # Why
+//! # Decisions
 //!
-//! **Every request is a task of its own**, for a turn lasts as long as the agent likes and must not
-//! keep a second session, or its own cancellation, from being heard. What they say goes through one
-//! bounded queue, so a client that reads slowly slows the streams down.
+//! **Every request is a task of its own**, because a turn lasts as long as the agent works and must
+//! not block another session, or its own cancellation. The tasks send through one bounded queue, so
+//! a client that reads slowly slows the streams down.
 //!
-//! **No run is started twice.** A request is repeated when its server said that it was too busy to
-//! look at it (429, 503), and another path is tried when the server does not have the first (404,
-//! 405, 501). After anything else the run may have begun.
+//! **No run is started twice.** A request is repeated if its server was too busy to process it
+//! (429, 503), and another path is tried if the server does not have the first (404, 405, 501).
+//! After any other error the run may have started.
 
 mod agent;
 mod connect;

@@ -1,6 +1,4 @@
-//! The paths of one run: to start it, follow it, resume it and cancel it, in both generations.
-//!
-//! Not here: what a client hears of it (see `turn`).
+//! The paths of one run: start, stream, resume and cancel, in every generation.
 
 use std::time::Duration;
 
@@ -22,9 +20,9 @@ use crate::jsonrpc::reply;
 use crate::transport::http::client::{Event, Sse, whole};
 use crate::transport::http::content::is_of;
 
-/// How long the older generation is asked to wait for a run at a time, in seconds.
+/// `block_timeout` of the older generation, in seconds.
 const BLOCK: u64 = 60;
-/// Pause before a server that does not wait is asked again, at first and at most.
+/// First and longest pause before a server that does not wait is polled again.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(2);
 
@@ -33,32 +31,32 @@ pub(super) struct Run<'a> {
     pub(super) server: &'a Server,
     pub(super) known: &'a Descriptor,
     pub(super) session: &'a Session,
-    /// What the server calls it, once that is known.
+    /// Its id on the server, once known.
     pub(super) id: Mutex<Option<String>>,
 }
 
-/// A run's events.
+/// The stream of a run's events.
 pub(super) struct Stream {
     body: Incoming,
     events: Sse,
 }
 
 impl Run<'_> {
-    /// What the server calls it.
+    /// Its id on the server.
     pub(super) fn named(&self) -> Result<String, Failure> {
         let known = self.id.lock();
         known
             .clone()
-            .ok_or_else(|| Failure::internal("the server did not say what it calls the run"))
+            .ok_or_else(|| Failure::internal("the server did not return the run's id"))
     }
 
-    /// Remembers what the server calls it.
+    /// Sets its id on the server.
     pub(super) fn name(&self, id: &str) {
         let mut known = self.id.lock();
         *known = Some(id.to_owned());
     }
 
-    /// Starts it, to follow its events; `None` when the server does not stream.
+    /// Starts it and streams its events; `None` when the server does not stream.
     pub(super) async fn stream(
         &self,
         body: &Value,
@@ -75,7 +73,7 @@ impl Run<'_> {
         self.opened(answer).await
     }
 
-    /// Follows it on; `None` when the server does not let that be.
+    /// Streams its further events; `None` when the server does not support that.
     pub(super) async fn stream_again(&self) -> Result<Option<Stream>, Failure> {
         let path = format!("{}/stream", self.path()?);
         let answer = self.server.open(Method::GET, &path, None).await?;
@@ -85,7 +83,7 @@ impl Run<'_> {
         self.opened(answer).await
     }
 
-    /// Starts it, and waits until it has come to something.
+    /// Starts it and waits for its outcome.
     pub(super) async fn wait(&self, mut body: Value) -> Result<Came, Failure> {
         if self.known.generation == Generation::New {
             let path = format!("{}/wait", self.runs());
@@ -107,8 +105,8 @@ impl Run<'_> {
         let told = self.server.post(&path, &body).await?;
         let run = told.json()?;
         let id = run.get("run_id").and_then(Value::as_str);
-        self.name(id.ok_or_else(|| Failure::internal("the server gave the run no run_id"))?);
-        // In the prose a run makes its own thread, which the next one names.
+        self.name(id.ok_or_else(|| Failure::internal("the server returned no run_id"))?);
+        // In the prose specification a run creates its own thread, which the next run names.
         if let Some(thread) = run.get("thread_id").and_then(Value::as_str)
             && !self.session.is_thread
             && self.known.generation == Generation::Old
@@ -118,7 +116,7 @@ impl Run<'_> {
         self.output().await
     }
 
-    /// Waits until it has come to something.
+    /// Waits for its outcome.
     pub(super) async fn output(&self) -> Result<Came, Failure> {
         let run = self.path()?;
         let path = match self.known.generation {
@@ -139,7 +137,7 @@ impl Run<'_> {
                     }
                 }
             }
-            // One that does wait is asked again at once.
+            // A server that does wait is asked again at once.
             if asked.elapsed() < Duration::from_secs(1) {
                 sleep(pause).await;
                 pause = (pause * 2).min(LONGEST);
@@ -147,7 +145,7 @@ impl Run<'_> {
         }
     }
 
-    /// Answers what it asks.
+    /// Answers its interrupt.
     pub(super) async fn resume(
         &self,
         interrupt: &Interrupt,
@@ -167,7 +165,7 @@ impl Run<'_> {
         }
     }
 
-    /// Cancels it, as far as the server lets that be; what is left of it is not listened to.
+    /// Cancels it, if the server supports that; its further output is ignored.
     pub(super) async fn cancel(&self) {
         if self.named().is_err() {
             self.find().await;
@@ -178,18 +176,18 @@ impl Run<'_> {
         if self.known.generation != Generation::Old {
             let path = format!("{run}/cancel?wait=false&action=interrupt");
             let told = self.server.post(&path, None).await;
-            // What is over already needs no more.
+            // 4xx: the run has already ended.
             if told.is_ok_and(|told| told.status < 500 && !told.is_absent()) {
                 return;
             }
         }
         let told = self.server.delete(&run).await;
         if !told.is_ok_and(|told| told.is_good()) {
-            tracing::warn!(run, "the server does not cancel; the run goes on by itself");
+            tracing::warn!(run, "the server did not cancel the run; it continues");
         }
     }
 
-    /// Looks for the thread's run that goes on, if the server has not said yet what it calls it.
+    /// Finds the thread's current run, if the server has not sent its id yet.
     async fn find(&self) {
         if !self.session.is_thread || self.known.generation == Generation::Old {
             return;
@@ -205,14 +203,14 @@ impl Run<'_> {
         }
     }
 
-    /// What has come of it, by the state in which it has left its thread.
+    /// Its outcome, by the state of its thread.
     async fn state(&self) -> Result<Came, Failure> {
         let path = format!("/threads/{}/state", segment(&self.session.id));
         let told = self.server.get(&path).await?;
         Ok(graph::came(&told.json()?))
     }
 
-    /// Asks again and again for the status of a run that cannot be waited for.
+    /// Polls the status of a run that cannot be waited for.
     async fn poll(&self, run: &str, absent: &Told) -> Result<Came, Failure> {
         let mut pause = PAUSE;
         loop {
@@ -253,13 +251,13 @@ impl Run<'_> {
         let body = whole(answer.into_body(), self.server.limits().frame_from_network).await;
         let body = body.map_err(Failure::internal)?;
         if status.is_success() {
-            let what = "the server answered with something else than a stream of events";
+            let what = "the server did not answer with an event stream";
             return Err(Failure::internal(what));
         }
         Err(Failure::refused(status.as_u16(), &body))
     }
 
-    /// Where runs of the session are.
+    /// The path of the session's runs.
     fn runs(&self) -> String {
         match self.thread() {
             Some(thread) if self.known.generation != Generation::Old => {
@@ -283,7 +281,8 @@ impl Run<'_> {
 }
 
 impl Stream {
-    /// The name of the next event and its data; `None` at the end. What is no JSON is passed over.
+    /// The name of the next event and its data; `None` at the end. Data that is not JSON is
+    /// skipped.
     pub(super) async fn next(&mut self) -> Result<Option<(String, Value)>, Failure> {
         loop {
             match self.events.next() {
@@ -295,7 +294,7 @@ impl Stream {
                     continue;
                 }
                 Some(Event::TooLong(_)) => {
-                    let what = "the agent said something longer than the limit";
+                    let what = "the agent sent an event longer than the limit";
                     return Err(Failure::new(reply::TOO_LARGE, what));
                 }
                 None => {}
@@ -306,14 +305,14 @@ impl Stream {
                         self.events.feed(data);
                     }
                 }
-                // A run whose stream broke is asked what came of it.
+                // The outcome of a run whose stream broke is queried.
                 Some(Err(_)) | None => return Ok(None),
             }
         }
     }
 }
 
-/// The run's name in the head of a stream, which comes before any event does.
+/// The run's id in the `Content-Location` of a stream, which comes before any event.
 fn located(headers: &HeaderMap) -> Option<String> {
     let place = headers.get(CONTENT_LOCATION)?.to_str().ok()?;
     let (_, after) = place.split_once("/runs/")?;

@@ -1,6 +1,4 @@
-//! Questions to an Agent Connect server, over HTTP.
-//!
-//! Not here: what is asked.
+//! HTTP requests to an Agent Connect server.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,41 +16,41 @@ use crate::jsonrpc::Limits;
 use crate::transport::http::client::{Places, Silence, Site, whole};
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, Web};
 
-/// How often a server that is busy is asked.
+/// Attempts at a busy server.
 const TRIES: u32 = 4;
-/// How long it is waited for when it does not say how long, at first.
+/// First pause before a retry, if the server gives no Retry-After.
 const PAUSE: Duration = Duration::from_millis(500);
-/// All that is waited for a server that is busy. One that asks for more is believed at once: who
-/// waits is told what it has said, instead of nothing for as long as it may take.
+/// Maximum total pause for a busy server. If the server asks for more, its error is passed to the
+/// client at once instead of a long wait.
 const LONGEST: Duration = Duration::from_secs(30);
-/// How long an answer is waited for that does not wait for the agent.
+/// Time limit of a response that does not wait for the agent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server.
+/// An Agent Connect server.
 pub(super) struct Server {
     site: Site,
     /// Scheme, authority and path, without a slash at the end.
     base: String,
 }
 
-/// Its answer.
+/// A response of the server.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) status: u16,
     pub(super) body: Bytes,
 }
 
-/// How long an answer may take.
+/// What a response waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// As long as a server needs.
+    /// The server alone.
     Server,
-    /// As long as the agent works.
+    /// The agent's work.
     Agent,
 }
 
 impl Server {
-    /// Reaches the server once.
+    /// Connects to the server once.
     pub(super) async fn reach(
         to: &Endpoint,
         web: &Web,
@@ -62,7 +60,7 @@ impl Server {
         let scheme = if web.tls { "https" } else { "http" };
         let base = format!("{scheme}://{}{base}", web.authority());
         let uri: Uri = base.parse().map_err(|fault| {
-            let what = format!("that is no address for HTTP ({fault})");
+            let what = format!("that is not an HTTP address ({fault})");
             OpenError::new(OpenErrorKind::Usage, to, what)
         })?;
         let places = Places {
@@ -73,7 +71,7 @@ impl Server {
         Ok(Self { site, base })
     }
 
-    /// The bounds in force.
+    /// The current limits.
     pub(super) fn limits(&self) -> Arc<Limits> {
         Arc::clone(&self.site.limits)
     }
@@ -82,12 +80,12 @@ impl Server {
         self.site.limits.frame_from_network
     }
 
-    /// Reads what is there.
+    /// Sends a GET request.
     pub(super) async fn get(&self, path: &str) -> Result<Told, Failure> {
         self.ask(Method::GET, path, None, Wait::Server).await
     }
 
-    /// Has the server do something.
+    /// Sends a POST request.
     pub(super) async fn post(
         &self,
         path: &str,
@@ -97,12 +95,12 @@ impl Server {
         self.ask(Method::POST, path, body, Wait::Server).await
     }
 
-    /// Has it removed.
+    /// Sends a DELETE request.
     pub(super) async fn delete(&self, path: &str) -> Result<Told, Failure> {
         self.ask(Method::DELETE, path, None, Wait::Server).await
     }
 
-    /// Asks, and hears all of an answer that the agent works for.
+    /// Sends a request that waits for the agent, and reads the whole response.
     pub(super) async fn wait(
         &self,
         method: Method,
@@ -112,7 +110,7 @@ impl Server {
         self.ask(method, path, body, Wait::Agent).await
     }
 
-    /// The same, as soon as the answer begins.
+    /// The same, but returns when the response begins.
     pub(super) async fn open(
         &self,
         method: Method,
@@ -144,8 +142,8 @@ impl Server {
             .unwrap_or_else(|_| Err(Failure::internal(format!("no answer within {PATIENCE:?}"))))
     }
 
-    /// Asks, and hears the head of the answer. A server that is too busy to look at the request is
-    /// asked again.
+    /// Sends a request and reads the head of the response. A server that is too busy is tried
+    /// again.
     async fn begin(
         &self,
         method: Method,
@@ -155,7 +153,7 @@ impl Server {
     ) -> Result<Response<Incoming>, Failure> {
         let place: Uri = format!("{}{path}", self.base)
             .parse()
-            .map_err(|_| Failure::invalid("that names no place on the server"))?;
+            .map_err(|_| Failure::invalid("that is not a valid path on the server"))?;
         let mut headers = HeaderMap::new();
         let accept = if wait == Wait::Agent {
             "text/event-stream, application/json"
@@ -189,20 +187,20 @@ impl Server {
 }
 
 impl Told {
-    /// Whether it is what was asked for.
+    /// Whether the status is 2xx.
     pub(super) const fn is_good(&self) -> bool {
         self.status >= 200 && self.status < 300
     }
 
-    /// Whether the server has no such path, or cannot do it.
+    /// Whether the server does not have the path or the operation.
     pub(super) const fn is_absent(&self) -> bool {
         is_absent(self.status)
     }
 
-    /// The body of a good answer; `null` when there is none.
+    /// The body of a successful response; `null` when it is empty.
     ///
     /// # Errors
-    /// When the server refused, or said something that is no JSON.
+    /// When the server returned an error, or a body that is not JSON.
     pub(super) fn json(&self) -> Result<Value, Failure> {
         if !self.is_good() {
             return Err(self.refusal());
@@ -211,7 +209,7 @@ impl Told {
             return Ok(Value::Null);
         }
         serde_json::from_slice(&self.body)
-            .map_err(|fault| Failure::internal(format!("the server's answer is no JSON ({fault})")))
+            .map_err(|fault| Failure::internal(format!("the server's response is not JSON ({fault})")))
     }
 
     pub(super) fn refusal(&self) -> Failure {
@@ -219,16 +217,16 @@ impl Told {
     }
 }
 
-/// Whether a status says that there is no such path, or that it does nothing.
+/// Whether a status says that the path or the operation does not exist.
 pub(super) const fn is_absent(status: u16) -> bool {
     matches!(status, 404 | 405 | 501)
 }
 
-/// A name as one segment of a path: it comes from elsewhere, and must not lead there.
+/// Encodes a name as one path segment: names come from outside and must not change the path.
 pub(super) fn segment(name: &str) -> String {
     let mut path = String::new();
     for byte in name.bytes() {
-        // Dots alone would lead upwards.
+        // A segment of dots would lead upwards.
         let plain = byte.is_ascii_alphanumeric() || b"-_~".contains(&byte);
         if plain || byte == b'.' && !name.trim_matches('.').is_empty() {
             path.push(byte as char);

@@ -1,6 +1,4 @@
-//! Sessions are threads: made, taken up again, listed and deleted.
-//!
-//! Not here: what is said in them (see `turn`).
+//! Sessions are threads: created, loaded, listed and deleted.
 
 use std::sync::Arc;
 
@@ -14,7 +12,7 @@ use crate::agent_connect::remote::failure::Failure;
 use crate::agent_connect::remote::{heard, told};
 use crate::agent_connect::uuid::Uuid;
 
-/// Threads that are listed.
+/// Maximum number of threads in a list.
 const LISTED: u64 = 100;
 
 /// `session/new`.
@@ -33,7 +31,7 @@ pub(super) async fn new(agent: &Arc<Agent>, params: &Value) -> Result<Value, Fai
         metadata.extend(given.cloned().unwrap_or_default());
         let body = json!({ "metadata": metadata, "if_exists": "raise" });
         let told = agent.server.post("/threads", &body).await?;
-        // In the prose the first run makes the thread.
+        // In the prose specification the first run creates the thread.
         if told.is_absent() && known.generation == Generation::Old {
             None
         } else {
@@ -42,7 +40,7 @@ pub(super) async fn new(agent: &Arc<Agent>, params: &Value) -> Result<Value, Fai
                 .get("thread_id")
                 .and_then(Value::as_str)
                 .map(str::to_owned);
-            let missing = "the server made a thread and gave it no thread_id";
+            let missing = "the server returned no thread_id";
             Some(id.ok_or_else(|| Failure::internal(missing))?)
         }
     } else {
@@ -58,7 +56,7 @@ pub(super) async fn new(agent: &Arc<Agent>, params: &Value) -> Result<Value, Fai
     Ok(with_options(json!({ "sessionId": id }), &known, &session))
 }
 
-/// `session/set_config_option`: it is sent with the runs that follow.
+/// `session/set_config_option`: the value is sent with the runs that follow.
 pub(super) async fn choose(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
     let known = agent.descriptor().await?;
     let unknown = || Failure::new(-32002, "there is no such session");
@@ -73,13 +71,13 @@ pub(super) async fn choose(agent: &Arc<Agent>, params: &Value) -> Result<Value, 
     Ok(json!({ "configOptions": options }))
 }
 
-/// `session/load`: the thread's messages are told again. What tools did in it is not known.
+/// `session/load`: replays the thread's messages. Its tool calls are not known.
 pub(super) async fn load(agent: &Arc<Agent>, params: &Value) -> Result<Value, Failure> {
     let known = agent.descriptor().await?;
     let id = named(params)?;
     warn_of_servers(&known, params);
     let mut messages = heard::messages(&thread(agent, id, "").await?);
-    // Where a thread does not show its messages, its state does.
+    // If a thread does not include its messages, its state does.
     if messages.is_empty() && known.generation == Generation::Old {
         let state = thread(agent, id, "/state").await.unwrap_or_default();
         messages = heard::messages(&state);
@@ -139,7 +137,7 @@ pub(super) async fn delete(agent: &Arc<Agent>, params: &Value) -> Result<Value, 
     Ok(json!({}))
 }
 
-/// The answer to a request that opened a session, with what can be chosen in it.
+/// The result of a request that opened a session, with its options.
 fn with_options(mut answer: Value, known: &Descriptor, session: &Session) -> Value {
     let options = known.options(&session.notes().chosen);
     if !options.is_empty() {
@@ -148,7 +146,7 @@ fn with_options(mut answer: Value, known: &Descriptor, session: &Session) -> Val
     answer
 }
 
-/// A name for a session that only we know.
+/// An id for a local session.
 fn local() -> Result<String, Failure> {
     let mut random = [0; 16];
     SystemRandom::new()
@@ -157,14 +155,14 @@ fn local() -> Result<String, Failure> {
     Ok(Uuid::random(random).to_string())
 }
 
-/// The session that a request names.
+/// The session id in a request.
 pub(super) fn named(params: &Value) -> Result<&str, Failure> {
     let id = params.get("sessionId").and_then(Value::as_str);
     id.filter(|id| !id.is_empty())
         .ok_or_else(|| Failure::invalid("\"sessionId\" is missing"))
 }
 
-/// The server asks for a key that it was not given.
+/// The server requires a key.
 pub(super) fn locked() -> Failure {
     let what = "Authentication required: the server asks for a key; start acp-relay with \
                 --bearer-file, or with --header \"x-api-key: …\"";
@@ -176,15 +174,15 @@ async fn thread(agent: &Agent, id: &str, below: &str) -> Result<Value, Failure> 
     agent.server.get(&path).await?.json()
 }
 
-/// MCP servers run where the agent does, and most agents behind Agent Connect have no place for
-/// them.
+/// Logs a warning for ignored MCP servers: they run where the agent runs, and most agents behind
+/// Agent Connect cannot use them.
 fn warn_of_servers(known: &Descriptor, params: &Value) {
     let servers = params.get("mcpServers").and_then(Value::as_array);
     let count = servers.map_or(0, Vec::len);
     if count > 0 && !known.configures("mcp_servers") {
         tracing::warn!(
             count,
-            "the agent takes no MCP servers; it goes without them"
+            "the agent does not support MCP servers; they are ignored"
         );
     }
 }

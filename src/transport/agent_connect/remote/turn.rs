@@ -1,7 +1,4 @@
-//! A prompt is a run: started, followed, resumed, and cancelled.
-//!
-//! Not here: how its paths are asked for (see `run`), and what a client is asked (see
-//! `agent_connect::remote::ask`).
+//! Executes a prompt as a run: starts, streams, resumes and cancels it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,18 +22,18 @@ use crate::agent_connect::remote::told::{self, Told};
 use crate::agent_connect::run_request::text_block;
 use crate::jsonrpc::reply;
 
-/// How long a server has to say that it has cancelled a run.
+/// Time limit for the server to confirm the cancellation of a run.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// What is kept of what was said to an agent that keeps no threads, in bytes.
+/// Maximum bytes of earlier messages kept for an agent without threads.
 const REMEMBERED: usize = 1 << 20;
 
-/// A turn that has been heard of.
+/// A registered turn.
 pub(super) struct Begun {
     session: Arc<Session>,
     cancel: CancellationToken,
 }
 
-/// A turn that goes on.
+/// A turn in progress.
 struct Turn<'a> {
     agent: &'a Agent,
     session: &'a Session,
@@ -44,8 +41,8 @@ struct Turn<'a> {
     told: Told,
 }
 
-/// Takes note of a turn, so that its cancellation finds it; `None` when it makes no sense, or when
-/// one goes on.
+/// Registers a turn, so that its cancellation finds it; `None` when the request is invalid, or
+/// another turn is in progress.
 pub(super) fn begin(agent: &Agent, params: &Value) -> Option<Begun> {
     let session = agent.session(named(params).ok()?, true).ok()?;
     let cancel = agent.over.child_token();
@@ -75,7 +72,7 @@ pub(super) async fn prompt(
         let id = named(params)?;
         let busy = agent.known(id).is_some();
         return Err(if busy {
-            Failure::new(reply::INVALID_REQUEST, "a turn of this session goes on")
+            Failure::new(reply::INVALID_REQUEST, "a turn of this session is in progress")
         } else {
             Failure::new(reply::OVERLOADED, "too many sessions on one connection")
         });
@@ -105,8 +102,8 @@ pub(super) async fn prompt(
         run: &run,
         told: Told::since(old),
     };
-    // The stream stays open until the server has been told: a run whose stream breaks may be
-    // cancelled by that alone, and then there would be nothing to cancel.
+    // The stream stays open until the server has been told: some servers cancel a run whose stream
+    // breaks, and then the cancel request would find no run.
     let mut work = std::pin::pin!(turn.go(params));
     tokio::select! {
         biased;
@@ -201,7 +198,7 @@ impl Turn<'_> {
         if let Some(config) = merged("config") {
             body["config"] = Value::Object(config);
         }
-        // What the request itself says is stronger than what was chosen before.
+        // The request's own configuration overrides the options set before.
         for (id, value) in &notes.chosen {
             let place = &mut body["config"]["configurable"];
             if place.get(id).is_none() {
@@ -211,7 +208,7 @@ impl Turn<'_> {
         if let Some(tags) = said.and_then(|said| said.get("tags")) {
             body["config"]["tags"] = tags.clone();
         }
-        // A session's own is the thread's, and was told when that was made.
+        // The session's metadata belongs to the thread and was sent when that was created.
         if let Some(metadata) = said.and_then(|said| said.get("metadata")) {
             body["metadata"] = metadata.clone();
         }
@@ -225,15 +222,14 @@ impl Turn<'_> {
         {
             return Ok(came);
         }
-        // A stream that ended without saying how has a run that can be asked.
+        // If a stream ended without an outcome, the run can be queried.
         if self.run.named().is_ok() {
             return self.run.output().await;
         }
         self.run.wait(body).await
     }
 
-    /// Answers the run's question, and follows it on. The tool call that stood for the question has
-    /// ended then.
+    /// Answers the run's interrupt and follows the run. The tool call for the interrupt ends first.
     async fn resume(
         &mut self,
         interrupt: &Interrupt,
@@ -249,7 +245,7 @@ impl Turn<'_> {
             let over = json!({ "toolCallId": call["toolCallId"], "status": status });
             self.update(with_kind(over, "tool_call_update")).await;
         }
-        // There it is another run that answers.
+        // In LangGraph a new run carries the answer.
         if graph {
             let body = self
                 .run
@@ -266,7 +262,7 @@ impl Turn<'_> {
         self.run.output().await
     }
 
-    /// Tells what a stream tells, until it ends: what the run has come to, if it says so.
+    /// Forwards a stream until it ends; returns the outcome of the run, if the stream has it.
     async fn follow(&mut self, mut stream: super::run::Stream) -> Result<Option<Came>, Failure> {
         while let Some((name, data)) = stream.next().await? {
             if let Some(id) = data.get("run_id").and_then(Value::as_str) {
@@ -304,7 +300,7 @@ impl Turn<'_> {
         Ok(None)
     }
 
-    /// The run is over: tells what was not told yet.
+    /// Ends the turn: sends what was not sent yet.
     async fn end(&mut self, text: &str, values: &Map<String, Value>, messages: &[Value]) -> Value {
         self.tell(messages).await;
         if self.told.is_empty()
@@ -350,7 +346,7 @@ fn ended(reason: &str) -> Value {
     json!({ "stopReason": reason })
 }
 
-/// An update of this kind, which is said first.
+/// An update of this kind; `sessionUpdate` comes first.
 fn with_kind(update: Value, kind: &str) -> Value {
     let mut whole = json!({ "sessionUpdate": kind });
     if let (Some(whole), Value::Object(members)) = (whole.as_object_mut(), update) {

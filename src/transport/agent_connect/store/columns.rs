@@ -1,7 +1,6 @@
-//! What stands in a column, in and out of the database.
+//! Converts column values.
 //!
-//! A column that holds what no relay writes there is an error, never a default. Not here: which
-//! columns there are (see `schema`).
+//! A column with an unexpected value is an error, never a default.
 
 use rusqlite::Row;
 use rusqlite::types::Type;
@@ -37,8 +36,8 @@ pub(super) fn text(map: &Map<String, Value>) -> String {
     Value::Object(map.clone()).to_string()
 }
 
-/// A column holds what was never written there.
+/// The error for a column with an unexpected value.
 pub(super) fn odd(at: usize) -> rusqlite::Error {
-    let what = "a value that no relay has written".into();
+    let what = "an unexpected value".into();
     rusqlite::Error::FromSqlConversionFailure(at, Type::Text, what)
 }

@@ -1,6 +1,4 @@
-//! The thread that has the database.
-//!
-//! Not here: what is asked of it (see `runs` and `threads`).
+//! The thread that owns the database connection.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -17,24 +15,24 @@ use crate::agent_connect::fault::Fault;
 use crate::agent_connect::moment::Moment;
 use crate::agent_connect::record::Run;
 
-/// Jobs that may wait.
+/// Jobs that may be queued.
 const WAITING: usize = 1024;
 /// Jobs that are committed together.
 const BATCH: usize = 256;
 
-/// The database, for those who have something to ask of it.
+/// A handle to the database.
 #[derive(Clone, Debug)]
 pub(in crate::transport::agent_connect) struct Store {
     jobs: mpsc::Sender<Job>,
 }
 
-/// Asks the database; what is left to do once all is committed comes back.
+/// Runs on the connection; returns what is to be done after the commit.
 type Job = Box<dyn FnOnce(&Connection) -> Told + Send>;
 type Told = Box<dyn FnOnce(Result<(), String>) + Send>;
 
 impl Store {
-    /// Opens it, in memory when there is no `path`. Runs that a relay before us has not finished are
-    /// errors from now on; they come back, with whom to tell.
+    /// Opens the database, in memory if there is no `path`. Runs that an earlier process has not
+    /// finished become errors; those with a webhook are returned, with its URL.
     pub(in crate::transport::agent_connect) fn open(
         path: Option<&Path>,
         now: Moment,
@@ -57,7 +55,7 @@ impl Store {
         Ok((Self { jobs }, orphans))
     }
 
-    /// Has `job` done and committed. Half a job is never committed.
+    /// Runs `job` and commits it. A job that fails is rolled back.
     pub(in crate::transport::agent_connect) async fn ask<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -66,13 +64,13 @@ impl Store {
         let job: Job = Box::new(move |connection| {
             let done = whole(connection, job).map_err(|error| said(&error));
             Box::new(move |committed| {
-                // Whoever asked may have gone.
+                // The caller may have stopped waiting.
                 let _ = tell.send(committed.and(done));
             })
         });
         let fails = |what: &str| {
-            tracing::error!("the store of threads and runs fails: {what}");
-            Fault::later(format!("the store fails: {what}"))
+            tracing::error!("the store of threads and runs failed: {what}");
+            Fault::later(format!("the store failed: {what}"))
         };
         self.jobs
             .send(job)
@@ -85,7 +83,7 @@ impl Store {
     }
 }
 
-/// Does a job, or nothing of it.
+/// Runs a job in a savepoint, which is rolled back when the job fails.
 fn whole<T>(
     connection: &Connection,
     job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -99,8 +97,8 @@ fn whole<T>(
     done
 }
 
-/// Makes the file, for nobody else to read: what people ask of agents stands in it. The files that
-/// the database lays beside it have the same mode.
+/// Creates the file, private to this user, because it holds prompts. The other files that SQLite
+/// creates beside it have the same mode.
 fn make_private(path: &Path) -> Result<(), String> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
@@ -114,7 +112,7 @@ fn make_private(path: &Path) -> Result<(), String> {
     }
     let (mode, path) = (mode & 0o777, path.display());
     Err(format!(
-        "it is open to others (mode {mode:04o}); `chmod go-rwx {path}` keeps them out"
+        "other users can read or write it (mode {mode:04o}); run `chmod go-rwx {path}`"
     ))
 }
 
@@ -129,7 +127,7 @@ fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Job>) {
         }
         let committed = begun.and_then(|()| connection.execute_batch("COMMIT"));
         if committed.is_err() {
-            // There is nothing to roll back when it did not begin.
+            // ROLLBACK fails if BEGIN failed.
             let _ = connection.execute_batch("ROLLBACK");
         }
         let committed = committed.map_err(|error| said(&error));

@@ -1,18 +1,17 @@
-//! Where threads and runs are kept: an SQLite database, in a file or in memory.
+//! The database of threads and runs: SQLite, in a file or in memory.
 //!
-//! `desk` is the thread that has the only connection; `schema` is what the database looks like and
-//! how an older one becomes so; `runs` and `threads` read and write it, and `columns` what stands in
-//! one place of it. Everything that a client is told of a run was committed before, so a relay that
-//! is killed forgets nothing that it has said.
+//! `worker` is the thread that owns the only connection; `schema` creates and migrates the tables;
+//! `runs` and `threads` read and write them, and `columns` converts values. Every state of a run is
+//! committed before a client receives it, so a relay that is killed loses nothing that it has
+//! reported.
 //!
-//! # Why
+//! # Decisions
 //!
-//! **One thread, one connection, for reading as well.** What is asked in a row is answered in a row,
-//! so a client that has been told of a change sees it in a search. Jobs that wait together are
-//! committed together.
+//! **One thread and one connection, for reads as well.** Jobs run in order, so a client that has
+//! received a change finds it in a search. Jobs that wait together are committed together.
 //!
 //! **The write-ahead log is not synchronised at each commit.** A killed process loses nothing by
-//! that; a machine that loses power loses at most the last moments, and never consistency.
+//! that; a power failure loses at most the last moments, and never consistency.
 
 mod columns;
 mod desk;

@@ -1,6 +1,4 @@
-//! Runs, in and out of the database.
-//!
-//! Not here: what the tables look like (see `schema`).
+//! Reads and writes runs.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
@@ -11,13 +9,13 @@ use crate::agent_connect::record::{Outcome, Run, Status};
 use crate::agent_connect::search::{self, has_all};
 use crate::agent_connect::uuid::Uuid;
 
-/// What is told of a run that the relay which began it has not finished.
-const LOST: &str = "the relay ended while the run was going on";
+/// The error of a run that an earlier process has not finished.
+const LOST: &str = "the relay stopped during the run";
 
 const RUN: &str = "id, agent, thread, status, created, updated, creation, outcome";
 
-/// Makes errors of the runs that nobody will finish any more. Those that somebody wants to hear of
-/// come back, each with its webhook.
+/// Marks the runs that an earlier process has not finished as errors. Those with a webhook are
+/// returned, with its URL.
 pub(super) fn fail_unfinished(connection: &Connection, now: Moment) -> Result<Vec<(Run, String)>> {
     let lost = Outcome::Error {
         code: -32603,
@@ -41,7 +39,7 @@ pub(super) fn fail_unfinished(connection: &Connection, now: Moment) -> Result<Ve
     Ok(orphans)
 }
 
-/// A new run; of the old ones only the last `keep` are kept.
+/// Inserts a run; of the ended ones only the last `keep` are kept.
 pub(in super::super) fn insert_run(
     connection: &Connection,
     run: &Run,
@@ -74,7 +72,7 @@ pub(in super::super) fn insert_run(
     Ok(())
 }
 
-/// A run's news, unless newer ones are known.
+/// Updates a run, unless a newer version is stored.
 pub(in super::super) fn update_run(connection: &Connection, run: &Run, version: u64) -> Result<()> {
     connection
         .prepare_cached(
@@ -93,7 +91,7 @@ pub(in super::super) fn update_run(connection: &Connection, run: &Run, version: 
     Ok(())
 }
 
-/// A run, if it is this principal's.
+/// Reads a run of this owner.
 pub(in super::super) fn read_run(
     connection: &Connection,
     owner: &str,
@@ -112,7 +110,7 @@ pub(in super::super) fn delete_run(connection: &Connection, id: Uuid) -> Result<
     Ok(())
 }
 
-/// The runs that are looked for, of one thread if it is named, the latest first.
+/// The runs that match a search, of one thread if it is named, the latest first.
 pub(in super::super) fn find_runs(
     connection: &Connection,
     owner: &str,

@@ -1,14 +1,14 @@
-//! What the database looks like, and how an older one becomes so.
+//! The database schema and its migrations.
 //!
-//! Each version is the text that makes it out of the one before. A text that was released never
-//! changes.
+//! Each version is the SQL that migrates from the previous one. A released step never changes.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-/// Tells our databases from others (SQLite's `application_id`): "ACPR".
+/// Marks the relay's databases (SQLite's `application_id`): "ACPR".
 const OURS: i64 = 0x4143_5052;
 
-/// What makes version N out of version N − 1, the first out of nothing.
+/// The SQL that migrates from version N − 1 to version N; the first one starts from an empty
+/// database.
 const STEPS: &[&str] = &[
     "
 CREATE TABLE threads (
@@ -49,10 +49,10 @@ CREATE INDEX runs_by_thread ON runs (owner, thread, n);
 ",
 ];
 
-/// Makes a database ours and of the latest version. What is wrong with it is said as a clause.
+/// Migrates a database to the latest version. Errors are clauses of a sentence.
 pub(super) fn settle(connection: &mut Connection) -> Result<(), String> {
     let fails = |error: rusqlite::Error| said(&error);
-    // Before anything is read: whoever else has it open is noticed at once.
+    // Before anything is read, so that another process with the database open is detected at once.
     let pragmas = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; \
                    PRAGMA synchronous = NORMAL;";
     connection.execute_batch(pragmas).map_err(fails)?;
@@ -71,7 +71,7 @@ pub(super) fn settle(connection: &mut Connection) -> Result<(), String> {
     }
     let latest = i64::try_from(STEPS.len()).unwrap_or(i64::MAX);
     let Ok(done) = usize::try_from(version) else {
-        return Err(format!("its version {version} makes no sense"));
+        return Err(format!("its version {version} is invalid"));
     };
     if version > latest {
         return Err(format!(
@@ -89,13 +89,13 @@ pub(super) fn settle(connection: &mut Connection) -> Result<(), String> {
     transaction.commit().map_err(fails)
 }
 
-/// An error of SQLite as a clause.
+/// An SQLite error as a clause of a sentence.
 pub(super) fn said(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
             "another relay uses it".to_owned()
         }
-        Some(rusqlite::ErrorCode::NotADatabase) => "it is no SQLite database".to_owned(),
+        Some(rusqlite::ErrorCode::NotADatabase) => "it is not an SQLite database".to_owned(),
         _ => error.to_string(),
     }
 }

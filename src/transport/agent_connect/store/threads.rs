@@ -1,6 +1,4 @@
-//! Threads and the turns in them, in and out of the database.
-//!
-//! Not here: what the tables look like (see `schema`).
+//! Reads and writes threads and their turns.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
@@ -13,7 +11,7 @@ use crate::agent_connect::uuid::Uuid;
 
 const THREAD: &str = "id, agent, session, created, updated, metadata, setup";
 
-/// A new thread; `false` when there are `most` already, or one of that name and principal.
+/// Inserts a thread; `false` when there are `max` already, or the owner has one of that id.
 pub(in super::super) fn insert_thread(
     connection: &Connection,
     thread: &Thread,
@@ -62,7 +60,7 @@ pub(in super::super) fn update_thread(
     Ok(())
 }
 
-/// A thread, if it is this principal's.
+/// Reads a thread of this owner.
 pub(in super::super) fn read_thread(
     connection: &Connection,
     owner: &str,
@@ -76,7 +74,7 @@ pub(in super::super) fn read_thread(
         .optional()
 }
 
-/// Whether a session is that of a thread, whosever it is.
+/// Whether a thread of any owner has this session.
 pub(in super::super) fn has_session(
     connection: &Connection,
     agent: Uuid,
@@ -87,7 +85,7 @@ pub(in super::super) fn has_session(
         .exists([&*agent.to_string(), session])
 }
 
-/// Forgets a thread, its turns and its runs.
+/// Deletes a thread, its turns and its runs.
 pub(in super::super) fn delete_thread(
     connection: &Connection,
     owner: &str,
@@ -100,7 +98,7 @@ pub(in super::super) fn delete_thread(
     Ok(())
 }
 
-/// Where a thread stands: as its runs do.
+/// The status of a thread, from its runs.
 pub(in super::super) fn thread_status(
     connection: &Connection,
     owner: &str,
@@ -120,7 +118,7 @@ pub(in super::super) fn thread_status(
     })
 }
 
-/// The threads that are looked for, as they are shown, the latest first.
+/// The threads that match a search, as shown, the latest first.
 pub(in super::super) fn find_threads(
     connection: &Connection,
     owner: &str,
@@ -182,7 +180,7 @@ pub(in super::super) fn insert_turn(
     Ok(())
 }
 
-/// What was said in a thread, the first first.
+/// The turns of a thread, the oldest first.
 pub(in super::super) fn read_turns(
     connection: &Connection,
     owner: &str,
@@ -204,7 +202,7 @@ pub(in super::super) fn read_turns(
         .collect()
 }
 
-/// Gives a thread the turns of another.
+/// Copies the turns of a thread to another.
 pub(in super::super) fn copy_turns(
     connection: &Connection,
     owner: &str,

@@ -1,8 +1,8 @@
-//! What the status of an answer means for the request, and for the link.
+//! Interprets the status of a response for the request and for the link.
 //!
-//! As the official TypeScript client has it: 401, 403, 404 and 410 mean that the connection is not
-//! ours or is there no more, every other refusal concerns one message alone. Not here: who
-//! asked, and what is then done.
+//! As the official TypeScript client does it: 401, 403, 404 and 410 mean that the connection
+//! belongs to another client or does not exist any more, every other refusal concerns one message
+//! alone.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,9 +19,9 @@ use crate::transport::failure;
 
 /// How much of a refusal's body is read, in bytes.
 const BODY: usize = 8 << 10;
-/// How long a refusal's body is waited for.
+/// How long to wait for a refusal's body.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How much of it stands in an error, in characters.
+/// How much of it is shown in an error, in characters.
 const SHOWN: usize = 300;
 
 /// A refusal.
@@ -30,14 +30,14 @@ pub(super) struct Refusal {
     pub(super) status: StatusCode,
     /// The refusal in words: `its server answered 404 Not Found: unknown connection`.
     pub(super) words: String,
-    /// The body, which may be an error in JSON-RPC.
+    /// The body, which may be a JSON-RPC error.
     pub(super) body: Frame,
-    /// When the server wants to be asked again.
+    /// The server's `Retry-After`.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl Refusal {
-    /// Reads what the server has to say about it.
+    /// Reads the refusal from a response.
     pub(super) async fn read(answer: Response<Incoming>) -> Self {
         let (head, body) = answer.into_parts();
         let body = start(body).await;
@@ -72,24 +72,24 @@ impl Refusal {
         matches!(self.status.as_u16(), 401 | 403 | 404 | 410)
     }
 
-    /// Whether the server asks for patience, and has not looked at the request.
+    /// Whether the server is busy and has not processed the request.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self.status.as_u16(), 429 | 503)
     }
 
-    /// What the client is told whose request was refused.
+    /// The error for the client whose request was refused.
     pub(super) fn reason(&self) -> Reason {
         let (code, delivered) = match self.status.as_u16() {
             413 => (reply::TOO_LARGE, Delivered::No),
             429 | 503 => (reply::OVERLOADED, Delivered::No),
-            // It comes from something in between, and nobody knows how far the request got.
+            // It comes from an intermediary, and how far the request got is unknown.
             500..=599 => (reply::PEER_LOST, Delivered::Unknown),
             _ => (reply::INVALID_REQUEST, Delivered::No),
         };
         self.told(code, delivered)
     }
 
-    /// The same, of a refusal that ends the link.
+    /// The same, for a refusal that ends the link.
     pub(super) fn last_reason(&self) -> Reason {
         self.told(reply::PEER_LOST, Delivered::No)
     }
@@ -110,7 +110,7 @@ impl Refusal {
     }
 }
 
-/// All of a body, unless it is longer than `max` bytes: then its first bytes.
+/// All of a body, or an error when it is longer than `max` bytes.
 pub(in crate::transport) async fn whole(mut body: Incoming, max: usize) -> Result<Bytes, String> {
     let mut read = BytesMut::new();
     while let Some(part) = body.frame().await {
@@ -125,14 +125,14 @@ pub(in crate::transport) async fn whole(mut body: Incoming, max: usize) -> Resul
     Ok(read.freeze())
 }
 
-/// Lets go of an answer whose body means nothing, so that its connection can be used again.
+/// Drains a response whose body means nothing, so that its connection can be used again.
 pub(super) async fn forget(answer: Response<Incoming>) {
     if !answer.body().is_end_stream() {
         start(answer.into_body()).await;
     }
 }
 
-/// The start of a body. It is only said to a person, so whatever fails here ends it.
+/// The start of a body. It is only shown to a person, so an error here just ends it.
 async fn start(mut body: Incoming) -> Bytes {
     let mut read = BytesMut::new();
     let reading = async {
@@ -145,7 +145,7 @@ async fn start(mut body: Incoming) -> Bytes {
             }
         }
     };
-    // What has come by then is what is said.
+    // What has arrived by then is used.
     let _ = timeout(PATIENCE, reading).await;
     read.freeze()
 }
@@ -160,7 +160,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-/// Another machine's words, short and without control characters: they stand in errors and logs.
+/// Text of another machine, short and without control characters, for errors and logs.
 fn printable(text: &str) -> String {
     let shown = text.chars().take(SHOWN);
     shown

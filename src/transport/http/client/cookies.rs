@@ -1,26 +1,26 @@
 //! The cookies of one link: what its server sets is returned to it until the link ends.
 //!
-//! ACP's remote transport needs them for load balancers that keep a connection at one machine.
-//! The subset of RFC 6265 that one server can use towards itself: name, value, path, domain,
-//! secure, expires and max-age. Not here: cookies that outlive a link, or are another server's.
+//! ACP's remote transport needs them for load balancers with session affinity. The subset of RFC
+//! 6265 that one server can use for itself: name, value, path, domain, secure, expires and max-age.
+//! Cookies are not kept beyond the link and not shared between servers.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use hyper::header::{HeaderMap, HeaderValue, SET_COOKIE};
 
-/// Most cookies that are kept. Beyond it: the oldest is forgotten.
+/// Most cookies that are kept. Beyond it: the oldest is removed.
 const COOKIES: usize = 64;
 /// Longest cookie that is kept, in bytes (RFC 6265, 6.1). Beyond it: not kept.
 const LENGTH: usize = 4096;
 
-/// What one server has set.
+/// The cookies of one server.
 #[derive(Debug)]
 pub(super) struct Jar {
     /// The server's name or address.
     host: String,
     /// Whether it is reached over TLS.
     tls: bool,
-    /// Our path.
+    /// The path of the endpoint.
     path: String,
     cookies: Vec<Cookie>,
 }
@@ -43,7 +43,7 @@ impl Jar {
         }
     }
 
-    /// Keeps what an answer sets.
+    /// Stores the cookies that a response sets.
     pub(super) fn keep(&mut self, headers: &HeaderMap, now: Instant) {
         for value in headers.get_all(SET_COOKIE) {
             let text = value.to_str().ok().filter(|text| text.len() <= LENGTH);
@@ -60,7 +60,7 @@ impl Jar {
         }
     }
 
-    /// The value of a request's `Cookie` header, after `given`, which a person has set.
+    /// The value of a request's `Cookie` header, after `given`, which the user has configured.
     pub(super) fn header(&self, given: Option<&HeaderValue>, now: Instant) -> Option<HeaderValue> {
         let mut text = given
             .map(|value| value.as_bytes().to_vec())
@@ -83,7 +83,7 @@ impl Jar {
         Some(value)
     }
 
-    /// One `Set-Cookie` and whether it is not over already (RFC 6265, 5.2 and 5.3).
+    /// One `Set-Cookie` and whether it has not expired already (RFC 6265, 5.2 and 5.3).
     fn read(&self, text: &str, now: Instant) -> Option<(Cookie, bool)> {
         let mut parts = text.split(';');
         let (name, value) = parts.next()?.split_once('=')?;
@@ -114,8 +114,8 @@ impl Jar {
         (!cookie.name.is_empty()).then_some((cookie, due))
     }
 
-    /// Whether the server belongs to a domain (RFC 6265, 5.1.3). One without a dot would be all of
-    /// a top-level domain.
+    /// Whether the server belongs to a domain (RFC 6265, 5.1.3). A domain without a dot would be a
+    /// whole top-level domain.
     fn is_in(&self, domain: &str) -> bool {
         let domain = domain.trim_start_matches('.').to_ascii_lowercase();
         let below = self.host.strip_suffix(&domain);
@@ -140,7 +140,7 @@ fn reaches(above: &str, path: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || above.ends_with('/'))
 }
 
-/// How long it is until a date; nothing when it is over. Dates in other forms count as none.
+/// The time until a date; zero when it has passed. Dates in other forms count as none.
 fn left(date: &str) -> Option<Duration> {
     let date = httpdate::parse_http_date(&date.replace('-', " ")).ok()?;
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())

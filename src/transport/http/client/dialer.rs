@@ -1,6 +1,4 @@
-//! Connections to a server, for hyper's pool: a socket, TLS, and which HTTP is spoken in it.
-//!
-//! Not here: when a connection is made and which of them a request takes, which is the pool's.
+//! Opens connections to a server, for hyper's pool: a socket, TLS, and the version of HTTP.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,11 +18,11 @@ use tower_service::Service;
 
 use crate::transport::{Endpoint, OpenError, Setup, Web, tcp, tls};
 
-/// How long the connection that showed that the server is there may wait for the first request.
-/// Servers close those that wait too long, and a request must not meet that.
+/// How long the connection that was opened to check the server may wait for the first request.
+/// Servers close those that wait too long, and a request must not be sent on one of those.
 const FRESH: Duration = Duration::from_secs(3);
 
-/// Makes connections to one server.
+/// Opens connections to one server.
 #[derive(Clone)]
 pub(super) struct Dialer(Arc<Place>);
 
@@ -33,21 +31,21 @@ struct Place {
     web: Web,
     tls: Option<TlsConnector>,
     setup: Setup,
-    /// The connection that was made to see whether the server is there.
+    /// The connection that was opened to check that the server is there.
     first: Mutex<Option<(Instant, Socket)>>,
 }
 
 /// A connection of either kind.
 pub(super) type Socket = TokioIo<Box<dyn Stream>>;
 
-/// Bytes both ways, in clear or in TLS.
+/// A byte stream, in clear or in TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Whether HTTP/2 was agreed on.
+    /// Whether HTTP/2 was negotiated.
     fn is_http2(&self) -> bool;
 }
 
 impl Dialer {
-    /// Reaches the server once, so that whoever asks for it learns at once that it is not there.
+    /// Connects to the server once, so that the caller learns at once when it is not there.
     pub(super) async fn reach(to: &Endpoint, web: &Web, setup: &Setup) -> Result<Self, OpenError> {
         let tls = if web.tls {
             Some(tls::connector(to, &setup.tls, &[b"h2", b"http/1.1"])?)
@@ -92,7 +90,7 @@ impl Service<Uri> for Dialer {
         Poll::Ready(Ok(()))
     }
 
-    /// There is one server only, so the address is not looked at.
+    /// There is one server only, so the address is not used.
     fn call(&mut self, _: Uri) -> Self::Future {
         let place = Arc::clone(&self.0);
         Box::pin(async move {

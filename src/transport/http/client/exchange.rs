@@ -1,7 +1,5 @@
-//! What the tasks of one link share: the server, what was heard, which sessions there are, and the
-//! end of it all.
-//!
-//! Not here: the tasks themselves (see `post`, `stream`).
+//! The state that the tasks of one link share: the server, received messages, sessions, and the end
+//! of the link.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -32,41 +30,41 @@ const STREAMS: usize = 256;
 /// How long a message waits for the stream on which its answer will come. Some servers send the
 /// head of a stream only with its first event.
 const OPENING: Duration = Duration::from_secs(2);
-/// How long the other streams have once the server has said farewell on the connection's.
+/// How long the other streams have once the server has closed the connection's.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// How long the server has for our leave.
+/// How long the server has to answer the closing `DELETE`.
 const LEAVE: Duration = Duration::from_secs(2);
-/// How long a sign of life may be late.
+/// How late a keep-alive may be.
 const LATE: Duration = Duration::from_secs(10);
 
-/// What the tasks of one link share.
+/// The state that the tasks of one link share.
 pub(super) struct Exchange {
     pub(super) to: Endpoint,
     pub(super) site: Site,
     pub(super) way: Way,
     pub(super) heard: Queue<Result<Cut, LinkError>>,
     sessions: Mutex<Sessions>,
-    /// The `GRACE` of a server of ours, which drops repeated POSTs.
+    /// The `GRACE` of an acp-relay server, which drops repeated POSTs.
     pub(super) told_grace: OnceLock<Duration>,
     /// The number of the next POST.
     pub(super) posts: AtomicU64,
-    /// The longest time between two signs of life on a silent stream, once that is known.
+    /// The longest time between two keep-alives on a silent stream, once that is known.
     pub(super) interval: Mutex<Option<Duration>>,
-    /// Told when a session's stream is gone.
+    /// Notified when a session's stream is closed.
     pub(super) fewer: Notify,
-    /// Cancelled when the link is over, for whatever reason.
+    /// Cancelled when the link has ended, for whatever reason.
     pub(super) over: CancellationToken,
 }
 
-/// Whose HTTP is spoken.
+/// The HTTP interface of the server.
 #[derive(Debug)]
 pub(super) enum Way {
     /// ACP's Streamable HTTP.
     Streamable {
-        /// What the server calls the connection, once it has begun.
+        /// The server's id of the connection, once it is open.
         connection: OnceLock<HeaderValue>,
     },
-    /// elephant.ai's; the client's name is in the address, and sessions are not told apart.
+    /// elephant.ai's; the client's name is in the address, and all sessions share one stream.
     Elephant,
 }
 
@@ -90,7 +88,7 @@ impl Exchange {
         self.sessions.lock()
     }
 
-    /// Whether a POST that the server has taken may be repeated: it is delivered once.
+    /// Whether a POST that the server has accepted may be repeated: it is delivered once.
     pub(super) fn drops_repeats(&self) -> bool {
         self.told_grace.get().is_some()
     }
@@ -101,15 +99,15 @@ impl Exchange {
         self.told_grace.get().map_or(own, |told| own.min(*told))
     }
 
-    /// A server that says nothing of its interval has sent two signs of life this far apart.
+    /// Records the gap between two keep-alives of a server that does not announce its interval.
     pub(super) fn learn(&self, gap: Duration) {
         let mut interval = self.interval.lock();
         let known = interval.unwrap_or(self.site.limits.http_keepalive);
         *interval = Some(known.max(gap));
     }
 
-    /// How long a stream may be silent; after it: the stream is lost. `None` where the server has
-    /// shown no interval of signs of life.
+    /// How long a stream may be silent; after that it counts as lost. `None` where the server's
+    /// interval of keep-alives is unknown.
     pub(super) fn patience(&self) -> Option<Duration> {
         self.interval.lock().map(|interval| interval + LATE)
     }
@@ -122,7 +120,7 @@ impl Exchange {
         }
     }
 
-    /// The headers that say what a request belongs to.
+    /// The headers that name the connection and the session of a request.
     pub(super) fn belonging(&self, session: Option<&Session>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Way::Streamable { connection } = &self.way {
@@ -154,26 +152,26 @@ impl Exchange {
         Some(opened)
     }
 
-    /// Says an error to the client whose request failed here.
+    /// Sends an error to the client for a request that failed here.
     pub(super) fn fail(&self, id: &IdBuf, reason: &Reason) {
         let error = reply::error(id.as_id(), reason);
         let length = error.len();
-        // There is one for each request at most, so they have a bound already.
+        // There is one for each request at most, so they are bounded already.
         self.heard.put(Ok(Cut::Frame(error)), length);
     }
 
-    /// Ends the link: the server cannot be reached any more, or something was missed.
+    /// Ends the link: the server cannot be reached any more, or messages may be missing.
     pub(super) fn lost(&self, context: &'static str, why: impl Into<String>) {
         let source = io::Error::other(why.into());
         self.end_with(LinkError::Io { context, source });
     }
 
-    /// Ends the link: the server does not want us, or is not what it was taken for.
+    /// Ends the link: the server refuses it, or does not serve ACP.
     pub(super) fn refused(&self, why: impl Into<String>) {
         self.end_with(LinkError::Refused(why.into()));
     }
 
-    /// Ends the link before it has begun: the server serves nobody at present.
+    /// Ends the link before it has begun: the server is unavailable at present.
     pub(super) fn unavailable(&self, why: impl Into<String>) {
         self.end_with(LinkError::Unavailable(why.into()));
     }
@@ -187,8 +185,8 @@ impl Exchange {
         });
     }
 
-    /// Ends the link as its server does, once the last words on sessions' streams are heard, which
-    /// come on sockets of their own.
+    /// Ends the link as its server does, once the last messages on sessions' streams are received,
+    /// which come on sockets of their own.
     pub(super) async fn dismissed(&self, fault: Option<LinkError>) {
         let all_heard = async {
             loop {
@@ -202,7 +200,7 @@ impl Exchange {
             }
         };
         if timeout(LAST_WORDS, all_heard).await.is_err() {
-            tracing::warn!(to = %self.to, "the last words of a session were not heard in time");
+            tracing::warn!(to = %self.to, "the last messages of a session did not arrive in time");
         }
         match fault {
             Some(fault) => self.end_with(fault),
@@ -214,7 +212,7 @@ impl Exchange {
         }
     }
 
-    /// The error is heard by all who still wait for something.
+    /// The error reaches all requests that are still open.
     fn end_with(&self, error: LinkError) {
         if !self.over.is_cancelled() {
             self.heard.end_with(Err(error));
@@ -222,7 +220,7 @@ impl Exchange {
         }
     }
 
-    /// Takes leave of the server, so that it lets go of the agent.
+    /// Tells the server that the client leaves, so that it releases the agent.
     pub(super) async fn leave(&self) {
         let Way::Streamable { connection } = &self.way else {
             return;
@@ -237,15 +235,15 @@ impl Exchange {
             Ok(Ok(answer)) if answer.status().is_success() => {
                 answer::forget(answer).await;
             }
-            Ok(Ok(answer)) => tracing::debug!(status = %answer.status(), "leave was not taken"),
-            Ok(Err(silence)) => tracing::debug!(%silence, "leave could not be taken"),
-            Err(_) => tracing::debug!("leave was not answered in time"),
+            Ok(Ok(answer)) => tracing::debug!(status = %answer.status(), "the DELETE was refused"),
+            Ok(Err(silence)) => tracing::debug!(%silence, "the DELETE could not be sent"),
+            Err(_) => tracing::debug!("the DELETE was not answered in time"),
         }
     }
 }
 
-/// Waits until a stream is open, for as long as it makes sense.
+/// Waits until a stream is open, up to a limit.
 pub(super) async fn opened(mut ready: watch::Receiver<bool>) {
-    // Who opens it is gone when the link is over, and then nobody has to wait either.
+    // When the link has ended, the sender is dropped and the wait ends.
     let _ = timeout(OPENING, ready.wait_for(|ready| *ready)).await;
 }

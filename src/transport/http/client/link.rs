@@ -1,7 +1,7 @@
-//! A link over HTTP: what the relay polls, and the task that sees it to its end.
+//! A link over HTTP: the halves that the relay polls, and the task that runs the link to its end.
 //!
-//! The relay's polls only touch queues; requests and streams are tasks of their own, for they go on
-//! side by side. Not here: what those do (see `post`, `stream`).
+//! The relay's polls only touch queues; requests and streams are tasks of their own, because they
+//! run side by side (see `post`, `stream`).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::jsonrpc::Frame;
 use crate::jsonrpc::framing::Cut;
 use crate::transport::{Farewell, FrameSink, FrameStream, Hold, Link, LinkError, Peer};
 
-/// Time for what waits to be posted once our side has ended.
+/// Time for queued messages to be posted once the relay's side has ended.
 const LAST_POSTS: Duration = Duration::from_secs(5);
 
 /// The messages to the agent, by lane.
@@ -35,9 +35,9 @@ struct Ear {
 struct Mouth {
     exchange: Arc<Exchange>,
     lanes: Arc<Lanes>,
-    /// Told that nothing more is said.
+    /// Cancelled when nothing more is sent.
     ended: CancellationToken,
-    /// Ready when leave was taken of the server.
+    /// Ready when the server was told that the client leaves.
     gone: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
@@ -48,7 +48,7 @@ struct Life {
 
 impl Hold for Life {}
 
-/// Makes the link of an exchange, and its tasks.
+/// Makes the link over the shared state, and its tasks.
 pub(super) fn link(exchange: Arc<Exchange>) -> Link {
     let lanes = Arc::new(Lanes::default());
     let ended = CancellationToken::new();
@@ -76,7 +76,7 @@ pub(super) fn link(exchange: Arc<Exchange>) -> Link {
     }
 }
 
-/// Posts what is said until the link is over, and takes leave of the server.
+/// Posts queued messages until the link has ended, and then tells the server.
 async fn see_through(exchange: Arc<Exchange>, lanes: Arc<Lanes>, ended: CancellationToken) {
     let speaking = async {
         tokio::join!(
@@ -90,7 +90,7 @@ async fn see_through(exchange: Arc<Exchange>, lanes: Arc<Lanes>, ended: Cancella
     };
     tokio::select! {
         _ = speaking => {}
-        () = late => tracing::warn!(to = %exchange.to, "the last messages were not taken in time"),
+        () = late => tracing::warn!(to = %exchange.to, "the last messages were not sent in time"),
         () = exchange.over.cancelled() => {}
     }
     exchange.over.cancel();
@@ -133,7 +133,7 @@ impl FrameSink for Mouth {
         Ok(())
     }
 
-    /// What was given is on its way. Waiting for its status would hold up the answers behind it.
+    /// Does nothing: waiting for a status would delay the messages behind it.
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         Poll::Ready(Ok(()))
     }

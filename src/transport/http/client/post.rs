@@ -1,8 +1,8 @@
-//! The messages to the agent, each a POST.
+//! Posts the messages to the agent.
 //!
-//! Calls go one after the other, in their order. Answers have a lane of their own: a server may
-//! hold the POST of a call until the agent, which waits for one of our answers, is done with it.
-//! Not here: what an HTTP status means (see `answer`), and what is heard (see `stream`).
+//! Requests go one after the other, in their order. Answers have a lane of their own: a server may
+//! hold the POST of a request until the agent, which waits for one of these answers, has finished
+//! it.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -32,25 +32,25 @@ use crate::transport::http::names::{self, CONNECTION};
 
 /// How long a server may take for the status of a POST. `initialize` may start the agent.
 const STATUS: Duration = Duration::from_secs(120);
-/// How often a message is tried that has certainly not been taken.
+/// How often a message is tried that has certainly not been accepted.
 const TRIES: u32 = 4;
 /// Longest wait that a busy server may ask for. When it asks for more, the message fails.
 const WAIT: Duration = Duration::from_secs(30);
-/// What is waited when it asks for nothing; doubled with each try.
+/// The pause when it asks for none; doubled with each try.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Longest of these pauses.
 const RARELY: Duration = Duration::from_secs(4);
 
-/// A message and what it is, when it is one.
+/// A message and its envelope, when it is a single message.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) frame: Frame,
     pub(super) at: Option<Envelope>,
 }
 
-/// Why a message was not taken.
+/// Why a message was not accepted.
 enum Failure {
-    /// The server said no.
+    /// The server refused it.
     Refused(Refusal),
     /// There was no answer.
     Silent(Silence),
@@ -69,7 +69,7 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// Whether the same may do later, or elsewhere: the server is busy, or did not answer.
+    /// Whether the same may succeed later, or elsewhere: the server is busy, or did not answer.
     fn is_passing(&self) -> bool {
         match self {
             Self::Refused(refusal) => failure::is_passing(refusal.status),
@@ -98,7 +98,7 @@ impl Said {
     }
 }
 
-/// Posts what comes through one lane, until it has ended or the link is over.
+/// Posts the messages of one lane, until it has ended or the link is closed.
 pub(super) async fn post_all(exchange: &Arc<Exchange>, lane: &Queue<Said>) {
     while let Some(said) = lane.take().await {
         let went_on = if exchange.has_begun() {
@@ -113,7 +113,7 @@ pub(super) async fn post_all(exchange: &Arc<Exchange>, lane: &Queue<Said>) {
 }
 
 impl Exchange {
-    /// Opens the connection with the client's `initialize`, whose answer is in the POST's.
+    /// Opens the connection with the client's `initialize`, whose answer is in the POST's response.
     async fn begin(self: &Arc<Self>, said: &Said) -> ControlFlow<()> {
         let method = said.at.map(|at| at.method(&said.frame));
         let Some(id) = said
@@ -133,14 +133,15 @@ impl Exchange {
                 let (passing, why) = (failure.is_passing(), failure.to_string());
                 let answered = matches!(&failure, Failure::Refused(refusal)
                     if self.answer_to(&id, &refusal.body).is_some());
-                // Whoever waits for an agent wants to know, also when the client has left by now.
+                // Logged also when the client has left by now: the cause of the missing agent is
+                // here.
                 tracing::warn!(to = %self.to, "the agent did not get \"initialize\": {why}");
                 let next = self.give_up(said, failure);
                 if next.is_break() {
                     return next;
                 }
-                // There is no connection, as when a WebSocket is not opened; unless the agent itself
-                // has said so, and the client may do better.
+                // There is no connection, as when a WebSocket is not opened; unless the agent
+                // itself answered, and the client may try again.
                 match (passing, answered) {
                     (true, _) => self.unavailable(why),
                     (false, false) => self.refused(why),
@@ -164,7 +165,7 @@ impl Exchange {
             Err(_) => return self.give_up(said, Failure::Late),
         };
         let Some(at) = self.answer_to(&id, &body) else {
-            self.refused("its answer to \"initialize\" is none in JSON-RPC");
+            self.refused("its answer to \"initialize\" is not a JSON-RPC answer");
             return ControlFlow::Break(());
         };
         let connection = head.headers.get(CONNECTION).cloned();
@@ -177,7 +178,7 @@ impl Exchange {
         let length = body.len();
         let heard = self.heard.push(Ok(Cut::Frame(body)), length).await;
         if let (Way::Streamable { connection: known }, Some(connection)) = (&self.way, connection) {
-            // This lane alone begins, so these are set once.
+            // Only this lane opens the connection, so these are set once.
             let _ = known.set(connection);
             if let Some(grace) = names::time(&head.headers, &names::GRACE) {
                 let _ = self.told_grace.set(grace);
@@ -218,8 +219,8 @@ impl Exchange {
         }
     }
 
-    /// A 404 may be about the session: the official Python server knows none that is only being
-    /// loaded. Without it, the same message shows whether the connection is known.
+    /// A 404 may be about the session: the official Python server does not know one that is only
+    /// being loaded. Without it, the same message shows whether the connection is known.
     async fn say_without_session(
         self: &Arc<Self>,
         said: &Said,
@@ -234,8 +235,9 @@ impl Exchange {
         }
     }
 
-    /// A message was taken. By ACP nothing stands in the answer to the POST (202), and what the
-    /// request led to comes in a stream; servers that grew up with MCP answer right there.
+    /// Handles the response to an accepted message. In ACP the POST is answered with 202 and an
+    /// empty body, and the answer comes in a stream; servers derived from MCP answer in the
+    /// response.
     async fn taken(self: &Arc<Self>, said: &Said, answer: Response<Incoming>) -> ControlFlow<()> {
         let answers_here =
             answer.status() != StatusCode::ACCEPTED && matches!(self.way, Way::Streamable { .. });
@@ -281,7 +283,7 @@ impl Exchange {
         self.give_up(said, failure)
     }
 
-    /// Posts until the server has taken it, or until trying again could do harm or no good. A
+    /// Posts until the server has accepted it, or until another try would be harmful or useless. A
     /// server that drops repeats is tried for as long as it keeps the conversation.
     async fn post(
         &self,
@@ -311,7 +313,7 @@ impl Exchange {
             let cut = matches!(failure, Failure::Silent(_)) && self.drops_repeats();
             let again = match &failure {
                 _ if cut => cut_since.get_or_insert_with(Instant::now).elapsed() < self.grace(),
-                // An answer that comes twice answers nothing the second time.
+                // The second copy of an answer has no effect.
                 Failure::Silent(Silence::Lost(_)) => said.is_answer(),
                 Failure::Silent(_) => true,
                 Failure::Refused(refusal) => refusal.is_busy(),
@@ -339,12 +341,12 @@ impl Exchange {
         }
     }
 
-    /// What becomes of a message that was not taken, and of the link.
+    /// Decides about a message that was not accepted, and about the link.
     fn give_up(&self, said: &Said, failure: Failure) -> ControlFlow<()> {
         let asks = said.asks();
         let reason = match failure {
             Failure::Refused(refusal) if refusal.ends_the_link() => {
-                // Of what else is open nobody knows how far it got. Of this we do.
+                // For other open requests it is unknown how far they got; for this one it is known.
                 if let Some(id) = &asks {
                     self.sessions().settle(id);
                     self.fail(id, &refusal.last_reason());
@@ -376,14 +378,14 @@ impl Exchange {
             }
         };
         if asks.is_none() {
-            // Nobody would learn that it was lost, and the agent may wait for it for ever.
+            // The loss would go unnoticed, and the agent may wait for it for ever.
             self.lost("posting to the agent's server", reason.message);
             return ControlFlow::Break(());
         }
         self.refuse(said, &reason.at(Source::Agent))
     }
 
-    /// Says why a message was not taken: to the client if it asked, to a person otherwise.
+    /// Reports why a message was not accepted: to the client if it was a request, else to the log.
     fn refuse(&self, said: &Said, reason: &Reason) -> ControlFlow<()> {
         if let Some(id) = said.asks() {
             self.sessions().settle(&id);
@@ -395,7 +397,7 @@ impl Exchange {
         ControlFlow::Continue(())
     }
 
-    /// What `body` is, if it answers the request.
+    /// The envelope of `body`, if it answers the request.
     fn answer_to(&self, id: &IdBuf, body: &Frame) -> Option<Envelope> {
         let Shape::One(at) = scan(body, &self.site.limits) else {
             return None;
@@ -405,7 +407,7 @@ impl Exchange {
     }
 }
 
-/// What is wrong with the head of an answer to `initialize`, if something is.
+/// What is wrong with the head of a response to `initialize`, if anything is.
 fn unusable(head: &Parts) -> Option<String> {
     if head.status == StatusCode::OK && is_of(&head.headers, "application/json") {
         return None;

@@ -1,7 +1,6 @@
 //! A queue between the tasks of one link, bounded in items and in bytes.
 //!
-//! A channel of tokio's counts items only, and ten of them may be ten bytes or a hundred
-//! megabytes. Not here: what is put in.
+//! A channel of tokio's counts items only, and ten of them may be ten bytes or a hundred megabytes.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -14,7 +13,7 @@ const ITEMS: usize = 256;
 /// Bytes that may wait, beyond one item.
 const BYTES: usize = 256 << 10;
 
-/// A queue with any number of givers and one taker.
+/// A queue with any number of senders and one receiver.
 #[derive(Debug)]
 pub(super) struct Queue<T>(Mutex<State<T>>);
 
@@ -99,12 +98,11 @@ impl<T> Queue<T> {
         state.end();
     }
 
-    /// Whether the queue has ended; things may still be in it.
+    /// Whether the queue has ended; items may still be in it.
     pub(super) fn has_ended(&self) -> bool {
         self.lock().ended
     }
 
-    /// A panic elsewhere must not become one here.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.0.lock()
     }

@@ -1,8 +1,8 @@
-//! Which session a message belongs to, as far as HTTP has to be told.
+//! Finds the session of a message, for the session header of HTTP.
 //!
 //! A message names its session in `params.sessionId`; an answer names none, so the agent's requests
 //! are remembered until they are answered. Requests of the client are remembered, too: when a
-//! session's stream ends, it is known who waits in vain. Not here: what a session is to ACP.
+//! session's stream ends, they are failed.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, named_session};
 
-/// Requests of the agent that are remembered. Beyond it: the oldest is forgotten, and its answer
-/// goes without a session.
+/// Requests of the agent that are remembered. Beyond it: the oldest is forgotten, and its answer is
+/// sent without a session.
 const ASKED: usize = 4096;
 /// Longest session id that fits a header, in bytes. A longer one is not sent.
 const ID: usize = 1024;
@@ -21,10 +21,10 @@ const ID: usize = 1024;
 /// A session's id.
 pub(super) type Session = Arc<str>;
 
-/// What is remembered of the sessions of one link.
+/// The sessions of one link.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    /// Streams that are open or being opened; the value is true once nobody has to wait for it.
+    /// Streams that are open or being opened; the value is true once requests need not wait for it.
     pub(super) streams: HashMap<Session, watch::Receiver<bool>>,
     /// Open requests of the agent.
     asked: HashMap<IdBuf, Session>,
@@ -34,7 +34,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// The session of a message to the agent. An agent's request counts as answered with it.
+    /// The session of a message to the agent. An answer closes the agent's request.
     pub(super) fn of_said(&mut self, frame: &Frame, at: &Envelope) -> Option<Session> {
         match at.kind {
             Kind::Result | Kind::Error => self.asked.remove(&at.id(frame).to_owned()),
@@ -57,7 +57,7 @@ impl Sessions {
         if self.asked.insert(id.clone(), session).is_none() {
             self.asked_in_order.push_back(id);
         }
-        // Those that were answered since are still in the order; they are the older ones.
+        // Answered requests are still in the order; they are the older ones.
         while self.asked_in_order.len() > ASKED {
             if let Some(oldest) = self.asked_in_order.pop_front() {
                 self.asked.remove(&oldest);
@@ -65,12 +65,12 @@ impl Sessions {
         }
     }
 
-    /// A request of the client has its answer.
+    /// Removes an answered request of the client; whether it was open.
     pub(super) fn settle(&mut self, id: &IdBuf) -> bool {
         self.waiting.remove(id).is_some()
     }
 
-    /// The client's open requests in a session, which are forgotten.
+    /// Removes and returns the client's open requests in a session.
     pub(super) fn abandon(&mut self, session: &Session) -> Vec<IdBuf> {
         let of_it = self.waiting.extract_if(|_, of| of == session);
         of_it.map(|(id, _)| id).collect()
@@ -83,7 +83,7 @@ pub(super) fn named(frame: &Frame, at: &Envelope) -> Option<Session> {
     (!id.is_empty()).then(|| Session::from(&*id))
 }
 
-/// A session as a header has it, if it fits.
+/// A session as a header value, if it fits.
 pub(super) fn header(session: &Session) -> Option<HeaderValue> {
     HeaderValue::from_bytes(session.as_bytes())
         .ok()

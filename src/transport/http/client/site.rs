@@ -1,8 +1,7 @@
-//! The server at the other end: requests to it, with all that goes along with each of them.
+//! Sends requests to one server, with the headers and cookies that go with each of them.
 //!
 //! hyper's pool sends a request again when it met a connection that the server had just closed and
-//! not a byte had left; nothing else is ever repeated here. Not here: what is asked (see `post`,
-//! `stream`).
+//! not a byte had left; nothing else is ever repeated here.
 
 use std::error::Error as _;
 use std::fmt;
@@ -24,51 +23,51 @@ use super::dialer::Dialer;
 use crate::jsonrpc::Limits;
 use crate::transport::{Endpoint, OpenError, Setup, Web, failure};
 
-/// How long an unused connection is kept: less than the five seconds of Node, or requests would
-/// meet connections that are being closed.
+/// How long an unused connection is kept: less than the five seconds of Node, or requests would be
+/// sent on connections that are being closed.
 const IDLE: Duration = Duration::from_secs(3);
-/// How often an HTTP/2 server is asked whether it lives, and how long it has for its answer.
+/// Interval and timeout of pings to an HTTP/2 server.
 const PING: Duration = Duration::from_secs(20);
-/// What an HTTP/2 server may send of one stream before we have taken it, in bytes.
+/// What an HTTP/2 server may send of one stream before it is read, in bytes.
 const WINDOW: u32 = 256 << 10;
-/// The same of all streams. A stream that is not read must not hold up the others.
+/// The same for all streams. A stream that is not read must not block the others.
 const WINDOWS: u32 = 64 * WINDOW;
 
-/// The server at the other end.
+/// A client of one server.
 pub(in crate::transport) struct Site {
     builder: Builder,
     dialer: Dialer,
-    /// The connections in use, and a token that is cancelled when they are given up.
+    /// The pool in use, and a token that is cancelled when it is replaced.
     path: Mutex<(Client<Dialer, Full<Bytes>>, CancellationToken)>,
     places: Places,
-    /// What a person wants said with every request.
+    /// The configured headers of every request.
     greeting: HeaderMap,
     jar: Mutex<Jar>,
     pub(in crate::transport) limits: Arc<Limits>,
 }
 
-/// Where on the server things are.
+/// The addresses on the server.
 #[derive(Debug)]
 pub(in crate::transport) struct Places {
-    /// What messages are posted to.
+    /// The address that messages are posted to.
     pub(in crate::transport) posts: Uri,
-    /// What is asked for streams of events.
+    /// The address of the streams of events.
     pub(in crate::transport) streams: Uri,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub(in crate::transport) enum Silence {
     /// There was no connection: the request has not left.
     Unsent(String),
     /// The same, because nothing listens there.
     Refused(String),
-    /// The connection broke off; what became of the request is not known.
+    /// The connection was lost; whether the request was processed is not known.
     Lost(String),
 }
 
 impl Site {
-    /// Reaches the server once.
+    /// Connects to the server once.
     pub(in crate::transport) async fn reach(
         to: &Endpoint,
         web: &Web,
@@ -101,12 +100,12 @@ impl Site {
         })
     }
 
-    /// Cancelled when the connections in use now are given up.
+    /// Cancelled when the current pool is replaced.
     pub(super) fn path(&self) -> CancellationToken {
         self.path.lock().1.clone()
     }
 
-    /// Gives up the connections of this path: a request that follows makes a new one. `false` when
+    /// Drops the pool of this token: a request that follows opens a new connection. `false` when
     /// that was done before.
     pub(super) fn renew(&self, path: &CancellationToken) -> bool {
         let mut current = self.path.lock();
@@ -119,7 +118,7 @@ impl Site {
         first
     }
 
-    /// Asks the server, and waits for the head of its answer.
+    /// Sends a request, and waits for the head of the response.
     pub(super) async fn ask(
         &self,
         method: Method,
@@ -134,7 +133,7 @@ impl Site {
         self.ask_at(place, method, headers, body).await
     }
 
-    /// Asks the server at another of its places.
+    /// The same, to another address on the server.
     pub(in crate::transport) async fn ask_at(
         &self,
         place: &Uri,
@@ -176,7 +175,7 @@ fn silence(fault: &hyper_util::client::legacy::Error) -> Silence {
             why.clone_from(&open.what);
             break;
         }
-        // Each cause repeats nothing of what is above it; the deepest says most.
+        // Each cause repeats nothing of what is above it; the deepest is the most specific.
         why = deeper.to_string();
         cause = deeper.source();
     }

@@ -1,9 +1,8 @@
-//! Server-sent events, read from chunks as the network cuts them.
+//! Reads server-sent events from chunks as the network cuts them.
 //!
 //! After the WHATWG's "Server-sent events", 9.2.6: lines end in CR, LF or both, a byte order mark
 //! may stand first, `data` lines of one event are joined by a line feed, an event whose end never
-//! came is no event. Names of events mean nothing in ACP, and are kept for whoever asks. Not here:
-//! where the chunks come from, and when a broken stream is opened again (see `stream`).
+//! came is no event. Names of events mean nothing in ACP, and are kept for other callers.
 
 use std::time::Duration;
 
@@ -15,15 +14,15 @@ use crate::jsonrpc::framing::wanted;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Longest id of an event that is kept, in bytes. It has to fit a header.
 const ID: usize = 1024;
-/// Length from which data may share the memory it came in, in bytes.
+/// Length from which data may share the memory of its chunk, in bytes.
 const SHARED: usize = 16 << 10;
-/// Room for a field's name beside the longest value, in bytes.
+/// Room for a field's name in addition to the longest value, in bytes.
 const NAME: usize = 16;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// What its `data` lines say.
+    /// Its `data` lines, joined.
     Whole(Bytes),
     /// Its data is longer than permitted; these are its first bytes.
     TooLong(Bytes),
@@ -34,9 +33,9 @@ pub enum Event {
 enum Data {
     #[default]
     None,
-    /// One line, as nearly all have it.
+    /// One line, the usual case.
     Line(Bytes),
-    /// More of them.
+    /// Several lines.
     Lines(Vec<u8>),
 }
 
@@ -45,21 +44,21 @@ enum Data {
 pub struct Sse {
     /// Longest data of an event, in bytes.
     max: usize,
-    /// What was given and is not read yet.
+    /// What was fed and is not read yet.
     rest: Bytes,
-    /// The length of the chunk that it is of.
+    /// The length of its chunk.
     chunk: usize,
     /// The line whose end has not come.
     line: Vec<u8>,
-    /// The rest of the line is passed over: it is too long.
+    /// The rest of the line is skipped: it is too long.
     passing: bool,
     /// The last byte was a CR; a LF that follows it belongs to it.
     after_cr: bool,
-    /// The place of a byte order mark is behind us.
+    /// The position of a byte order mark has passed.
     begun: bool,
     data: Data,
     too_long: bool,
-    /// The id that counts once the event has ended.
+    /// The id that becomes `last_id` when the event ends.
     id: Vec<u8>,
     last_id: Vec<u8>,
     /// The name of the event that is being read.
@@ -67,7 +66,7 @@ pub struct Sse {
     last_name: Vec<u8>,
     /// The last comment.
     comment: Vec<u8>,
-    /// A comment has come since this was last asked.
+    /// A comment has come since `take_commented` was last called.
     commented: bool,
     retry: Option<Duration>,
 }
@@ -96,7 +95,7 @@ impl Sse {
         }
     }
 
-    /// Gives the next chunk, after [`Sse::next`] has said `None`.
+    /// Feeds the next chunk, after [`SseReader::next`] has returned `None`.
     pub fn feed(&mut self, chunk: Bytes) {
         debug_assert!(self.rest.is_empty(), "the chunk before is not read yet");
         self.chunk = chunk.len();
@@ -130,7 +129,7 @@ impl Sse {
                 self.extend(&line);
                 line = std::mem::take(&mut self.line).into();
             }
-            // It may have to wait for long, so it shares no memory of which it is but a little.
+            // The event may wait for long, so it must not hold a chunk of which it is a small part.
             let little = line.len() < SHARED || 2 * line.len() < self.chunk;
             let event = self.end_of_line(line, whole && little);
             if event.is_some() {
@@ -140,13 +139,13 @@ impl Sse {
         None
     }
 
-    /// The id of the last event that came whole; empty when the server gives none.
+    /// The id of the last complete event; empty when the server gives none.
     #[must_use]
     pub fn last_id(&self) -> &[u8] {
         &self.last_id
     }
 
-    /// The name of the last event that came whole; empty when it has none.
+    /// The name of the last complete event; empty when it has none.
     #[must_use]
     pub fn last_name(&self) -> &[u8] {
         &self.last_name
@@ -158,18 +157,18 @@ impl Sse {
         &self.comment
     }
 
-    /// Whether a comment has come since this was last asked.
+    /// Whether a comment has come since this was last called.
     pub fn take_commented(&mut self) -> bool {
         std::mem::take(&mut self.commented)
     }
 
-    /// How long the server wants us to wait before a broken stream is opened again.
+    /// How long the server wants clients to wait before a broken stream is opened again.
     #[must_use]
     pub const fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// The stream was opened again: what was begun is forgotten, the last id is not.
+    /// The stream was opened again: an unfinished event is dropped, the last id is kept.
     pub fn reopened(&mut self) {
         let fresh = Self::new(self.max);
         let old = std::mem::replace(self, fresh);
@@ -178,7 +177,7 @@ impl Sse {
         self.retry = old.retry;
     }
 
-    /// Whether a line may have `more` bytes besides what is there of it.
+    /// Whether a line may grow by `more` bytes.
     fn fits(&self, more: usize) -> bool {
         let room = (self.max.saturating_add(NAME)).saturating_sub(self.line.len());
         more <= room
@@ -191,7 +190,7 @@ impl Sse {
         if self.fits(part.len()) {
             self.line.extend_from_slice(part);
         } else {
-            // Nothing after its head is ever looked at.
+            // Nothing after its head is ever used.
             let head = wanted(self.max) + NAME;
             let more = head.saturating_sub(self.line.len()).min(part.len());
             self.line.extend_from_slice(&part[..more]);
@@ -201,7 +200,7 @@ impl Sse {
         }
     }
 
-    /// Takes in a line; `copy` says that its memory is not to be shared.
+    /// Handles a line; `copy` says that its memory is not to be shared.
     fn end_of_line(&mut self, mut line: Bytes, copy: bool) -> Option<Event> {
         let passed = std::mem::take(&mut self.passing);
         if !std::mem::replace(&mut self.begun, true) && line.starts_with(BOM) {
@@ -225,7 +224,7 @@ impl Sse {
             }
             b"id" if !value.contains(&0) => {
                 self.id.clear();
-                // An id that fits no header cannot be asked for; without one nothing is pretended.
+                // An id that fits no header cannot be sent back, so none is kept.
                 if value.len() <= ID && !passed {
                     self.id.extend_from_slice(value);
                 }
@@ -250,7 +249,7 @@ impl Sse {
         None
     }
 
-    /// One more line of the event's data.
+    /// Adds a line to the event's data.
     fn add(&mut self, value: Bytes, passed: bool) {
         if self.too_long {
             return;

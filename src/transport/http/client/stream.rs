@@ -1,10 +1,9 @@
-//! The messages from the agent: streams of events, opened again when they break.
+//! Receives the messages from the agent: streams of events, opened again when they break.
 //!
-//! A stream whose server gives its events ids is asked for what came after the last one. Where
-//! that cannot be, nobody knows what was missed, and the link ends with an error; a session's
-//! stream that the server has ended in good order only ends the requests of that session. A relay
-//! that ends the conversation says so on each stream, and nobody asks for that stream again. Not
-//! here: how events are cut out (see `sse`).
+//! A stream whose server gives its events ids is resumed after the last one. Where that is not
+//! possible, messages may be missing, and the link ends with an error; a session's stream that the
+//! server has ended in good order only fails the requests of that session. A relay that ends the
+//! conversation sends a closing comment on each stream, and that stream is not opened again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,20 +34,20 @@ use crate::transport::{LinkError, parting};
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long a server may take for the head of a stream.
 const HEAD: Duration = Duration::from_secs(30);
-/// How long a stream that cannot be opened is tried for.
+/// How long a stream that cannot be opened is tried.
 const GIVE_UP: Duration = Duration::from_secs(60);
-/// What is waited before a stream is opened again when the server says nothing; doubled each time.
+/// The pause before a stream is opened again when the server names none; doubled each time.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Longest of these: servers keep a client that is gone for half a minute or so, and one that comes
 /// when the network is back must not be too late.
 const RARELY: Duration = Duration::from_secs(4);
-/// Longest wait between two tries, whatever the server says.
+/// Longest wait between two tries, whatever the server asks for.
 const LONGEST: Duration = Duration::from_secs(15);
-/// How long a server is waited for that says when it is ready.
+/// How long to wait for the first bytes of a server that reports that it is ready.
 const GREETING: Duration = Duration::from_secs(1);
-/// How long a stream is out of reach before a warning names what is waited for.
+/// How long a stream is out of reach before a warning is logged.
 const NOTICE: Duration = Duration::from_secs(2);
-/// Comments that follow sooner on another, or on a stream's beginning, tell nothing of an interval.
+/// Comments that follow sooner on another, or on a stream's beginning, do not show an interval.
 const APART: Duration = Duration::from_secs(1);
 
 /// One stream.
@@ -58,9 +57,9 @@ pub(super) struct Stream {
     session: Option<Session>,
     events: Sse,
     scanner: Scanner,
-    /// The connections it was opened over.
+    /// The pool it was opened with.
     path: CancellationToken,
-    /// It was asked for before.
+    /// It was requested before.
     asked: bool,
 }
 
@@ -69,30 +68,30 @@ enum End {
     /// The server ended it.
     Clean,
     Broken(String),
-    /// A sign of life is missing.
+    /// A keep-alive is missing.
     Silent(Duration),
-    /// The server has ended the conversation, and says what was wrong, if anything was.
+    /// The server has closed the conversation, with its error, if there was one.
     Farewell(Option<LinkError>),
-    /// Nobody listens any more.
+    /// The receiving queue has ended.
     Unheard,
 }
 
-/// What came of opening a stream.
+/// The result of opening a stream.
 pub(super) enum Opened {
     Open(Incoming),
     /// The server has no such stream.
     Absent(Refusal),
     /// Nothing on this link can succeed any more.
     Over(String),
-    /// We are not let in.
+    /// The server rejects the credentials.
     Barred(Refusal),
-    /// It may be had later.
+    /// It may succeed later.
     Later(String, Option<Duration>),
     /// Nothing listens there.
     Refused(String),
 }
 
-/// Opens a stream and passes on what comes, in a task that ends with the link.
+/// Opens a stream and passes on its events, in a task that ends with the link.
 pub(super) fn spawn(
     exchange: &Arc<Exchange>,
     session: Option<Session>,
@@ -117,7 +116,7 @@ impl Stream {
 
     async fn run(mut self, ready: watch::Sender<bool>) {
         let Ok(body) = self.open_patiently().await else {
-            // Whoever waits has nothing to wait for.
+            // Requests that wait for the stream need not wait any more.
             let _ = ready.send(true);
             return;
         };
@@ -125,7 +124,7 @@ impl Stream {
         self.follow(body).await;
     }
 
-    /// Passes on what an open stream says, through all breaks that can be mended.
+    /// Passes on the events of an open stream, and reopens it after breaks.
     pub(super) async fn follow(mut self, mut body: Incoming) {
         loop {
             let end = self.read(body).await;
@@ -158,7 +157,7 @@ impl Stream {
                 Err(why) => {
                     return self.lose(
                         false,
-                        &format!("{how}, and cannot be taken up again: {why}"),
+                        &format!("{how}, and cannot be resumed: {why}"),
                     );
                 }
             }
@@ -187,7 +186,8 @@ impl Stream {
         opening.await
     }
 
-    /// Opens the stream; why not, when the server has none or the link is over.
+    /// Opens the stream, with retries; the error says why the server has none or the link has
+    /// ended.
     async fn open_patiently(&mut self) -> Result<Incoming, String> {
         let grace = self.exchange.grace();
         let give_up = Instant::now() + GIVE_UP.max(grace);
@@ -231,7 +231,7 @@ impl Stream {
         }
     }
 
-    /// Asks for the stream once.
+    /// Requests the stream once.
     pub(super) async fn open(&mut self) -> Opened {
         let exchange = &self.exchange;
         self.path = exchange.site.path();
@@ -281,7 +281,7 @@ impl Stream {
     /// Reads until the stream's end.
     async fn read(&mut self, mut body: Incoming) -> End {
         let opened = Instant::now();
-        // When the last sign of life came, unless an event came since.
+        // When the last comment came, unless an event came since.
         let mut sign: Option<Instant> = None;
         loop {
             while let Some(event) = self.events.next() {
@@ -316,7 +316,7 @@ impl Stream {
         }
     }
 
-    /// The first bytes of a stream, for servers that say when it is ready.
+    /// Waits for the first bytes of a stream, for servers that report that it is ready.
     pub(super) async fn greeted(&mut self, body: &mut Incoming) -> Result<(), String> {
         match timeout(GREETING, body.frame()).await {
             Ok(Some(Ok(part))) => {
@@ -327,7 +327,7 @@ impl Stream {
             }
             Ok(Some(Err(fault))) => Err(fault.to_string()),
             Ok(None) => Err("it ended at once".to_owned()),
-            // The document does not promise it.
+            // The documentation does not promise them.
             Err(_) => Ok(()),
         }
     }
@@ -352,7 +352,7 @@ impl Stream {
             .await
     }
 
-    /// Notes what a message changes for the link.
+    /// Records what a message changes for the link.
     fn note(&mut self, frame: &mut Frame) {
         let exchange = &self.exchange;
         let Shape::One(at) = self.scanner.scan(frame) else {
@@ -375,11 +375,11 @@ impl Stream {
         }
     }
 
-    /// The stream is gone for good.
+    /// Handles a stream that is lost for good.
     fn lose(&self, clean: bool, how: &str) {
         let exchange = &self.exchange;
         let Some(session) = self.session.as_ref().filter(|_| clean) else {
-            let what = format!("{how}; what was missed is not known");
+            let what = format!("{how}; messages may have been lost");
             return exchange.lost("the stream of messages", what);
         };
         self.forget();
@@ -393,7 +393,7 @@ impl Stream {
         }
     }
 
-    /// The conversation is over: what is said of that on the connection's stream counts.
+    /// The conversation has ended: the error on the connection's stream counts.
     async fn part(&self, fault: Option<LinkError>) {
         match self.session {
             Some(_) => self.forget(),
@@ -401,7 +401,7 @@ impl Stream {
         }
     }
 
-    /// The session's next message opens its stream anew.
+    /// Removes the session's stream; the session's next message opens it again.
     fn forget(&self) {
         if let Some(session) = &self.session {
             self.exchange.sessions().streams.remove(session);
@@ -409,11 +409,11 @@ impl Stream {
         }
     }
 
-    /// What is waited: what the server asked for, within bounds, or between half of `usual` and all
-    /// of it, so that the clients of a server that has come back do not come back all at once.
+    /// The pause: what the server asked for, within bounds, or between half of `usual` and all of
+    /// it, so that the clients of a server that has come back do not reconnect all at once.
     fn pause(&self, usual: Duration, asked: Option<Duration>) -> Duration {
         let mut random = [0];
-        // Without random numbers it is the middle.
+        // Without random numbers, the middle.
         let part = SystemRandom::new()
             .fill(&mut random)
             .map_or(128, |()| random[0]);
@@ -422,7 +422,7 @@ impl Stream {
     }
 }
 
-/// The code and the words of a farewell.
+/// The code and the reason in a closing comment.
 fn farewell(comment: &[u8]) -> Option<(u16, &[u8])> {
     let said = comment.strip_prefix(FAREWELL.as_bytes())?;
     let (code, why) = said.split_at(said.iter().position(|&byte| byte == b' ')?);

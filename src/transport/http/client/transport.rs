@@ -1,6 +1,4 @@
-//! Connecting: `http://`, `https://`, and elephant.ai's routes over either.
-//!
-//! Not here: listening (see the server's half).
+//! Connects to `http://`, `https://`, and elephant.ai's routes over either.
 
 use std::sync::{Arc, OnceLock};
 
@@ -28,8 +26,8 @@ pub(in crate::transport::http) async fn connect(
     }
 }
 
-/// The connection itself is opened by the client's `initialize`; whether the server is there is
-/// known before.
+/// The connection itself is opened by the client's `initialize`; that the server is there is
+/// checked before.
 async fn streamable(to: &Endpoint, web: &Web, setup: &Setup) -> Result<Link, OpenError> {
     let place = uri(to, web, "")?;
     let places = Places {
@@ -42,8 +40,8 @@ async fn streamable(to: &Endpoint, web: &Web, setup: &Setup) -> Result<Link, Ope
     Ok(link(Arc::new(exchange)))
 }
 
-/// The server forgets what it has to say to a client whose stream is not open, so it is opened
-/// before anything is posted.
+/// The server drops messages for a client whose stream is not open, so it is opened before anything
+/// is posted.
 async fn elephant(to: &Endpoint, web: &Web, setup: &Setup) -> Result<Link, OpenError> {
     let client = client_id(to)?;
     let places = Places {
@@ -84,12 +82,12 @@ fn uri(to: &Endpoint, web: &Web, below: &str) -> Result<Uri, OpenError> {
     };
     let uri = format!("{scheme}://{}{path}{below}", web.authority());
     uri.parse().map_err(|fault| {
-        let what = format!("that is no address for HTTP ({fault})");
+        let what = format!("that is not an HTTP address ({fault})");
         OpenError::new(OpenErrorKind::Usage, to, what)
     })
 }
 
-/// A name that nobody else has, and nobody can guess: whoever knows it hears what we hear.
+/// A unique name that cannot be guessed: a client that knows it receives the same messages.
 fn client_id(to: &Endpoint) -> Result<String, OpenError> {
     let mut random = [0; 16];
     SystemRandom::new().fill(&mut random).map_err(|_| {

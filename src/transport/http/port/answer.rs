@@ -1,7 +1,4 @@
-//! What is answered to a request.
-//!
-//! Not here: why something is refused (see `refuse`), and what a stream tells (whoever is served
-//! says that).
+//! Responses to requests: their bodies, and the headers they have in common.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -12,36 +9,36 @@ use hyper::body::{Body, Frame as Part, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
-/// An answer to a request.
+/// A response to a request.
 pub(in crate::transport) type Answer<E> = Response<Content<E>>;
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
 pub(in crate::transport) enum Content<E> {
-    /// None.
+    /// No body.
     Nothing,
     /// A text.
     Text(Bytes),
-    /// What comes bit by bit.
+    /// A body produced over time.
     Told(E),
 }
 
-/// A body that comes bit by bit.
+/// A body that is produced over time.
 pub(in crate::transport) trait Telling: Send + Unpin {
-    /// The next bit; `None` at the end.
+    /// The next part; `None` at the end.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>>;
-    /// Whether nothing will come, and that is known before anybody asks.
+    /// Whether it is known in advance that nothing will come.
     fn is_empty(&self) -> bool {
         false
     }
 }
 
-/// An answer without a body.
+/// A response without a body.
 pub(in crate::transport) fn empty<E>(status: StatusCode) -> Answer<E> {
     of(status, Content::Nothing)
 }
 
-/// A text of this type.
+/// A text of this content type.
 pub(in crate::transport) fn text<E>(
     status: StatusCode,
     kind: &'static str,
@@ -53,7 +50,7 @@ pub(in crate::transport) fn text<E>(
     answer
 }
 
-/// A stream of events. What stands in between is asked not to hold them back.
+/// A stream of events. The headers ask intermediaries not to buffer it.
 pub(in crate::transport) fn events<E>(events: E) -> Answer<E> {
     let mut answer = of(StatusCode::OK, Content::Told(events));
     let fields = [

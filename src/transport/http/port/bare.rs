@@ -1,17 +1,17 @@
-//! A body for what the HTTP/1.1 server refuses by itself: heads that it cannot read.
+//! Adds a body to the refusals that the HTTP/1.1 server makes by itself: heads that it cannot read.
 //!
-//! hyper answers those with a status alone, and lets nobody add to it. Our own refusals all have a
-//! body, so an answer of the 4xx kind that has none is hyper's. Not here: those (see `refuse`).
+//! hyper answers those with a status alone and has no hook to change that. All refusals of the
+//! relay have a body, so a 4xx response without one is hyper's.
 
 use bytes::Bytes;
 
 const EMPTY: &[u8] = b"\r\nContent-Length: 0\r\n";
 
-/// The same answer with a short body, when `answer` is one of hyper's refusals.
+/// The same response with a short body, when `answer` is one of hyper's refusals.
 pub(super) fn with_body(answer: &[u8]) -> Option<Bytes> {
     let status = answer.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
     let why = match status {
-        b"400" => "the head of this request is no HTTP/1.1\n",
+        b"400" => "the head of this request is not valid HTTP/1.1\n",
         b"414" => "the target of this request is too long\n",
         b"431" => "the head of this request is too long, or has too many fields\n",
         _ => return None,
@@ -20,7 +20,7 @@ pub(super) fn with_body(answer: &[u8]) -> Option<Bytes> {
     let at = memchr::memmem::find(answer, EMPTY)?;
     let kind = b"\r\nContent-Type: text/plain; charset=utf-8";
     let length = format!("\r\nContent-Length: {}\r\n", why.len());
-    // What follows the length; it is the last line when nothing does.
+    // What follows the length; empty when the length is the last line.
     let rest = head.get(at + EMPTY.len()..).unwrap_or_default();
     let end: &[u8] = if rest.is_empty() {
         b"\r\n"

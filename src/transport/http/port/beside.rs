@@ -1,6 +1,4 @@
-//! Two who are served at one port, each at its own paths.
-//!
-//! Not here: which paths those are.
+//! Two handlers on one port, each for its own paths.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,17 +14,17 @@ use super::caller::Caller;
 use super::listen::Served;
 use crate::transport::{Setup, Worker, Workers};
 
-/// Two who are served at one port.
+/// Two handlers on one port.
 pub(in crate::transport) struct Beside<A, B> {
-    /// The one whose port it is: what nobody claims is for it to refuse.
+    /// The owner of the port: it also refuses the paths that neither handler serves.
     pub(in crate::transport) host: Arc<A>,
-    /// The one that was taken in.
+    /// The second handler.
     pub(in crate::transport) lodger: Arc<B>,
-    /// Whether a path is the lodger's.
+    /// Whether a path belongs to the second handler.
     pub(in crate::transport) is_lodgers: fn(&A, &B, &str) -> bool,
 }
 
-/// What either tells.
+/// The body stream of either handler.
 #[derive(Debug)]
 pub(in crate::transport) enum Either<A, B> {
     Host(A),
@@ -42,7 +40,7 @@ impl<A: Served, B: Served> Served for Beside<A, B> {
         caller: Arc<Caller>,
     ) -> impl Future<Output = Result<Answer<Self::Telling>, Infallible>> + Send + 'static {
         let for_lodger = (self.is_lodgers)(&self.host, &self.lodger, request.uri().path());
-        // Both are asked at once, for requests have an order.
+        // The handler is called at once, because requests have an order.
         let (hosts, lodgers) = if for_lodger {
             (None, Some(self.lodger.clone().answer(request, caller)))
         } else {

@@ -1,6 +1,4 @@
-//! The port: where it is, by which rules, and who hears of those who come.
-//!
-//! Not here: its sockets (see `listen`).
+//! Binds a port, and holds its address, its rules and the queue of new clients.
 
 use std::io;
 use std::sync::Arc;
@@ -24,32 +22,32 @@ use crate::transport::{Setup, Web, Worker, tcp};
 /// Clients that may wait to be accepted.
 const BACKLOG: usize = 64;
 
-/// What all that is served at a port share.
+/// What all handlers of a port share.
 #[derive(Debug)]
 pub(in crate::transport) struct Port {
-    /// Where it is, with the real number.
+    /// Its address, with the real port number.
     pub(in crate::transport) at: Web,
     names: Names,
     rules: RwLock<Arc<Rules>>,
     pub(in crate::transport) limits: Arc<Limits>,
     pub(in crate::transport) bodies: Room,
     pub(in crate::transport) setup: Setup,
-    /// Those who have come, on their way to whoever accepts them.
+    /// New clients, on their way to the accept loop.
     pub(in crate::transport) arrivals: mpsc::Sender<Arrival>,
-    /// Nobody accepts any more.
+    /// Cancelled when no more clients are accepted.
     pub(in crate::transport) closing: CancellationToken,
-    /// Nothing that was begun here goes on any more.
+    /// Cancelled when nothing that began here is still running.
     pub(in crate::transport) done: CancellationToken,
 }
 
-/// A port that is bound, and nobody is served at it yet.
+/// A port that is bound but has no handler yet.
 pub(in crate::transport) struct Unserved {
     pub(in crate::transport) port: Arc<Port>,
     socket: TcpListener,
     arrivals: mpsc::Receiver<Arrival>,
 }
 
-/// A port that is served.
+/// A port with its handler.
 struct Open<S> {
     port: Arc<Port>,
     served: Arc<S>,
@@ -57,7 +55,7 @@ struct Open<S> {
     faults: mpsc::Receiver<io::Error>,
 }
 
-/// Binds an endpoint that begins with HTTP.
+/// Binds an HTTP endpoint.
 pub(in crate::transport) async fn bind(
     at: &Endpoint,
     setup: &Setup,
@@ -98,7 +96,7 @@ pub(in crate::transport) async fn bind(
 }
 
 impl Unserved {
-    /// Serves those who come there.
+    /// Serves requests with `handler`.
     pub(in crate::transport) fn serve<S: Served>(self, served: Arc<S>) -> Box<dyn Listener> {
         let (report, faults) = mpsc::channel(1);
         listen::start(&self.port, self.socket, &served, report);
@@ -134,7 +132,7 @@ impl<S: Served> Listener for Open<S> {
     }
 }
 
-/// Nobody accepts any more.
+/// Stops accepting clients.
 impl<S> Drop for Open<S> {
     fn drop(&mut self) {
         self.port.closing.cancel();
@@ -142,7 +140,7 @@ impl<S> Drop for Open<S> {
 }
 
 impl Port {
-    /// What kind of place it is.
+    /// Whether the port is on the loopback interface or on the network.
     pub(in crate::transport) const fn place(&self) -> Place {
         match self.names {
             Names::Loopback { .. } => Place::Loopback,
@@ -150,18 +148,18 @@ impl Port {
         }
     }
 
-    /// The rules for what begins now.
+    /// The current rules.
     pub(in crate::transport) fn rules(&self) -> Arc<Rules> {
         let rules = self.rules.read();
         Arc::clone(&rules)
     }
 
-    /// Whether nobody new is served.
+    /// Whether new clients are refused.
     pub(in crate::transport) fn is_closed(&self) -> bool {
         self.closing.is_cancelled() || self.setup.draining.is_cancelled()
     }
 
-    /// A client has come.
+    /// Passes a new client to the accept loop.
     pub(in crate::transport) async fn announce(
         &self,
         from: &str,
@@ -178,20 +176,20 @@ impl Port {
         match timeout(self.limits.handshake, self.arrivals.send(arrival)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(Refusal::closing()),
-            Err(_) => Err(Refusal::later("too many clients come at once")),
+            Err(_) => Err(Refusal::later("too many clients connect at once")),
         }
     }
 
-    /// Somebody is not given what it asks for, which is counted and no more.
+    /// Counts a rejected request.
     pub(in crate::transport) fn count(&self, why: Turned) {
         self.rules().gate.turned_away(self.at.scheme(), why);
     }
 
-    /// Somebody has come and was turned away, which is counted. Telling of it is only news: when
-    /// there is no room it is dropped.
+    /// Counts a rejected client and reports it to the accept loop. The report is dropped when there
+    /// is no room for it.
     pub(in crate::transport) fn turned_away(&self, from: &str, fault: OpenError, why: Turned) {
         self.count(why);
-        tracing::debug!(%fault, "a client was turned away");
+        tracing::debug!(%fault, "a client was rejected");
         let _ = self.arrivals.try_send(Arrival {
             from: from.to_owned(),
             finish: Box::pin(async { Err(fault) }),

@@ -1,6 +1,4 @@
-//! A request's body, bounded in size and in time, and all of them together in memory.
-//!
-//! Not here: what it says (see `post`).
+//! Reads the body of a request, bounded in size and in time, and all bodies together in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +13,21 @@ use tokio::time::{Instant, timeout_at};
 use super::refuse::Refusal;
 use crate::jsonrpc::Limits;
 
-/// Bytes that buy a slow client another second.
+/// Bytes for which a slow client gets another second.
 const PACE: usize = 1 << 10;
 
 /// Length up to which a body is small, in bytes.
 const SMALL: usize = 64 << 10;
 
-/// The memory that the bodies of all requests share until their messages have found their place.
+/// The memory that the bodies of all requests share until their messages are queued.
 #[derive(Debug)]
 pub(in crate::transport) struct Room {
     bytes: Arc<Semaphore>,
-    /// What only small bodies may use, so that large ones do not keep everybody out.
+    /// Only small bodies may use this part, so that large ones do not block all others.
     reserve: usize,
 }
 
-/// A body's part of it.
+/// A body's part of the memory.
 pub(in crate::transport) type Share = OwnedSemaphorePermit;
 
 impl Room {
@@ -42,7 +40,7 @@ impl Room {
         }
     }
 
-    /// Room for a body that has `got` bytes and is given `more`; `None` when there is none.
+    /// Memory for a body that has `got` bytes and receives `more`; `None` when there is none.
     fn share(&self, got: usize, more: usize) -> Option<Share> {
         let spared = if got + more > SMALL { self.reserve } else { 0 };
         if self.bytes.available_permits() < spared + more {
@@ -53,7 +51,7 @@ impl Room {
     }
 }
 
-/// Reads a body to its end. The share is given back when it is dropped.
+/// Reads a body to its end. The share is returned when it is dropped.
 pub(in crate::transport) async fn read(
     mut body: Incoming,
     room: &Room,
@@ -87,7 +85,7 @@ pub(in crate::transport) async fn read(
             return Err(too_large(most));
         }
         let Some(more) = room.share(got, data.len()) else {
-            return Err(Refusal::later("too much is being sent here at present"));
+            return Err(Refusal::later("too many bytes are being sent here at present"));
         };
         match &mut share {
             Some(share) => share.merge(more),

@@ -1,6 +1,4 @@
-//! Who is at the other end of a socket, and who asks with a request.
-//!
-//! Not here: the judgement (see `guard`), and what a request shows (see `credential`).
+//! The client at the other end of a socket, and the client that sent a request.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,23 +14,23 @@ use crate::transport::tcp;
 /// A client's socket.
 #[derive(Debug)]
 pub(in crate::transport) struct Caller {
-    /// Where it is, for logs.
+    /// Its address, for logs.
     pub(in crate::transport) from: Arc<str>,
     pub(in crate::transport) address: IpAddr,
-    /// The address of ours that it has dialed.
+    /// The local address that it connected to.
     pub(in crate::transport) dialed: Option<SocketAddr>,
     pub(in crate::transport) place: Place,
-    /// The user whose program it is, where that matters and can be told.
+    /// The user its program runs as, where that matters and can be determined.
     pub(in crate::transport) user: Option<u32>,
-    /// What it has shown with TLS.
+    /// The certificate it presented with TLS.
     pub(in crate::transport) certificate: Option<Certificate>,
-    /// It counts as a stranger until it is known.
+    /// It counts as unauthenticated until its credentials were accepted.
     pub(in crate::transport) stranger: Mutex<Option<Stranger>>,
-    /// Requests that have come.
+    /// Requests so far.
     asked: AtomicU32,
 }
 
-/// One who was let in.
+/// A client whose credentials were accepted.
 #[derive(Clone, Debug)]
 pub(in crate::transport) struct Guest {
     pub(in crate::transport) from: Arc<str>,
@@ -42,8 +40,8 @@ pub(in crate::transport) struct Guest {
 }
 
 impl Caller {
-    /// What is known of a client before it has said anything; `None` when there is no room for
-    /// another stranger.
+    /// What is known of a client before it has sent anything; `None` when there are too many
+    /// unauthenticated sockets.
     pub(in crate::transport) fn of(
         stream: &TcpStream,
         from: Arc<str>,
@@ -71,7 +69,7 @@ impl Caller {
         })
     }
 
-    /// Whether it has not shown yet who it is.
+    /// Whether its credentials were not accepted yet.
     pub(in crate::transport) fn is_stranger(&self) -> bool {
         let stranger = &self.stranger;
         stranger.lock().is_some()
@@ -82,7 +80,7 @@ impl Caller {
         self.asked.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// It is no stranger any more.
+    /// Its credentials were accepted.
     pub(in crate::transport) fn is_known(&self) {
         let stranger = &self.stranger;
         stranger.lock().take();

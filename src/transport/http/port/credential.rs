@@ -1,9 +1,8 @@
-//! What a request shows to be let in, and what it is told when that will not do.
+//! The credentials of a request, and the refusal when they are not sufficient.
 //!
 //! A token comes in `Authorization: Bearer` (RFC 6750), or, because pages cannot set headers of a
 //! WebSocket, as a subprotocol `acp.bearer.BASE64URL`, which is never chosen. It does not come in
-//! the query: addresses are logged by everything on their way. Not here: which token is good (see
-//! `guard`).
+//! the query: addresses are logged by every server and proxy on their way.
 
 use std::sync::Arc;
 
@@ -18,11 +17,10 @@ use super::refuse::Refusal;
 use crate::auth::{Claim, Denial, Gate, origin};
 use crate::transport::moment;
 
-/// What a page's token begins with among the subprotocols.
+/// The prefix of a page's token among the subprotocols.
 const SUBPROTOCOL: &str = "acp.bearer.";
 
-/// Headers by which a proxy says that the request is somebody else's, besides all that begin with
-/// `X-Forwarded-`.
+/// Headers by which a proxy marks a forwarded request, besides all that begin with `X-Forwarded-`.
 const FORWARDS: [HeaderName; 7] = [
     FORWARDED,
     VIA,
@@ -33,7 +31,7 @@ const FORWARDS: [HeaderName; 7] = [
     HeaderName::from_static("cf-connecting-ip"),
 ];
 
-/// Members of a query that hold a token where others take them there.
+/// Names of query parameters in which other servers take a token.
 const QUERY: [&str; 8] = [
     "token",
     "access_token",
@@ -45,14 +43,14 @@ const QUERY: [&str; 8] = [
     "key",
 ];
 
-/// The challenge to a token that is not good.
+/// The challenge for an invalid token.
 const WRONG: &str = "Bearer realm=\"acp-relay\", error=\"invalid_token\"";
 
-/// What the relay's own user is told, whose programs on this machine need no token.
-const NEEDLESS: &str = "this token is not good, or no longer; without a token this program would be \
+/// For the user that the relay runs as, whose programs on this machine need no token.
+const NEEDLESS: &str = "this token is invalid or expired; without a token this program would be \
                         let in, because it runs as the user that the relay runs as";
 
-/// Finds out who asks.
+/// Authenticates the sender of a request.
 pub(in crate::transport) fn identify<B>(
     gate: &Gate,
     request: &Request<B>,
@@ -64,7 +62,7 @@ pub(in crate::transport) fn identify<B>(
     let claim = Claim {
         place: caller.place,
         address: Some(caller.address),
-        // A proxy may be the same user's; who stands behind it is not known.
+        // A proxy may run as the same user; the user of its client is not known.
         user: caller.user.filter(|_| !elsewhere),
         certificate: caller.certificate.as_ref(),
         token: shown.as_deref(),
@@ -83,29 +81,29 @@ pub(in crate::transport) fn identify<B>(
     })
 }
 
-/// Whether a proxy says that the request is somebody else's.
+/// Whether a proxy marked the request as forwarded.
 fn is_forwarded(fields: &HeaderMap) -> bool {
     let begins = |name: &HeaderName| name.as_str().starts_with("x-forwarded-");
     FORWARDS.iter().any(|name| fields.contains_key(name)) || fields.keys().any(begins)
 }
 
-/// Whether a request names us as only this machine can reach us. One that has another of our names
-/// has come by way of a proxy, also when that says nothing.
+/// Whether a request names the relay by a name that only this machine can use. A request with
+/// another of its names has come through a proxy, even when that does not mark it.
 fn asks_this_machine<B>(request: &Request<B>) -> bool {
     let authority = request.uri().authority().map(|one| one.as_str().as_bytes());
     let field = request.headers().get(HOST).map(HeaderValue::as_bytes);
     authority.or(field).is_some_and(origin::names_loopback)
 }
 
-/// The subprotocol for a client that has shown a token as one: the first of the others it offers.
+/// The subprotocol for a client that sent a token as one: the first of the others it offers.
 pub(in crate::transport) fn subprotocol(fields: &HeaderMap) -> Option<&str> {
     let bears = subprotocols(fields).any(|one| one.starts_with(SUBPROTOCOL));
     let mut others = subprotocols(fields).filter(|one| !one.starts_with(SUBPROTOCOL));
     others.next().filter(|_| bears)
 }
 
-/// The token that a request shows. What is no token, or more than one, is shown as one that nobody
-/// has.
+/// The token of a request. Anything that is not a token, or more than one, becomes an empty token,
+/// which is never valid.
 fn shown(fields: &HeaderMap) -> Option<Vec<u8>> {
     let headers = fields.get_all(AUTHORIZATION).iter();
     let headers = headers.map(|value| bearer(value.as_bytes()).unwrap_or_default());
@@ -123,7 +121,7 @@ fn shown(fields: &HeaderMap) -> Option<Vec<u8>> {
     })
 }
 
-/// What stands behind `Bearer`.
+/// The value after `Bearer`.
 fn bearer(value: &[u8]) -> Option<Vec<u8>> {
     let (scheme, token) = value.split_at_checked(6)?;
     let rest = token.strip_prefix(b" ")?;
@@ -149,10 +147,10 @@ fn refusal<B>(denial: Denial, request: &Request<B>) -> Refusal {
     const PLAIN: &str = "Bearer realm=\"acp-relay\"";
     match denial {
         Denial::TooOften(wait) => Refusal::too_often(wait),
-        Denial::Wrong => Refusal::unknown(WRONG, "this token is not good, or no longer"),
+        Denial::Wrong => Refusal::unknown(WRONG, "this token is invalid or expired"),
         Denial::Missing if in_query(request) => Refusal::unknown(
             PLAIN,
-            "a token is not taken from the address, which others log; send it as \
+            "a token in the address is not accepted, because addresses are logged; send it as \
              \"Authorization: Bearer TOKEN\"",
         ),
         Denial::Missing => Refusal::unknown(
@@ -164,7 +162,7 @@ fn refusal<B>(denial: Denial, request: &Request<B>) -> Refusal {
 }
 
 impl Refusal {
-    /// It is not known who asks.
+    /// The sender is not authenticated.
     fn unknown(challenge: &'static str, why: &'static str) -> Self {
         let refusal = Self::stranger(StatusCode::UNAUTHORIZED, why);
         refusal.challenging(challenge)
@@ -225,7 +223,7 @@ mod tests {
         assert_eq!(chosen("acp.bearer.x, acp").as_deref(), Some("acp"));
         assert_eq!(chosen("acp, acp.bearer.x").as_deref(), Some("acp"));
         assert_eq!(chosen("acp.bearer.x"), None);
-        // As before: nothing is said to those who did not ask for this.
+        // No subprotocol is chosen for clients that sent no token in one.
         assert_eq!(chosen("acp"), None);
     }
 }

@@ -1,7 +1,6 @@
-//! Who is answered at all, and which web pages may read the answer.
+//! Checks the Host and Origin of a request, and lets the requesting web page read the response.
 //!
-//! Asked before anything else, whatever the method. Not here: the judgement itself (see
-//! `auth::origin`).
+//! Done before anything else, whatever the method. The rules are in `auth::origin`.
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -14,21 +13,21 @@ use super::refuse::Refusal;
 use crate::auth::Turned;
 use crate::auth::origin::{self, Door};
 
-/// Says where a browser's request comes from.
+/// The header by which a browser reports the relation between the page and the target.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Stands at the door.
+/// Checks the Host and Origin of requests.
 #[derive(Debug)]
 pub(in crate::transport) struct Doorkeeper {
     pub(in crate::transport) door: Door,
 }
 
-/// The web page that asks, when there is one.
+/// The web page that sent a request, when there is one.
 #[derive(Debug)]
 pub(in crate::transport) struct Page(Option<HeaderValue>);
 
 impl Doorkeeper {
-    /// Lets a request in, or says why not.
+    /// Admits a request, or says why not.
     pub(in crate::transport) fn admit<B>(&self, request: &Request<B>) -> Result<Page, Refusal> {
         let fields = request.headers();
         let all = |name: HeaderName| fields.get_all(name).into_iter().map(HeaderValue::as_bytes);
@@ -53,7 +52,7 @@ impl Doorkeeper {
                 refused(StatusCode::FORBIDDEN, page.to_string(), Turned::Origin)
             }
             (_, Some(why)) => refused(StatusCode::BAD_REQUEST, why.to_owned(), Turned::Host),
-            // A client may take the request elsewhere (RFC 9110, 15.5.20), but no handshake.
+            // A client may send the request elsewhere (RFC 9110, 15.5.20), but not a handshake.
             (Err(host), None) if asks_for(fields, b"websocket") => {
                 refused(StatusCode::FORBIDDEN, host.to_string(), Turned::Host)
             }
@@ -67,19 +66,19 @@ impl Doorkeeper {
     }
 }
 
-/// What is wrong with a head that names no host, or several. RFC 9112 (3.2) has it answered with 400,
-/// whoever is named: something between may have gone by another of them. 421 and 403 are for those
-/// who name one host, and not ours.
+/// The error in a head that names no host, or several. RFC 9112 (3.2) requires 400, whichever host
+/// is named: an intermediary may have used another of them. 421 and 403 are for requests that name
+/// one host which is not the relay's.
 fn mishosted<B>(request: &Request<B>) -> Option<&'static str> {
     let mut hosts = request.headers().get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
-        (_, Some(_)) => Some("the Host header stands twice"),
+        (_, Some(_)) => Some("the Host header is given twice"),
         (None, None) if request.version() == Version::HTTP_11 => Some("the Host header is missing"),
         _ => None,
     }
 }
 
-/// Whether a request wants to go on with that protocol (RFC 9110, 7.8).
+/// Whether a request asks for an upgrade to that protocol (RFC 9110, 7.8).
 pub(in crate::transport) fn asks_for(fields: &HeaderMap, protocol: &[u8]) -> bool {
     let values = fields.get_all(UPGRADE).iter();
     let mut all = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -87,7 +86,7 @@ pub(in crate::transport) fn asks_for(fields: &HeaderMap, protocol: &[u8]) -> boo
 }
 
 impl Page {
-    /// Answers a page's question whether it may ask; `methods` are those that are served.
+    /// Answers a page's preflight request; `methods` are those that are served.
     pub(in crate::transport) fn preflight<B>(
         &self,
         request: &Request<B>,
@@ -119,7 +118,7 @@ impl Page {
         Some(answer)
     }
 
-    /// Lets the page read an answer.
+    /// Lets the page read a response.
     pub(in crate::transport) fn show(self, fields: &mut HeaderMap) {
         let Some(origin) = self.0 else {
             return;

@@ -1,9 +1,9 @@
-//! What a client goes on sending when it has its answer is read and thrown away for a while.
+//! Reads and discards for a while what a client goes on sending after it got its response.
 //!
-//! Who is refused in the middle of a long body writes on, for most clients look for an answer only
-//! behind it. A socket that is closed with unread bytes is reset, and a reset takes the answer with
-//! it; so our half is closed first, and the client's end waited for (RFC 9112, 9.6; nginx calls it
-//! `lingering_close`). Not here: when the socket is closed (hyper says that).
+//! A client that is refused in the middle of a long body goes on writing, because most clients look
+//! for a response only after the body. A socket that is closed with unread bytes is reset, and a
+//! reset discards the response; so the sending half is closed first, and then the client's end is
+//! awaited (RFC 9112, 9.6; nginx calls it `lingering_close`).
 
 use std::io;
 use std::pin::Pin;
@@ -13,16 +13,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Most that is thrown away, in bytes.
+/// Most bytes that are discarded.
 const BYTES: usize = 64 << 20;
-/// How long a client may say nothing more.
+/// How long a client may send nothing.
 const QUIET: Duration = Duration::from_secs(2);
 /// How long all of it may take.
 const LONGEST: Duration = Duration::from_secs(15);
 /// Bytes that are read at once.
 const BITE: usize = 16 << 10;
 
-/// The last moments of a socket.
+/// The state of a socket that is being closed.
 #[derive(Debug)]
 pub(super) struct Linger {
     left: usize,
@@ -31,7 +31,7 @@ pub(super) struct Linger {
 }
 
 impl Linger {
-    /// They begin.
+    /// Starts now.
     pub(super) fn new() -> Self {
         let now = Instant::now();
         Self {
@@ -41,7 +41,7 @@ impl Linger {
         }
     }
 
-    /// Reads on; ready when the client has ended, or has had enough of our patience.
+    /// Reads on; ready when the client has ended its half, or a limit is reached.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -89,7 +89,7 @@ mod tests {
         let (near, mut far) = duplex(64);
         let client = async move {
             for _ in 0..100 {
-                far.write_all(&[0; 100]).await.expect("somebody reads");
+                far.write_all(&[0; 100]).await.expect("the other end reads");
             }
             sleep(QUIET / 2).await;
         };

@@ -1,9 +1,8 @@
-//! The sockets of a port: accepted, TLS under them, and an HTTP server on each.
+//! The sockets of a port: accepts them, opens TLS, and runs an HTTP server on each.
 //!
-//! Each socket is served in a task of its own on a worker, so that nobody waits for another's
-//! handshake. When nobody accepts clients any more the port stays until what is served there has
-//! ended: a client may need another socket to answer what it was asked. Not here: what is answered
-//! (see `Served`).
+//! Each socket is served in a task of its own on a worker, so that no client waits for another's
+//! handshake. When no more clients are accepted the port stays open until all conversations on it
+//! have ended: a client may need another socket to answer a request of the agent.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -42,9 +41,9 @@ const PING: Duration = Duration::from_secs(20);
 /// Smallest buffer the HTTP/1.1 server takes, in bytes.
 const LEAST_BUFFER: usize = 8 << 10;
 
-/// Whoever is served at a port: answers its requests.
+/// Answers the requests of a port.
 pub(in crate::transport) trait Served: Send + Sync + 'static {
-    /// What answers tell bit by bit.
+    /// The streamed bodies of its responses.
     type Telling: Telling;
 
     /// Answers one request. Called in the order of the heads of a socket.
@@ -54,23 +53,23 @@ pub(in crate::transport) trait Served: Send + Sync + 'static {
         caller: Arc<Caller>,
     ) -> impl Future<Output = Result<Answer<Self::Telling>, Infallible>> + Send + 'static;
 
-    /// The worker for a socket in clear, which may be looked into.
+    /// The worker for a socket; one in clear may be peeked at.
     fn seat(&self, stream: &TcpStream, workers: &Workers) -> impl Future<Output = Worker> + Send {
         let _ = stream;
         let worker = workers.pick();
         async { worker }
     }
 
-    /// Takes on what can change while it is served.
+    /// Applies the settings that can change while it runs.
     fn renew(&self, setup: &Setup) {
         let _ = setup;
     }
 
-    /// Waits, once nobody accepts any more, until nothing goes on that needs the port.
+    /// Waits, once no more clients are accepted, until nothing needs the port any more.
     fn ended(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// The server behind a port.
+/// Accepts and serves the sockets of a port.
 struct Server<S> {
     port: Arc<Port>,
     served: Arc<S>,
@@ -79,7 +78,7 @@ struct Server<S> {
     places: Arc<Semaphore>,
 }
 
-/// Serves a port from now on. `report` is told what the operating system refuses.
+/// Starts serving a port. Errors of the operating system go to `report`.
 pub(super) fn start<S: Served>(
     port: &Arc<Port>,
     socket: TcpListener,
@@ -118,7 +117,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
 }
 
 impl<S: Served> Server<S> {
-    /// Accepts sockets until nobody needs any more.
+    /// Accepts sockets until no more are needed.
     async fn accept_all(self: Arc<Self>, socket: TcpListener, report: mpsc::Sender<io::Error>) {
         let port = &self.port;
         let ended = async {
@@ -142,7 +141,7 @@ impl<S: Served> Server<S> {
                     tokio::spawn(server.seat(stream, from, address, place.ok()));
                 }
                 Err(fault) => {
-                    // Told once at a time; whoever hears it is slower than we are.
+                    // One at a time is enough: the receiver is slower than this loop.
                     let _ = report.try_send(fault);
                     sleep(BREATHER).await;
                 }
@@ -151,7 +150,7 @@ impl<S: Served> Server<S> {
         port.done.cancel();
     }
 
-    /// Has a socket served where it belongs.
+    /// Passes a socket to its worker.
     async fn seat(
         self: Arc<Self>,
         stream: TcpStream,
@@ -164,7 +163,7 @@ impl<S: Served> Server<S> {
         let (gate, strangers) = (&rules.gate, &self.strangers);
         let caller = Caller::of(&stream, from.clone(), address, near, gate, strangers);
         let Some(caller) = caller else {
-            let what = "too many clients of this address have not shown who they are yet";
+            let what = "too many clients of this address have not authenticated yet";
             let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
             return port.turned_away(&from, fault, Turned::Limit);
         };
@@ -252,7 +251,7 @@ impl<S: Served> Server<S> {
                         let fault = failure::too_slow(&from, "the handshake", within);
                         return port.turned_away(&from, fault, Turned::Timeout);
                     }
-                    // Over HTTP/2 whoever was refused could stay, in the place of others.
+                    // Over HTTP/2 a refused client could stay and occupy a socket.
                     if caller.is_stranger() {
                         return;
                     }

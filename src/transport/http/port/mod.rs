@@ -1,12 +1,12 @@
-//! A port at which HTTP is spoken: sockets, TLS, who may ask, and what every answer has in common.
+//! A port that serves HTTP: sockets, TLS, authentication, and what all responses have in common.
 //!
-//! `bind` opens it and `listen` serves the sockets that come, each a `socket` on a worker. A client
-//! is a `caller`, which counts among the `strangers` until it is known. Its request passes `door`,
-//! where pages are told from programs, and shows its `credential`; `reception` has both done, and
-//! then has it answered by whoever is `Served` there, with an `answer`, or refused (`refuse`;
-//! `bare` is what hyper refuses). `body` reads what it brings, and `rules` are what can change
-//! meanwhile. `linger` is how a socket is closed that the client still writes to, and `beside` serves
-//! two at one port. Not here: what is served (see `http::server`, `transport::agent_connect`).
+//! `bind` opens it and `listen` serves its sockets, each a `socket` on a worker. A client is a
+//! `caller`, which counts as `unauthenticated` until its credentials are accepted. Its request
+//! passes `origin_check`, which tells pages from programs, and `credentials`; `handle` runs both,
+//! and then the [`Handler`] of the port, which gives an `answer`, or a `refusal` is sent
+//! (`bare_refusal` completes those of hyper). `body` reads request bodies, and `rules` are the
+//! settings that can change meanwhile. `linger` closes a socket that the client still writes to,
+//! and `either` puts two handlers on one port.
 
 pub(in crate::transport) mod answer;
 mod bare;

@@ -1,6 +1,4 @@
-//! A request is let in, answered or refused, and the answer shown to whom it may be shown.
-//!
-//! Not here: the judgements (see `door`, `credential`), and the answers (see `Served`).
+//! Checks a request, has it answered or refused, and lets the requesting page read the response.
 
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
@@ -15,8 +13,8 @@ use super::refuse::{Refusal, Why};
 use crate::auth::{CHALLENGE, PROOF};
 use crate::transport::{OpenError, OpenErrorKind};
 
-/// Has `serve` answer a request if whoever asks may ask; `refuse` is how a refusal is told.
-/// `methods` are those that are served, for pages that ask first.
+/// Has `serve` answer a request if the sender may send it; `refuse` turns a refusal into a
+/// response. `methods` are those that are served, for preflight requests.
 pub(in crate::transport) async fn receive<E, F>(
     port: &Port,
     request: Request<Incoming>,
@@ -30,8 +28,8 @@ where
 {
     let is_h1 = request.version() <= Version::HTTP_11;
     if is_h1 {
-        // The server answers many requests of one socket in a row when they are there already, and
-        // other clients' sockets wait for it.
+        // hyper answers many requests of one socket in a row when they are there already, while the
+        // sockets of other clients wait.
         yield_now().await;
     }
     let refused = |refusal: Refusal| {
@@ -54,10 +52,10 @@ where
         answer.headers_mut().insert(PROOF, proof);
         return answer;
     }
-    // A browser asks whether it may show a token before it does.
+    // A browser sends a preflight request before it sends a token.
     let mut answer = match page.preflight(&request, methods) {
         Some(answer) => answer.map(|()| Content::Nothing),
-        // Who asks is known before a byte of the body is read.
+        // The sender is authenticated before a byte of the body is read.
         None => match identify(&rules.gate, &request, caller) {
             Ok(guest) => serve(request, guest).await.unwrap_or_else(refused),
             Err(refusal) => refused(refusal),
@@ -67,8 +65,9 @@ where
     answer
 }
 
-/// The proof that a request asks for, if this listener has a key. No credential is needed: a program of
-/// the same user asks before it sends its token, and others cannot read anything in it.
+/// The proof that a request asks for, if this listener has a key. No credentials are needed: a
+/// program of the same user asks before it sends its token, and others cannot learn anything from
+/// it.
 fn proof<B>(port: &Port, request: &Request<B>, caller: &Caller) -> Option<HeaderValue> {
     let nonce = request.headers().get(CHALLENGE)?;
     let key = port.setup.local_key.as_ref()?;
@@ -76,8 +75,8 @@ fn proof<B>(port: &Port, request: &Request<B>, caller: &Caller) -> Option<Header
     HeaderValue::try_from(proof).ok()
 }
 
-/// Tells whoever watches the port of a refusal: of strangers, more than a line for those who look
-/// for it.
+/// Reports a refusal: to the accept loop when the socket is closed, otherwise only to the counters
+/// and the debug log.
 fn tell(port: &Port, refusal: &Refusal, from: &str) {
     let status = refusal.status;
     tracing::debug!(from, %status, why = ?refusal.why, "a request was refused");

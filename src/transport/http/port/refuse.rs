@@ -1,6 +1,4 @@
-//! A refusal: its status, and a short body that says what was expected.
-//!
-//! Not here: when each of them is due, and those that only one who is served here knows.
+//! Refusals: a status, and a short body that says what was expected.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -22,13 +20,13 @@ pub(in crate::transport) struct Refusal {
     pub(in crate::transport) why: Why,
     /// A header that says what to do instead.
     pub(in crate::transport) field: Option<(HeaderName, Cow<'static, str>)>,
-    /// Whether the socket is closed behind it.
+    /// Whether the socket is closed after it.
     pub(in crate::transport) hang_up: bool,
-    /// What those who are turned away are counted under; none when it is nothing of the kind.
+    /// The reason it is counted under; `None` when it is not counted.
     pub(in crate::transport) turned: Option<Turned>,
 }
 
-/// A refusal's body.
+/// The body of a refusal.
 #[derive(Debug)]
 pub(in crate::transport) enum Why {
     /// For a person.
@@ -48,7 +46,7 @@ impl Refusal {
         }
     }
 
-    /// With a JSON-RPC error for its body.
+    /// A refusal with a JSON-RPC error as its body.
     pub(in crate::transport) fn error(status: StatusCode, error: Frame) -> Self {
         Self {
             status,
@@ -63,7 +61,7 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, why)
     }
 
-    /// The one who asks has no business here: the socket is closed.
+    /// A refusal after which the socket is closed.
     pub(in crate::transport) fn stranger(
         status: StatusCode,
         why: impl Into<Cow<'static, str>>,
@@ -81,37 +79,37 @@ impl Refusal {
         refusal
     }
 
-    /// The same request may do in a moment.
+    /// The same request may succeed in a moment.
     pub(in crate::transport) fn later(why: impl Into<Cow<'static, str>>) -> Self {
         let mut refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, why);
         refusal.field = Some((RETRY_AFTER, Cow::Borrowed("1")));
         refusal
     }
 
-    /// The relay ends.
+    /// The relay is shutting down.
     pub(in crate::transport) fn closing() -> Self {
         let mut refusal = Self::later("the relay is shutting down");
         refusal.turned = Some(Turned::Draining);
         refusal
     }
 
-    /// What it has shown was wrong, and it has shown too much of that.
+    /// Too many wrong tokens came from the address.
     pub(super) fn too_often(wait: Duration) -> Self {
         let why = "too many wrong tokens have come from this address; try again later";
         let mut refusal = Self::stranger(StatusCode::TOO_MANY_REQUESTS, why);
-        // A started second is waited for to its end.
+        // Rounded up to whole seconds.
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         refusal.field = Some((RETRY_AFTER, Cow::Owned(seconds.to_string())));
         refusal
     }
 
-    /// The same, with what has to be shown instead.
+    /// Adds the challenge that names the credentials needed.
     pub(super) fn challenging(mut self, challenge: &'static str) -> Self {
         self.field = Some((WWW_AUTHENTICATE, Cow::Borrowed(challenge)));
         self
     }
 
-    /// The answer that says it: a text for a person, or its error.
+    /// The response: a text for a person, or the error.
     pub(in crate::transport) fn into_answer<E>(self) -> Answer<E> {
         let mut fields = HeaderMap::new();
         self.write_fields(&mut fields);
@@ -127,7 +125,7 @@ impl Refusal {
         answer
     }
 
-    /// Writes its headers, as HTTP/1.1 has them.
+    /// Writes its headers, in HTTP/1.1 form.
     pub(in crate::transport) fn write_fields(&self, fields: &mut HeaderMap) {
         if let Some((name, value)) = &self.field {
             if *name == UPGRADE {
@@ -144,14 +142,14 @@ impl Refusal {
     }
 }
 
-/// What a refusal with this status is counted under.
+/// The reason under which a refusal with this status is counted.
 fn counted(status: StatusCode) -> Option<Turned> {
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS => Some(Turned::Auth),
         StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => Some(Turned::Policy),
         StatusCode::REQUEST_TIMEOUT => Some(Turned::Timeout),
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::SERVICE_UNAVAILABLE => Some(Turned::Limit),
-        // It does not fit what is going on.
+        // It conflicts with the state of the connection, and is not a rejected client.
         StatusCode::CONFLICT | StatusCode::GONE => None,
         status => status.is_client_error().then_some(Turned::Handshake),
     }

@@ -1,7 +1,6 @@
-//! What can change while a listener stands: who may come, what it shows, which agents it has.
+//! The settings of a listener that can change while it runs: admission, certificates and agents.
 //!
-//! Whatever begins takes the rules of that moment. Not here: what is judged by them (see `door`,
-//! `credential`).
+//! Each new request uses the rules of that moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use crate::auth::{Gate, ONLY_AGENT};
 use crate::transport::certificate::Certificates;
 use crate::transport::{Endpoint, Front, Manner, OpenError, Setup, Web};
 
-/// What stands before an agent's name in a path.
+/// The prefix of a path that names an agent.
 pub(in crate::transport) const AGENTS: &str = "/agents/";
 
 /// The rules of a listener.
@@ -28,15 +27,15 @@ pub(in crate::transport) struct Rules {
 pub(in crate::transport) enum Asked<'a> {
     /// By name.
     Named(&'a str),
-    /// By naming none; what the one is called that it gets.
+    /// Without a name; this is the name of the agent that it gets.
     Default(&'a str),
 }
 
 impl Rules {
-    /// Those of a setup.
+    /// The rules of a setup.
     ///
     /// # Errors
-    /// When there are no certificates to be shown.
+    /// When the certificates cannot be read.
     pub(in crate::transport) fn of(
         at: &Endpoint,
         web: &Web,
@@ -77,14 +76,14 @@ impl Rules {
 }
 
 impl<'a> Asked<'a> {
-    /// What the agent is called.
+    /// The name of the agent.
     pub(in crate::transport) const fn name(self) -> &'a str {
         match self {
             Self::Named(name) | Self::Default(name) => name,
         }
     }
 
-    /// The name that was said.
+    /// The name in the path, if there is one.
     pub(in crate::transport) fn wanted_agent(self) -> Option<Arc<str>> {
         match self {
             Self::Named(name) => Some(Arc::from(name)),

@@ -1,7 +1,5 @@
-//! A socket under HTTP, in clear or with TLS, that fails when the peer takes nothing.
-//!
-//! Not here: how long it may take nothing (`Limits::http_stall`). A WebSocket takes the stream out
-//! and minds that by itself.
+//! A socket under HTTP, in clear or with TLS, that fails when the peer reads nothing for
+//! `Limits::http_stall`. A WebSocket takes the stream out and checks that by itself.
 
 use std::io;
 use std::pin::Pin;
@@ -25,18 +23,18 @@ use super::linger::Linger;
 pub(in crate::transport) struct Socket {
     pub(in crate::transport) stream: Stream,
     patience: Duration,
-    /// Runs while the peer takes nothing.
+    /// Runs while the peer reads nothing.
     stalled: Option<Pin<Box<Sleep>>>,
-    /// What is still to be written in place of an answer that the server made without a body.
+    /// What is still to be written in place of a response that hyper made without a body.
     instead: Option<Bytes>,
-    /// Nothing more comes from the peer.
+    /// The peer has ended its half.
     ended: bool,
-    /// What is done once nothing more is said to it, and whether that is so.
+    /// Set once the sending half is closed.
     linger: Option<Linger>,
     parting: Arc<AtomicBool>,
 }
 
-/// What is under it: bytes in clear, or TLS.
+/// The stream under it: TCP in clear, or TLS.
 pub(in crate::transport) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 impl Socket {
@@ -52,12 +50,12 @@ impl Socket {
         }
     }
 
-    /// Becomes true once nothing more is said to the peer.
+    /// Becomes true once the sending half is closed.
     pub(super) fn parting(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.parting)
     }
 
-    /// Writes all of `rest`, for which the server is told that it has written `length` bytes.
+    /// Writes all of `rest`; hyper is told that it has written `length` bytes.
     fn poll_write_instead(
         &mut self,
         cx: &mut Context<'_>,
@@ -92,7 +90,7 @@ impl Socket {
             .stalled
             .get_or_insert_with(|| Box::pin(sleep(patience)));
         if timer.as_mut().poll(cx).is_ready() {
-            let why = "the peer takes nothing";
+            let why = "the peer reads nothing";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)));
         }
         Poll::Pending

@@ -1,6 +1,5 @@
-//! Sockets of clients that have not shown yet who they are, counted by address and all together.
-//!
-//! Not here: how long a client may stay unknown (`Limits::handshake`).
+//! Counts the sockets of unauthenticated clients, by address and in total. `Limits::handshake`
+//! bounds how long a client may stay unauthenticated.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,12 +10,12 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::auth::neighbourhood;
 use crate::jsonrpc::Limits;
 
-/// How many there are.
+/// The counts and their limits.
 #[derive(Debug)]
 pub(in crate::transport) struct Strangers {
-    /// At one address.
+    /// Per address.
     most: usize,
-    /// At all of them, so that others still find a socket.
+    /// In total, so that other clients still find a socket.
     most_of_all: usize,
     counts: Mutex<Counts>,
 }
@@ -43,7 +42,7 @@ impl Strangers {
         })
     }
 
-    /// Another one has come; `None` when there are too many.
+    /// Counts another one; `None` when there are too many.
     pub(in crate::transport) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Stranger> {
         let address = neighbourhood(address);
         let mut counts = self.counts();

@@ -1,7 +1,4 @@
-//! What is answered to a request of a client of ACP.
-//!
-//! Not here: a stream's events (see `events`), and answers that are alike at every port (see
-//! `port::answer`).
+//! Responses to ACP requests, beyond those of `port::answer`.
 
 use std::task::{Context, Poll};
 
@@ -15,27 +12,27 @@ use crate::transport::http::port::answer::{self, Content, Telling};
 
 pub(super) use crate::transport::http::port::answer::{empty, text};
 
-/// An answer to a request.
+/// A response to a request.
 pub(super) type Answer = answer::Answer<Behind>;
 
-/// What a body is that is no text.
+/// A response body that is not a text.
 #[derive(Debug)]
 pub(in crate::transport::http) struct Behind(What);
 
 #[derive(Debug)]
 enum What {
-    /// None; the message that is answered is heard once the server is done with the answer.
+    /// Empty; the accepted message is delivered once hyper has written the response.
     Accepted(#[expect(dead_code, reason = "it acts when it is dropped")] Release),
-    /// Events, without an end in sight.
+    /// Events, until the stream ends.
     Events(Box<Events>),
 }
 
-/// A message was taken.
+/// The response to an accepted message.
 pub(super) fn accepted(status: StatusCode, release: Release) -> Answer {
     answer::of(status, Content::Told(Behind(What::Accepted(release))))
 }
 
-/// A stream.
+/// A stream of events.
 pub(super) fn events(events: Events) -> Answer {
     let interval = names::millis(events.interval());
     let mut answer = answer::events(Behind(What::Events(Box::new(events))));

@@ -1,9 +1,8 @@
-//! One ACP connection over HTTP: what the requests of a client and the two halves of a link share.
+//! One ACP connection over HTTP: the state that a client's requests share with the two halves of a
+//! link.
 //!
 //! The client's requests come on any number of sockets and in any task, so the state is behind a
-//! lock, which is held for a few steps and never over an await. Not here: HTTP (see `post`,
-//! `events`), the link's halves (see `link`), and which of a client's messages are taken (see
-//! `inbound`).
+//! lock, which is held for a few steps and never over an await.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -22,34 +21,34 @@ use crate::auth::Principal;
 use crate::jsonrpc::{Farewell, Frame, IdBuf, Limits};
 use crate::transport::Worker;
 
-/// How a connection's messages are told apart on its streams.
+/// How a connection's messages are distributed to streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
     /// A stream for the connection and one for each session; events have ids.
     Official,
-    /// One stream for all, without ids, as elephant.ai's server has it.
+    /// One stream for all, without ids, as on elephant.ai's server.
     Elephant,
 }
 
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// The name it is asked for by.
+    /// The id by which requests name it.
     pub(super) id: String,
-    /// Who has opened it, and alone may use it.
+    /// The principal that has opened it, and alone may use it.
     pub(super) owner: Arc<Principal>,
     pub(super) manner: Manner,
-    /// Tells event ids of this connection from those of others.
+    /// Distinguishes event ids of this connection from those of others.
     pub(super) epoch: u32,
     pub(super) limits: Arc<Limits>,
-    /// Where it is at home.
+    /// The worker that its tasks run on.
     pub(super) worker: Worker,
     state: Mutex<State>,
-    /// Told when there is room for another message of the client.
+    /// Notified when there is room for another message of the client.
     pub(super) room: Notify,
 }
 
-/// What is shared.
+/// The shared state.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) inbound: Inbound,
@@ -57,23 +56,23 @@ pub(super) struct State {
     pub(super) routing: Routing,
     pub(super) repeated: Repeated,
     pub(super) turns: Turns,
-    /// Who waits for the answer to `initialize`, and under which id.
+    /// The request that waits for the answer to `initialize`, and its id.
     pub(super) initial: Option<(IdBuf, oneshot::Sender<Frame>)>,
     /// The relay's task, waiting for the streams to be read.
     pub(super) mouth: Option<Waker>,
-    /// Since when it has had to wait.
+    /// Since when it has been waiting.
     pub(super) blocked: Option<Instant>,
     /// Requests that are being served.
     requests: usize,
     /// Since when there has been neither a request nor a stream.
     idle: Option<Instant>,
-    /// Leave is being taken: what waits can still be read, but nothing more is heard.
+    /// The link is closing: queued messages can still be read, but no more are accepted.
     pub(super) closing: Option<Farewell>,
-    /// The link is gone.
+    /// The link has ended.
     pub(super) over: bool,
 }
 
-/// What the client has said and the relay has not heard yet.
+/// Messages of the client that the relay has not received yet.
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
     pub(super) queue: VecDeque<Frame>,
@@ -88,9 +87,9 @@ pub(super) struct Inbound {
 /// How a client leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// It said so.
+    /// It closed the connection.
     Politely,
-    /// It was not heard of for too long, or took nothing.
+    /// It sent no request for too long, or read nothing.
     Lost(&'static str),
 }
 
@@ -137,11 +136,11 @@ impl Connection {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in another task has left nothing half done that the next could not live with.
+        // A panic in another task leaves the state consistent.
         self.state.lock()
     }
 
-    /// A request is being served until what is returned is dropped.
+    /// Counts a request until the result is dropped.
     pub(super) fn serve(self: &Arc<Self>) -> Serving {
         let mut state = self.state();
         state.requests += 1;
@@ -156,7 +155,7 @@ impl Connection {
         async move { rx.await.ok() }
     }
 
-    /// Opens a stream; `None` when the connection is over.
+    /// Opens a stream; `None` when the connection has ended.
     pub(super) fn open(
         &self,
         session: Option<&str>,
@@ -174,7 +173,7 @@ impl Connection {
         Some(opened)
     }
 
-    /// The next messages of a stream, as many as `give` wants (see [`Streams::take`]).
+    /// The next messages of a stream, as many as `give` accepts (see [`Streams::take`]).
     pub(super) fn poll_take(
         &self,
         lease: Lease,
@@ -202,26 +201,26 @@ impl Connection {
         given
     }
 
-    /// The number of the message that a stream gave last, 0 before the first; `None` when the
-    /// stream is another's now.
+    /// The number of the last message sent on a stream, 0 before the first; `None` when the stream
+    /// was taken over.
     pub(super) fn given(&self, lease: Lease) -> Option<u64> {
         self.state().streams.given(lease)
     }
 
-    /// Why the stream ends, if it ends because leave is taken of the client.
+    /// Why the stream ends, if it ends because the link is closing.
     pub(super) fn farewell(&self, lease: Lease) -> Option<Farewell> {
         let state = self.state();
         let holds = state.streams.given(lease).is_some();
         state.closing.filter(|_| holds)
     }
 
-    /// A stream's receiver is gone.
+    /// The receiver of a stream was dropped.
     pub(super) fn release(&self, lease: Lease) {
         let now = Instant::now();
         let mut state = self.state();
         state.streams.release(lease, now);
         state.mind_idleness(now);
-        // Whoever takes leave waits for it.
+        // A closing link waits for it.
         if let Some(waker) = state.mouth.take() {
             waker.wake();
         }
@@ -233,7 +232,7 @@ impl Connection {
         self.room.notify_waiters();
     }
 
-    /// The link is gone: nothing is said or heard any more.
+    /// The link has ended: no messages are sent or received any more.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.over = true;
@@ -243,7 +242,7 @@ impl Connection {
         self.room.notify_waiters();
     }
 
-    /// Looks after what only time tells; `true` when the client is to be forgotten.
+    /// Applies the time limits; `true` when the connection is to be removed.
     pub(super) fn mend(&self, now: Instant) -> bool {
         let limits = &self.limits;
         let mut state = self.state();
@@ -254,9 +253,9 @@ impl Connection {
         let taken_at = state.streams.taken_at;
         let stuck = |at: Instant| now - at.max(taken_at) >= limits.http_stall;
         if idle {
-            state.leave(Left::Lost("it was not heard of for too long"));
+            state.leave(Left::Lost("it sent no request for too long"));
         } else if state.blocked.is_some_and(stuck) {
-            state.leave(Left::Lost("it did not take what was said to it"));
+            state.leave(Left::Lost("it did not read its messages"));
         }
         let gone = state.is_gone();
         drop(state);
@@ -268,7 +267,7 @@ impl Connection {
 }
 
 impl State {
-    /// Whether nobody is at the other end, or nobody at ours.
+    /// Whether the client has left or the link has ended.
     pub(super) fn is_gone(&self) -> bool {
         self.over || self.inbound.left.is_some()
     }

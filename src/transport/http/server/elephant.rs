@@ -1,10 +1,10 @@
 //! elephant.ai's routes: `POST …/rpc?client_id=` and `GET …/sse?client_id=`.
 //!
-//! A client names itself, and has one stream that carries everything. As its own server does it: a
-//! second stream takes over from the first, answers are met with 204, and what is not called
-//! JSON-RPC 2.0 is refused. Unlike there, what is said while no stream is open waits. An id is free
-//! again once its answer has left on the stream; until then the same request is a repeat. Not here:
-//! the official endpoint.
+//! A client names itself, and has one stream that carries everything. As on elephant.ai's own
+//! server, a second stream takes over from the first, answers are met with 204, and a message
+//! without `"jsonrpc": "2.0"` is refused. Unlike there, messages wait while no stream is open. An
+//! id is free again once its answer has left on the stream; until then the same request is a
+//! repeat.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) enum Route {
 }
 
 impl Route {
-    /// What stands behind the endpoint's path.
+    /// The route of the rest of a path, after the endpoint's path.
     pub(super) fn of(rest: &str) -> Option<Self> {
         match rest {
             "/rpc" => Some(Self::Rpc),

@@ -1,10 +1,10 @@
 //! The body of a stream: server-sent events.
 //!
 //! A message's bytes are the event's data as they are; only a line break between its tokens, which
-//! would end the line, becomes a space. Small messages that wait together are given together, and
-//! large ones without a copy. A stream that ends because the conversation does says so in a comment,
-//! which official clients pass over and our own knows (see `http::names`): it need not come back.
-//! Not here: what a stream holds (see `streams`).
+//! would end the line, becomes a space. Small messages that wait together are written together, and
+//! large ones without a copy. A stream that ends because the conversation does sends a closing
+//! comment, which official clients ignore and acp-relay's client knows (see `http::names`): it need
+//! not reconnect.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use crate::jsonrpc::framing::Framing;
 use crate::transport::http::names;
 use crate::transport::parting;
 
-/// Bytes of small messages that are given at once. With the last of them it is mostly less than a
+/// Bytes of small messages that are written at once. With the last of them it is mostly less than a
 /// frame of HTTP/2, 16 KiB.
 const BATCH: usize = 15 << 10;
-/// The most room that is made for them before they are laid.
+/// The most room that is made for them in advance.
 const FULL: usize = 16 << 10;
 /// Length from which a message is worth a write of its own, in bytes.
 const LARGE: usize = 8 << 10;
-/// Signs of life on elephant.ai's stream, as its server sends them.
+/// Interval of pings on elephant.ai's stream, as its server sends them.
 const PING: Duration = Duration::from_secs(5);
 
 /// An open stream.
@@ -36,20 +36,20 @@ const PING: Duration = Duration::from_secs(5);
 pub(super) struct Events {
     connection: Arc<Connection>,
     lease: Lease,
-    /// What the id of each event begins with; nothing where events have none.
+    /// The beginning of each event's id line; empty where events have no ids.
     ids: String,
     /// What is to be written next, in this order.
     begun: bool,
     rest: [Option<Bytes>; 2],
     next_sign: Pin<Box<Sleep>>,
     interval: Duration,
-    /// The farewell was said.
+    /// The closing comment was sent.
     parted: bool,
-    /// How often it was said that this is the end, so that what came before has left.
+    /// Polls since the end, so that everything before it has been written.
     ending: u8,
 }
 
-/// The number of a message in an event id, when the id is of this stream.
+/// The stream and the number in an event id, when the id is of this connection.
 pub(super) fn read_id(id: &str, epoch: u32) -> Option<(u32, u64)> {
     let mut parts = id.split('-');
     let (said, stream, number) = (parts.next()?, parts.next()?, parts.next()?);
@@ -66,7 +66,7 @@ impl Events {
             Manner::Official => connection.limits.http_keepalive,
             Manner::Elephant => PING,
         };
-        // A timer that is always due would keep us busy.
+        // A timer that is always due would keep the task busy.
         let interval = interval.max(Duration::from_millis(10));
         let ids = match connection.manner {
             Manner::Official => format!("id: {:08x}-{}-", connection.epoch, lease.stream),
@@ -85,7 +85,7 @@ impl Events {
         }
     }
 
-    /// The longest time between two signs of life.
+    /// The longest time between two keep-alives.
     pub(super) const fn interval(&self) -> Duration {
         self.interval
     }
@@ -99,11 +99,11 @@ impl Events {
         let mut out = BytesMut::new();
         if !self.begun {
             self.begun = true;
-            // Something at once: some clients wait for it before they believe in the stream.
+            // Written at once: some clients wait for it before they consider the stream open.
             match self.connection.manner {
                 Manner::Official => {
                     out.extend_from_slice(b":\nretry: 1000\n");
-                    // So that a break before the first message can be taken up as well.
+                    // So that a break before the first message can be resumed as well.
                     if let Some(number) = self.connection.given(self.lease) {
                         lay_id(&self.ids, number, &mut out);
                     }
@@ -151,8 +151,8 @@ impl Events {
         Poll::Pending
     }
 
-    /// Ends once the server had a turn to write what came before: whoever takes leave of this
-    /// client waits for us and may end the process next.
+    /// Ends once the server had a turn to write what came before: the closing link waits for this
+    /// stream, and the process may end next.
     fn end(&mut self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
         if self.ending < 2 {
             self.ending += 1;
@@ -163,7 +163,8 @@ impl Events {
     }
 }
 
-/// Lays a message into `out`, or what is large into `rest`; whether more may be laid behind it.
+/// Writes a message into `out`, or a large one into `large_parts`; whether more may follow in
+/// `out`.
 fn lay(
     ids: &str,
     number: u64,
@@ -189,7 +190,7 @@ fn lay(
     !large
 }
 
-/// Lays the line of an event's id. By hand, because there is one for every message.
+/// Writes the line of an event's id. By hand, because there is one for every message.
 fn lay_id(begin: &str, mut number: u64, out: &mut BytesMut) {
     let mut digits = [0; 20];
     let mut at = digits.len();

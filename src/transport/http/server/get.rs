@@ -1,6 +1,4 @@
 //! GET: a client opens one of its streams.
-//!
-//! Not here: what a stream holds (see `stream`) and how it is written (see `events`).
 
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
@@ -16,7 +14,7 @@ use super::streams::Opening;
 use crate::transport::http::names;
 use crate::transport::http::port::caller::Guest;
 
-/// What a client has had that comes back.
+/// The id of the last event that a returning client has received.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Answers a GET.
@@ -58,7 +56,7 @@ pub(super) fn get(
     Ok(answer)
 }
 
-/// Refuses clients that do not take events.
+/// Refuses clients that do not accept events.
 pub(super) fn check_accept(fields: &HeaderMap) -> Result<(), Refusal> {
     let mut accepted = fields.get_all(ACCEPT).iter();
     let takes = |value: &HeaderValue| {

@@ -1,8 +1,7 @@
-//! Which of a client's messages are taken, and when the relay hears them.
+//! Accepts a client's messages, and delivers them to the relay.
 //!
-//! A message is judged, given its place, and heard only once its 202 is on its way: what the agent
-//! answers at once must not be seen before the 202, for official clients stumble over that. Not
-//! here: HTTP (see `post`).
+//! A message is checked, counted, and delivered only once its 202 is being written: an immediate
+//! answer of the agent must not arrive before the 202, because official clients fail on that.
 
 use std::sync::Arc;
 
@@ -14,23 +13,23 @@ use super::routing::{Misrouted, Pending, pending_of, session_of};
 use super::turn::Turn;
 use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Role};
 
-/// What becomes of a message.
+/// The result of accepting a message.
 #[derive(Debug)]
 pub(super) enum Taken {
-    /// It is heard when this is dropped.
+    /// It is delivered when this is dropped.
     New(Release),
-    /// It was taken before, and is not heard again.
+    /// It was accepted before, and is not delivered again.
     Before,
 }
 
-/// Why a message is not taken.
+/// Why a message is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Untaken {
-    /// The connection is over.
+    /// The connection has ended.
     Gone,
-    /// It will be, once the client has read what is left.
+    /// It is closing, and ends once the client has read the remaining messages.
     Closing,
-    /// The agent takes nothing.
+    /// The agent reads nothing.
     Stalled,
     /// Its id is that of another request which awaits its answer.
     Reused,
@@ -38,33 +37,33 @@ pub(super) enum Untaken {
     Misrouted(Misrouted),
 }
 
-/// A message that has its place in the queue.
+/// A message with reserved room in the queue.
 #[derive(Debug)]
 pub(super) struct Release {
     connection: Arc<Connection>,
     frame: Option<Frame>,
-    /// Passes on once the message is heard.
+    /// Passes to the next message when this one is delivered.
     _turn: Option<Turn>,
 }
 
-/// A message's place in the bookkeeping.
+/// The kind of a message, for the records.
 enum Entry {
     Request(IdBuf, Pending),
     Answer(IdBuf, u64),
-    /// With what stands for its id, if its POST has a name.
+    /// With the id derived from the name of its POST, if it has one.
     Notification(Option<(IdBuf, u64)>),
 }
 
-/// A message that may be taken.
+/// A message that may be accepted.
 struct Judged {
     entry: Entry,
-    /// The session that it is about.
+    /// The session that it names.
     named: Option<String>,
 }
 
 impl Connection {
-    /// Takes a message when it is its turn and there is room for it. `session` and `post` name its
-    /// session and its POST, where headers do.
+    /// Accepts a message when it is its turn and there is room for it. `session` and `post` are the
+    /// names of its session and its POST from the headers.
     pub(super) async fn take(
         self: &Arc<Self>,
         frame: Frame,
@@ -102,7 +101,7 @@ impl Connection {
     ) -> Result<Option<Taken>, Untaken> {
         let now = Instant::now();
         let mut state = self.state();
-        // A request that is taken is owed an answer.
+        // An accepted request must be answered, so none is accepted after the end.
         if state.is_gone() {
             return Err(Untaken::Gone);
         }
@@ -123,7 +122,7 @@ impl Connection {
         })))
     }
 
-    /// Has the relay hear the first message, or one that needs no judging.
+    /// Delivers a message without checks: the first one.
     pub(super) fn hear(self: &Arc<Self>, frame: Frame) {
         let mut state = self.state();
         state.inbound.frames += 1;
@@ -138,7 +137,7 @@ impl Connection {
 }
 
 impl State {
-    /// What a message is for the bookkeeping; `None` when it was taken before.
+    /// Checks a message; `None` when it was accepted before.
     fn judge(
         &self,
         frame: &Frame,
@@ -194,7 +193,7 @@ impl State {
         Ok(Some(Judged { entry, named }))
     }
 
-    /// Enters a message that is taken.
+    /// Records an accepted message.
     fn enter(&mut self, judged: Judged, now: Instant) {
         if let Some(session) = judged.named {
             self.streams.know(&session);
@@ -225,7 +224,7 @@ impl Inbound {
     /// Counts a message of that length, if there is room for it.
     fn takes(&mut self, length: usize, limits: &Limits) -> bool {
         let fits = self.bytes + length <= limits.queue_bytes && self.frames < limits.queue_frames;
-        // One alone is taken, however long it is.
+        // A single message is accepted, however long it is.
         if self.frames > 0 && !fits {
             return false;
         }

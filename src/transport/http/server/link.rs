@@ -1,6 +1,4 @@
 //! The two halves of a connection's link.
-//!
-//! Not here: where a message goes (see `routing`), what the client's requests do (see `inbound`).
 
 use std::io;
 use std::sync::Arc;
@@ -16,20 +14,20 @@ use crate::jsonrpc::{Farewell, Frame, Shape, scan};
 use crate::transport::http::port::caller::Guest;
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, PeerKind};
 
-/// What the client says.
+/// Receives the client's messages.
 struct Ear {
     connection: Arc<Connection>,
-    /// It was said that the client has left.
+    /// The end or the error was reported.
     ended: bool,
 }
 
-/// What is said to the client.
+/// Sends messages to the client.
 struct Mouth {
     connection: Arc<Connection>,
     register: Arc<Register>,
 }
 
-/// The link of a connection, which is taken out of the register when the link is dropped.
+/// The link of a connection, which is removed from `connections` when the link is dropped.
 pub(super) fn link(connection: &Arc<Connection>, register: &Arc<Register>, guest: &Guest) -> Link {
     let connection = connection.clone();
     Link {
@@ -114,7 +112,7 @@ impl FrameSink for Mouth {
             && envelope.id(&frame) == id.as_id()
         {
             if let Some((_, waiting)) = state.initial.take() {
-                // A client that has gone meanwhile is noticed by its request.
+                // If the client has gone meanwhile, its request detects it.
                 let _ = waiting.send(frame);
             }
             return Ok(());
@@ -137,12 +135,12 @@ impl FrameSink for Mouth {
         Ok(())
     }
 
-    /// What was given is where the client can take it; what waits there is bounded.
+    /// Does nothing: messages are where the client can read them, and what waits there is bounded.
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits until the streams have been read to their end, as far as anything is left on them.
+    /// Waits until the client has read all queued messages and the streams have ended.
     fn poll_close(&mut self, cx: &mut Context<'_>, why: Farewell) -> Poll<Result<(), LinkError>> {
         let mut state = self.connection.state();
         if state.is_gone() {

@@ -1,7 +1,5 @@
-//! Begins to serve ACP at a port: the service that answers requests, and a task that looks after the
-//! connections.
-//!
-//! Not here: the port (see `port`), and what is answered (see `routes`).
+//! Starts serving ACP at a port: the service that answers requests, and a task that applies the
+//! time limits of connections.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -20,7 +18,7 @@ use crate::transport::http::port::caller::Caller;
 use crate::transport::http::port::{Port, Served};
 use crate::transport::{Worker, Workers};
 
-/// Serves ACP at a port until the port is done, and returns what does it.
+/// Serves ACP at a port until the port is done, and returns the service.
 pub(in crate::transport::http) fn serve(port: &Arc<Port>) -> Arc<Service> {
     let service = Arc::new(Service::new(port));
     tokio::spawn(mend(service.clone()));
@@ -53,7 +51,7 @@ impl Served for Service {
     }
 }
 
-/// Looks after the connections from time to time.
+/// Applies the time limits of connections periodically.
 async fn mend(service: Arc<Service>) {
     let limits = &service.port.limits;
     let shortest = limits

@@ -1,6 +1,4 @@
-//! A message of a client: the first, which makes a connection, and all others.
-//!
-//! Not here: what is done with a message once it is taken (see `inbound`).
+//! POST: a message of a client: the first, which opens a connection, and all others.
 
 use std::sync::Arc;
 
@@ -20,7 +18,7 @@ use crate::transport::http::names;
 use crate::transport::http::port::body;
 use crate::transport::http::port::caller::Guest;
 
-/// A connection that is not open yet: it ends with the request that wanted it.
+/// A connection that is not open yet: it ends with the request that opens it.
 struct Hopeful(Option<Arc<Connection>>);
 
 /// Answers a POST.
@@ -35,7 +33,7 @@ pub(super) async fn post(
     let connection = only(fields, &names::CONNECTION)?.map(str::to_owned);
     let session = only(fields, &names::SESSION)?.map(str::to_owned);
     let name = only(fields, &names::REPEAT)?.map(str::to_owned);
-    // Whom nobody knows need not send a whole message to hear it.
+    // A client without a valid connection is refused before its body is read.
     let connection = match connection {
         Some(id) => Some(
             service
@@ -75,7 +73,7 @@ pub(super) async fn post(
     }
 }
 
-/// Reads the one message of a body.
+/// Parses the one message of a body.
 pub(super) fn message(frame: Frame, service: &Service) -> Result<(Frame, Envelope), Refusal> {
     let error = |error| Refusal::error(StatusCode::BAD_REQUEST, error);
     match scan(&frame, &service.port.limits) {
@@ -85,7 +83,7 @@ pub(super) fn message(frame: Frame, service: &Service) -> Result<(Frame, Envelop
     }
 }
 
-/// The only header of that name, as text; an empty one is none.
+/// The only header of that name, as text; an empty one counts as none.
 pub(super) fn only<'a>(
     fields: &'a HeaderMap,
     name: &HeaderName,
@@ -96,12 +94,12 @@ pub(super) fn only<'a>(
     };
     match value.to_str() {
         Ok(text) if all.next().is_none() => Ok(Some(text).filter(|text| !text.is_empty())),
-        Ok(_) => Err(Refusal::bad(format!("{name} stands twice"))),
+        Ok(_) => Err(Refusal::bad(format!("{name} is given twice"))),
         Err(_) => Err(Refusal::bad(format!("{name} is not plain ASCII"))),
     }
 }
 
-/// Refuses all but JSON as it is. Web pages may post other types anywhere without asking first.
+/// Refuses all but plain JSON. Web pages may post other types anywhere without a preflight request.
 pub(super) fn check_type(fields: &HeaderMap) -> Result<(), Refusal> {
     let refusal = |why: &'static str| Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
     let given = only(fields, &CONTENT_TYPE)?;
@@ -111,7 +109,7 @@ pub(super) fn check_type(fields: &HeaderMap) -> Result<(), Refusal> {
     }
     match only(fields, &CONTENT_ENCODING)? {
         Some(coding) if !coding.trim().eq_ignore_ascii_case("identity") => Err(refusal(
-            "bodies are taken as they are, without a Content-Encoding",
+            "the body must be sent without a Content-Encoding",
         )),
         _ => Ok(()),
     }
@@ -151,8 +149,8 @@ async fn initialize(
     );
     let mut answer = answer::text(StatusCode::OK, "application/json", answer.into_bytes());
     let fields = answer.headers_mut();
-    // Clients want the name even of a connection that was refused: without it they look no
-    // further, and the reason is not read.
+    // Sent even when the agent refused: clients without the id stop there and do not read the
+    // error.
     if let Ok(id) = connection.id.parse() {
         fields.insert(names::CONNECTION, id);
     }

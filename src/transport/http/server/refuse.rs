@@ -1,6 +1,4 @@
-//! Refusals that only a server of ACP knows.
-//!
-//! Not here: when each of them is due.
+//! Refusals of the ACP server.
 
 use std::borrow::Cow;
 
@@ -34,7 +32,7 @@ impl Refusal {
         refusal
     }
 
-    /// What a stream is asked for cannot be given whole.
+    /// A stream cannot be resumed without a gap.
     pub(super) fn forgotten() -> Self {
         let message = "the messages behind this Last-Event-ID are not kept; \
                        open the stream without it, or load the session again";
@@ -47,10 +45,10 @@ impl From<Untaken> for Refusal {
     fn from(untaken: Untaken) -> Self {
         match untaken {
             Untaken::Gone => Self::unknown_connection(),
-            // Official clients let go of all streams when they hear that there is no connection,
-            // and would miss the last words.
+            // Official clients close all streams when they learn that there is no connection, and
+            // would miss the last messages.
             Untaken::Closing => Self::later("the conversation is ending"),
-            Untaken::Stalled => Self::later("the agent takes nothing at present"),
+            Untaken::Stalled => Self::later("the agent reads nothing at present"),
             Untaken::Reused => Self::new(
                 StatusCode::CONFLICT,
                 "another request with this id still awaits its answer",
@@ -77,7 +75,7 @@ impl From<Closed> for Refusal {
                 "this stream is open already; Last-Event-ID takes it over",
             ),
             Closed::Stranger => {
-                let why = "too many streams are open for sessions that nobody has named";
+                let why = "too many streams are open for sessions that are not known";
                 let mut refusal = Self::new(StatusCode::NOT_FOUND, why);
                 refusal.turned = Some(Turned::Limit);
                 refusal

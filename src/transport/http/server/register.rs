@@ -1,6 +1,4 @@
-//! The live connections of a listener, by the names they are asked for.
-//!
-//! Not here: what a connection does.
+//! The live connections of a listener, by their ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,20 +17,20 @@ use crate::jsonrpc::Limits;
 #[derive(Debug, Default)]
 pub(super) struct Register {
     live: Mutex<HashMap<Key, Arc<Connection>>>,
-    /// Told when one has gone.
+    /// Notified when one was removed.
     pub(super) gone: Notify,
 }
 
-/// What a connection is found by.
+/// The key of a connection.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Key {
-    /// A name that we gave it.
+    /// An id that the server gave it.
     Official(String),
-    /// A name that its client gave it; others may have thought of the same.
+    /// An id that its client chose; others may have chosen the same.
     Elephant(Means, Arc<str>, String),
 }
 
-/// A new name that nobody can guess: 128 random bits.
+/// A new id that cannot be guessed: 128 random bits.
 ///
 /// # Errors
 /// When the system has no random numbers.
@@ -78,19 +76,19 @@ impl Register {
         (connection, true)
     }
 
-    /// The official connection of that name, if it is its owner who asks.
+    /// The official connection with that id, if it belongs to `owner`.
     pub(super) fn get(&self, id: &str, owner: &Principal) -> Option<Arc<Connection>> {
         let found = self.of_anybody(id);
         found.filter(|connection| *connection.owner == *owner)
     }
 
-    /// The same, when it is not known yet who asks.
+    /// The same, before the sender is authenticated.
     pub(super) fn of_anybody(&self, id: &str) -> Option<Arc<Connection>> {
         let found = self.live().get(&Key::Official(id.to_owned())).cloned();
         found.filter(|connection| !connection.state().is_gone())
     }
 
-    /// Forgets a connection.
+    /// Removes a connection.
     pub(super) fn remove(&self, connection: &Arc<Connection>) {
         let mut live = self.live();
         let key = Key::of(connection);
@@ -108,7 +106,7 @@ impl Register {
         self.live().is_empty()
     }
 
-    /// Looks after what only time tells.
+    /// Applies the time limits.
     pub(super) fn mend(&self, now: Instant) {
         let live: Vec<_> = self.live().values().cloned().collect();
         for connection in live {

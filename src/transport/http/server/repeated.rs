@@ -1,9 +1,8 @@
-//! Messages that a client sends once more because it did not hear that they had come.
+//! Detects messages that a client repeats because it did not receive the response.
 //!
-//! A POST whose 202 was lost is repeated with the same id and the same body. What came is
-//! remembered by its id and a hash of its text, for a time and up to a number; a notification, which
-//! has no id, by the name that a header gives its POST. Not here: what is answered to a repeated
-//! message.
+//! A POST whose 202 was lost is repeated with the same id and the same body. Messages are
+//! remembered by their id and a hash of their text, for a time and up to a number; a notification,
+//! which has no id, by the name that a header gives its POST.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -16,19 +15,19 @@ use crate::jsonrpc::{Frame, Id, IdBuf, Role};
 
 /// How long a message is remembered.
 const MEMORY: Duration = Duration::from_secs(600);
-/// How many are.
+/// How many are remembered.
 const MOST: usize = 1024;
 
-/// Longest name of a POST that counts, in bytes.
+/// Longest name of a POST that is used, in bytes.
 const NAME: usize = 64;
 
-/// What stands for the id of a notification whose POST has this name. No message has such an id.
+/// The id under which a notification with this POST name is remembered. No message has such an id.
 pub(super) fn id_of_post(name: &str) -> Option<IdBuf> {
     let id = format!("post {name}");
     (name.len() <= NAME).then(|| Id::Number(id.as_bytes()).to_owned())
 }
 
-/// Messages that have come with an id.
+/// Messages that were received with an id.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
     hasher: RandomState,
@@ -37,23 +36,23 @@ pub(super) struct Repeated {
 }
 
 impl Repeated {
-    /// A message's text in a number, which is another one in every process.
+    /// A hash of a message's text, which differs between processes.
     pub(super) fn hash(&self, frame: &Frame) -> u64 {
         self.hasher.hash_one(frame.as_bytes())
     }
 
-    /// Whether this very message has come before. The ids of requests and of answers are unrelated.
+    /// Whether this very message was received before. Ids of requests and of answers are unrelated.
     pub(super) fn knows(&self, role: Role, id: &IdBuf, hash: u64, now: Instant) -> bool {
         let seen = self.seen.get(&(role, id.clone()));
         seen.is_some_and(|(before, at)| *before == hash && now - *at < MEMORY)
     }
 
-    /// The client has the answer to its request, so that another may have its id.
+    /// The client has the answer to its request, so another request may use its id.
     pub(super) fn forget(&mut self, id: IdBuf) {
         self.seen.remove(&(Role::Call, id));
     }
 
-    /// Such a message has come.
+    /// Remembers a received message.
     pub(super) fn remember(&mut self, role: Role, id: IdBuf, hash: u64, now: Instant) {
         let key = (role, id);
         self.seen.insert(key.clone(), (hash, now));
@@ -61,7 +60,7 @@ impl Repeated {
         while let Some((oldest, at)) = self.order.front()
             && (self.order.len() > MOST || now - *at >= MEMORY)
         {
-            // It may have been seen again since.
+            // It may have been received again since.
             if self.seen.get(oldest).is_some_and(|(_, seen)| seen == at) {
                 self.seen.remove(oldest);
             }

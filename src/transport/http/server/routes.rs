@@ -1,6 +1,4 @@
-//! Method by path: who answers a request.
-//!
-//! Not here: the answers (see `post`, `get`, `upgrade`, `elephant`).
+//! Routes a request by method and path.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -33,7 +31,7 @@ pub(super) fn answer(
     request: Request<Incoming>,
     caller: Arc<Caller>,
 ) -> impl Future<Output = Result<Answer, Infallible>> + Send {
-    // The server calls us in the order of the heads, and serves each answer in a task of its own.
+    // hyper calls this in the order of the heads, and polls each response in a task of its own.
     let turn = turn(&service, &request);
     serve(service, request, turn, caller)
 }
@@ -54,8 +52,8 @@ async fn serve(
     caller: Arc<Caller>,
 ) -> Result<Answer, Infallible> {
     if request.version() <= Version::HTTP_11 && caller.asks() % IN_A_ROW == IN_A_ROW - 1 {
-        // The server answers all requests of one socket that are there already, and other clients'
-        // sockets wait for it. Looking at those takes a system call.
+        // hyper answers all requests of one socket that are there already, while the sockets of
+        // other clients wait. Checking those takes a system call.
         yield_now().await;
     }
     let (port, methods) = (&service.port, METHODS);
@@ -91,7 +89,7 @@ async fn route(
         return Err(Refusal::stranger(StatusCode::NOT_FOUND, why));
     };
     if !guest.principal.may_use(agent.name()) {
-        let why = format!("the {} is for other agents", guest.principal);
+        let why = format!("the {} may not use this agent", guest.principal);
         return Err(Refusal::stranger(StatusCode::FORBIDDEN, why));
     }
     guest.wanted_agent = agent.wanted_agent();
@@ -115,10 +113,10 @@ async fn route(
     }
 }
 
-/// The protocol in which a request wants to go on.
+/// The protocol that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
-    /// HTTP, or an HTTP/2 that nobody upgrades to any more.
+    /// HTTP, or the obsolete upgrade to HTTP/2.
     Http,
     WebSocket,
     Other,

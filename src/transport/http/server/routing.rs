@@ -1,10 +1,9 @@
-//! Which stream a message of the agent belongs to, and what a client's message says of that.
+//! Finds the stream of a message of the agent, and checks the session of a client's message.
 //!
 //! Answers follow their request. Requests and notifications of the agent follow the session they
-//! name, once somebody has told the client of that session; until then they go on the connection's
-//! stream, where its answer is going to come behind them, as it would over stdio. The answer to
-//! `session/load` or `session/resume` goes on the stream on which the session's history went. Not
-//! here: what a stream does with a message (see `streams`).
+//! name, once the client knows that session; until then they go on the connection's stream,
+//! followed by the answer that names it, as over stdio. The answer to `session/load` or
+//! `session/resume` goes on the stream that carried the session's history.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,10 +11,10 @@ use std::sync::Arc;
 
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanner, Shape, named_session};
 
-/// Longest session id that is kept track of, in bytes.
+/// Longest session id that is tracked, in bytes.
 pub(super) const SESSION_ID: usize = 1024;
 
-/// Methods that make no sense without a session, as both official servers have it.
+/// Methods that need a session, as in both official servers.
 const SCOPED: [&str; 10] = [
     "session/cancel",
     "session/close",
@@ -29,12 +28,12 @@ const SCOPED: [&str; 10] = [
     "session/set_model",
 ];
 
-/// Methods whose result names a new session. It comes on the connection's stream, as does what is
-/// said of that session before.
+/// Methods whose result names a new session. It goes on the connection's stream, as do earlier
+/// messages of that session.
 const OPENING: [&str; 2] = ["session/new", "session/fork"];
 
-/// Methods that let the client into a session there is already. What is said of it before the
-/// answer, its history, has to come before the answer.
+/// Methods by which the client enters an existing session. The session's messages before the
+/// answer, its history, have to arrive before the answer.
 const ENTERING: [&str; 2] = ["session/load", "session/resume"];
 
 /// The open requests of both sides.
@@ -55,9 +54,9 @@ pub(super) struct Pending {
     pub(super) session: Option<Box<str>>,
     /// Whether its result names a new session.
     pub(super) opens: bool,
-    /// Whether it lets the client into the session, and up to which message all was said before.
+    /// Whether it enters the session, and the number of messages sent before it.
     pub(super) enters: Option<u64>,
-    /// What its message was, for those who repeat it.
+    /// The hash of its message, to detect repeats.
     pub(super) hash: u64,
 }
 
@@ -66,9 +65,9 @@ pub(super) struct Pending {
 pub(super) struct Way<'a> {
     /// The session whose stream it goes on; the connection's when there is none.
     pub(super) session: Option<Cow<'a, str>>,
-    /// A session that exists from now on.
+    /// A session that it opens.
     pub(super) opened: Option<Cow<'a, str>>,
-    /// It answers a request to be let into the session, which came after this message.
+    /// It answers a request to enter the session, which came after this many messages.
     pub(super) entered: Option<u64>,
 }
 
@@ -86,7 +85,7 @@ pub(super) enum Misrouted {
 }
 
 impl Routing {
-    /// With nothing open; `limits` say how many requests of each side may be.
+    /// No open requests; `limits` bound the number of those of each side.
     pub(super) fn new(limits: Arc<Limits>) -> Self {
         Self {
             pending: HashMap::new(),
@@ -96,7 +95,7 @@ impl Routing {
         }
     }
 
-    /// Where a message of the agent goes; `known` says whether the client was told of a session.
+    /// Where a message of the agent goes; `is_known` says whether the client knows a session.
     pub(super) fn outgoing<'a>(
         &mut self,
         frame: &'a mut Frame,
@@ -139,8 +138,8 @@ impl Routing {
         }
     }
 
-    /// Takes down a message that a client with one stream has taken: the id of its request that
-    /// this answers, which is free now.
+    /// Records a message that was delivered to a client with one stream; returns the id of its
+    /// request that this answers, which is free now.
     pub(super) fn delivered(&mut self, frame: &Frame) -> Option<IdBuf> {
         let mut frame = frame.clone();
         let Shape::One(envelope) = self.scanner.scan(&mut frame) else {
@@ -159,12 +158,12 @@ impl Routing {
         }
     }
 
-    /// The request of that id which the client has open.
+    /// The open request of the client with that id.
     pub(super) fn pending(&self, id: &IdBuf) -> Option<&Pending> {
         self.pending.get(id)
     }
 
-    /// The client has asked; `false` when it has asked for too much for its answer to be known.
+    /// Records a request of the client; `false` when there are too many to track its answer.
     pub(super) fn remember(&mut self, id: IdBuf, pending: Pending) -> bool {
         let room = self.pending.len() < self.limit;
         if room {
@@ -173,7 +172,7 @@ impl Routing {
         room
     }
 
-    /// Whether the agent awaits an answer to that id, and whether it may come with this header.
+    /// Whether the agent awaits an answer to that id; an error when the header does not fit it.
     pub(super) fn check_answer(&self, id: &IdBuf, header: Option<&str>) -> Result<bool, Misrouted> {
         match (self.asked.get(id), header) {
             (None, _) => Ok(false),
@@ -186,15 +185,15 @@ impl Routing {
         }
     }
 
-    /// The client has answered.
+    /// Records an answer of the client.
     pub(super) fn answered(&mut self, id: &IdBuf) {
         self.asked.remove(id);
     }
 }
 
-/// The session of a client's request or notification. One that is named in the header alone is
-/// taken at its word for the way of the answer; the message stays as it is, and whether it can be
-/// understood without a session is the agent's to say.
+/// The session of a client's request or notification. One that is named in the header alone is used
+/// for the stream of the answer; the message stays as it is, and whether it is valid without a
+/// session is the agent's decision.
 pub(super) fn session_of<'a>(
     frame: &'a Frame,
     envelope: &Envelope,
@@ -214,7 +213,7 @@ pub(super) fn session_of<'a>(
     }
 }
 
-/// How the answer to a client's request goes, which came after the message `said`.
+/// The route of the answer to a client's request, which came after `pushed` messages.
 pub(super) fn pending_of(
     frame: &Frame,
     envelope: &Envelope,
@@ -235,7 +234,7 @@ pub(super) fn pending_of(
 
 /// The session a request or notification names. Those of JSON-RPC itself (`$/…`) name none.
 fn named<'a>(envelope: &Envelope, frame: &'a Frame) -> Option<Cow<'a, str>> {
-    // Most do not even begin like one, not with an escape either.
+    // A cheap check of the first byte, which may also be an escape.
     let begins = matches!(envelope.raw_method(frame).first(), Some(b'$' | b'\\'));
     if begins && envelope.method(frame).starts_with("$/") {
         return None;

@@ -1,10 +1,9 @@
-//! Which worker a socket is served by.
+//! Chooses the worker that serves a socket.
 //!
-//! The sockets of one ACP connection over HTTP share its state, and each message crosses from one to
-//! another. So a socket whose first request names a connection goes to the worker that has it, and
-//! no message has to go to another thread. A socket whose first request names none yet, or cannot be
-//! seen because of TLS, goes to the worker with the most room. Not here: workers (see
-//! `transport::workers`).
+//! The sockets of one ACP connection over HTTP share its state, and each message crosses from one
+//! to another. So a socket whose first request names a connection goes to the worker that has it,
+//! and no message has to change threads. A socket whose first request names none yet, or is hidden
+//! by TLS, goes to the least loaded worker.
 
 use httparse::{EMPTY_HEADER, Request};
 use tokio::net::TcpStream;
@@ -13,27 +12,27 @@ use super::register::Register;
 use crate::transport::http::names;
 use crate::transport::{Worker, Workers};
 
-/// How far into a socket's first bytes the name is looked for. Heads are shorter than this.
+/// How many of a socket's first bytes are searched. Heads are shorter than this.
 const REACH: usize = 2 << 10;
-/// Most fields of a head that is looked at.
+/// Most fields of a head that are parsed.
 const FIELDS: usize = 32;
 
-/// Waits for a socket's first bytes, which stay where they are, and finds its worker.
+/// Waits for a socket's first bytes, which are only peeked at, and finds its worker.
 ///
-/// Whatever goes wrong here shows again when the socket is served.
+/// Errors are ignored: they occur again when the socket is served.
 pub(super) async fn seat(stream: &TcpStream, register: &Register, workers: &Workers) -> Worker {
     let mut head = [0; REACH];
     let length = stream.peek(&mut head).await.unwrap_or(0);
-    // Whose the connection is does not matter yet: who asks is told nothing, and only served there.
+    // The owner is not checked yet: the sender learns nothing, and is only served there.
     let found = named(&head[..length]).and_then(|id| register.of_anybody(id));
     found.map_or_else(|| workers.pick(), |connection| connection.worker.clone())
 }
 
-/// The connection that the head of a request names, as far as it is there.
+/// The connection that the head of a request names, as far as the head has arrived.
 fn named(head: &[u8]) -> Option<&str> {
     let mut fields = [EMPTY_HEADER; FIELDS];
     let mut request = Request::new(&mut fields);
-    // A head that is cut short has given the fields before that.
+    // A truncated head yields the fields before the cut.
     request.parse(head).ok()?;
     let wanted = names::CONNECTION;
     let found = fields

@@ -1,6 +1,4 @@
-//! What all requests at a listener share.
-//!
-//! Not here: what is done with one (see `routes`).
+//! The state that all requests at a listener share.
 
 use std::sync::Arc;
 
@@ -16,7 +14,7 @@ use crate::transport::http::port::Port;
 use crate::transport::http::port::caller::Guest;
 use crate::transport::http::port::rules::AGENTS;
 
-/// What a listener knows.
+/// The ACP service of a listener.
 #[derive(Debug)]
 pub(in crate::transport::http) struct Service {
     pub(super) port: Arc<Port>,
@@ -24,7 +22,7 @@ pub(in crate::transport::http) struct Service {
 }
 
 impl Service {
-    /// A service at a port, where nobody has come yet.
+    /// A service at a port, without connections.
     pub(super) fn new(port: &Arc<Port>) -> Self {
         Self {
             port: port.clone(),
@@ -39,17 +37,17 @@ impl Service {
         self.has(path) || elephant.and_then(elephant::Route::of).is_some()
     }
 
-    /// Whether the official endpoint is at `path`, or one of them.
+    /// Whether the official endpoint, or one for a named agent, is at `path`.
     pub(super) fn has(&self, path: &str) -> bool {
         self.port.rules().asked(&self.port.at.path, path).is_some()
     }
 
-    /// Whether the official endpoint takes messages, not only WebSockets.
+    /// Whether the official endpoint accepts messages, not only WebSockets.
     pub(super) fn speaks_http(&self) -> bool {
         self.port.at.manner == Manner::StreamableHttp
     }
 
-    /// Whether WebSockets are all there is.
+    /// Whether only WebSockets are served.
     pub(super) fn only_websockets(&self) -> bool {
         self.port.at.manner == Manner::WebSocket
     }
@@ -65,7 +63,7 @@ impl Service {
         }
     }
 
-    /// Whether elephant.ai's routes are there.
+    /// Whether elephant.ai's routes are served.
     pub(super) fn speaks_elephant(&self) -> bool {
         match self.port.at.manner {
             Manner::Elephant => true,
@@ -74,7 +72,7 @@ impl Service {
         }
     }
 
-    /// A new HTTP connection has come.
+    /// Passes the link of a new HTTP connection to the accept loop.
     pub(super) async fn arrive(
         &self,
         connection: &Arc<Connection>,
@@ -84,7 +82,7 @@ impl Service {
         self.port.announce(&guest.from, link).await
     }
 
-    /// The cookie that a new connection is given.
+    /// The cookie for a new connection.
     pub(super) fn cookie(&self) -> Option<HeaderValue> {
         let rules = self.port.rules();
         let pair = rules.front.affinity_cookie.as_ref()?;

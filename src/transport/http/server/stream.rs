@@ -1,8 +1,8 @@
-//! One stream: a queue of messages that wait for a client, and a memory of those it was given.
+//! One stream: a queue of messages that wait for a client, and the last ones it was sent.
 //!
-//! A message gets its number when it is given, so that the numbers of a stream have no gaps even
-//! where another stream took over its messages. Not here: the bounds, which all streams of a
-//! connection share (see `streams`).
+//! A message gets its number when it is sent, so that the numbers of a stream have no gaps even
+//! where another stream took over its messages. The bounds are shared by all streams (see
+//! `streams`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ pub(super) struct Stream {
     pub(super) session: Option<Arc<str>>,
     /// Whether the client or the agent has named the session.
     pub(super) known: bool,
-    /// The last messages that were given, kept to be given again.
+    /// The last messages that were sent, kept to be sent again.
     pub(super) given: VecDeque<Event>,
     pub(super) waiting: VecDeque<Event>,
-    /// The number of the next message to be given.
+    /// The number of the next message to be sent.
     pub(super) next: u64,
     pub(super) receiver: Option<Receiver>,
     /// Whether a client has ever opened it.
     pub(super) opened: bool,
-    /// Since when messages have waited with nobody there to take them.
+    /// Since when messages have waited without a receiver.
     pub(super) lonely: Option<Instant>,
-    /// Whether the connection's stream carries its messages until somebody opens it.
+    /// Whether the connection's stream carries its messages until it is opened.
     pub(super) carried: bool,
-    /// Whether it does until the client's request to be let into the session is answered.
+    /// Whether it does until the client's request to enter the session is answered.
     pub(super) entering: bool,
 }
 
@@ -42,11 +42,11 @@ pub(super) struct Stream {
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) frame: Frame,
-    /// When it came, in all streams.
+    /// Its position in the order of all streams.
     pub(super) order: u64,
 }
 
-/// Who has a stream open.
+/// The client's request that has a stream open.
 #[derive(Debug)]
 pub(super) struct Receiver {
     /// The number of its lease.
@@ -67,8 +67,8 @@ impl Stream {
         }
     }
 
-    /// Has all that was given after message `last` wait again, and tells how many bytes that is.
-    /// `None`, and nothing done, when some of it is not kept any more, or `last` was never given.
+    /// Queues all messages sent after message `last` again, and returns their size in bytes.
+    /// `None`, and no change, when some of them are not kept any more, or `last` was never sent.
     pub(super) fn rewind(&mut self, last: u64) -> Option<usize> {
         let oldest = self.next - self.given.len() as u64;
         if last >= self.next || last + 1 < oldest {
@@ -85,12 +85,12 @@ impl Stream {
         Some(bytes)
     }
 
-    /// Forgets the oldest message that was given, and tells its size.
+    /// Drops the oldest sent message, and returns its size.
     pub(super) fn forget(&mut self) -> usize {
         self.given.pop_front().map_or(0, |event| event.size())
     }
 
-    /// Bytes of the messages that were given and are kept.
+    /// Bytes of the sent messages that are kept.
     pub(super) fn given_bytes(&self) -> usize {
         self.given.iter().map(Event::size).sum()
     }
@@ -100,7 +100,7 @@ impl Stream {
         self.waiting.iter().map(Event::size).sum()
     }
 
-    /// Takes down since when messages wait for nobody.
+    /// Records since when messages wait without a receiver.
     pub(super) fn mind_loneliness(&mut self, now: Instant) {
         if self.receiver.is_none() && !self.waiting.is_empty() {
             self.lonely.get_or_insert(now);

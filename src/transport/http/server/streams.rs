@@ -1,11 +1,8 @@
-//! The streams of one connection: what waits on each, and what a client that comes back is sent
-//! again.
+//! The streams of one connection: queued messages, and sent ones for a client that reconnects.
 //!
-//! Nothing that waits is ever dropped: the sum of it is what pauses the agent. What was given is
-//! kept within a bound for all streams, the oldest forgotten first; a client that asks for forgotten
-//! messages is refused, for a part of them would look like all. Not here: one stream by itself (see
-//! `stream`), which message belongs to which stream (see `routing`), and how one is written (see
-//! `events`).
+//! No queued message is ever dropped: their sum is what pauses the agent. Sent messages are kept
+//! within a bound for all streams, the oldest dropped first; a client that asks for dropped
+//! messages is refused, because a part of them would look like all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -21,8 +18,8 @@ pub(super) const CONNECTION: u32 = 0;
 
 /// Messages of a stream that are kept to be sent again, whatever their size.
 const KEPT: usize = 4096;
-/// Streams of one connection. Beyond it empty ones are forgotten, first those of sessions that
-/// nobody has named.
+/// Streams of one connection. Beyond it empty ones are dropped, first those of sessions that are
+/// not known.
 const STREAMS: usize = 1024;
 
 /// All streams of a connection.
@@ -40,13 +37,13 @@ pub(super) struct Streams {
     kept: usize,
     /// Bytes that may be kept.
     keep: usize,
-    /// Nothing more will be said: a stream ends once it has given what waits.
+    /// No more messages follow: a stream ends once its queue is empty.
     ending: bool,
     /// When a message was last taken.
     pub(super) taken_at: Instant,
 }
 
-/// What a client has that opened a stream.
+/// The claim of a client to the stream it opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
     pub(super) stream: u32,
@@ -56,39 +53,38 @@ pub(super) struct Lease {
 /// Why a stream cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// Somebody has it open.
+    /// It is open already.
     Busy,
-    /// What is asked for is not kept any more, or never was said.
+    /// The messages asked for are not kept any more, or never existed.
     Forgotten,
-    /// There are too many streams for sessions nobody has named.
+    /// There are too many streams for sessions that are not known.
     Stranger,
 }
 
 /// How a stream is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opening {
-    /// By the first who comes.
+    /// Only if it is not open.
     Fresh,
-    /// By one who has had all of this stream up to this message, and takes over from whoever has
-    /// it open.
+    /// By a client that has received this stream up to this message, and takes it over.
     After(u32, u64),
-    /// By one who has heard nothing of this stream, and takes over.
+    /// By a client that has received nothing of this stream, and takes it over.
     Again,
-    /// By one who takes over and wants what waits.
+    /// By a client that takes it over and gets the queued messages.
     Takeover,
 }
 
-/// What a stream has for its receiver.
+/// The result of taking messages from a stream.
 #[derive(Debug)]
 pub(super) enum Given {
-    /// Messages, which it has been given.
+    /// Messages were taken.
     Some,
-    /// No more will come, or somebody else has the stream.
+    /// No more will come, or the stream was taken over.
     End,
 }
 
 impl Streams {
-    /// `keep` is how many bytes are kept to be sent again.
+    /// `max_bytes_kept` is how many bytes are kept to be sent again.
     pub(super) fn new(keep: usize, now: Instant) -> Self {
         Self {
             all: BTreeMap::from([(CONNECTION, Stream::new(None))]),
@@ -116,13 +112,13 @@ impl Streams {
         open.count()
     }
 
-    /// Whether somebody has named this session.
+    /// Whether this session was named by the client or the agent.
     pub(super) fn knows(&self, session: &str) -> bool {
         let number = self.find(session);
         number.is_some_and(|number| self.all[&number].known)
     }
 
-    /// Somebody has named this session.
+    /// Marks a session as known.
     pub(super) fn know(&mut self, session: &str) {
         let number = self.find_or_make(session);
         if let Some(stream) = self.all.get_mut(&number) {
@@ -135,9 +131,9 @@ impl Streams {
         self.next_order
     }
 
-    /// The client asks to be let into a session. If it has never opened the session's stream, it
-    /// hears all on the connection's until that is answered, even if it opens the other meanwhile:
-    /// two streams have no order.
+    /// Records that the client enters a session. If it has never opened the session's stream, all
+    /// its messages go on the connection's until the request is answered, even if the client opens
+    /// the other meanwhile: two streams have no order.
     pub(super) fn enter(&mut self, session: &str) {
         let number = self.find_or_make(session);
         if let Some(stream) = self.all.get_mut(&number) {
@@ -145,8 +141,8 @@ impl Streams {
         }
     }
 
-    /// The stream for the answer to a request to be let into a session, which came after the
-    /// message `since`: the one that has what was said of the session.
+    /// The stream for the answer to a request to enter a session, which came after `since`
+    /// messages: the one that has the session's messages.
     pub(super) fn entered(&mut self, session: &str, since: u64) -> u32 {
         let found = self.find(session);
         let Some((number, stream)) = found.and_then(|at| Some((at, self.all.get_mut(&at)?))) else {
@@ -155,7 +151,7 @@ impl Streams {
         if std::mem::take(&mut stream.entering) {
             return CONNECTION;
         }
-        // Who comes back is sent again what it missed.
+        // A client that reconnects is sent again what it missed.
         let missed = stream.given.back().is_some_and(|last| last.order >= since);
         let own = stream.receiver.is_some() || !stream.waiting.is_empty() || missed;
         if own { number } else { CONNECTION }
@@ -235,8 +231,8 @@ impl Streams {
         })
     }
 
-    /// Gives what waits to whoever holds `lease`, each with its number, until `give` says that this
-    /// is enough. It is told first how many bytes wait at most.
+    /// Passes queued messages to the holder of `lease`, each with its number, until `give` returns
+    /// false. The first argument of `give` is the most bytes that can follow.
     pub(super) fn take(
         &mut self,
         lease: Lease,
@@ -280,14 +276,14 @@ impl Streams {
         Poll::Ready(Given::Some)
     }
 
-    /// The number of the message that was given last to whoever holds `lease`, or had it before.
+    /// The number of the last message sent to the current holder of `lease`, or its predecessor.
     pub(super) fn given(&self, lease: Lease) -> Option<u64> {
         let stream = self.all.get(&lease.stream)?;
         let holds = stream.receiver.as_ref()?.lease == lease.number;
         holds.then(|| stream.next - 1)
     }
 
-    /// The holder of `lease` is gone.
+    /// The holder of `lease` was dropped.
     pub(super) fn release(&mut self, lease: Lease, now: Instant) {
         let Some(stream) = self.all.get_mut(&lease.stream) else {
             return;
@@ -299,8 +295,8 @@ impl Streams {
         }
     }
 
-    /// Takes streams from receivers that have taken nothing for too long, and has the connection's
-    /// stream carry what waits for nobody. `true` when a stream was taken.
+    /// Closes streams whose receivers have read nothing for too long, and moves messages without a
+    /// receiver to the connection's stream. `true` when a stream was closed.
     pub(super) fn mend(&mut self, limits: &Limits, now: Instant) -> bool {
         let mut stalled = false;
         for stream in self.all.values_mut() {
@@ -318,13 +314,13 @@ impl Streams {
         stalled
     }
 
-    /// Nothing more will be said.
+    /// No more messages will follow.
     pub(super) fn end(&mut self) {
         self.ending = true;
         self.all.values().for_each(Stream::wake_by_ref);
     }
 
-    /// Nobody is to be told anything any more.
+    /// Drops all messages and receivers.
     pub(super) fn drop_all(&mut self) {
         for stream in self.all.values_mut() {
             stream.wake();
@@ -352,7 +348,7 @@ impl Streams {
         if moved.is_empty() {
             return;
         }
-        // As they came, which is how the client would have had them on one stream.
+        // In the order in which the client would have received them on one stream.
         let own = self.all.entry(CONNECTION).or_default();
         moved.extend(own.waiting.drain(..));
         moved.sort_by_key(|event| event.order);

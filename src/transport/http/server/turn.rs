@@ -1,9 +1,8 @@
-//! The order of one client's messages that come side by side.
+//! The order of one client's messages that are sent in parallel.
 //!
-//! On HTTP/2, and on sockets of their own, a client may send a message before the one before it
-//! was answered. They are served in tasks of their own, and only the order in which their heads
-//! came tells what was said first: it is taken down before anything is awaited. Not here: what is
-//! done in its turn (see `inbound`).
+//! On HTTP/2, and on several sockets, a client may send a message before the one before it was
+//! answered. They are served in tasks of their own, and only the order in which their heads came is
+//! the order in which they were sent: it is recorded before anything is awaited.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,11 +12,11 @@ use tokio::time::timeout;
 
 use super::connection::Connection;
 
-/// Time a message waits for those before it: one whose body does not come must not hold up the
-/// others for as long as that may take.
+/// Time a message waits for those before it: one whose body does not come must not delay the others
+/// for as long as that may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Those whose turn has not passed.
+/// The turns that have not passed.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: BTreeSet<u64>,
@@ -32,7 +31,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// A turn behind all there are.
+    /// A turn behind all others.
     pub(super) fn after_all(connection: Arc<Connection>) -> Self {
         let mut state = connection.state();
         let turns = &mut state.turns;
@@ -43,7 +42,7 @@ impl Turn {
         Self { connection, number }
     }
 
-    /// Waits until all who came before are done, or `PATIENCE` is over.
+    /// Waits until all earlier messages are done, or `MAX_WAIT` is over.
     pub(super) async fn wait(&self) {
         let passed = async {
             loop {
@@ -56,7 +55,7 @@ impl Turn {
                 room.await;
             }
         };
-        // Whether it is their turn or they have waited long enough is the same to them.
+        // A timeout is handled like a turn.
         let _ = timeout(PATIENCE, passed).await;
     }
 }

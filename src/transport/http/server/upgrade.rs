@@ -1,9 +1,8 @@
-//! A WebSocket comes in (RFC 6455, section 4.2).
+//! Accepts a WebSocket (RFC 6455, section 4.2).
 //!
-//! Once the 101 has left, the socket is taken out of the HTTP server with what was read behind the
-//! request, and nothing of HTTP stays in memory. No extension is negotiated: compression across
-//! messages of different trust leaks them, and costs memory for each connection. Not here: frames
-//! (see `websocket`).
+//! Once the 101 has left, the socket is taken out of the HTTP server with the bytes that were read
+//! after the request, and nothing of HTTP stays in memory. No extension is negotiated: compression
+//! across messages of different trust leaks them, and costs memory for each connection.
 
 use std::sync::Arc;
 
@@ -67,7 +66,7 @@ pub(super) fn upgrade(
     Ok(answer)
 }
 
-/// The answer to a client's key, or why it gets none.
+/// The answer to a client's key, or the refusal.
 fn judge<B>(request: &Request<B>) -> Result<String, Refusal> {
     let fields = request.headers();
     if request.version() > Version::HTTP_11 || !lists(fields, &UPGRADE, "websocket") {
@@ -75,7 +74,7 @@ fn judge<B>(request: &Request<B>) -> Result<String, Refusal> {
         return Err(Refusal::upgrade(why));
     }
     if only(fields, &SEC_WEBSOCKET_VERSION) != Some(b"13") {
-        let why = "only version 13 of the WebSocket protocol is spoken here";
+        let why = "only version 13 of the WebSocket protocol is supported here";
         return Err(Refusal::upgrade(why));
     }
     if request.method() != Method::GET || !lists(fields, &CONNECTION, "upgrade") {
@@ -100,7 +99,7 @@ async fn enter(service: Arc<Service>, upgraded: OnUpgrade, guest: Guest) {
         tracing::error!("a WebSocket's socket is not the one that was accepted");
         return;
     };
-    // A copy, so that the server's buffer is not held for what may be a few bytes of it.
+    // A copy, so that the server's buffer is not held for a few bytes.
     let begun = BytesMut::from(&parts.read_buf[..]);
     let (name, setup) = (guest.from.to_string(), &service.port.setup);
     let mut link = match parts.io.into_inner().stream {
@@ -109,7 +108,7 @@ async fn enter(service: Arc<Service>, upgraded: OnUpgrade, guest: Guest) {
     };
     link.peer.principal = Some(guest.principal);
     link.peer.wanted_agent = guest.wanted_agent;
-    // Nobody is left to be told otherwise.
+    // A failure needs no handling: the socket is closed with the link.
     let _ = service.port.announce(&guest.from, link).await;
 }
 
