@@ -1,9 +1,8 @@
-//! Embeds `mappings/*.json`, sorted by name, so that the program carries its tables, and says
-//! which program and tables these are.
+//! Embeds `mappings/*.json`, sorted by name, and the texts of `--version`.
 //!
-//! Each table comes with its cover, which is the same table without its rules and what they use:
-//! all that has to be read when the program starts. Nothing is checked here: a fault in a table is
-//! reported by the program, with its line. Not here: any other build step.
+//! Each table comes with its cover: the table without its rules and what they use, which is all
+//! that is read at the start of the program. Nothing is checked here: the program reports faults in
+//! a table, with their lines.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-/// What a cover leaves out.
+/// The members that a cover leaves out.
 const INSIDE: [&str; 6] = ["memory", "shapes", "rules", "why", "source", "notes"];
 
 fn main() {
@@ -41,7 +40,7 @@ fn main() {
     fs::write(Path::new(&out).join("mappings.rs"), list).expect("the output folder is writable");
 }
 
-/// Sets the texts of `--version`: the commit, and how many tables there are with a digest over them.
+/// Sets the texts of `--version`: the commit, the number of tables, and a digest over them.
 fn name_this_build(tables: &[PathBuf]) {
     let mut digest = blake3::Hasher::new();
     for path in tables {
@@ -59,18 +58,18 @@ fn name_this_build(tables: &[PathBuf]) {
     println!("cargo::rustc-env=TABLES_DIGEST={digest}");
 }
 
-/// The commit this is built from, as a packager says it or as git knows it. One of a repository that
-/// only holds a copy of this crate says nothing of it.
+/// The commit this is built from, as set by a packager or as git reports it. `None` when the
+/// repository only contains a copy of this crate.
 fn commit() -> Option<String> {
     println!("cargo::rerun-if-env-changed=ACP_RELAY_COMMIT");
     if let Ok(commit) = env::var("ACP_RELAY_COMMIT") {
         return Some(commit);
     }
-    // The way down to here from the top of the repository.
+    // The path from the top of the repository to here.
     if git(&["rev-parse", "--show-prefix"]).is_some() {
         return None;
     }
-    // Each commit adds a line there.
+    // Each commit adds a line to this file.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     println!("cargo::rerun-if-changed={log}");
     git(&["log", "-1", "--format=%h %cs"])
@@ -83,7 +82,7 @@ fn git(words: &[&str]) -> Option<String> {
     (output.status.success() && !text.is_empty()).then(|| text.to_owned())
 }
 
-/// The table without its rules. What is no JSON is told by the program.
+/// The table without its rules. Text that is not JSON is passed on, and the program reports it.
 fn cover(path: &str) -> String {
     let text = fs::read_to_string(path).expect("a table can be read");
     match serde_json::from_str(&text) {
